@@ -1,0 +1,66 @@
+// call(): how a module calls its children so that their names are known outside.
+//
+// The dispatcher sees operators, not modules. A forward written as
+//
+//   at::Tensor forward(at::Tensor x) { return plumbline::call(fc2_, plumbline::call(fc1_, x)); }
+//
+// runs exactly as `fc2_->forward(fc1_->forward(x))` does, and tells whoever observes this thread (a capture, an oracle)
+// that fc1 and fc2 were entered and left. Names come from the root's registry, so that they are those of Python.
+#pragma once
+
+#include <utility>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace plumbline {
+
+/// Is told of modules entered and left through call() on its thread.
+class ModuleObserver {
+ public:
+  virtual ~ModuleObserver() = default;
+  virtual void enter(const torch::nn::Module& module) = 0;
+  virtual void leave(const torch::nn::Module& module) = 0;
+};
+
+/// Observes this thread for as long as it lives; the innermost observer is told.
+class ModuleObserverScope {
+ public:
+  explicit ModuleObserverScope(ModuleObserver* observer) noexcept;
+  ~ModuleObserverScope();
+  ModuleObserverScope(const ModuleObserverScope&) = delete;
+  ModuleObserverScope& operator=(const ModuleObserverScope&) = delete;
+
+ private:
+  ModuleObserver* outer_;
+};
+
+namespace detail {
+
+/// Tells the observer of entry and, also when forward throws, of exit.
+class ModuleCallScope {
+ public:
+  explicit ModuleCallScope(const torch::nn::Module& module);
+  ~ModuleCallScope();
+  ModuleCallScope(const ModuleCallScope&) = delete;
+  ModuleCallScope& operator=(const ModuleCallScope&) = delete;
+
+ private:
+  const torch::nn::Module& module_;
+};
+
+}  // namespace detail
+
+/// Calls `child->forward(arguments...)`. `child` is a module holder (torch::nn::Linear) or a shared_ptr to a module.
+template <class Child, class... Arguments>
+decltype(auto) call(Child& child, Arguments&&... arguments) {
+  auto& module = *child.get();
+  const detail::ModuleCallScope scope(static_cast<const torch::nn::Module&>(module));
+  return module.forward(std::forward<Arguments>(arguments)...);
+}
+
+/// Marks a stage border in forward: a capture cuts here; elsewhere it does nothing.
+void pipe_split();
+
+}  // namespace plumbline

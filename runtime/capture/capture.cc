@@ -1,0 +1,92 @@
+#include "runtime/capture/capture.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <torch/nn/module.h>
+
+#include "runtime/capture/call.h"
+#include "runtime/capture/recorder.h"
+
+namespace plumbline {
+namespace {
+
+/// Puts the buffers and the default generator back when the captured run is over.
+class SideEffectScope {
+ public:
+  explicit SideEffectScope(const std::vector<NamedTensor>& buffers)
+      : generator_(at::detail::getDefaultCPUGenerator()) {
+    const c10::NoGradGuard no_grad;
+    for (const NamedTensor& buffer : buffers)
+      if (buffer.tensor.defined()) buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_state_ = generator_.get_state();
+  }
+  ~SideEffectScope() {
+    const c10::NoGradGuard no_grad;
+    // Only what changed is written: a write makes a new version, which a pending backward would take amiss.
+    for (auto& [buffer, before] : buffers_)
+      if (!at::equal(buffer, before)) buffer.copy_(before);
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(generator_state_);
+  }
+  SideEffectScope(const SideEffectScope&) = delete;
+  SideEffectScope& operator=(const SideEffectScope&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
+  at::Generator generator_;
+  at::Tensor generator_state_;
+};
+
+/// Passes modules on to the recorder under the names they have in the root.
+class NamingObserver : public ModuleObserver {
+ public:
+  NamingObserver(const torch::nn::Module& root, Recorder& recorder) : recorder_(recorder) {
+    for (const auto& item : root.named_modules("", /*include_self=*/false)) names_[item.value().get()] = item.key();
+    names_[&root] = "";
+  }
+  void enter(const torch::nn::Module& module) override {
+    const auto it = names_.find(&module);
+    if (it == names_.end())
+      throw CaptureError("capture: call() entered a module of class " + module.name() +
+                         " that is not registered in the model; register_module() it");
+    recorder_.enter_module(it->second, module.name());
+  }
+  void leave(const torch::nn::Module& module) override {
+    if (names_.contains(&module)) recorder_.leave_module();
+  }
+
+ private:
+  Recorder& recorder_;
+  std::unordered_map<const torch::nn::Module*, std::string> names_;
+};
+
+template <class Items>
+std::vector<NamedTensor> named(const Items& items) {
+  std::vector<NamedTensor> out;
+  for (const auto& item : items) out.push_back({item.key(), item.value()});
+  return out;
+}
+
+}  // namespace
+
+Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, const std::vector<NamedTensor>& inputs) {
+  const std::vector<NamedTensor> buffers = named(module.named_buffers());
+  Recorder recorder(named(module.named_parameters()), buffers, inputs);
+  NamingObserver observer(module, recorder);
+  std::vector<at::Tensor> arguments, outputs;
+  for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
+  {
+    const SideEffectScope side_effects(buffers);
+    const c10::AutoGradMode grad_enabled(true);
+    const ModuleObserverScope observing(&observer);
+    const RecordingScope recording(recorder);
+    outputs = forward(arguments);
+  }
+  Graph graph = recorder.finish(outputs);
+  verify(graph);
+  return graph;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,47 @@
+// Capture: records the ATen calls that a module's forward makes, above autograd, as a Graph.
+//
+// A boxed fallback on a dispatch key above Autograd and Autocast sees each call of the model whole (layer_norm,
+// scaled_dot_product_attention, cross_entropy_loss stay single nodes, so that autograd differentiates the replay exactly
+// as it did the original). Tensors are known by the identity of their TensorImpl, held weakly: a strong reference would
+// change what the factories of LibTorch do, and keep every activation alive.
+//
+// Forward really runs once, on the given inputs, with gradients enabled. Afterwards the buffers and the default random
+// generator are as they were.
+//
+// What cannot be captured faithfully is refused by CaptureError, naming the operator and the module it was met in:
+// a number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind autograd's
+// back (.data()), one tensor given as two inputs, an in-place change of an input, an explicit random generator.
+// What the dispatcher cannot see is not detected: reading or writing through data_ptr() or an accessor.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/graph/graph.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace plumbline {
+
+/// Forward cannot be captured faithfully; the text says why, where, and what to do instead.
+class CaptureError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+using ForwardFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+
+/// Captures `forward` run on `inputs`. Parameters, buffers and modules are known by their names in `module`.
+/// The graph is specialised to the shapes of the inputs and to the module's training mode.
+Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, const std::vector<NamedTensor>& inputs);
+
+}  // namespace plumbline

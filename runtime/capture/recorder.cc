@@ -1,0 +1,220 @@
+#include "runtime/capture/recorder.h"
+
+#include <ATen/core/enum_tag.h>
+#include <ATen/core/grad_mode.h>
+
+namespace plumbline {
+namespace {
+
+std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
+
+bool is_tensor_like(const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::TensorType) return true;
+  return type.kind() == c10::TypeKind::ListType &&
+         type.castRaw<c10::ListType>()->getElementType()->kind() == c10::TypeKind::TensorType;
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
+                   const std::vector<NamedTensor>& inputs) {
+  add_attributes(parameters, AttributeKind::Parameter);
+  add_attributes(buffers, AttributeKind::Buffer);
+  for (const NamedTensor& input : inputs) {
+    if (!input.tensor.defined()) throw CaptureError("capture: input " + in_quotes(input.name) + " is undefined");
+    const c10::TensorImpl* impl = input.tensor.unsafeGetTensorImpl();
+    for (const GraphInput& earlier : graph_.inputs)
+      if (values_.contains(impl) && values_.at(impl) == earlier.value)
+        throw CaptureError("capture: inputs " + in_quotes(earlier.name) + " and " + in_quotes(input.name) +
+                           " are the same tensor, so a replay could not tell them apart; give one of them as a clone()");
+    if (const auto it = attributes_.find(impl); it != attributes_.end())
+      throw CaptureError("capture: input " + in_quotes(input.name) + " is the module's own " +
+                         in_quotes(graph_.attributes[it->second].name) + "; give a clone()");
+    graph_.inputs.push_back({input.name, define(input.tensor, true)});
+  }
+}
+
+void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, AttributeKind kind) {
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) continue;
+    const auto [it, inserted] = attributes_.emplace(named.tensor.unsafeGetTensorImpl(), graph_.attributes.size());
+    if (!inserted) {
+      graph_.attributes[it->second].aliases.push_back(named.name);
+      continue;
+    }
+    Attribute attribute;
+    attribute.kind = kind;
+    attribute.name = named.name;
+    attribute.tensor = named.tensor;
+    graph_.attributes.push_back(std::move(attribute));
+    const int32_t storage = storage_number(named.tensor);
+    if (storage >= 0) storage_varies_[storage] = 1;
+  }
+}
+
+int32_t Recorder::storage_number(const at::Tensor& tensor) {
+  if (!tensor.has_storage()) return -1;
+  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
+  const auto [it, inserted] = storages_.emplace(impl, static_cast<int32_t>(storages_.size()));
+  if (inserted) {
+    storage_refs_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
+    storage_varies_.push_back(0);
+  }
+  return it->second;
+}
+
+ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
+  Value value;
+  value.dtype = tensor.scalar_type();
+  value.sizes = tensor.sizes().vec();
+  value.requires_grad = tensor.requires_grad();
+  value.storage = storage_number(tensor);
+  if (value.storage >= 0 && varies) storage_varies_[value.storage] = 1;
+  const ValueId id = graph_.add_value(std::move(value));
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  known_.push_back({impl->version_counter().current_version(), varies});
+  if (!values_.contains(impl)) tensor_refs_.emplace_back(tensor.getIntrusivePtr());
+  values_[impl] = id;
+  return id;
+}
+
+ValueId Recorder::use(const at::Tensor& tensor) {
+  if (!tensor.defined()) return kNoValue;
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  const auto it = values_.find(impl);
+  if (it == values_.end()) return use_unknown(tensor);
+  const ValueId id = it->second;
+  // Nothing that the dispatcher reports changes requires_grad without a new version: a custom autograd Function does
+  // (its inner calls ran without gradients, its backward is code of its own), and so does requires_grad_().
+  if (tensor.requires_grad() != graph_.values[id].requires_grad &&
+      impl->version_counter().current_version() == known_[id].version)
+    refuse("value %" + std::to_string(id) + " began to " + (tensor.requires_grad() ? "" : "not ") +
+           "require a gradient outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its "
+           "backward would be lost, write it with ATen calls");
+  return id;
+}
+
+ValueId Recorder::use_unknown(const at::Tensor& tensor) {
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (const auto it = attributes_.find(impl); it != attributes_.end()) {
+    Attribute& attribute = graph_.attributes[it->second];
+    return attribute.value = define(tensor, true);
+  }
+  if (tensor.has_storage()) {
+    const auto storage = storages_.find(tensor.storage().unsafeGetStorageImpl());
+    if (storage != storages_.end() && storage_varies_[storage->second]) {
+      std::string owner = "a value of the graph";
+      for (const Attribute& attribute : graph_.attributes)
+        if (attribute.tensor.has_storage() && attribute.tensor.storage().is_alias_of(tensor.storage()))
+          owner = in_quotes(attribute.name);
+      refuse("a tensor " + describe(tensor) + " shares its memory with " + owner +
+             " unseen by the dispatcher (.data() or variable_data()); use detach()");
+    }
+  }
+  if (tensor.requires_grad())
+    refuse("a tensor " + describe(tensor) +
+           " that requires a gradient is neither an input nor a registered parameter; register it in the module");
+  Attribute constant;
+  constant.kind = AttributeKind::Constant;
+  constant.name = "constant" + std::to_string(graph_.values.size());
+  constant.tensor = tensor;
+  constant.value = define(tensor, false);
+  graph_.attributes.push_back(std::move(constant));
+  return graph_.attributes.back().value;
+}
+
+Argument Recorder::argument(const c10::IValue& value, const std::string& name) {
+  Argument argument;
+  if (value.isTensor() && value.toTensor().defined()) {
+    argument.kind = Argument::Kind::Tensor;
+    argument.values.push_back(use(value.toTensor()));
+  } else if (value.isTensorList()) {
+    argument.kind = Argument::Kind::TensorList;
+    for (const c10::IValue& element : value.toListRef()) argument.values.push_back(use(element.toTensor()));
+  } else if (value.isList() && value.toList().elementType()->kind() == c10::TypeKind::OptionalType) {
+    argument.kind = Argument::Kind::OptionalTensorList;
+    for (const c10::IValue& element : value.toListRef())
+      argument.values.push_back(element.isNone() ? kNoValue : use(element.toTensor()));
+  } else if (value.isGenerator()) {
+    refuse("argument " + in_quotes(name) + " is an explicit random generator, whose state a replay would not follow; "
+           "use the default generator");
+  } else {
+    argument.constant = value.isList() ? value.deepcopy() : value;  // lists are references inside IValue
+  }
+  return argument;
+}
+
+void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  pending_ = Node{};
+  pending_.op = op;
+  pending_.grad_enabled = c10::GradMode::is_enabled();
+  pending_varies_ = op.hasTag(at::Tag::nondeterministic_seeded);
+  const c10::FunctionSchema& schema = op.schema();
+  for (const c10::Argument& result : schema.returns())
+    if (!is_tensor_like(*result.type()))
+      refuse("it returns a " + result.type()->str() + " read from a tensor, which a replay could not change; "
+             "keep the computation in tensors");
+  const size_t first = stack.size() - schema.arguments().size();
+  for (size_t i = 0; i < schema.arguments().size(); ++i)
+    pending_.arguments.push_back(argument(stack[first + i], schema.arguments()[i].name()));
+  for_each_use(pending_, [&](ValueId v) { pending_varies_ = pending_varies_ || known_[v].varies; });
+  for_each_mutation(pending_, [&](ValueId v) {
+    const int32_t storage = graph_.values[v].storage;
+    if (storage < 0) return;
+    for (const GraphInput& input : graph_.inputs)
+      if (graph_.values[input.value].storage == storage)
+        refuse("it changes input " + in_quotes(input.name) + " in place; clone() the input first");
+  });
+}
+
+void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  Node node = std::move(pending_);
+  const size_t count = op.schema().returns().size();
+  for (size_t i = stack.size() - count; i < stack.size(); ++i) {
+    Result result;
+    if (stack[i].isTensorList()) {
+      result.is_list = true;
+      for (const c10::IValue& element : stack[i].toListRef())
+        result.values.push_back(define(element.toTensor(), pending_varies_));
+    } else {
+      const at::Tensor& tensor = stack[i].toTensor();
+      result.values.push_back(tensor.defined() ? define(tensor, pending_varies_) : kNoValue);
+    }
+    node.results.push_back(std::move(result));
+  }
+  // What is written into memory that others see makes that memory vary, also where the write returns nothing.
+  for_each_mutation(node, [&](ValueId v) {
+    if (graph_.values[v].storage >= 0 && pending_varies_) storage_varies_[graph_.values[v].storage] = 1;
+  });
+  if (op.schema().name() == "plumbline::pipe_split") node = Node{};
+  graph_.nodes.push_back(std::move(node));
+}
+
+void Recorder::enter_module(const std::string& name, const std::string& type) {
+  open_modules_.push_back(graph_.module_calls.size());
+  graph_.module_calls.push_back({name, type, static_cast<int32_t>(graph_.nodes.size()), -1});
+}
+
+void Recorder::leave_module() {
+  graph_.module_calls[open_modules_.back()].end = static_cast<int32_t>(graph_.nodes.size());
+  open_modules_.pop_back();
+}
+
+Graph Recorder::finish(const std::vector<at::Tensor>& outputs) {
+  pending_ = Node{};
+  for (const at::Tensor& output : outputs) graph_.outputs.push_back(use(output));
+  return std::move(graph_);
+}
+
+void Recorder::refuse(const std::string& what) const {
+  std::string where = "the outputs";
+  if (pending_.op) where = c10::toString(pending_.op->operator_name());
+  where += " (node " + std::to_string(graph_.nodes.size()) + ")";
+  if (!open_modules_.empty()) {
+    const ModuleCall& module = graph_.module_calls[open_modules_.back()];
+    where += " in module " + in_quotes(module.name) + " (" + module.type + ")";
+  }
+  throw CaptureError("capture: at " + where + ": " + what);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,69 @@
+// The recorder behind capture(): turns the calls that the dispatcher reports into nodes of a graph.
+#pragma once
+
+#include <ATen/core/stack.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <unordered_map>
+
+#include "runtime/capture/capture.h"
+#include "runtime/graph/graph.h"
+
+namespace plumbline {
+
+class Recorder {
+ public:
+  /// `parameters` and `buffers` by qualified name, tied ones under each of their names.
+  Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
+           const std::vector<NamedTensor>& inputs);
+
+  /// Called around one operator: before it runs with its arguments on the stack, and after with its results.
+  void before(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  void after(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+
+  void enter_module(const std::string& name, const std::string& type);
+  void leave_module();
+
+  /// Ends the recording; the outputs must be values of the graph, inputs, attributes or undefined.
+  Graph finish(const std::vector<at::Tensor>& outputs);
+
+ private:
+  struct Known {  // what the recorder remembers of a value beyond the graph's own entry
+    uint64_t version;
+    /// Derived from an input, a parameter or a random draw, so that its memory must not reach the graph unseen.
+    bool varies;
+  };
+
+  void add_attributes(const std::vector<NamedTensor>& tensors, AttributeKind kind);
+  ValueId define(const at::Tensor& tensor, bool varies);
+  ValueId use(const at::Tensor& tensor);
+  ValueId use_unknown(const at::Tensor& tensor);
+  Argument argument(const c10::IValue& value, const std::string& name);
+  int32_t storage_number(const at::Tensor& tensor);
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  Graph graph_;
+  std::vector<Known> known_;
+  std::unordered_map<const c10::TensorImpl*, ValueId> values_;
+  std::unordered_map<const c10::TensorImpl*, size_t> attributes_;
+  std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
+  std::vector<char> storage_varies_;
+  /// Weak references reserve the addresses that the maps above are keyed by.
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl>> tensor_refs_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
+  std::vector<size_t> open_modules_;
+  Node pending_;
+  bool pending_varies_ = false;
+};
+
+/// Records the calls of this thread for as long as it lives.
+class RecordingScope {
+ public:
+  explicit RecordingScope(Recorder& recorder);
+  ~RecordingScope();
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,130 @@
+// Graph: a captured program of ATen calls in the order the model made them, with parameters and buffers by their
+// qualified names. It is plain data: capture makes it, text prints and parses it, split cuts it, the interpreter runs it.
+//
+// Values are numbered densely (static single assignment: an in-place call gives its result a new id that shares the
+// storage of the old one). A value is defined by an input, an attribute or exactly one node.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumbline {
+
+using ValueId = int32_t;
+/// Stands for Python's None: an undefined tensor.
+inline constexpr ValueId kNoValue = -1;
+
+/// What is known of a value from the captured run.
+struct Value {
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> sizes;
+  bool requires_grad = false;
+  /// Values with the same number share memory; -1 where unknown (a graph read from text).
+  int32_t storage = -1;
+};
+
+/// One argument of a call: a constant, a value, or a list of values (kNoValue: None).
+struct Argument {
+  enum class Kind : uint8_t { Constant, Tensor, TensorList, OptionalTensorList };
+  Kind kind = Kind::Constant;
+  c10::IValue constant;
+  std::vector<ValueId> values;
+};
+
+/// One return of a call: a tensor (one id) or a list of tensors.
+struct Result {
+  bool is_list = false;
+  std::vector<ValueId> values;
+};
+
+struct Node {
+  /// Empty for a split marker.
+  std::optional<c10::OperatorHandle> op;
+  std::vector<Argument> arguments;
+  std::vector<Result> results;
+  /// Whether gradients were being recorded when the model made this call.
+  bool grad_enabled = true;
+
+  bool is_split() const { return !op.has_value(); }
+};
+
+struct GraphInput {
+  std::string name;
+  ValueId value = kNoValue;
+};
+
+enum class AttributeKind : uint8_t { Parameter, Buffer, Constant };
+
+/// A tensor that the graph owns: a parameter or buffer of the module, or a tensor of unknown origin (a constant).
+struct Attribute {
+  AttributeKind kind = AttributeKind::Parameter;
+  /// The canonical qualified name: the first under which the module registered this tensor.
+  std::string name;
+  /// The other names of the same tensor (tied parameters).
+  std::vector<std::string> aliases;
+  at::Tensor tensor;
+  /// kNoValue where the captured run never used it.
+  ValueId value = kNoValue;
+};
+
+/// A module that forward entered through plumbline::call(): it made the nodes [begin, end).
+struct ModuleCall {
+  std::string name;
+  std::string type;
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+struct Graph {
+  std::vector<GraphInput> inputs;
+  std::vector<Attribute> attributes;
+  std::vector<Node> nodes;
+  std::vector<ValueId> outputs;
+  std::vector<Value> values;
+  /// In the order of entry.
+  std::vector<ModuleCall> module_calls;
+
+  ValueId add_value(Value value) {
+    values.push_back(std::move(value));
+    return static_cast<ValueId>(values.size()) - 1;
+  }
+};
+
+/// Calls `visit(ValueId)` for every value that `node` reads, in argument order; None is left out.
+template <class Visit>
+void for_each_use(const Node& node, Visit&& visit) {
+  for (const Argument& argument : node.arguments)
+    for (ValueId v : argument.values)
+      if (v != kNoValue) visit(v);
+}
+
+/// Calls `visit(ValueId)` for every value that `node` defines.
+template <class Visit>
+void for_each_definition(const Node& node, Visit&& visit) {
+  for (const Result& result : node.results)
+    for (ValueId v : result.values)
+      if (v != kNoValue) visit(v);
+}
+
+/// Calls `visit(ValueId)` for every value whose memory `node` writes, as its schema says, and for the running
+/// statistics of batch and instance norm, which their schemas keep quiet about.
+void for_each_mutation(const Node& node, const std::function<void(ValueId)>& visit);
+
+/// Whether `node` draws random numbers from the default generator (a dropout with p = 0 does not).
+bool draws_random_numbers(const Node& node);
+
+/// Throws Error naming the place when a value is used before its definition, defined twice, or out of range.
+void verify(const Graph& graph);
+
+/// "f32[2,3]": dtype and shape, as errors and the text form print them.
+std::string describe(at::ScalarType dtype, at::IntArrayRef sizes);
+std::string describe(const at::Tensor& tensor);
+
+}  // namespace plumbline

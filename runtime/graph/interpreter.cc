@@ -1,0 +1,164 @@
+#include "runtime/graph/interpreter.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/error.h"
+#include "runtime/graph/text.h"
+
+namespace plumbline {
+namespace {
+
+/// Changes the thread's grad mode only when it differs, and puts it back.
+class GradModeScope {
+ public:
+  GradModeScope() : ambient_(c10::GradMode::is_enabled()), current_(ambient_) {}
+  ~GradModeScope() {
+    if (current_ != ambient_) c10::GradMode::set_enabled(ambient_);
+  }
+  GradModeScope(const GradModeScope&) = delete;
+  GradModeScope& operator=(const GradModeScope&) = delete;
+  void set(bool captured) {
+    const bool wanted = ambient_ && captured;
+    if (wanted == current_) return;
+    c10::GradMode::set_enabled(wanted);
+    current_ = wanted;
+  }
+
+ private:
+  bool ambient_, current_;
+};
+
+std::vector<int32_t> last_uses(const Graph& graph) {
+  std::vector<int32_t> last(graph.values.size(), -1);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for_each_use(graph.nodes[i], [&](ValueId v) { last[v] = static_cast<int32_t>(i); });
+  return last;
+}
+
+}  // namespace
+
+Interpreter::Interpreter(const Graph& graph) : slots_(graph.values.size()), is_attribute_(graph.values.size(), 0) {
+  std::vector<char> pinned(graph.values.size(), 0);
+  for (const Attribute& attribute : graph.attributes) {
+    if (attribute.value == kNoValue) continue;
+    PLUMBLINE_CHECK(attribute.tensor.defined(), "attribute \"" + attribute.name + "\" is not bound to a tensor");
+    slots_[attribute.value] = attribute.tensor;
+    is_attribute_[attribute.value] = pinned[attribute.value] = 1;
+  }
+  for (const GraphInput& input : graph.inputs) inputs_.push_back(input.value);
+  for (ValueId v : graph.outputs) {
+    outputs_.push_back(v);
+    if (v != kNoValue) pinned[v] = 1;
+  }
+  const std::vector<int32_t> last = last_uses(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.is_split()) continue;
+    Instruction in{*node.op, {}, {}, {}, node.results, {}, node.grad_enabled, to_text(graph, node)};
+    in.arguments.resize(node.arguments.size());
+    std::map<ValueId, int> uses;
+    for_each_use(node, [&](ValueId v) { ++uses[v]; });
+    for (size_t a = 0; a < node.arguments.size(); ++a) {
+      const Argument& argument = node.arguments[a];
+      const auto position = static_cast<uint32_t>(a);
+      if (argument.kind == Argument::Kind::Constant) {
+        in.arguments[a] = argument.constant;
+      } else if (argument.kind == Argument::Kind::Tensor) {
+        const ValueId v = argument.values[0];
+        const bool moves = !pinned[v] && last[v] == static_cast<int32_t>(i) && uses[v] == 1;
+        in.fills.push_back({position, v, moves});
+        if (moves) uses[v] = 0;
+      } else {
+        in.list_fills.push_back({position, argument.kind == Argument::Kind::OptionalTensorList, argument.values});
+      }
+    }
+    for (const auto& [v, count] : uses)
+      if (count > 0 && !pinned[v] && last[v] == static_cast<int32_t>(i)) in.released.push_back(v);
+    for_each_definition(node, [&](ValueId v) {
+      if (last[v] < 0 && !pinned[v]) in.released.push_back(v);
+    });
+    instructions_.push_back(std::move(in));
+  }
+  stack_.reserve(64);
+}
+
+void Interpreter::execute(const Instruction& in) {
+  stack_.clear();
+  stack_.insert(stack_.end(), in.arguments.begin(), in.arguments.end());
+  for (const Fill& fill : in.fills) {
+    if (fill.last_use)
+      stack_[fill.position] = std::move(slots_[fill.slot]);
+    else
+      stack_[fill.position] = slots_[fill.slot];
+  }
+  for (const ListFill& fill : in.list_fills) {
+    if (fill.optional) {
+      c10::List<std::optional<at::Tensor>> list;
+      list.reserve(fill.slots.size());
+      for (Slot s : fill.slots) {
+        if (s == kNoValue)
+          list.push_back(std::nullopt);
+        else
+          list.push_back(slots_[s].toTensor());
+      }
+      stack_[fill.position] = std::move(list);
+    } else {
+      c10::List<at::Tensor> list;
+      list.reserve(fill.slots.size());
+      for (Slot s : fill.slots) list.push_back(s == kNoValue ? at::Tensor() : slots_[s].toTensor());
+      stack_[fill.position] = std::move(list);
+    }
+  }
+  in.op.callBoxed(&stack_);
+  for (size_t r = 0; r < in.results.size(); ++r) {
+    const Result& result = in.results[r];
+    if (!result.is_list) {
+      if (result.values[0] != kNoValue) slots_[result.values[0]] = std::move(stack_[r]);
+      continue;
+    }
+    std::vector<at::Tensor> list = stack_[r].toTensorVector();
+    if (list.size() != result.values.size())
+      throw Error("returned a list of " + std::to_string(list.size()) + " tensors; at capture it had " +
+                  std::to_string(result.values.size()));
+    for (size_t k = 0; k < list.size(); ++k) slots_[result.values[k]] = std::move(list[k]);
+  }
+  for (Slot s : in.released) slots_[s] = c10::IValue();
+}
+
+void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+  PLUMBLINE_CHECK(inputs.size() == inputs_.size(), std::to_string(inputs.size()) + " inputs for a graph that takes " +
+                                                       std::to_string(inputs_.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) slots_[inputs_[i]] = inputs[i];
+  {
+    GradModeScope grad_mode;
+    for (const Instruction& in : instructions_) {
+      grad_mode.set(in.grad_enabled);
+      try {
+        execute(in);
+      } catch (const std::exception& error) {
+        clear();
+        const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+        throw Error("running " + in.text + ": " +
+                    (torch_error ? torch_error->what_without_backtrace() : error.what()));
+      }
+    }
+  }
+  outputs.resize(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    outputs[i] = outputs_[i] == kNoValue ? at::Tensor() : slots_[outputs_[i]].toTensor();
+  for (Slot s : outputs_)
+    if (s != kNoValue && !is_attribute_[s]) slots_[s] = c10::IValue();
+  for (Slot s : inputs_) slots_[s] = c10::IValue();
+  stack_.clear();
+}
+
+void Interpreter::clear() {
+  for (size_t s = 0; s < slots_.size(); ++s)
+    if (!is_attribute_[s]) slots_[s] = c10::IValue();
+  stack_.clear();
+}
+
+}  // namespace plumbline

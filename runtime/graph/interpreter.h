@@ -1,0 +1,60 @@
+// Interpreter: runs a graph through the dispatcher, with autograd, as the model's own forward would.
+//
+// A call costs its kernels and little more: operators are resolved and constants boxed when the interpreter is made; a
+// run copies the boxed constants to one reused stack, fills in the values, and calls. A value is released at its last
+// use, so that memory falls as it does in the model's own forward.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace plumbline {
+
+class Interpreter {
+ public:
+  /// Every attribute that the graph uses must hold a tensor; the tensors are shared, not copied.
+  explicit Interpreter(const Graph& graph);
+
+  /// Runs once. `inputs` are in the graph's order, with the captured dtypes and shapes (the caller checks them).
+  /// Gradients are recorded where they were recorded at capture and the caller's grad mode allows it.
+  /// Writes one tensor for each graph output (undefined for None). An error of a kernel comes back as Error with the
+  /// node's text. Not thread safe: one interpreter serves one thread at a time.
+  void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+
+ private:
+  using Slot = int32_t;
+  struct Fill {
+    uint32_t position;
+    Slot slot;
+    bool last_use;
+  };
+  struct ListFill {
+    uint32_t position;
+    bool optional;
+    std::vector<Slot> slots;
+  };
+  struct Instruction {
+    c10::OperatorHandle op;
+    std::vector<c10::IValue> arguments;  // constants; None where a value is filled in
+    std::vector<Fill> fills;
+    std::vector<ListFill> list_fills;
+    std::vector<Result> results;
+    std::vector<Slot> released;  // slots that are dead after this instruction and were not moved into the call
+    bool grad_enabled;
+    std::string text;  // for errors
+  };
+
+  void execute(const Instruction& instruction);
+  void clear();
+
+  std::vector<Instruction> instructions_;
+  std::vector<Slot> inputs_, outputs_;
+  std::vector<c10::IValue> slots_;
+  std::vector<char> is_attribute_;  // by slot: survives the run
+  std::vector<c10::IValue> stack_;
+};
+
+}  // namespace plumbline

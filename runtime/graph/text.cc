@@ -1,0 +1,372 @@
+#include "runtime/graph/text.h"
+
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+#include "runtime/graph/dtype_names.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+std::string in_quotes(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string float_text(double x) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
+  char buffer[40];
+  // The shortest form that reads back to the same bits.
+  for (int precision : {6, 12, 17}) {
+    std::snprintf(buffer, sizeof buffer, "%.*g", precision, x);
+    if (std::strtod(buffer, nullptr) == x) break;
+  }
+  std::string text = buffer;
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string constant_text(const c10::IValue& value) {
+  if (value.isNone() || (value.isTensor() && !value.toTensor().defined())) return "None";
+  if (value.isBool()) return value.toBool() ? "True" : "False";
+  if (value.isInt()) return std::to_string(value.toInt());
+  if (value.isDouble()) return float_text(value.toDouble());
+  if (value.isString()) return in_quotes(value.toStringRef());
+  if (value.isDevice()) return "device " + in_quotes(value.toDevice().str());
+  if (value.isList()) {
+    std::string text = "[";
+    for (const c10::IValue& element : value.toListRef()) text += (text.size() > 1 ? ", " : "") + constant_text(element);
+    return text + "]";
+  }
+  throw Error("graph text: a constant of type " + value.tagKind() + " has no text form");
+}
+
+std::string id_text(ValueId v) { return v == kNoValue ? "None" : "%" + std::to_string(v); }
+
+std::string argument_text(const Argument& argument) {
+  if (argument.kind == Argument::Kind::Constant) return constant_text(argument.constant);
+  if (argument.kind == Argument::Kind::Tensor) return id_text(argument.values[0]);
+  std::string text = "[";
+  for (ValueId v : argument.values) text += (text.size() > 1 ? ", " : "") + id_text(v);
+  return text + "]";
+}
+
+std::string definition_text(const Graph& graph, ValueId v) {
+  if (v == kNoValue) return "None";
+  const Value& value = graph.values[v];
+  return id_text(v) + ": " + describe(value.dtype, value.sizes) + (value.requires_grad ? "*" : "");
+}
+
+std::string result_text(const Graph& graph, const Result& result) {
+  if (!result.is_list) return definition_text(graph, result.values[0]);
+  std::string text = "[";
+  for (ValueId v : result.values) text += (text.size() > 1 ? ", " : "") + definition_text(graph, v);
+  return text + "]";
+}
+
+const char* kind_word(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::Parameter: return "parameter";
+    case AttributeKind::Buffer: return "buffer";
+    case AttributeKind::Constant: return "constant";
+  }
+  return "";
+}
+
+// ---- parsing ---------------------------------------------------------------------------------------------------
+
+/// One line, read from left to right.
+class Cursor {
+ public:
+  Cursor(std::string_view line, int number) : line_(line), number_(number) {}
+
+  [[noreturn]] void fail(const std::string& expected) const {
+    throw InputError("graph text, line " + std::to_string(number_) + ", column " + std::to_string(at_ + 1) +
+                     ": expected " + expected);
+  }
+  void skip_space() {
+    while (at_ < line_.size() && line_[at_] == ' ') ++at_;
+  }
+  bool done() {
+    skip_space();
+    return at_ == line_.size();
+  }
+  bool peek(std::string_view text) {
+    skip_space();
+    return line_.substr(at_).starts_with(text);
+  }
+  bool accept(std::string_view text) {
+    if (!peek(text)) return false;
+    at_ += text.size();
+    return true;
+  }
+  void expect(std::string_view text) {
+    if (!accept(text)) fail("'" + std::string(text) + "'");
+  }
+  /// The longest run of characters that are not in `stops`.
+  std::string word(std::string_view stops) {
+    skip_space();
+    const size_t begin = at_;
+    while (at_ < line_.size() && stops.find(line_[at_]) == std::string_view::npos) ++at_;
+    if (at_ == begin) fail("a word");
+    return std::string(line_.substr(begin, at_ - begin));
+  }
+  std::string quoted_text() {
+    expect("\"");
+    std::string out;
+    while (at_ < line_.size() && line_[at_] != '"') {
+      if (line_[at_] == '\\') ++at_;
+      if (at_ < line_.size()) out += line_[at_++];
+    }
+    expect("\"");
+    return out;
+  }
+  int64_t integer() {
+    const std::string text = word(" ,]):*");
+    char* end = nullptr;
+    const int64_t value = std::strtoll(text.c_str(), &end, 10);
+    if (*end != '\0') fail("an integer, not '" + text + "'");
+    return value;
+  }
+
+ private:
+  std::string_view line_;
+  size_t at_ = 0;
+  int number_;
+};
+
+class Parser {
+ public:
+  Graph parse(std::string_view text) {
+    int number = 0;
+    for (size_t begin = 0; begin < text.size();) {
+      size_t end = text.find('\n', begin);
+      if (end == std::string_view::npos) end = text.size();
+      Cursor line(text.substr(begin, end - begin), ++number);
+      if (!line.done() && !line.peek("#")) parse_line(line);
+      begin = end + 1;
+    }
+    if (!returned_) throw InputError("graph text: no 'return' line");
+    verify(graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  void parse_line(Cursor& line) {
+    if (line.accept("input ")) {
+      const ValueId value = definition(line);
+      line.expect("=");
+      graph_.inputs.push_back({line.quoted_text(), value});
+    } else if (line.accept("parameter ")) {
+      attribute(line, AttributeKind::Parameter);
+    } else if (line.accept("buffer ")) {
+      attribute(line, AttributeKind::Buffer);
+    } else if (line.accept("constant ")) {
+      attribute(line, AttributeKind::Constant);
+    } else if (line.accept("pipe_split")) {
+      graph_.nodes.emplace_back();
+    } else if (line.accept("return")) {
+      returned_ = true;
+      while (!line.done()) {
+        graph_.outputs.push_back(use(line));
+        if (!line.accept(",")) break;
+      }
+    } else if (line.accept("module ")) {
+      ModuleCall module;
+      module.name = line.quoted_text();
+      module.type = line.quoted_text();
+      module.begin = static_cast<int32_t>(line.integer());
+      module.end = static_cast<int32_t>(line.integer());
+      graph_.module_calls.push_back(std::move(module));
+    } else {
+      call(line);
+    }
+    if (!line.done()) line.fail("the end of the line");
+  }
+
+  ValueId id(Cursor& line) {
+    line.expect("%");
+    const int64_t v = line.integer();
+    if (v < 0 || v > 10'000'000) line.fail("a value number between 0 and 10000000");
+    if (v >= static_cast<int64_t>(graph_.values.size())) graph_.values.resize(v + 1);
+    return static_cast<ValueId>(v);
+  }
+  ValueId use(Cursor& line) { return line.accept("None") ? kNoValue : id(line); }
+
+  ValueId definition(Cursor& line) {
+    if (line.accept("None")) return kNoValue;
+    const ValueId v = id(line);
+    line.expect(":");
+    const std::string dtype = line.word("[ ");
+    const auto known = dtype_from_name(dtype);
+    if (!known) line.fail("an element type such as f32, bf16 or i64, not '" + dtype + "'");
+    Value& value = graph_.values[v];
+    value.dtype = *known;
+    value.sizes.clear();
+    line.expect("[");
+    while (!line.accept("]")) {
+      value.sizes.push_back(line.integer());
+      line.accept(",");
+    }
+    value.requires_grad = line.accept("*");
+    return v;
+  }
+
+  void attribute(Cursor& line, AttributeKind kind) {
+    Attribute attribute;
+    attribute.kind = kind;
+    if (!line.peek("=")) attribute.value = definition(line);
+    line.expect("=");
+    attribute.name = line.quoted_text();
+    while (line.accept("also")) attribute.aliases.push_back(line.quoted_text());
+    graph_.attributes.push_back(std::move(attribute));
+  }
+
+  Result result(Cursor& line) {
+    Result result;
+    if (!line.accept("[")) {
+      result.values.push_back(definition(line));
+      return result;
+    }
+    result.is_list = true;
+    while (!line.accept("]")) {
+      result.values.push_back(definition(line));
+      line.accept(",");
+    }
+    return result;
+  }
+
+  void call(Cursor& line) {
+    Node node;
+    if (line.peek("%") || line.peek("[") || line.peek("None")) {
+      do node.results.push_back(result(line));
+      while (line.accept(","));
+      line.expect("=");
+    }
+    const std::string name = line.word("( ");
+    const size_t dot = name.find('.');
+    node.op = c10::Dispatcher::singleton().findSchema(
+        {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
+    if (!node.op) line.fail("an operator that this LibTorch knows, not '" + name + "'");
+    line.expect("(");
+    const auto& parameters = node.op->schema().arguments();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (i) line.expect(",");
+      node.arguments.push_back(argument(line, *parameters[i].real_type()));
+    }
+    line.expect(")");
+    node.grad_enabled = !line.accept("no_grad");
+    if (node.results.size() != node.op->schema().returns().size())
+      line.fail(std::to_string(node.op->schema().returns().size()) + " results of " + name);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  static const c10::Type& without_optional(const c10::Type& type) {
+    return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
+  }
+
+  Argument argument(Cursor& line, const c10::Type& declared) {
+    const c10::Type& type = without_optional(declared);
+    Argument argument;
+    if (line.peek("%")) {
+      argument.kind = Argument::Kind::Tensor;
+      argument.values.push_back(id(line));
+      return argument;
+    }
+    if (type.kind() == c10::TypeKind::ListType && line.peek("[")) {
+      const c10::Type& element = *type.castRaw<c10::ListType>()->getElementType();
+      const bool optional = element.kind() == c10::TypeKind::OptionalType;
+      if (without_optional(element).kind() == c10::TypeKind::TensorType) {
+        argument.kind = optional ? Argument::Kind::OptionalTensorList : Argument::Kind::TensorList;
+        line.expect("[");
+        while (!line.accept("]")) {
+          argument.values.push_back(use(line));
+          line.accept(",");
+        }
+        return argument;
+      }
+    }
+    argument.constant = constant(line, type);
+    // An optional or undefined tensor argument is an undefined tensor to the boxed kernel, or None where declared so.
+    if (argument.constant.isNone() && declared.kind() == c10::TypeKind::TensorType) argument.constant = at::Tensor();
+    return argument;
+  }
+
+  c10::IValue constant(Cursor& line, const c10::Type& type) {
+    if (line.accept("None")) return {};
+    if (line.accept("True")) return true;
+    if (line.accept("False")) return false;
+    if (line.peek("\"")) return line.quoted_text();
+    if (line.accept("device")) return c10::Device(line.quoted_text());
+    if (line.accept("[")) return list(line, type);
+    const std::string text = line.word(" ,])");
+    const bool is_float = text.find_first_of(".en") != std::string::npos;
+    char* end = nullptr;
+    c10::IValue value;
+    if (is_float || type.kind() == c10::TypeKind::FloatType)
+      value = std::strtod(text.c_str(), &end);
+    else
+      value = static_cast<int64_t>(std::strtoll(text.c_str(), &end, 10));
+    if (*end != '\0') line.fail("a constant, not '" + text + "'");
+    return value;
+  }
+
+  c10::IValue list(Cursor& line, const c10::Type& type) {
+    if (type.kind() != c10::TypeKind::ListType) line.fail("no list for an argument of type " + type.str());
+    const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
+    c10::impl::GenericList values(element->kind() == c10::TypeKind::SymIntType ? c10::IntType::get() : element);
+    while (!line.accept("]")) {
+      values.push_back(constant(line, *element));
+      line.accept(",");
+    }
+    return values;
+  }
+
+  Graph graph_;
+  bool returned_ = false;
+};
+
+}  // namespace
+
+std::string to_text(const Graph& graph, const Node& node) {
+  if (node.is_split()) return "pipe_split";
+  std::string text;
+  for (const Result& result : node.results) text += (text.empty() ? "" : ", ") + result_text(graph, result);
+  if (!text.empty()) text += " = ";
+  const c10::OperatorName& name = node.op->operator_name();
+  text += name.name + (name.overload_name.empty() ? "" : "." + name.overload_name) + "(";
+  for (size_t i = 0; i < node.arguments.size(); ++i) text += (i ? ", " : "") + argument_text(node.arguments[i]);
+  return text + (node.grad_enabled ? ")" : ") no_grad");
+}
+
+std::string to_text(const Graph& graph) {
+  std::ostringstream out;
+  for (const GraphInput& input : graph.inputs)
+    out << "input " << definition_text(graph, input.value) << " = " << in_quotes(input.name) << '\n';
+  for (const Attribute& attribute : graph.attributes) {
+    out << kind_word(attribute.kind) << ' ';
+    if (attribute.value != kNoValue) out << definition_text(graph, attribute.value) << ' ';
+    out << "= " << in_quotes(attribute.name);
+    for (const std::string& alias : attribute.aliases) out << " also " << in_quotes(alias);
+    out << '\n';
+  }
+  for (const Node& node : graph.nodes) out << to_text(graph, node) << '\n';
+  out << "return";
+  for (size_t i = 0; i < graph.outputs.size(); ++i) out << (i ? ", " : " ") << id_text(graph.outputs[i]);
+  out << '\n';
+  for (const ModuleCall& module : graph.module_calls)
+    out << "module " << in_quotes(module.name) << ' ' << in_quotes(module.type) << ' ' << module.begin << ' ' << module.end
+        << '\n';
+  return out.str();
+}
+
+Graph parse_graph(std::string_view text) { return Parser().parse(text); }
+
+}  // namespace plumbline

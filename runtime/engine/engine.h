@@ -1,0 +1,150 @@
+// Engine: one rank carrying out its actions of a schedule, over a transport.
+//
+// A step divides the batch into micro-batches, carries out the rank's ordered action list, and finishes the gradients.
+// Whatever the schedule, a step means the same thing:
+//   - gradients of this step are summed over micro-batches in the order of the stage's backward actions, copies of a
+//     shared parameter are summed in ascending stage order, the sum is divided by the number of micro-batches once (or
+//     not, as asked), and only then added to what earlier steps left in .grad. So steps accumulate, and an evaluation
+//     between them changes nothing;
+//   - a mean loss over uneven micro-batches is weighted, so that the result is the mean over the batch.
+//
+// Receives are posted where the lowered schedule says so, sends never block; a rank that waits sleeps. After an
+// exception the step is gone and gradients are as before it; whoever owns the transport then aborts the other ranks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/graph_stage.h"
+#include "runtime/engine/plan.h"
+#include "runtime/engine/stage_runner.h"
+#include "runtime/microbatch/chunk_spec.h"
+#include "runtime/schedule/schedule.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+/// A scalar loss from the model's outputs and the target of one micro-batch.
+using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& target)>;
+
+/// Sees values as they come about; tensors are detached and may be kept. Called on the engine's thread.
+class EngineObserver {
+ public:
+  virtual ~EngineObserver() = default;
+  /// A boundary value that `stage` made.
+  virtual void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) = 0;
+  /// The gradient that `stage` hands back for one of its inputs.
+  virtual void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
+  /// After the backward of `microbatch`: what parameter `name` of `stage` has accumulated in this step, not divided.
+  virtual void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
+};
+
+struct EngineOptions {
+  std::vector<std::string> input_names;
+  std::vector<ChunkSpec> input_chunks;
+  /// Without a loss a step ends with the outputs: there is no backward.
+  LossFunction loss;
+  /// The loss is a mean over the rows of its micro-batch.
+  bool mean_loss = false;
+  bool divide_by_microbatches = true;
+  uint64_t seed = 0;
+  /// Every single wait ends after this long, at the latest.
+  Clock::duration timeout = std::chrono::seconds(60);
+  EngineObserver* observer = nullptr;
+  /// Puts something in a stage's place, or around it.
+  std::function<std::unique_ptr<StageRunner>(int stage, std::unique_ptr<StageRunner>)> decorate;
+};
+
+/// Seconds on the steady clock, which ranks of one machine share.
+struct StepTimes {
+  double begin = 0, end = 0;
+  double busy = 0;     ///< inside forward and backward of this rank's stages
+  double waiting = 0;  ///< asleep until a message arrived
+};
+
+/// What this rank can say about a step.
+struct StepResult {
+  /// [micro-batch][output], detached; on the rank of the last stage, elsewhere empty.
+  std::vector<std::vector<at::Tensor>> outputs;
+  /// [micro-batch], detached, not weighted; likewise.
+  std::vector<at::Tensor> losses;
+  StepTimes times;
+};
+
+class Engine {
+ public:
+  /// `schedule` is a compute schedule; it is checked and lowered for the model's own edges. Every rank makes its engine
+  /// with the same schedule, options and model.
+  Engine(Transport& transport, Schedule schedule, PipeSource source, EngineOptions options);
+  ~Engine();
+
+  /// One forward and backward of a batch. Each rank gives the same batch: stage 0 reads the inputs, the last stage the
+  /// target, and the others only their shapes. The number of stages of the model must be the schedule's.
+  StepResult train(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+
+  /// One forward without gradients, in evaluation mode.
+  StepResult evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+
+  void zero_grad();
+
+  /// Parameters and buffers of this rank's stages, under canonical names, as of the first step; ascending by stage.
+  const std::map<int, StageState>& states() const { return states_; }
+
+  /// Which of this rank's stages answers for a parameter or buffer: the first that uses it.
+  bool is_first_user(int stage, const std::string& name) const;
+
+ private:
+  struct Flight;
+  struct Mode;
+
+  StepResult run(bool training, const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+  Mode& mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
+  void carry_out(const Action& action);
+  void finish_gradients();
+  void clear_step();
+  void receive_forward(int stage, int microbatch);
+  void forward(int stage, int microbatch);
+  void send_forward(int stage, int microbatch);
+  void receive_backward(int stage, int microbatch);
+  void backward(int stage, int microbatch);
+  void send_backward(int stage, int microbatch);
+  at::Tensor output_gradient(int stage, int microbatch, int output);
+  void compute_loss(Flight& flight, int microbatch);
+  void check_outputs(int stage, int microbatch, const std::vector<at::Tensor>& outputs) const;
+  void send(const at::Tensor& tensor, int rank, int64_t tag);
+  void wait(Request& request, const WaitContext& context);
+  void release_completed_sends();
+  void finish_sends();
+  Flight& flight(int stage, int microbatch);
+  bool is_local(int stage) const;
+  int rank_of(int stage) const { return schedule_.rank_of_stage[stage]; }
+
+  Transport& transport_;
+  Schedule schedule_;
+  PipeSource source_;
+  EngineOptions options_;
+  std::vector<int> my_stages_;
+  std::map<int, StageState> states_;
+  std::map<std::string, std::unique_ptr<Mode>> modes_;
+  RandomContext random_;
+
+  // The step under way.
+  Mode* mode_ = nullptr;
+  bool training_ = false;
+  std::vector<Flight> flights_;
+  std::vector<std::vector<at::Tensor>> microbatches_;
+  std::vector<at::Tensor> targets_;
+  std::vector<double> loss_weights_;
+  StepResult result_;
+  struct PendingSend {
+    at::Tensor tensor;
+    Request request;
+  };
+  std::vector<PendingSend> sends_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,37 @@
+// GraphStage: runs a stage of a Pipe by interpreting its graph.
+#pragma once
+
+#include <memory>
+
+#include "runtime/engine/stage_runner.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/split/pipe.h"
+
+namespace plumbline {
+
+/// What makes the random numbers of a stage the same wherever and whenever it runs; see random_seed.h.
+struct RandomContext {
+  uint64_t run_seed = 0;
+  int64_t step = 0;
+};
+
+class GraphStage : public StageRunner {
+ public:
+  /// `graphs` are the captures of the stage for the shapes that occur, bound to one state; `variants[m]` says which of
+  /// them micro-batch m takes. `random` is read at each forward and must outlive the stage.
+  GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
+             const RandomContext& random);
+
+  void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override;
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+
+ private:
+  int stage_;
+  std::vector<Interpreter> interpreters_;
+  std::vector<int> variants_;
+  const RandomContext& random_;
+  bool draws_random_numbers_ = false;
+};
+
+}  // namespace plumbline

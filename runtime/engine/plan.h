@@ -1,0 +1,58 @@
+// Plan: what one rank knows before a step begins: the pipe for each shape of micro-batch that occurs, which value comes
+// from where in which shape, and the tag it travels under.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "runtime/schedule/schedule.h"
+#include "runtime/split/pipe.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+/// Makes the pipe for micro-batches like `inputs`, in training or evaluation mode.
+using PipeSource = std::function<Pipe(bool training, const std::vector<at::Tensor>& inputs)>;
+
+/// One (boundary, consuming stage): values flow along it forwards, gradients backwards.
+struct Channel {
+  int boundary;
+  int consumer_stage;
+  int consumer_input;
+};
+
+struct Plan {
+  /// One for each distinct shape of micro-batch, all with the same boundaries.
+  std::vector<Pipe> pipes;
+  /// Which of them each micro-batch takes.
+  std::vector<int> variants;
+  std::vector<Channel> channels;
+  /// By stage: the channels that leave it and those that arrive at it (ascending by boundary, then consumer).
+  std::vector<std::vector<int>> outgoing, incoming;
+
+  const Pipe& pipe(int microbatch) const { return pipes[variants[microbatch]]; }
+  const Boundary& boundary(int channel, int microbatch) const {
+    return pipe(microbatch).boundaries[channels[channel].boundary];
+  }
+  /// Tags are dense: a forward and a backward one for each (channel, micro-batch).
+  int64_t forward_tag(int channel, int microbatch) const {
+    return int64_t{2} * channel * static_cast<int64_t>(variants.size()) + microbatch;
+  }
+  int64_t backward_tag(int channel, int microbatch) const {
+    return forward_tag(channel, microbatch) + static_cast<int64_t>(variants.size());
+  }
+};
+
+/// Captures what is missing: each distinct shape among `microbatches` once. Throws InputError when the pipes of two
+/// shapes are cut differently, so that they could not share a schedule.
+Plan make_plan(const PipeSource& source, bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
+
+/// The stage edges over which values flow, for lowering.
+std::vector<StageEdge> stage_edges(const Pipe& pipe);
+
+/// Compares, before anything is sent, what each rank will send with what its peer expects: shapes and dtypes of every
+/// value and micro-batch. Throws Error naming stage, micro-batch, value and both shapes. Every rank calls it.
+void check_with_peers(const Plan& plan, Transport& transport,
+                      const Deadline& deadline);
+
+}  // namespace plumbline

@@ -1,0 +1,134 @@
+#include "runtime/microbatch/chunk.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+int64_t checked_rows(const std::string& what, const at::Tensor& tensor, int dim, int microbatches) {
+  if (dim < 0 || dim >= tensor.dim())
+    throw InputError("micro-batches: " + what + " has " + std::to_string(tensor.dim()) +
+                     " dimensions, so it cannot be divided along dimension " + std::to_string(dim));
+  const int64_t rows = tensor.size(dim);
+  if (rows < microbatches)
+    throw InputError("micro-batches: " + what + " has " + std::to_string(rows) + " rows along dimension " +
+                     std::to_string(dim) + "; " + std::to_string(microbatches) +
+                     " micro-batches need at least as many (or mark it as replicated)");
+  return rows;
+}
+
+std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatches) {
+  std::vector<at::Tensor> chunks;
+  int64_t start = 0;
+  for (int64_t rows : chunk_rows(tensor.size(dim), microbatches)) {
+    chunks.push_back(tensor.narrow(dim, start, rows));
+    start += rows;
+  }
+  return chunks;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
+                                    const std::map<std::string, at::Tensor>& keyword) {
+  if (positional.size() > names.size())
+    throw InputError("inputs: " + std::to_string(positional.size()) + " positional inputs given, the model takes " +
+                     std::to_string(names.size()));
+  std::vector<at::Tensor> bound = positional;
+  bound.resize(names.size());
+  for (const auto& [name, tensor] : keyword) {
+    const auto it = std::find(names.begin(), names.end(), name);
+    if (it == names.end()) {
+      std::string known;
+      for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+      throw InputError("inputs: the model has no input '" + name + "'; it has: " + known);
+    }
+    if (bound[it - names.begin()].defined())
+      throw InputError("inputs: '" + name + "' is given twice, by position and by name");
+    bound[it - names.begin()] = tensor;
+  }
+  for (size_t i = 0; i < names.size(); ++i)
+    if (!bound[i].defined()) throw InputError("inputs: '" + names[i] + "' is missing");
+  return bound;
+}
+
+std::vector<int64_t> chunk_rows(int64_t rows, int microbatches) {
+  std::vector<int64_t> chunks(microbatches, rows / microbatches);
+  for (int64_t m = 0; m < rows % microbatches; ++m) ++chunks[m];
+  return chunks;
+}
+
+std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
+                                                  const std::vector<at::Tensor>& inputs,
+                                                  const std::vector<ChunkSpec>& specs, int microbatches) {
+  if (microbatches < 1)
+    throw InputError("micro-batches: " + std::to_string(microbatches) + " asked for; at least 1 is needed");
+  if (specs.size() != inputs.size() || names.size() != inputs.size())
+    throw InputError("micro-batches: " + std::to_string(inputs.size()) + " inputs, " + std::to_string(names.size()) +
+                     " names and " + std::to_string(specs.size()) + " chunk specs; give one of each for every input");
+  std::vector<std::vector<at::Tensor>> chunks(microbatches, std::vector<at::Tensor>(inputs.size()));
+  int64_t common_rows = -1;
+  size_t first_divided = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (specs[i].replicate) {
+      for (auto& chunk : chunks) chunk[i] = inputs[i];
+      continue;
+    }
+    const int64_t rows = checked_rows("input '" + names[i] + "'", inputs[i], specs[i].dim, microbatches);
+    if (common_rows < 0) {
+      common_rows = rows;
+      first_divided = i;
+    }
+    if (rows != common_rows)
+      throw InputError("micro-batches: input '" + names[i] + "' has " + std::to_string(rows) + " rows, input '" +
+                       names[first_divided] + "' has " + std::to_string(common_rows) +
+                       "; divided inputs need the same number");
+    const std::vector<at::Tensor> parts = divide(inputs[i], specs[i].dim, microbatches);
+    for (int m = 0; m < microbatches; ++m) chunks[m][i] = parts[m];
+  }
+  return chunks;
+}
+
+std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, int dim) {
+  if (!target.defined()) return std::vector<at::Tensor>(microbatches);
+  checked_rows("the target", target, dim, microbatches);
+  return divide(target, dim, microbatches);
+}
+
+std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,
+                                      const std::vector<ChunkSpec>& specs) {
+  std::vector<at::Tensor> merged;
+  if (outputs.empty()) return merged;
+  for (size_t i = 0; i < outputs[0].size(); ++i) {
+    const ChunkSpec spec = i < specs.size() ? specs[i] : ChunkSpec{};
+    std::vector<at::Tensor> chunks;
+    for (const auto& microbatch : outputs) chunks.push_back(microbatch.at(i));
+    if (!spec.replicate) {
+      if (chunks[0].dim() <= spec.dim)
+        throw InputError("micro-batches: output " + std::to_string(i) + " has " + std::to_string(chunks[0].dim()) +
+                         " dimensions, so its chunks cannot be joined along dimension " + std::to_string(spec.dim));
+      merged.push_back(at::cat(chunks, spec.dim));
+      continue;
+    }
+    for (size_t m = 1; m < chunks.size(); ++m)
+      if (!at::equal(chunks[0], chunks[m]))
+        throw InputError("micro-batches: output " + std::to_string(i) +
+                         " is marked as replicated, but micro-batch " + std::to_string(m) + " differs from 0");
+    merged.push_back(chunks[0]);
+  }
+  return merged;
+}
+
+std::vector<double> mean_loss_weights(int64_t rows, int microbatches) {
+  std::vector<double> weights;
+  for (int64_t chunk : chunk_rows(rows, microbatches))
+    weights.push_back(static_cast<double>(chunk * microbatches) / static_cast<double>(rows));
+  return weights;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,41 @@
+// Dividing the inputs and the target of a step among its micro-batches, and joining the outputs again.
+//
+// A dimension of n rows becomes m chunks as torch.tensor_split does it: the first n % m have one row more. Chunks are
+// views, nothing is copied.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/microbatch/chunk_spec.h"
+
+namespace plumbline {
+
+/// Positional and keyword inputs in the model's order. Throws InputError naming a missing, unknown or doubled input.
+std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
+                                    const std::map<std::string, at::Tensor>& keyword = {});
+
+/// [micro-batch][input]. Throws InputError naming the input when a spec is missing, its dimension does not exist, it has
+/// fewer rows than micro-batches, or two divided inputs have different numbers of rows.
+std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
+                                                  const std::vector<at::Tensor>& inputs,
+                                                  const std::vector<ChunkSpec>& specs, int microbatches);
+
+/// One target a micro-batch, divided along `dim`; all undefined for an undefined target.
+std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, int dim = 0);
+
+/// Joins [micro-batch][output] along each spec's dimension; a replicated output must be equal in all micro-batches.
+std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,
+                                      const std::vector<ChunkSpec>& specs);
+
+/// The rows of each of `microbatches` chunks of `rows`.
+std::vector<int64_t> chunk_rows(int64_t rows, int microbatches);
+
+/// What each micro-batch's mean loss is multiplied by, so that their average is the mean over the whole batch however
+/// uneven the chunks: rows of the chunk x number of chunks / rows of the batch. All 1 where the chunks are even.
+std::vector<double> mean_loss_weights(int64_t rows, int microbatches);
+
+}  // namespace plumbline

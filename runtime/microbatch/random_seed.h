@@ -1,0 +1,23 @@
+// The seed of the random numbers that one stage draws for one micro-batch.
+//
+// It depends on nothing but (run seed, step, stage, micro-batch): whoever runs the stage, wherever and in whatever
+// order, draws the same dropout masks, and a stage that is run again (re-computation) repeats them.
+#pragma once
+
+#include <cstdint>
+
+namespace plumbline {
+
+/// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), folded over the four numbers.
+inline uint64_t stage_random_seed(uint64_t run_seed, int64_t step, int stage, int microbatch) {
+  uint64_t state = run_seed;
+  for (uint64_t part : {static_cast<uint64_t>(step), static_cast<uint64_t>(stage), static_cast<uint64_t>(microbatch)}) {
+    state += 0x9e3779b97f4a7c15ULL + part;
+    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    state = (state ^ (state >> 27)) * 0x94d049bb133111ebULL;
+    state ^= state >> 31;
+  }
+  return state;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,81 @@
+#include "runtime/schedule/action.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::array kTypes = {ActionType::F,      ActionType::B,      ActionType::I,      ActionType::W,
+                               ActionType::SEND_F, ActionType::RECV_F, ActionType::SEND_B, ActionType::RECV_B};
+constexpr std::array<std::string_view, kTypes.size()> kNames = {"F",      "B",      "I",      "W",
+                                                                "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+[[noreturn]] void refuse(std::string_view text, const std::string& reason) {
+  std::string names;
+  for (std::string_view name : kNames) (names += names.empty() ? "" : ", ") += name;
+  throw InputError("action " + quoted(text) + ": " + reason +
+                   "; accepted is <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with a kind out of " + names);
+}
+
+int parse_number(std::string_view digits, std::string_view text, const char* what) {
+  if (digits.empty()) refuse(text, std::string("the ") + what + " is missing");
+  if (digits.size() > 1 && digits.front() == '0') refuse(text, std::string("the ") + what + " has leading zeros");
+  int value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stopped_at, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || stopped_at != end) refuse(text, std::string("the ") + what + " is too large");
+  return value;
+}
+
+std::optional<ActionType> find_type(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return kTypes[i];
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const ActionType> action_types() { return kTypes; }
+
+std::string_view to_string(ActionType type) { return kNames.at(static_cast<std::size_t>(type)); }
+
+std::string to_string(const Action& action) {
+  return std::to_string(action.stage).append(to_string(action.type)).append(std::to_string(action.microbatch));
+}
+
+Action parse_action(std::string_view text) {
+  std::size_t kind_begin = 0;
+  while (kind_begin < text.size() && is_digit(text[kind_begin])) ++kind_begin;
+  std::size_t kind_end = text.size();
+  while (kind_end > kind_begin && is_digit(text[kind_end - 1])) --kind_end;
+
+  const std::string_view kind = text.substr(kind_begin, kind_end - kind_begin);
+  const std::optional<ActionType> type = find_type(kind);
+  if (!type) refuse(text, kind.empty() ? "there is no kind" : "there is no kind " + quoted(kind));
+  return Action{parse_number(text.substr(0, kind_begin), text, "stage"), *type,
+                parse_number(text.substr(kind_end), text, "micro-batch")};
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string result = "'";
+  for (char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      result += c;
+    } else {
+      ((result += "\\x") += kHex[byte >> 4]) += kHex[byte & 15];
+    }
+  }
+  return result += text.size() > kLongest ? "...'" : "'";
+}
+
+}  // namespace plumbline

@@ -1,0 +1,67 @@
+#include "runtime/schedule/schedule.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace plumbline {
+
+std::vector<int> stages_of_rank(const Schedule& schedule, int rank) {
+  std::vector<int> stages;
+  for (std::size_t stage = 0; stage < schedule.rank_of_stage.size(); ++stage) {
+    if (schedule.rank_of_stage[stage] == rank) stages.push_back(static_cast<int>(stage));
+  }
+  return stages;
+}
+
+std::vector<StageEdge> chain_edges(int stages) {
+  std::vector<StageEdge> edges;
+  for (int stage = 1; stage < stages; ++stage) edges.push_back({stage - 1, stage});
+  return edges;
+}
+
+std::size_t action_count(const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const auto& actions : schedule.ranks) count += actions.size();
+  return count;
+}
+
+bool has_communication(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) { return !is_compute(action.type); });
+  });
+}
+
+std::string shape_problem(const Schedule& schedule) {
+  const auto text = [](auto number) { return std::to_string(number); };
+  if (schedule.ranks.empty()) return "the schedule has no ranks";
+  if (schedule.stages < 1) return "the schedule has " + text(schedule.stages) + " stages; at least 1 is needed";
+  if (schedule.microbatches < 1) {
+    return "the schedule has " + text(schedule.microbatches) + " micro-batches; at least 1 is needed";
+  }
+  if (schedule.rank_of_stage.size() != static_cast<std::size_t>(schedule.stages)) {
+    return "rank_of_stage has " + text(schedule.rank_of_stage.size()) + " entries for " + text(schedule.stages) +
+           " stages";
+  }
+  std::vector<bool> holds_a_stage(schedule.ranks.size());
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const int rank = schedule.rank_of_stage[stage];
+    if (rank < 0 || static_cast<std::size_t>(rank) >= schedule.ranks.size()) {
+      return "stage " + text(stage) + " is on rank " + text(rank) + "; there are " + text(schedule.ranks.size()) +
+             " ranks";
+    }
+    holds_a_stage[rank] = true;
+  }
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    if (!holds_a_stage[rank]) return "rank " + text(rank) + " holds no stage";
+  }
+  // A complete schedule has at least one action for each; a damaged one may lack some, not nearly all.
+  const std::size_t actions = action_count(schedule);
+  const std::int64_t needed = std::int64_t{schedule.stages} * schedule.microbatches;
+  if (needed > static_cast<std::int64_t>(4 * actions + 1024)) {
+    return "the schedule has " + text(actions) + " actions; " + text(schedule.stages) + " stages and " +
+           text(schedule.microbatches) + " micro-batches need at least " + text(needed);
+  }
+  return {};
+}
+
+}  // namespace plumbline

@@ -1,0 +1,30 @@
+// Which stages feed which: the edges of a pipe, by stage, for whoever walks them.
+#pragma once
+
+#include <vector>
+
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline {
+
+class StageGraph {
+ public:
+  /// Edges may be given more than once. Throws InputError for an edge whose ends are not 0 <= from < to < stages.
+  StageGraph(int stages, const std::vector<StageEdge>& edges);
+
+  /// The stages that feed `stage`, and those that it feeds: ascending, each once.
+  const std::vector<int>& inputs(int stage) const { return inputs_[stage]; }
+  const std::vector<int>& outputs(int stage) const { return outputs_[stage]; }
+
+ private:
+  std::vector<std::vector<int>> inputs_, outputs_;
+};
+
+/// True when one of `neighbours` lies on another rank than `stage`, so that something must travel.
+bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, int stage);
+
+/// True when `type`, a send or a receive, has something to carry for `stage`: SEND_F and RECV_B where it feeds a stage
+/// on another rank, RECV_F and SEND_B where it is fed by one.
+bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage);
+
+}  // namespace plumbline

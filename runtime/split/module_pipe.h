@@ -1,0 +1,23 @@
+// From a module to its Pipe: capture and split in one step.
+#pragma once
+
+#include <functional>
+
+#include "runtime/capture/capture.h"
+#include "runtime/split/split.h"
+
+namespace plumbline {
+
+/// A model as the runtime takes it: the root module, how its forward is called, and the names of the inputs in order.
+struct ModelHandle {
+  torch::nn::Module* module = nullptr;
+  ForwardFunction forward;
+  std::vector<std::string> input_names;
+};
+
+/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it.
+/// The module is left in that mode.
+Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
+               const SplitOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,44 @@
+#include "runtime/split/pipe.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+bool used_before(const Pipe& pipe, int stage, const std::string& name) {
+  for (int s = 0; s < stage; ++s)
+    for (const Attribute& attribute : pipe.stages[s].graph.attributes)
+      if (attribute.kind != AttributeKind::Constant && attribute.name == name) return true;
+  return false;
+}
+
+}  // namespace
+
+StageState make_stage_state(const Pipe& pipe, int stage) {
+  StageState state;
+  for (const Attribute& attribute : pipe.stages.at(stage).graph.attributes) {
+    if (attribute.kind == AttributeKind::Constant) continue;
+    at::Tensor tensor = attribute.tensor;
+    if (used_before(pipe, stage, attribute.name)) {
+      const c10::NoGradGuard no_grad;
+      tensor = tensor.clone().requires_grad_(tensor.requires_grad());
+    }
+    auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    tensors.emplace(attribute.name, tensor);
+  }
+  return state;
+}
+
+void bind(Graph& graph, const StageState& state) {
+  for (Attribute& attribute : graph.attributes) {
+    if (attribute.kind == AttributeKind::Constant) continue;
+    const auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    const auto it = tensors.find(attribute.name);
+    PLUMBLINE_CHECK(it != tensors.end(), "no tensor for \"" + attribute.name + "\" in the stage's state");
+    attribute.tensor = it->second;
+  }
+}
+
+}  // namespace plumbline

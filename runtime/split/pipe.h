@@ -1,0 +1,71 @@
+// Pipe: a graph cut into stages. Each stage owns its parameters and buffers under their original names; each value that
+// crosses from one stage to another is a boundary, with a direct edge from the stage that makes it to every stage that
+// uses it (a skip connection is a boundary whose consumer is not the next stage).
+//
+// The behaviour follows PyTorch's torch.distributed.pipelining (_IR.py): stages are numbered in program order, a
+// parameter used by several stages is replicated, one copy a stage.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace plumbline {
+
+struct Boundary {
+  /// "v12", or the name of a model input that later stages use.
+  std::string name;
+  /// Shape, dtype and requires_grad as captured.
+  Value value;
+  int producer = 0;
+  /// Which output of the producer's graph it is.
+  int output = 0;
+  struct Consumer {
+    int stage;
+    int input;  ///< which input of the consumer's graph
+  };
+  /// Ascending by stage; one entry for each consuming stage.
+  std::vector<Consumer> consumers;
+  /// Whether a gradient comes back: it requires one, and the loss depends on it.
+  bool has_gradient = false;
+};
+
+struct Stage {
+  /// Inputs: of stage 0 the model's, in order; of the others the boundaries listed in `inputs`.
+  /// Outputs: of the last stage the model's, in order; of the others the boundaries listed in `outputs`.
+  Graph graph;
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+};
+
+/// A parameter that several stages use; each has a copy.
+struct SharedParameter {
+  std::string name;
+  std::vector<int> stages;  ///< ascending
+};
+
+struct Pipe {
+  std::vector<Stage> stages;
+  std::vector<Boundary> boundaries;
+  std::vector<SharedParameter> shared;
+
+  int num_stages() const { return static_cast<int>(stages.size()); }
+};
+
+/// The tensors that one stage owns, by canonical name. They outlive the graphs that use them: a shape
+/// captured later is bound to the same tensors.
+struct StageState {
+  std::map<std::string, at::Tensor> parameters;
+  std::map<std::string, at::Tensor> buffers;
+};
+
+/// The state of `stage`. Tensors are the captured ones, but a stage that is not the first to use a tensor gets a copy.
+StageState make_stage_state(const Pipe& pipe, int stage);
+
+/// Lets the parameters and buffers of `graph` be those of `state`; constants stay the graph's own.
+void bind(Graph& graph, const StageState& state);
+
+}  // namespace plumbline

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumbline {
@@ -57,7 +58,22 @@ struct Case {
   /// Whether a step's gradients are divided by the number of micro-batches.
   bool divide_by_microbatches = true;
   std::vector<StepKind> steps = {StepKind::Train};
-  OptimizerSpec optimizer;
+  OptimizerSpec optimizer = {};
 };
+
+// The texts of the enumerators in case files and reports: exact, same-order, bounded; sum, mse, cross-entropy, output;
+// sum, mean; train, eval, zero_grad, optimizer; f32, bf16, f64.
+std::string_view to_string(Truth value);
+std::string_view to_string(LossKind value);
+std::string_view to_string(Reduction value);
+std::string_view to_string(StepKind value);
+std::string_view to_string(Dtype value);
+
+// Back from those texts. Errors: InputError that names the accepted ones.
+Truth parse_truth(std::string_view text);
+LossKind parse_loss_kind(std::string_view text);
+Reduction parse_reduction(std::string_view text);
+StepKind parse_step_kind(std::string_view text);
+Dtype parse_dtype(std::string_view text);
 
 }  // namespace plumbline

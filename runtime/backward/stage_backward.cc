@@ -51,7 +51,8 @@ std::string debug_text(const std::vector<c10::IValue>& values) {
 std::string failure(const std::string& outputs, const std::string& grads, const std::string& inputs,
                     const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  return "Failed to run stage backward: " + std::string(torch_error ? torch_error->what_without_backtrace() : error.what()) +
+  return "Failed to run stage backward: " +
+         std::string(torch_error ? torch_error->what_without_backtrace() : error.what()) +
          "\n  Stage output: " + outputs + "\n  Output gradient: " + grads + "\n  Input: " + inputs;
 }
 
@@ -61,7 +62,7 @@ void run(std::vector<at::Tensor>&& roots, std::vector<at::Tensor>&& grads, std::
   if (roots.empty()) throw Error("no output requires a gradient");
   for (size_t i = 0; i < roots.size(); ++i)
     if (grads[i].defined() && grads[i].sizes() != roots[i].sizes())
-      throw Error("output " + std::to_string(i) + " is " + describe(roots[i]) + ", its gradient " + describe(grads[i]));
+      throw Error("an output is " + describe(roots[i]) + ", its gradient " + describe(grads[i]));
   torch::autograd::backward(roots, grads);
   input_grads.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -108,8 +109,8 @@ void flatten(const c10::IValue& output, const c10::IValue& grad, std::vector<at:
 
 void stage_backward(std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                     std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) {
-  PLUMBLINE_CHECK(roots.size() == root_grads.size(), std::to_string(roots.size()) + " roots, " +
-                                                         std::to_string(root_grads.size()) + " gradients");
+  PLUMBLINE_CHECK(roots.size() == root_grads.size(),
+                  std::to_string(roots.size()) + " roots, " + std::to_string(root_grads.size()) + " gradients");
   try {
     std::vector<at::Tensor> kept, grads;
     kept.reserve(roots.size());

@@ -5,46 +5,70 @@
 #include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
+#include <mutex>
+
 #include "runtime/capture/call.h"
 #include "runtime/capture/recorder.h"
 
 namespace plumbline {
 namespace {
 
-/// Puts the buffers and the default generator back when the captured run is over.
-class SideEffectScope {
+/// Puts the default generator back. All threads share it: of captures that overlap, the first keeps its state and the
+/// last one restores it.
+class GeneratorScope {
  public:
-  explicit SideEffectScope(const std::vector<NamedTensor>& buffers)
-      : generator_(at::detail::getDefaultCPUGenerator()) {
+  GeneratorScope() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (open_++ > 0) return;
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    before_ = generator.get_state();
+  }
+  ~GeneratorScope() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (--open_ > 0) return;
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(before_);
+    before_.reset();
+  }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  static inline std::mutex mutex_;
+  static inline int open_ = 0;
+  static inline at::Tensor before_;
+};
+
+/// Puts the buffers back when the captured run is over.
+class BufferScope {
+ public:
+  explicit BufferScope(const std::vector<NamedTensor>& buffers) {
     const c10::NoGradGuard no_grad;
     for (const NamedTensor& buffer : buffers)
       if (buffer.tensor.defined()) buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_state_ = generator_.get_state();
   }
-  ~SideEffectScope() {
+  ~BufferScope() {
     const c10::NoGradGuard no_grad;
     // Only what changed is written: a write makes a new version, which a pending backward would take amiss.
     for (auto& [buffer, before] : buffers_)
       if (!at::equal(buffer, before)) buffer.copy_(before);
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(generator_state_);
   }
-  SideEffectScope(const SideEffectScope&) = delete;
-  SideEffectScope& operator=(const SideEffectScope&) = delete;
+  BufferScope(const BufferScope&) = delete;
+  BufferScope& operator=(const BufferScope&) = delete;
 
  private:
   std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
-  at::Generator generator_;
-  at::Tensor generator_state_;
 };
 
 /// Passes modules on to the recorder under the names they have in the root.
 class NamingObserver : public ModuleObserver {
  public:
   NamingObserver(const torch::nn::Module& root, Recorder& recorder) : recorder_(recorder) {
-    for (const auto& item : root.named_modules("", /*include_self=*/false)) names_[item.value().get()] = item.key();
-    names_[&root] = "";
+    for (const auto& item : root.named_modules("", /*include_self=*/false))
+      names_.emplace(item.value().get(), item.key());
+    names_.emplace(&root, "");
   }
   void enter(const torch::nn::Module& module) override {
     const auto it = names_.find(&module);
@@ -78,7 +102,8 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
   std::vector<at::Tensor> arguments, outputs;
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
   {
-    const SideEffectScope side_effects(buffers);
+    const GeneratorScope generator;
+    const BufferScope kept_buffers(buffers);
     const c10::AutoGradMode grad_enabled(true);
     const ModuleObserverScope observing(&observer);
     const RecordingScope recording(recorder);

@@ -1,17 +1,19 @@
 // Capture: records the ATen calls that a module's forward makes, above autograd, as a Graph.
 //
 // A boxed fallback on a dispatch key above Autograd and Autocast sees each call of the model whole (layer_norm,
-// scaled_dot_product_attention, cross_entropy_loss stay single nodes, so that autograd differentiates the replay exactly
-// as it did the original). Tensors are known by the identity of their TensorImpl, held weakly: a strong reference would
-// change what the factories of LibTorch do, and keep every activation alive.
+// scaled_dot_product_attention, cross_entropy_loss stay single nodes, so that autograd differentiates the replay
+// exactly as it did the original). Tensors are known by the identity of their TensorImpl, held weakly: a strong
+// reference would change what the factories of LibTorch do, and keep every activation alive.
 //
-// Forward really runs once, on the given inputs, with gradients enabled. Afterwards the buffers and the default random
-// generator are as they were.
+// Forward really runs once, on the given inputs, with gradients enabled. Afterwards the buffers, the parameters
+// and the default random generator are as they were.
 //
 // What cannot be captured faithfully is refused by CaptureError, naming the operator and the module it was met in:
-// a number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind autograd's
-// back (.data()), one tensor given as two inputs, an in-place change of an input, an explicit random generator.
-// What the dispatcher cannot see is not detected: reading or writing through data_ptr() or an accessor.
+// a number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind
+// autograd's back (.data()), one tensor given as two inputs, an in-place change of an input or of a tensor made outside
+// the dispatcher (torch::tensor(), a member that is not registered), an explicit random
+// generator. What the dispatcher cannot see is not detected: reading or writing through data_ptr() or an accessor, what
+// forward computes on other threads, manual_seed(), and state that it keeps by assigning a new tensor to a member.
 #pragma once
 
 #include <functional>

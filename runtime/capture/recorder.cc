@@ -3,6 +3,8 @@
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 namespace plumbline {
 namespace {
 
@@ -12,6 +14,17 @@ bool is_tensor_like(const c10::Type& type) {
   if (type.kind() == c10::TypeKind::TensorType) return true;
   return type.kind() == c10::TypeKind::ListType &&
          type.castRaw<c10::ListType>()->getElementType()->kind() == c10::TypeKind::TensorType;
+}
+
+const torch::autograd::Node* grad_fn_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? nullptr : tensor.grad_fn().get();
+}
+
+/// Whether a gradient flows through a tensor just made: a view made without gradients says that it requires one
+/// (because its base does), and has none.
+bool takes_gradient(const at::Tensor& tensor) {
+  if (!tensor.requires_grad()) return false;
+  return !tensor.is_view() || tensor.grad_fn() || !tensor._base().requires_grad();
 }
 
 }  // namespace
@@ -24,14 +37,20 @@ Recorder::Recorder(const std::vector<NamedTensor>& parameters, const std::vector
     if (!input.tensor.defined()) throw CaptureError("capture: input " + in_quotes(input.name) + " is undefined");
     const c10::TensorImpl* impl = input.tensor.unsafeGetTensorImpl();
     for (const GraphInput& earlier : graph_.inputs)
-      if (values_.contains(impl) && values_.at(impl) == earlier.value)
-        throw CaptureError("capture: inputs " + in_quotes(earlier.name) + " and " + in_quotes(input.name) +
-                           " are the same tensor, so a replay could not tell them apart; give one of them as a clone()");
+      if (values_.contains(impl) && values_.at(impl).value == earlier.value)
+        throw CaptureError(
+            "capture: inputs " + in_quotes(earlier.name) + " and " + in_quotes(input.name) +
+            " are the same tensor, so a replay could not tell them apart; give one of them as a clone()");
     if (const auto it = attributes_.find(impl); it != attributes_.end())
       throw CaptureError("capture: input " + in_quotes(input.name) + " is the module's own " +
                          in_quotes(graph_.attributes[it->second].name) + "; give a clone()");
     graph_.inputs.push_back({input.name, define(input.tensor, true)});
   }
+}
+
+Recorder::~Recorder() {
+  const c10::NoGradGuard no_grad;
+  for (auto& [parameter, before] : written_parameters_) parameter.copy_(before);
 }
 
 void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, AttributeKind kind) {
@@ -48,6 +67,7 @@ void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, Attribute
     attribute.tensor = named.tensor;
     graph_.attributes.push_back(std::move(attribute));
     const int32_t storage = storage_number(named.tensor);
+    registered_.push_back({named.tensor.requires_grad(), storage});
     if (storage >= 0) storage_varies_[storage] = 1;
   }
 }
@@ -59,6 +79,7 @@ int32_t Recorder::storage_number(const at::Tensor& tensor) {
   if (inserted) {
     storage_refs_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
     storage_varies_.push_back(0);
+    storage_unwritten_.push_back(0);
   }
   return it->second;
 }
@@ -67,30 +88,32 @@ ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
   Value value;
   value.dtype = tensor.scalar_type();
   value.sizes = tensor.sizes().vec();
-  value.requires_grad = tensor.requires_grad();
+  value.requires_grad = takes_gradient(tensor);
   value.storage = storage_number(tensor);
   if (value.storage >= 0 && varies) storage_varies_[value.storage] = 1;
   const ValueId id = graph_.add_value(std::move(value));
-  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  known_.push_back({impl->version_counter().current_version(), varies});
-  if (!values_.contains(impl)) tensor_refs_.emplace_back(tensor.getIntrusivePtr());
-  values_[impl] = id;
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  known_.push_back({grad_fn_of(tensor), tensor.requires_grad(), varies});
+  const auto [it, inserted] = values_.try_emplace(impl, Entry{id, decltype(Entry::tensor)(tensor.getIntrusivePtr())});
+  it->second.value = id;
   return id;
 }
 
-ValueId Recorder::use(const at::Tensor& tensor) {
+ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
   if (!tensor.defined()) return kNoValue;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const auto it = values_.find(impl);
   if (it == values_.end()) return use_unknown(tensor);
-  const ValueId id = it->second;
-  // Nothing that the dispatcher reports changes requires_grad without a new version: a custom autograd Function does
-  // (its inner calls ran without gradients, its backward is code of its own), and so does requires_grad_().
-  if (tensor.requires_grad() != graph_.values[id].requires_grad &&
-      impl->version_counter().current_version() == known_[id].version)
-    refuse("value %" + std::to_string(id) + " began to " + (tensor.requires_grad() ? "" : "not ") +
-           "require a gradient outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its "
-           "backward would be lost, write it with ATen calls");
+  const ValueId id = it->second.value;
+  // What a recorded call does to gradients is noted when it returns. A custom autograd Function (its inner calls ran
+  // without gradients, its backward is code of its own) and requires_grad_() change them in between.
+  if (tensor.requires_grad() != known_[id].requires_grad || grad_fn_of(tensor) != known_[id].grad_fn)
+    refuse("the gradient of value %" + std::to_string(id) + " " + describe(tensor) +
+           " changed outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its backward "
+           "would be lost, write it with ATen calls");
+  // at::tensor({1, 2}) makes an empty tensor and writes it through a pointer: its content is a constant of the model.
+  const int32_t storage = graph_.values[id].storage;
+  if (reads_content && storage >= 0 && storage_unwritten_[storage]) return add_constant(tensor);
   return id;
 }
 
@@ -98,6 +121,9 @@ ValueId Recorder::use_unknown(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (const auto it = attributes_.find(impl); it != attributes_.end()) {
     Attribute& attribute = graph_.attributes[it->second];
+    if (tensor.requires_grad() != registered_[it->second].requires_grad)
+      refuse("forward itself changed " + in_quotes(attribute.name) +
+             " by requires_grad_(), which a replay would not do; do it before");
     return attribute.value = define(tensor, true);
   }
   if (tensor.has_storage()) {
@@ -114,29 +140,40 @@ ValueId Recorder::use_unknown(const at::Tensor& tensor) {
   if (tensor.requires_grad())
     refuse("a tensor " + describe(tensor) +
            " that requires a gradient is neither an input nor a registered parameter; register it in the module");
+  return add_constant(tensor);
+}
+
+ValueId Recorder::add_constant(const at::Tensor& tensor) {
   Attribute constant;
   constant.kind = AttributeKind::Constant;
   constant.name = "constant" + std::to_string(graph_.values.size());
   constant.tensor = tensor;
   constant.value = define(tensor, false);
+  if (const int32_t storage = graph_.values[constant.value].storage; storage >= 0) storage_unwritten_[storage] = 0;
   graph_.attributes.push_back(std::move(constant));
   return graph_.attributes.back().value;
 }
 
-Argument Recorder::argument(const c10::IValue& value, const std::string& name) {
+Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter) {
   Argument argument;
+  // Views and writes take the memory as it is; so do calls that only ask for shape and type.
+  const std::string& op = pending_.op->schema().name();
+  const bool arithmetic = op == "aten::add_" || op == "aten::sub_" || op == "aten::mul_" || op == "aten::div_";
+  const bool reads =
+      (parameter.alias_info() == nullptr && !op.ends_with("_like") && !op.starts_with("aten::new_")) || arithmetic;
   if (value.isTensor() && value.toTensor().defined()) {
     argument.kind = Argument::Kind::Tensor;
-    argument.values.push_back(use(value.toTensor()));
+    argument.values.push_back(use(value.toTensor(), reads));
   } else if (value.isTensorList()) {
     argument.kind = Argument::Kind::TensorList;
-    for (const c10::IValue& element : value.toListRef()) argument.values.push_back(use(element.toTensor()));
+    for (const c10::IValue& element : value.toListRef()) argument.values.push_back(use(element.toTensor(), reads));
   } else if (value.isList() && value.toList().elementType()->kind() == c10::TypeKind::OptionalType) {
     argument.kind = Argument::Kind::OptionalTensorList;
     for (const c10::IValue& element : value.toListRef())
-      argument.values.push_back(element.isNone() ? kNoValue : use(element.toTensor()));
+      argument.values.push_back(element.isNone() ? kNoValue : use(element.toTensor(), reads));
   } else if (value.isGenerator()) {
-    refuse("argument " + in_quotes(name) + " is an explicit random generator, whose state a replay would not follow; "
+    refuse("argument " + in_quotes(parameter.name()) +
+           " is an explicit random generator, whose state a replay would not follow; "
            "use the default generator");
   } else {
     argument.constant = value.isList() ? value.deepcopy() : value;  // lists are references inside IValue
@@ -152,40 +189,80 @@ void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
   const c10::FunctionSchema& schema = op.schema();
   for (const c10::Argument& result : schema.returns())
     if (!is_tensor_like(*result.type()))
-      refuse("it returns a " + result.type()->str() + " read from a tensor, which a replay could not change; "
+      refuse("it returns a " + result.type()->str() +
+             " read from a tensor, which a replay could not change; "
              "keep the computation in tensors");
   const size_t first = stack.size() - schema.arguments().size();
   for (size_t i = 0; i < schema.arguments().size(); ++i)
-    pending_.arguments.push_back(argument(stack[first + i], schema.arguments()[i].name()));
-  for_each_use(pending_, [&](ValueId v) { pending_varies_ = pending_varies_ || known_[v].varies; });
-  for_each_mutation(pending_, [&](ValueId v) {
+    pending_.arguments.push_back(argument(stack[first + i], schema.arguments()[i]));
+  for_each_use(pending_, [&](ValueId v) {
     const int32_t storage = graph_.values[v].storage;
-    if (storage < 0) return;
-    for (const GraphInput& input : graph_.inputs)
-      if (graph_.values[input.value].storage == storage)
-        refuse("it changes input " + in_quotes(input.name) + " in place; clone() the input first");
+    pending_varies_ = pending_varies_ || known_[v].varies || (storage >= 0 && storage_varies_[storage]);
   });
+  for_each_mutation(pending_, [&](ValueId v) { before_write(graph_.values[v].storage); });
+}
+
+void Recorder::before_write(int32_t storage) {
+  if (storage < 0) return;
+  for (const GraphInput& input : graph_.inputs)
+    if (graph_.values[input.value].storage == storage)
+      refuse("it changes input " + in_quotes(input.name) + " in place; clone() the input first");
+  for (size_t i = 0; i < graph_.attributes.size(); ++i) {
+    const Attribute& attribute = graph_.attributes[i];
+    if (attribute.kind == AttributeKind::Constant && graph_.values[attribute.value].storage == storage)
+      refuse("it changes in place a tensor " + describe(attribute.tensor) +
+             " that was made outside the dispatcher (torch::tensor(), or a tensor that is not registered), so every "
+             "replay would go on from the last one; clone() it first, or register it as a buffer");
+    if (attribute.kind != AttributeKind::Parameter || registered_[i].storage != storage) continue;
+    const bool kept = std::any_of(written_parameters_.begin(), written_parameters_.end(),
+                                  [&](const auto& pair) { return pair.first.is_same(attribute.tensor); });
+    const c10::NoGradGuard no_grad;
+    if (!kept) written_parameters_.emplace_back(attribute.tensor, attribute.tensor.clone());
+  }
+}
+
+void Recorder::after_write(int32_t storage) {
+  if (storage < 0) return;
+  storage_unwritten_[storage] = 0;
+  // What is written into memory that others see makes that memory vary, also where the write returns nothing.
+  if (pending_varies_) storage_varies_[storage] = 1;
+  for (auto& [impl, entry] : values_) {
+    if (graph_.values[entry.value].storage != storage) continue;
+    auto alive = entry.tensor.lock();
+    if (!alive) continue;
+    const at::Tensor tensor(std::move(alive));
+    Known& known = known_[entry.value];
+    if (tensor.requires_grad() != known.requires_grad) {
+      known.requires_grad = tensor.requires_grad();
+      graph_.values[entry.value].requires_grad = known.requires_grad;
+    }
+    known.grad_fn = grad_fn_of(tensor);
+  }
 }
 
 void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   Node node = std::move(pending_);
   const size_t count = op.schema().returns().size();
+  const auto define_or_none = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? define(tensor, pending_varies_) : kNoValue;
+  };
   for (size_t i = stack.size() - count; i < stack.size(); ++i) {
     Result result;
     if (stack[i].isTensorList()) {
       result.is_list = true;
       for (const c10::IValue& element : stack[i].toListRef())
-        result.values.push_back(define(element.toTensor(), pending_varies_));
+        result.values.push_back(define_or_none(element.toTensor()));
     } else {
-      const at::Tensor& tensor = stack[i].toTensor();
-      result.values.push_back(tensor.defined() ? define(tensor, pending_varies_) : kNoValue);
+      result.values.push_back(define_or_none(stack[i].toTensor()));
     }
     node.results.push_back(std::move(result));
   }
-  // What is written into memory that others see makes that memory vary, also where the write returns nothing.
-  for_each_mutation(node, [&](ValueId v) {
-    if (graph_.values[v].storage >= 0 && pending_varies_) storage_varies_[graph_.values[v].storage] = 1;
-  });
+  const std::string& name = op.schema().name();
+  if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty"))
+    for_each_definition(node, [&](ValueId v) {
+      if (graph_.values[v].storage >= 0) storage_unwritten_[graph_.values[v].storage] = 1;
+    });
+  for_each_mutation(node, [&](ValueId v) { after_write(graph_.values[v].storage); });
   if (op.schema().name() == "plumbline::pipe_split") node = Node{};
   graph_.nodes.push_back(std::move(node));
 }

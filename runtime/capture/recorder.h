@@ -17,6 +17,10 @@ class Recorder {
   /// `parameters` and `buffers` by qualified name, tied ones under each of their names.
   Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
            const std::vector<NamedTensor>& inputs);
+  /// Puts back the parameters that forward wrote in place (an embedding with max_norm does).
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
 
   /// Called around one operator: before it runs with its arguments on the stack, and after with its results.
   void before(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
@@ -30,27 +34,45 @@ class Recorder {
 
  private:
   struct Known {  // what the recorder remembers of a value beyond the graph's own entry
-    uint64_t version;
+    /// Only compared; null for a view, whose grad_fn LibTorch renews by itself.
+    const torch::autograd::Node* grad_fn;
+    bool requires_grad;
     /// Derived from an input, a parameter or a random draw, so that its memory must not reach the graph unseen.
     bool varies;
+  };
+  struct Entry {
+    ValueId value;
+    /// Weak: it reserves the address that the map is keyed by, and no more.
+    c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl> tensor;
+  };
+  struct Registered {  // how forward found a parameter or buffer
+    bool requires_grad;
+    int32_t storage;
   };
 
   void add_attributes(const std::vector<NamedTensor>& tensors, AttributeKind kind);
   ValueId define(const at::Tensor& tensor, bool varies);
-  ValueId use(const at::Tensor& tensor);
+  ValueId use(const at::Tensor& tensor, bool reads_content = true);
   ValueId use_unknown(const at::Tensor& tensor);
-  Argument argument(const c10::IValue& value, const std::string& name);
+  ValueId add_constant(const at::Tensor& tensor);
+  Argument argument(const c10::IValue& value, const c10::Argument& parameter);
+  /// Refuses writes that a replay would not repeat, and keeps what a parameter held before its first one.
+  void before_write(int32_t storage);
+  /// Takes note of what a write did to the gradients of the values in that memory.
+  void after_write(int32_t storage);
   int32_t storage_number(const at::Tensor& tensor);
   [[noreturn]] void refuse(const std::string& what) const;
 
   Graph graph_;
   std::vector<Known> known_;
-  std::unordered_map<const c10::TensorImpl*, ValueId> values_;
+  std::unordered_map<const c10::TensorImpl*, Entry> values_;
   std::unordered_map<const c10::TensorImpl*, size_t> attributes_;
+  std::vector<Registered> registered_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_parameters_;  // and what they held before
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<char> storage_varies_;
-  /// Weak references reserve the addresses that the maps above are keyed by.
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl>> tensor_refs_;
+  std::vector<char> storage_unwritten_;  // made by empty(), and no recorded call wrote to it yet
+  /// Weak, as above.
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::vector<size_t> open_modules_;
   Node pending_;

@@ -1,12 +1,13 @@
 // The dispatcher registrations of plumbline; this file must be linked exactly once into a process (a second boxed
 // fallback for one key is refused by LibTorch at start-up).
 //
-// DeferredInit sits above Autograd and Autocast and has no other user in LibTorch itself; each call that the model makes
-// arrives here whole, and the guard keeps what the call does inside from arriving too.
+// DeferredInit sits above Autograd and Autocast and has no other user in LibTorch itself; each call that the model
+// makes arrives here whole, and the guard keeps what the call does inside from arriving too.
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include "runtime/capture/call.h"
+#include "runtime/capture/interpose.h"
 #include "runtime/capture/recorder.h"
 
 namespace plumbline {
@@ -29,8 +30,11 @@ void do_nothing() {}
 
 TORCH_LIBRARY(plumbline, library) { library.def("pipe_split() -> ()", &do_nothing); }
 
-TORCH_LIBRARY_IMPL(_, DeferredInit, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&record>());
+TORCH_LIBRARY_IMPL(_, DeferredInit, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record>()); }
+
+TORCH_LIBRARY_IMPL(_, Fake, library) {
+  static_assert(detail::kInterposerKey == c10::DispatchKey::Fake);
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&detail::interpose>());
 }
 
 RecordingScope::RecordingScope(Recorder& target) {
@@ -45,8 +49,7 @@ RecordingScope::~RecordingScope() {
 }
 
 void pipe_split() {
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("plumbline::pipe_split", "").typed<void()>();
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("plumbline::pipe_split", "").typed<void()>();
   op.call();
 }
 

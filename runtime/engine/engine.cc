@@ -76,20 +76,13 @@ Engine::~Engine() = default;
 
 bool Engine::is_local(int stage) const { return rank_of(stage) == transport_.rank(); }
 
-bool Engine::is_first_user(int stage, const std::string& name) const {
-  for (const auto& [key, mode] : modes_) {
-    for (const SharedParameter& shared : mode->plan.pipes.front().shared)
-      if (shared.name == name) return shared.stages.front() == stage;
-  }
-  return true;
-}
-
 Engine::Flight& Engine::flight(int stage, int microbatch) {
   const auto local = std::lower_bound(my_stages_.begin(), my_stages_.end(), stage) - my_stages_.begin();
   return flights_[local * schedule_.microbatches + microbatch];
 }
 
 StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
+  const c10::AutoGradMode grad(true);
   return run(/*training=*/true, inputs, target);
 }
 
@@ -107,7 +100,7 @@ void Engine::zero_grad() {
 Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
   std::string key = training ? "train " : "evaluate ";
   for (const auto& inputs : microbatches)
-    for (const at::Tensor& input : inputs) key += describe(input) + " ";
+    for (const at::Tensor& input : inputs) key += describe(input) + (input.requires_grad() ? "* " : " ");
   std::unique_ptr<Mode>& slot = modes_[key];
   if (slot) return *slot;
 
@@ -121,10 +114,9 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
   const Schedule compute = backward ? schedule_ : forwards_only(schedule_);
   const std::vector<StageEdge> edges = stage_edges(plan.pipes.front());
   const Schedule lowered = lower(compute, edges);
-  require_valid(lowered, edges, {.forward_only = !backward});
+  require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
   mode->actions = lowered.ranks[transport_.rank()];
-  const int64_t tags = plan.forward_tag(static_cast<int>(plan.channels.size()), 0) +
-                       4 * static_cast<int64_t>(schedule_.stages) * static_cast<int64_t>(plan.pipes.front().shared.size());
+  const int64_t tags = plan.tag_count() + shared_tag_count(plan.pipes.front().shared);
   if (tags > transport_.max_tag())
     throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
                      std::to_string(schedule_.microbatches) + " micro-batches need more tags than the transport's " +
@@ -137,7 +129,7 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
       graphs.push_back(&pipe.stages[stage].graph);
     }
     std::unique_ptr<StageRunner> runner = std::make_unique<GraphStage>(stage, graphs, plan.variants, random_);
-    if (options_.decorate) runner = options_.decorate(stage, std::move(runner));
+    if (options_.decorate) runner = options_.decorate(stage, states_.at(stage), std::move(runner));
     mode->runners.emplace(stage, std::move(runner));
   }
   check_with_peers(plan, transport_, Deadline::after(options_.timeout));
@@ -199,7 +191,8 @@ void Engine::carry_out(const Action& action) {
 void Engine::finish_gradients() {
   const Plan& plan = mode_->plan;
   sum_shared_gradients(states_, plan.pipes.front().shared, schedule_.rank_of_stage, transport_,
-                       plan.forward_tag(static_cast<int>(plan.channels.size()), 0), Deadline::after(options_.timeout));
+                       transport_.max_tag() - shared_tag_count(plan.pipes.front().shared),
+                       Deadline::after(options_.timeout));
   if (options_.divide_by_microbatches) divide_gradients(states_, schedule_.microbatches);
 }
 
@@ -237,9 +230,9 @@ void Engine::forward(int stage, int microbatch) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     const int input = plan.channels[c].consumer_input;
     if (is_local(boundary.producer))
-      f.inputs[input] = flight(boundary.producer, microbatch).outputs[boundary.output].detach();
+      f.inputs[input] = flight(boundary.producer, microbatch).outputs[boundary.output].detach().contiguous();
     else
-      wait(f.input_requests[input], [&] { return place(stage, microbatch) + ", value '" + boundary.name + "'"; });
+      wait(f.input_requests[input], [&] { return place(stage, microbatch) + ", value '" + boundary.name + "' " + describe(boundary.value.dtype, boundary.value.sizes); });
     f.inputs[input].requires_grad_(training_ && boundary.value.requires_grad);
   }
   {
@@ -324,7 +317,7 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
       part = flight(consumer, microbatch).input_grads[plan.channels[c].consumer_input];
     } else {
       wait(f.arriving_requests[i],
-           [&] { return place(stage, microbatch) + ", gradient of '" + boundary.name + "' from stage " + std::to_string(consumer); });
+           [&] { return place(stage, microbatch) + ", gradient of '" + boundary.name + "' " + describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer); });
       part = std::move(f.arriving_grads[i]);
     }
     sum = sum.defined() ? at::add(sum, part) : part;
@@ -356,9 +349,12 @@ void Engine::backward(int stage, int microbatch) {
     mode_->runners.at(stage)->backward(microbatch, roots, root_grads, f.inputs, f.input_grads);
   }
   // The graph said that a gradient flows here; where autograd found none (a zero derivative) the sum goes on with zeros.
-  for (size_t i = 0; i < part.inputs.size(); ++i)
-    if (pipe.boundaries[part.inputs[i]].has_gradient && !f.input_grads[i].defined())
-      f.input_grads[i] = at::zeros_like(f.inputs[i]).detach();
+  // Contiguous, as what comes from another rank is: the bits must not depend on where the producer is.
+  for (size_t i = 0; i < part.inputs.size(); ++i) {
+    if (!pipe.boundaries[part.inputs[i]].has_gradient) continue;
+    at::Tensor& grad = f.input_grads[i];
+    grad = grad.defined() ? grad.contiguous() : at::zeros_like(f.inputs[i]).detach();
+  }
   if (options_.observer) {
     for (size_t i = 0; i < part.inputs.size(); ++i)
       if (pipe.boundaries[part.inputs[i]].has_gradient)
@@ -378,7 +374,7 @@ void Engine::send_backward(int stage, int microbatch) {
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(boundary.producer)) continue;
-    send(f.input_grads[plan.channels[c].consumer_input].contiguous(), rank_of(boundary.producer),
+    send(f.input_grads[plan.channels[c].consumer_input], rank_of(boundary.producer),
          plan.backward_tag(c, microbatch));
   }
   for (int c : plan.incoming[stage])
@@ -391,7 +387,15 @@ void Engine::send(const at::Tensor& tensor, int rank, int64_t tag) {
 
 void Engine::wait(Request& request, const WaitContext& context) {
   const Stopwatch waiting(result_.times.waiting);
-  transport_.wait(request, Deadline::after(options_.timeout), context);
+  try {
+    transport_.wait(request, Deadline::after(options_.timeout), context);
+  } catch (const TimeoutError&) {
+    throw;
+  } catch (const PeerError&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(context.text() + ": " + error.what());  // a message of another size
+  }
 }
 
 /// Gives the memory of arrived messages back while the step goes on; receivers take them roughly in order.

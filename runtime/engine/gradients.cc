@@ -77,12 +77,18 @@ void GradientStash::add_back() {
   entries_.clear();
 }
 
+int64_t shared_tag_count(const std::vector<SharedParameter>& shared) {
+  int64_t count = 0;
+  for (const SharedParameter& parameter : shared) count += 4 * (static_cast<int64_t>(parameter.stages.size()) - 1);
+  return count;
+}
+
 void sum_shared_gradients(const std::map<int, StageState>& states, const std::vector<SharedParameter>& shared,
                           const std::vector<int>& rank_of_stage, Transport& transport, int64_t first_tag,
                           const Deadline& deadline) {
   const c10::NoGradGuard no_grad;
   GradientMover mover(transport, rank_of_stage, deadline);
-  int64_t tag = first_tag;  // two for each copy beyond the first, there and back
+  int64_t tag = first_tag;
   for (const SharedParameter& parameter : shared) {
     const int owner = parameter.stages.front();
     const auto mine = [&](int stage) { return states.contains(stage); };
@@ -91,7 +97,7 @@ void sum_shared_gradients(const std::map<int, StageState>& states, const std::ve
     for (int stage : parameter.stages)
       if (mine(stage)) trainable = tensor_of(stage).requires_grad();
     // A frozen one takes its tags along, so that every rank counts alike.
-    const int64_t next = tag + 4 * static_cast<int64_t>(parameter.stages.size() - 1);
+    const int64_t next = tag + shared_tag_count({parameter});
     if (!trainable) {
       tag = next;
       continue;

@@ -29,6 +29,9 @@ class GradientStash {
   std::vector<Entry> entries_;
 };
 
+/// How many tags sum_shared_gradients takes: two for each copy beyond the first, there and back.
+int64_t shared_tag_count(const std::vector<SharedParameter>& shared);
+
 /// Sums the copies of each shared parameter's gradient in ascending stage order and gives every copy the sum. A copy
 /// without a gradient takes no part; if none has one, none gets one. Tags start at `first_tag`; every rank calls it.
 void sum_shared_gradients(const std::map<int, StageState>& states, const std::vector<SharedParameter>& shared,

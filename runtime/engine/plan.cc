@@ -63,6 +63,20 @@ std::string mismatch(const std::string& mine, int my_rank, const std::string& th
          std::to_string(their_rank) + " has " + std::to_string(b.size()) + ": their models are cut differently";
 }
 
+/// Every rank captured the whole model, so all must believe the same.
+void compare(const std::string& mine, Transport& transport, const Deadline& deadline) {
+  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
+  std::string verdict;
+  for (size_t r = 1; r < all.size() && verdict.empty(); ++r) {
+    const std::string theirs(reinterpret_cast<const char*>(all[r].data()), all[r].size());
+    if (theirs != mine) verdict = mismatch(mine, 0, theirs, static_cast<int>(r));
+  }
+  const auto answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
+  if (!answer.empty())
+    throw Error("shapes disagree before the first message: " +
+                std::string(reinterpret_cast<const char*>(answer.data()), answer.size()));
+}
+
 }  // namespace
 
 Plan make_plan(const PipeSource& source, bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
@@ -100,21 +114,14 @@ std::vector<StageEdge> stage_edges(const Pipe& pipe) {
   return edges;
 }
 
-void check_with_peers(const Plan& plan, Transport& transport,
-                      const Deadline& deadline) {
+void check_with_peers(const Plan& plan, Transport& transport, const Deadline& deadline) {
   if (transport.size() == 1) return;
   const std::string mine = expectations(plan);
-  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
-  // Every rank captured the whole model, so all must believe the same.
-  std::string verdict;
-  for (size_t r = 1; r < all.size() && verdict.empty(); ++r) {
-    const std::string theirs(reinterpret_cast<const char*>(all[r].data()), all[r].size());
-    if (theirs != mine) verdict = mismatch(mine, 0, theirs, static_cast<int>(r));
+  try {
+    compare(mine, transport, deadline);
+  } catch (const TimeoutError& error) {
+    throw TimeoutError(error.what() + std::string(", to compare shapes before the first message"));
   }
-  const auto answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
-  if (!answer.empty())
-    throw Error("shapes disagree before the first message: " +
-                std::string(reinterpret_cast<const char*>(answer.data()), answer.size()));
 }
 
 }  // namespace plumbline

@@ -34,7 +34,8 @@ struct Plan {
   const Boundary& boundary(int channel, int microbatch) const {
     return pipe(microbatch).boundaries[channels[channel].boundary];
   }
-  /// Tags are dense: a forward and a backward one for each (channel, micro-batch).
+  /// Tags are dense from 0: a forward and a backward one for each (channel, micro-batch).
+  int64_t tag_count() const { return forward_tag(static_cast<int>(channels.size()), 0); }
   int64_t forward_tag(int channel, int microbatch) const {
     return int64_t{2} * channel * static_cast<int64_t>(variants.size()) + microbatch;
   }

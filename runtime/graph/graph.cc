@@ -13,8 +13,10 @@ void for_each_mutation(const Node& node, const std::function<void(ValueId)>& vis
   if (node.is_split()) return;
   const c10::FunctionSchema& schema = node.op->schema();
   const std::string& name = schema.name();
-  // (input, weight, bias, running_mean, running_var, ...): written in training, without an alias annotation.
-  const bool quiet_statistics = name == "aten::batch_norm" || name == "aten::instance_norm";
+  // (input, weight, bias, running_mean, running_var, training, ...): written in training, without an alias annotation.
+  const bool quiet_statistics = (name == "aten::batch_norm" || name == "aten::instance_norm" ||
+                                 name == "aten::native_batch_norm" || name == "aten::cudnn_batch_norm") &&
+                                node.arguments[5].constant.isBool() && node.arguments[5].constant.toBool();
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
     const bool written = (alias != nullptr && alias->isWrite()) || (quiet_statistics && (i == 3 || i == 4));

@@ -1,5 +1,6 @@
 // Graph: a captured program of ATen calls in the order the model made them, with parameters and buffers by their
-// qualified names. It is plain data: capture makes it, text prints and parses it, split cuts it, the interpreter runs it.
+// qualified names. It is plain data: capture makes it, text prints and parses it, split cuts it, the interpreter runs
+// it.
 //
 // Values are numbered densely (static single assignment: an in-place call gives its result a new id that shares the
 // storage of the old one). A value is defined by an input, an attribute or exactly one node.

@@ -123,14 +123,15 @@ void Interpreter::execute(const Instruction& in) {
     if (list.size() != result.values.size())
       throw Error("returned a list of " + std::to_string(list.size()) + " tensors; at capture it had " +
                   std::to_string(result.values.size()));
-    for (size_t k = 0; k < list.size(); ++k) slots_[result.values[k]] = std::move(list[k]);
+    for (size_t k = 0; k < list.size(); ++k)
+      if (result.values[k] != kNoValue) slots_[result.values[k]] = std::move(list[k]);
   }
   for (Slot s : in.released) slots_[s] = c10::IValue();
 }
 
 void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
-  PLUMBLINE_CHECK(inputs.size() == inputs_.size(), std::to_string(inputs.size()) + " inputs for a graph that takes " +
-                                                       std::to_string(inputs_.size()));
+  PLUMBLINE_CHECK(inputs.size() == inputs_.size(),
+                  std::to_string(inputs.size()) + " inputs for a graph that takes " + std::to_string(inputs_.size()));
   for (size_t i = 0; i < inputs.size(); ++i) slots_[inputs_[i]] = inputs[i];
   {
     GradModeScope grad_mode;
@@ -141,8 +142,7 @@ void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor
       } catch (const std::exception& error) {
         clear();
         const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-        throw Error("running " + in.text + ": " +
-                    (torch_error ? torch_error->what_without_backtrace() : error.what()));
+        throw Error("running " + in.text + ": " + (torch_error ? torch_error->what_without_backtrace() : error.what()));
       }
     }
   }

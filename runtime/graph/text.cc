@@ -1,11 +1,13 @@
 #include "runtime/graph/text.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <sstream>
 
-#include "runtime/graph/dtype_names.h"
 #include "runtime/error.h"
+#include "runtime/graph/dtype_names.h"
 
 namespace plumbline {
 namespace {
@@ -14,7 +16,10 @@ std::string in_quotes(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -73,23 +78,58 @@ std::string result_text(const Graph& graph, const Result& result) {
 
 const char* kind_word(AttributeKind kind) {
   switch (kind) {
-    case AttributeKind::Parameter: return "parameter";
-    case AttributeKind::Buffer: return "buffer";
-    case AttributeKind::Constant: return "constant";
+    case AttributeKind::Parameter:
+      return "parameter";
+    case AttributeKind::Buffer:
+      return "buffer";
+    case AttributeKind::Constant:
+      return "constant";
   }
   return "";
 }
 
 // ---- parsing ---------------------------------------------------------------------------------------------------
 
+/// Whether all of `text` is a number of this type (a double also as inf and nan); out of range is not.
+template <class Number>
+bool read_whole(const std::string& text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// What a constant argument of this type looks like, for errors.
+std::string expected_constant(const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::TensorType:
+      return "a tensor such as %0, or None";
+    case c10::TypeKind::BoolType:
+      return "True or False";
+    case c10::TypeKind::FloatType:
+      return "a number";
+    case c10::TypeKind::NumberType:
+      return "a number, True or False";
+    case c10::TypeKind::StringType:
+      return "a text in quotes";
+    case c10::TypeKind::DeviceObjType:
+      return "a device such as device \"cpu\"";
+    case c10::TypeKind::ListType:
+      return "a list in brackets (" + type.str() + ")";
+    default:
+      return "an integer (" + type.str() + ")";
+  }
+}
+
 /// One line, read from left to right.
 class Cursor {
  public:
   Cursor(std::string_view line, int number) : line_(line), number_(number) {}
 
-  [[noreturn]] void fail(const std::string& expected) const {
-    throw InputError("graph text, line " + std::to_string(number_) + ", column " + std::to_string(at_ + 1) +
-                     ": expected " + expected);
+  [[noreturn]] void fail(const std::string& expected) const { fail_at(at_, expected); }
+  /// As fail(), at the beginning of the last word, or of what mark() marked.
+  [[noreturn]] void fail_word(const std::string& expected) const { fail_at(word_, expected); }
+  void mark() {
+    skip_space();
+    word_ = at_;
   }
   void skip_space() {
     while (at_ < line_.size() && line_[at_] == ' ') ++at_;
@@ -112,33 +152,49 @@ class Cursor {
   }
   /// The longest run of characters that are not in `stops`.
   std::string word(std::string_view stops) {
-    skip_space();
-    const size_t begin = at_;
+    mark();
     while (at_ < line_.size() && stops.find(line_[at_]) == std::string_view::npos) ++at_;
-    if (at_ == begin) fail("a word");
-    return std::string(line_.substr(begin, at_ - begin));
+    if (at_ == word_) fail("a word");
+    return std::string(line_.substr(word_, at_ - word_));
   }
   std::string quoted_text() {
     expect("\"");
     std::string out;
     while (at_ < line_.size() && line_[at_] != '"') {
-      if (line_[at_] == '\\') ++at_;
-      if (at_ < line_.size()) out += line_[at_++];
+      const bool escaped = line_[at_] == '\\';
+      if (escaped) ++at_;
+      if (at_ == line_.size()) break;
+      out += escaped && line_[at_] == 'n' ? '\n' : line_[at_];
+      ++at_;
     }
     expect("\"");
     return out;
   }
   int64_t integer() {
     const std::string text = word(" ,]):*");
-    char* end = nullptr;
-    const int64_t value = std::strtoll(text.c_str(), &end, 10);
-    if (*end != '\0') fail("an integer, not '" + text + "'");
+    int64_t value = 0;
+    if (!read_whole(text, value)) fail_word("an integer, not '" + text + "'");
     return value;
+  }
+  /// Reads "[a, b]" by calling `element` at the beginning of each.
+  template <class Element>
+  void bracketed(Element&& element) {
+    expect("[");
+    if (accept("]")) return;
+    do element();
+    while (accept(","));
+    expect("]");
   }
 
  private:
+  [[noreturn]] void fail_at(size_t column, const std::string& expected) const {
+    throw InputError("graph text, line " + std::to_string(number_) + ", column " + std::to_string(column + 1) +
+                     ": expected " + expected);
+  }
+
   std::string_view line_;
   size_t at_ = 0;
+  size_t word_ = 0;
   int number_;
 };
 
@@ -151,6 +207,8 @@ class Parser {
       if (end == std::string_view::npos) end = text.size();
       Cursor line(text.substr(begin, end - begin), ++number);
       if (!line.done() && !line.peek("#")) parse_line(line);
+      for (ValueId v : fresh_) defined_[v] = 1;
+      fresh_.clear();
       begin = end + 1;
     }
     if (!returned_) throw InputError("graph text: no 'return' line");
@@ -160,7 +218,17 @@ class Parser {
 
  private:
   void parse_line(Cursor& line) {
-    if (line.accept("input ")) {
+    if (line.accept("module ")) {
+      ModuleCall module;
+      module.name = line.quoted_text();
+      module.type = line.quoted_text();
+      module.begin = node_number(line, 0);
+      module.end = node_number(line, module.begin);
+      graph_.module_calls.push_back(std::move(module));
+    } else if (returned_) {
+      line.fail("a module line, or nothing, after 'return'");
+    } else if (line.accept("input ")) {
+      if (line.peek("None")) line.fail("a value such as %0");
       const ValueId value = definition(line);
       line.expect("=");
       graph_.inputs.push_back({line.quoted_text(), value});
@@ -178,43 +246,54 @@ class Parser {
         graph_.outputs.push_back(use(line));
         if (!line.accept(",")) break;
       }
-    } else if (line.accept("module ")) {
-      ModuleCall module;
-      module.name = line.quoted_text();
-      module.type = line.quoted_text();
-      module.begin = static_cast<int32_t>(line.integer());
-      module.end = static_cast<int32_t>(line.integer());
-      graph_.module_calls.push_back(std::move(module));
     } else {
       call(line);
     }
     if (!line.done()) line.fail("the end of the line");
   }
 
+  int32_t node_number(Cursor& line, int64_t least) {
+    const int64_t n = line.integer();
+    const auto most = static_cast<int64_t>(graph_.nodes.size());
+    if (n < least || n > most)
+      line.fail_word("a node number between " + std::to_string(least) + " and " + std::to_string(most));
+    return static_cast<int32_t>(n);
+  }
+
   ValueId id(Cursor& line) {
     line.expect("%");
     const int64_t v = line.integer();
-    if (v < 0 || v > 10'000'000) line.fail("a value number between 0 and 10000000");
-    if (v >= static_cast<int64_t>(graph_.values.size())) graph_.values.resize(v + 1);
+    if (v < 0 || v > 10'000'000) line.fail_word("a value number between 0 and 10000000");
+    if (v >= static_cast<int64_t>(graph_.values.size())) {
+      graph_.values.resize(v + 1);
+      defined_.resize(v + 1, 0);
+    }
     return static_cast<ValueId>(v);
   }
-  ValueId use(Cursor& line) { return line.accept("None") ? kNoValue : id(line); }
+  ValueId use(Cursor& line) {
+    if (line.accept("None")) return kNoValue;
+    const ValueId v = id(line);
+    if (!defined_[v]) line.fail_word("a value that a line above defines, not %" + std::to_string(v));
+    return v;
+  }
 
   ValueId definition(Cursor& line) {
     if (line.accept("None")) return kNoValue;
     const ValueId v = id(line);
+    if (defined_[v] || std::count(fresh_.begin(), fresh_.end(), v))
+      line.fail_word("a new value; %" + std::to_string(v) + " is defined already");
+    fresh_.push_back(v);
     line.expect(":");
     const std::string dtype = line.word("[ ");
     const auto known = dtype_from_name(dtype);
-    if (!known) line.fail("an element type such as f32, bf16 or i64, not '" + dtype + "'");
+    if (!known) line.fail_word("an element type such as f32, bf16 or i64, not '" + dtype + "'");
     Value& value = graph_.values[v];
     value.dtype = *known;
     value.sizes.clear();
-    line.expect("[");
-    while (!line.accept("]")) {
+    line.bracketed([&] {
       value.sizes.push_back(line.integer());
-      line.accept(",");
-    }
+      if (value.sizes.back() < 0) line.fail_word("a size of at least 0");
+    });
     value.requires_grad = line.accept("*");
     return v;
   }
@@ -231,15 +310,12 @@ class Parser {
 
   Result result(Cursor& line) {
     Result result;
-    if (!line.accept("[")) {
+    if (!line.peek("[")) {
       result.values.push_back(definition(line));
       return result;
     }
     result.is_list = true;
-    while (!line.accept("]")) {
-      result.values.push_back(definition(line));
-      line.accept(",");
-    }
+    line.bracketed([&] { result.values.push_back(definition(line)); });
     return result;
   }
 
@@ -254,7 +330,15 @@ class Parser {
     const size_t dot = name.find('.');
     node.op = c10::Dispatcher::singleton().findSchema(
         {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
-    if (!node.op) line.fail("an operator that this LibTorch knows, not '" + name + "'");
+    if (!node.op) line.fail_word("an operator that this LibTorch knows, not '" + name + "'");
+    const auto& returns = node.op->schema().returns();
+    if (node.results.size() != returns.size())
+      line.fail_word(std::to_string(node.results.size()) + " results, but " + name + " has " +
+                     std::to_string(returns.size()));
+    for (size_t i = 0; i < returns.size(); ++i)
+      if (node.results[i].is_list != (returns[i].type()->kind() == c10::TypeKind::ListType))
+        line.fail_word("an operator whose result " + std::to_string(i) + " is " +
+                       (node.results[i].is_list ? "a list" : "one tensor") + ", not " + name);
     line.expect("(");
     const auto& parameters = node.op->schema().arguments();
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -263,8 +347,6 @@ class Parser {
     }
     line.expect(")");
     node.grad_enabled = !line.accept("no_grad");
-    if (node.results.size() != node.op->schema().returns().size())
-      line.fail(std::to_string(node.op->schema().returns().size()) + " results of " + name);
     graph_.nodes.push_back(std::move(node));
   }
 
@@ -275,9 +357,9 @@ class Parser {
   Argument argument(Cursor& line, const c10::Type& declared) {
     const c10::Type& type = without_optional(declared);
     Argument argument;
-    if (line.peek("%")) {
+    if (type.kind() == c10::TypeKind::TensorType && line.peek("%")) {
       argument.kind = Argument::Kind::Tensor;
-      argument.values.push_back(id(line));
+      argument.values.push_back(use(line));
       return argument;
     }
     if (type.kind() == c10::TypeKind::ListType && line.peek("[")) {
@@ -285,51 +367,76 @@ class Parser {
       const bool optional = element.kind() == c10::TypeKind::OptionalType;
       if (without_optional(element).kind() == c10::TypeKind::TensorType) {
         argument.kind = optional ? Argument::Kind::OptionalTensorList : Argument::Kind::TensorList;
-        line.expect("[");
-        while (!line.accept("]")) {
-          argument.values.push_back(use(line));
-          line.accept(",");
-        }
+        line.bracketed([&] { argument.values.push_back(use(line)); });
         return argument;
       }
     }
-    argument.constant = constant(line, type);
+    argument.constant = constant(line, declared);
     // An optional or undefined tensor argument is an undefined tensor to the boxed kernel, or None where declared so.
     if (argument.constant.isNone() && declared.kind() == c10::TypeKind::TensorType) argument.constant = at::Tensor();
     return argument;
   }
 
-  c10::IValue constant(Cursor& line, const c10::Type& type) {
-    if (line.accept("None")) return {};
-    if (line.accept("True")) return true;
-    if (line.accept("False")) return false;
-    if (line.peek("\"")) return line.quoted_text();
-    if (line.accept("device")) return c10::Device(line.quoted_text());
-    if (line.accept("[")) return list(line, type);
+  c10::IValue constant(Cursor& line, const c10::Type& declared) {
+    const c10::Type& type = without_optional(declared);
+    const c10::TypeKind kind = type.kind();
+    const bool is_number = kind == c10::TypeKind::NumberType;
+    line.mark();
+    if (line.accept("None")) {
+      const bool allowed = kind == c10::TypeKind::TensorType || declared.kind() == c10::TypeKind::OptionalType;
+      if (!allowed) line.fail_word(expected_constant(type));
+      return {};
+    }
+    switch (kind) {
+      case c10::TypeKind::BoolType:
+      case c10::TypeKind::NumberType:
+        if (line.accept("True")) return true;
+        if (line.accept("False")) return false;
+        if (is_number) break;
+        line.fail(expected_constant(type));
+      case c10::TypeKind::StringType:
+        return line.quoted_text();
+      case c10::TypeKind::DeviceObjType:
+        return device(line);
+      case c10::TypeKind::ListType:
+        return list(line, type);
+      case c10::TypeKind::TensorType:
+        line.fail(expected_constant(type));
+      case c10::TypeKind::GeneratorType:
+        line.fail("None: an explicit generator has no text form");
+      default:
+        break;
+    }
     const std::string text = line.word(" ,])");
-    const bool is_float = text.find_first_of(".en") != std::string::npos;
-    char* end = nullptr;
-    c10::IValue value;
-    if (is_float || type.kind() == c10::TypeKind::FloatType)
-      value = std::strtod(text.c_str(), &end);
-    else
-      value = static_cast<int64_t>(std::strtoll(text.c_str(), &end, 10));
-    if (*end != '\0') line.fail("a constant, not '" + text + "'");
-    return value;
+    int64_t integer = 0;
+    double real = 0;
+    if (kind != c10::TypeKind::FloatType && read_whole(text, integer)) return integer;
+    if ((is_number || kind == c10::TypeKind::FloatType) && read_whole(text, real)) return real;
+    line.fail_word(expected_constant(type) + ", not '" + text + "'");
+  }
+
+  static c10::IValue device(Cursor& line) {
+    line.expect("device");
+    line.mark();
+    const std::string name = line.quoted_text();
+    try {
+      return c10::Device(name);
+    } catch (const c10::Error&) {
+      line.fail_word("a device that LibTorch knows, not '" + name + "'");
+    }
   }
 
   c10::IValue list(Cursor& line, const c10::Type& type) {
-    if (type.kind() != c10::TypeKind::ListType) line.fail("no list for an argument of type " + type.str());
     const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
     c10::impl::GenericList values(element->kind() == c10::TypeKind::SymIntType ? c10::IntType::get() : element);
-    while (!line.accept("]")) {
-      values.push_back(constant(line, *element));
-      line.accept(",");
-    }
+    if (!line.peek("[")) line.fail(expected_constant(type));
+    line.bracketed([&] { values.push_back(constant(line, *element)); });
     return values;
   }
 
   Graph graph_;
+  std::vector<char> defined_;   // by value, up to the line before
+  std::vector<ValueId> fresh_;  // defined on this line
   bool returned_ = false;
 };
 
@@ -362,8 +469,8 @@ std::string to_text(const Graph& graph) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) out << (i ? ", " : " ") << id_text(graph.outputs[i]);
   out << '\n';
   for (const ModuleCall& module : graph.module_calls)
-    out << "module " << in_quotes(module.name) << ' ' << in_quotes(module.type) << ' ' << module.begin << ' ' << module.end
-        << '\n';
+    out << "module " << in_quotes(module.name) << ' ' << in_quotes(module.type) << ' ' << module.begin << ' '
+        << module.end << '\n';
   return out.str();
 }
 

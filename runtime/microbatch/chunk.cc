@@ -10,6 +10,11 @@
 namespace plumbline {
 namespace {
 
+void check_count(int microbatches) {
+  if (microbatches < 1)
+    throw InputError("micro-batches: " + std::to_string(microbatches) + " asked for; at least 1 is needed");
+}
+
 int64_t checked_rows(const std::string& what, const at::Tensor& tensor, int dim, int microbatches) {
   if (dim < 0 || dim >= tensor.dim())
     throw InputError("micro-batches: " + what + " has " + std::to_string(tensor.dim()) +
@@ -66,8 +71,7 @@ std::vector<int64_t> chunk_rows(int64_t rows, int microbatches) {
 std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches) {
-  if (microbatches < 1)
-    throw InputError("micro-batches: " + std::to_string(microbatches) + " asked for; at least 1 is needed");
+  check_count(microbatches);
   if (specs.size() != inputs.size() || names.size() != inputs.size())
     throw InputError("micro-batches: " + std::to_string(inputs.size()) + " inputs, " + std::to_string(names.size()) +
                      " names and " + std::to_string(specs.size()) + " chunk specs; give one of each for every input");
@@ -75,6 +79,7 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
   int64_t common_rows = -1;
   size_t first_divided = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) throw InputError("micro-batches: input '" + names[i] + "' is missing");
     if (specs[i].replicate) {
       for (auto& chunk : chunks) chunk[i] = inputs[i];
       continue;
@@ -95,6 +100,7 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
 }
 
 std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, int dim) {
+  check_count(microbatches);
   if (!target.defined()) return std::vector<at::Tensor>(microbatches);
   checked_rows("the target", target, dim, microbatches);
   return divide(target, dim, microbatches);
@@ -108,8 +114,12 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
     const ChunkSpec spec = i < specs.size() ? specs[i] : ChunkSpec{};
     std::vector<at::Tensor> chunks;
     for (const auto& microbatch : outputs) chunks.push_back(microbatch.at(i));
+    if (!chunks[0].defined()) {
+      merged.emplace_back();
+      continue;
+    }
     if (!spec.replicate) {
-      if (chunks[0].dim() <= spec.dim)
+      if (spec.dim < 0 || spec.dim >= chunks[0].dim())
         throw InputError("micro-batches: output " + std::to_string(i) + " has " + std::to_string(chunks[0].dim()) +
                          " dimensions, so its chunks cannot be joined along dimension " + std::to_string(spec.dim));
       merged.push_back(at::cat(chunks, spec.dim));
@@ -117,8 +127,8 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
     }
     for (size_t m = 1; m < chunks.size(); ++m)
       if (!at::equal(chunks[0], chunks[m]))
-        throw InputError("micro-batches: output " + std::to_string(i) +
-                         " is marked as replicated, but micro-batch " + std::to_string(m) + " differs from 0");
+        throw InputError("micro-batches: output " + std::to_string(i) + " is marked as replicated, but micro-batch " +
+                         std::to_string(m) + " differs from 0");
     merged.push_back(chunks[0]);
   }
   return merged;

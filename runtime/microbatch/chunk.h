@@ -18,16 +18,17 @@ namespace plumbline {
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword = {});
 
-/// [micro-batch][input]. Throws InputError naming the input when a spec is missing, its dimension does not exist, it has
-/// fewer rows than micro-batches, or two divided inputs have different numbers of rows.
+/// [micro-batch][input]. Throws InputError naming the input when a spec is missing, its dimension does not exist, it
+/// has fewer rows than micro-batches, or two divided inputs have different numbers of rows.
 std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches);
 
-/// One target a micro-batch, divided along `dim`; all undefined for an undefined target.
+/// One target a micro-batch, divided along `dim`; all undefined for an undefined target. InputError as above.
 std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, int dim = 0);
 
 /// Joins [micro-batch][output] along each spec's dimension; a replicated output must be equal in all micro-batches.
+/// An output that is undefined (None) stays so. Throws InputError naming the output that cannot be joined.
 std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,
                                       const std::vector<ChunkSpec>& specs);
 

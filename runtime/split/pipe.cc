@@ -33,10 +33,14 @@ StageState make_stage_state(const Pipe& pipe, int stage) {
 
 void bind(Graph& graph, const StageState& state) {
   for (Attribute& attribute : graph.attributes) {
-    if (attribute.kind == AttributeKind::Constant) continue;
+    // One that the graph does not use may belong to another stage: training and evaluation can use different ones.
+    if (attribute.kind == AttributeKind::Constant || attribute.value == kNoValue) continue;
     const auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
     const auto it = tensors.find(attribute.name);
-    PLUMBLINE_CHECK(it != tensors.end(), "no tensor for \"" + attribute.name + "\" in the stage's state");
+    if (it == tensors.end())
+      throw InputError("split: a stage uses '" + attribute.name +
+                       "', which it did not when the first step gave each stage its parameters and buffers; let the "
+                       "first step be one in which the model uses all of them (a training step, say)");
     attribute.tensor = it->second;
   }
 }

@@ -65,7 +65,8 @@ struct StageState {
 /// The state of `stage`. Tensors are the captured ones, but a stage that is not the first to use a tensor gets a copy.
 StageState make_stage_state(const Pipe& pipe, int stage);
 
-/// Lets the parameters and buffers of `graph` be those of `state`; constants stay the graph's own.
+/// Lets the parameters and buffers that `graph` uses be those of `state`; constants stay the graph's own. Throws
+/// InputError naming one that `state` lacks.
 void bind(Graph& graph, const StageState& state);
 
 }  // namespace plumbline

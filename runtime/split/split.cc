@@ -84,37 +84,41 @@ class Analysis {
     if (used_by_[v].empty() || used_by_[v].back() != stage) used_by_[v].push_back(stage);
   }
 
+  /// Values in the same memory have the same key; a value of unknown memory has one to itself.
+  int32_t memory(ValueId v) const { return graph_.values[v].storage >= 0 ? graph_.values[v].storage : -2 - v; }
+
   void refuse_mutations_across_stages() {
-    // The earliest stage that made a value in each storage; attributes are apart, they do not travel.
-    std::unordered_map<int32_t, ValueId> first_in_storage;
-    std::unordered_map<int32_t, const Attribute*> attribute_of_storage;
+    // The earliest stage that made a value in each memory; attributes are apart, they do not travel. All uses of an
+    // attribute's memory count: a view of it that crosses a border would be written while it is on its way.
+    std::unordered_map<int32_t, ValueId> first_in_memory;
+    std::unordered_map<int32_t, const Attribute*> attribute_in_memory;
+    std::unordered_map<int32_t, std::set<int>> users_of_memory;
+    for (const Attribute& attribute : graph_.attributes)
+      if (attribute.value != kNoValue) attribute_in_memory.emplace(memory(attribute.value), &attribute);
     for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v) {
-      const int32_t storage = graph_.values[v].storage;
-      if (storage < 0 || producer_[v] == kAttribute) continue;
-      const auto [it, inserted] = first_in_storage.emplace(storage, v);
+      users_of_memory[memory(v)].insert(used_by_[v].begin(), used_by_[v].end());
+      if (producer_[v] == kAttribute) continue;
+      const auto [it, inserted] = first_in_memory.emplace(memory(v), v);
       if (!inserted && producer_[v] < producer_[it->second]) it->second = v;
     }
-    for (const Attribute& attribute : graph_.attributes)
-      if (attribute.value != kNoValue) attribute_of_storage[graph_.values[attribute.value].storage] = &attribute;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const int stage = stage_of_node_[i];
       for_each_mutation(graph_.nodes[i], [&](ValueId v) {
-        const int32_t storage = graph_.values[v].storage;
         const std::string op = c10::toString(graph_.nodes[i].op->operator_name());
-        if (const auto it = attribute_of_storage.find(storage); it != attribute_of_storage.end()) {
-          for (int user : used_by_[it->second->value])
+        if (const auto owner = attribute_in_memory.find(memory(v)); owner != attribute_in_memory.end()) {
+          for (int user : users_of_memory[memory(v)])
             if (user != stage)
-              throw InputError("split: " + op + " in stage " + std::to_string(stage) + " writes '" + it->second->name +
-                               "', which stage " + std::to_string(user) +
+              throw InputError("split: " + op + " in stage " + std::to_string(stage) + " writes the memory of '" +
+                               owner->second->name + "', which stage " + std::to_string(user) +
                                " uses as well; copies would part, so keep both in one stage");
           return;
         }
-        const auto it = first_in_storage.find(storage);
-        if (it == first_in_storage.end() || producer_[it->second] >= stage) return;
+        const auto it = first_in_memory.find(memory(v));
+        if (it == first_in_memory.end() || producer_[it->second] >= stage) return;
         throw InputError("split: " + op + " in stage " + std::to_string(stage) + " changes in place the memory of %" +
                          std::to_string(it->second) + " " +
-                         describe(graph_.values[it->second].dtype, graph_.values[it->second].sizes) +
-                         ", which stage " + std::to_string(producer_[it->second]) +
+                         describe(graph_.values[it->second].dtype, graph_.values[it->second].sizes) + ", which stage " +
+                         std::to_string(producer_[it->second]) +
                          " made; use the out-of-place form, or clone() the value first");
       });
     }
@@ -123,8 +127,11 @@ class Analysis {
   /// A value has a gradient when it requires one and the loss depends on it through values that require one.
   void find_gradients(const std::optional<std::vector<int>>& loss_outputs) {
     has_gradient_.assign(graph_.values.size(), 0);
+    std::set<int32_t> memory_with_gradient;
     auto mark = [&](ValueId v) {
-      if (v != kNoValue && graph_.values[v].requires_grad) has_gradient_[v] = 1;
+      if (v == kNoValue || !graph_.values[v].requires_grad) return;
+      has_gradient_[v] = 1;
+      memory_with_gradient.insert(memory(v));
     };
     if (loss_outputs) {
       for (int i : *loss_outputs) {
@@ -136,13 +143,14 @@ class Analysis {
     } else {
       for (ValueId v : graph_.outputs) mark(v);
     }
-    // Backwards through the calls; what an in-place call writes belongs to its result.
+    // Backwards through the calls; what an in-place call writes may be read through any view of that memory.
     for (size_t i = graph_.nodes.size(); i-- > 0;) {
       const Node& node = graph_.nodes[i];
       if (!node.grad_enabled) continue;
       bool reaches_loss = false;
       for_each_definition(node, [&](ValueId v) { reaches_loss = reaches_loss || has_gradient_[v]; });
-      for_each_mutation(node, [&](ValueId v) { reaches_loss = reaches_loss || has_gradient_[v]; });
+      for_each_mutation(node,
+                        [&](ValueId v) { reaches_loss = reaches_loss || memory_with_gradient.contains(memory(v)); });
       if (reaches_loss) for_each_use(node, mark);
     }
   }
@@ -170,12 +178,10 @@ class Builder {
   }
 
   Pipe build() {
-    for (const GraphInput& input : graph_.inputs)
-      graph_of(0).inputs.push_back({input.name, local(0, input.value)});
+    for (const GraphInput& input : graph_.inputs) graph_of(0).inputs.push_back({input.name, local(0, input.value)});
     add_boundaries();
     add_attributes();
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      add_node(analysis_.stage_of_node(i), graph_.nodes[i]);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) add_node(analysis_.stage_of_node(i), graph_.nodes[i]);
     // Outputs last: only now has every value its number.
     for (Boundary& boundary : pipe_.boundaries) {
       Stage& producer = pipe_.stages[boundary.producer];
@@ -257,8 +263,7 @@ class Builder {
       if (graph_.nodes[i].is_split()) continue;
       const int stage = analysis_.stage_of_node(i);
       std::vector<ModuleCall>& calls = graph_of(stage).module_calls;
-      if (i == module.begin || calls.empty() || calls.back().name != module.name ||
-          calls.back().end != position_[i])
+      if (i == module.begin || calls.empty() || calls.back().name != module.name || calls.back().end != position_[i])
         calls.push_back({module.name, module.type, position_[i], position_[i]});
       calls.back().end = position_[i] + 1;
     }

@@ -26,8 +26,9 @@ struct SplitOptions {
 /// Cuts `graph` at its markers and at `options.points`. A module entered several times is cut at each entry. Markers
 /// with no call between them merge, so that no stage is empty.
 ///
-/// Throws InputError: a module that was never entered (named with those that were); a call that changes in place what an
-/// earlier stage made; a buffer that one stage writes and another uses.
+/// Throws InputError: a module that was never entered (named with those that were); a call that changes in place what
+/// an earlier stage made; a buffer that one stage writes and another uses (also through a view, or what the write left
+/// in it).
 Pipe split(const Graph& graph, const SplitOptions& options = {});
 
 /// Evenly chooses stages-1 of `candidates` (names in program order) as BEGINNING split points.

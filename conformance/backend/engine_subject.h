@@ -1,0 +1,22 @@
+// One rank of the runtime running a case: the engine behind the interface of a CaseSubject.
+#pragma once
+
+#include <string>
+
+#include "conformance/mutants.h"
+#include "reference/results.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+struct EngineCaseOptions {
+  std::string schedule;
+  uint64_t seed = 0;
+  Clock::duration timeout = std::chrono::seconds(60);
+  const Mutant* mutant = nullptr;
+};
+
+/// Runs this rank's part of a case and returns what it has to say. Every rank of `transport` calls it.
+Results run_case_on_rank(const Case& c, Transport& transport, const EngineCaseOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,37 @@
+#include "conformance/backend/job.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "conformance/report/write_text.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobCase, id, schedule)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobThroughput, schedule, model, forward_ms, backward_ms, rows, microbatches, steps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, cases, throughput)
+
+void write_job(const std::filesystem::path& path, const Job& job) {
+  write_text_file(path, nlohmann::json(job).dump(1) + "\n");
+}
+
+Job read_job(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  if (!in) throw InputError("job file " + path.string() + " cannot be read");
+  try {
+    return nlohmann::json::parse(in).get<Job>();
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError("job file " + path.string() + ": " + error.what());
+  }
+}
+
+std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank) {
+  return out / c.schedule / c.id / ("rank" + std::to_string(rank) + ".safetensors");
+}
+
+std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {
+  return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");
+}
+
+}  // namespace plumbline

@@ -1,0 +1,49 @@
+// A job: what the supervisor asks of a backend, as a file that any language can read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace plumbline {
+
+struct JobCase {
+  std::string id;
+  std::string schedule;
+};
+
+/// One measurement of speed.
+struct JobThroughput {
+  std::string schedule;
+  /// A model of the zoo; empty: stages that sleep.
+  std::string model;
+  double forward_ms = 0, backward_ms = 0;
+  int rows = 0;
+  int microbatches = 0;
+  int steps = 0;
+};
+
+struct Job {
+  int ranks = 1;
+  uint64_t seed = 0;
+  /// How long one wait for a message may last.
+  double timeout_seconds = 60;
+  /// In place of each case's own number; 0: the case's own.
+  int microbatches = 0;
+  /// A fault to put in on purpose; empty: none.
+  std::string mutant;
+  std::vector<JobCase> cases;
+  std::vector<JobThroughput> throughput;
+};
+
+void write_job(const std::filesystem::path& path, const Job& job);
+
+/// Throws InputError naming the file and what is wrong in it.
+Job read_job(const std::filesystem::path& path);
+
+/// Where a rank leaves the results of a case, below the output folder: never read before it is complete.
+std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
+std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
+
+}  // namespace plumbline

@@ -1,0 +1,72 @@
+#include "conformance/backend/run_job.h"
+
+#include <ATen/Parallel.h>
+
+#include "conformance/backend/engine_subject.h"
+#include "conformance/backend/host_tensors.h"
+#include "conformance/backend/throughput.h"
+#include "conformance/corpus.h"
+#include "runtime/error.h"
+#include "runtime/transport/collectives.h"
+#include "runtime/transport/threads.h"
+
+namespace plumbline {
+namespace {
+
+void run_one(const Job& job, const JobCase& item, Transport& transport, const std::filesystem::path& out) {
+  Case c = find_case(item.id);
+  if (job.microbatches > 0) c.microbatches = job.microbatches;
+  EngineCaseOptions options{item.schedule, job.seed, std::chrono::duration_cast<Clock::duration>(
+                                                         std::chrono::duration<double>(job.timeout_seconds))};
+  std::unique_ptr<Transport> mutated;
+  if (!job.mutant.empty()) {
+    options.mutant = &find_mutant(job.mutant);
+    if (options.mutant->transport) mutated = options.mutant->transport(transport, c.microbatches);
+  }
+  const Results results = run_case_on_rank(c, mutated ? *mutated : transport, options);
+  const std::filesystem::path path = result_path(out, item, transport.rank());
+  std::filesystem::create_directories(path.parent_path());
+  write_tensor_file(path, to_host(results));
+}
+
+void run_all(const Job& job, Transport& transport, const std::filesystem::path& out, const JobProgress& progress) {
+  const auto say = [&](const std::string& line) {
+    if (transport.rank() == 0) progress(line);
+  };
+  const auto meet = [&] {
+    barrier(transport, Deadline::after(std::chrono::duration_cast<Clock::duration>(
+                           std::chrono::duration<double>(job.timeout_seconds))));
+  };
+  for (size_t i = 0; i < job.cases.size(); ++i) {
+    say("case " + std::to_string(i) + " begins");
+    run_one(job, job.cases[i], transport, out);
+    meet();
+    say("case " + std::to_string(i) + " done");
+  }
+  for (size_t i = 0; i < job.throughput.size(); ++i) {
+    say("throughput " + std::to_string(i) + " begins");
+    measure_on_rank(job.throughput[i], job, transport, throughput_path(out, i, transport.rank()));
+    meet();
+    say("throughput " + std::to_string(i) + " done");
+  }
+}
+
+}  // namespace
+
+void run_job_on_rank(const Job& job, Transport& transport, const std::filesystem::path& out,
+                     const JobProgress& progress) {
+  // Ranks share the cores; and with one thread each kernel adds up in one order.
+  at::set_num_threads(1);
+  try {
+    run_all(job, transport, out, progress);
+  } catch (const std::exception& error) {
+    transport.abort(error.what());
+    throw;
+  }
+}
+
+void run_job_on_threads(const Job& job, const std::filesystem::path& out, const JobProgress& progress) {
+  run_thread_ranks(job.ranks, [&](Transport& transport) { run_job_on_rank(job, transport, out, progress); });
+}
+
+}  // namespace plumbline

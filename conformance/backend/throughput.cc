@@ -1,0 +1,138 @@
+#include "conformance/backend/throughput.h"
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "conformance/report/write_text.h"
+#include "reference/loss.h"
+#include "reference/models/zoo.h"
+#include "runtime/engine/emulated_stage.h"
+#include "runtime/engine/engine.h"
+#include "runtime/error.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/schedule/simulate.h"
+#include "runtime/split/module_pipe.h"
+#include "runtime/transport/collectives.h"
+
+namespace plumbline {
+namespace {
+
+constexpr int kWarmUpSteps = 1;
+
+std::vector<StepTimes> run_steps(Engine& engine, const Batch& batch, int steps, Transport& transport,
+                                 Clock::duration timeout) {
+  std::vector<StepTimes> times;
+  for (int i = 0; i < kWarmUpSteps + steps; ++i) {
+    barrier(transport, Deadline::after(timeout));
+    engine.zero_grad();
+    const StepResult step = engine.train(batch.inputs, batch.target);
+    if (i >= kWarmUpSteps) times.push_back(step.times);
+  }
+  return times;
+}
+
+std::vector<StepTimes> measure_sleeping(const JobThroughput& item, Transport& transport, Clock::duration timeout) {
+  EngineOptions options = emulated_options(item.forward_ms, item.backward_ms);
+  options.timeout = timeout;
+  Engine engine(transport, make_schedule(item.schedule, transport.size(), item.microbatches),
+                emulated_pipe(transport.size()), options);
+  return run_steps(engine, {{at::zeros({item.microbatches, 16})}, {}}, item.steps, transport, timeout);
+}
+
+std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, Transport& transport,
+                                     Clock::duration timeout) {
+  const Model model = make_model(item.model, Dtype::F32, job.seed);
+  const Batch batch = make_batch(item.model, Dtype::F32, item.rows, job.seed, 0);
+  SplitOptions split;
+  split.points = choose_split_points(model.split_points, transport.size());
+  split.loss_outputs = std::vector<int>{0};
+  EngineOptions options;
+  options.input_names = model.input_names;
+  options.input_chunks = model.input_chunks;
+  options.timeout = timeout;
+  options.loss = [](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+    return compute_loss({LossKind::CrossEntropy, Reduction::Mean}, outputs, target);
+  };
+  options.mean_loss = true;
+  Engine engine(transport, make_schedule(item.schedule, transport.size(), item.microbatches),
+                [&](bool training, const std::vector<at::Tensor>& inputs) {
+                  return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
+                },
+                options);
+  return run_steps(engine, batch, item.steps, transport, timeout);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
+                     const std::filesystem::path& path) {
+  const auto timeout =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
+  nlohmann::json steps = nlohmann::json::array();
+  for (const StepTimes& t : item.model.empty() ? measure_sleeping(item, transport, timeout)
+                                               : measure_model(item, job, transport, timeout))
+    steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
+  std::filesystem::create_directories(path.parent_path());
+  write_text_file(path, steps.dump() + "\n");
+}
+
+Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out) {
+  std::vector<nlohmann::json> by_rank;
+  for (int r = 0; r < ranks; ++r) {
+    const std::filesystem::path path = throughput_path(out, index, r);
+    std::ifstream in(path);
+    if (!in) throw Error("no measurement from rank " + std::to_string(r) + " (" + path.string() + ")");
+    by_rank.push_back(nlohmann::json::parse(in));
+  }
+  Throughput result;
+  result.schedule = item.schedule;
+  result.ranks = ranks;
+  result.microbatches = item.microbatches;
+  result.rank_times.resize(ranks);
+  std::vector<double> seconds, bubbles;
+  const size_t steps = by_rank.front().size();
+  for (size_t i = 0; i < steps; ++i) {
+    // All ranks of one machine read the same clock: a step lasts from the first begin to the last end.
+    double begin = by_rank[0][i]["begin"], end = 0, busy = 0;
+    for (int r = 0; r < ranks; ++r) {
+      const nlohmann::json& t = by_rank[r][i];
+      begin = std::min(begin, t["begin"].get<double>());
+      end = std::max(end, t["end"].get<double>());
+      busy += t["busy"].get<double>();
+      result.rank_times[r].busy += t["busy"].get<double>() / static_cast<double>(steps);
+      result.rank_times[r].waiting += t["waiting"].get<double>() / static_cast<double>(steps);
+    }
+    seconds.push_back(end - begin);
+    bubbles.push_back(1.0 - busy / (ranks * (end - begin)));
+  }
+  result.step_seconds = median(seconds);
+  result.microbatches_per_second = item.microbatches / result.step_seconds;
+  result.bubble_measured = median(bubbles);
+  result.bubble_ideal = ideal_bubble(item.schedule, ranks, item.microbatches);
+  const Schedule schedule = make_schedule(item.schedule, ranks, item.microbatches);
+  if (item.model.empty()) {
+    char text[64];
+    std::snprintf(text, sizeof text, "sleep %g/%g ms", item.forward_ms, item.backward_ms);
+    result.workload = text;
+    result.ratio_to_ideal_step =
+        result.step_seconds / (simulate(schedule, item.forward_ms, item.backward_ms).makespan / 1000.0);
+  } else {
+    result.workload = "real: " + item.model;
+    // Against the same work spread evenly over the ranks, with the schedule's own bubble and nothing else.
+    double busy = 0;
+    for (const RankTime& rank : result.rank_times) busy += rank.busy;
+    result.ratio_to_ideal_step = result.step_seconds / (busy / ranks / (1.0 - result.bubble_ideal));
+  }
+  return result;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,19 @@
+// Measures how fast a schedule runs: on stages that sleep (what the runtime itself costs) or on a model of the zoo.
+#pragma once
+
+#include <filesystem>
+
+#include "conformance/backend/job.h"
+#include "conformance/report/report.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+/// Runs the measurement's steps and writes this rank's times to `path`. Every rank calls it.
+void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
+                     const std::filesystem::path& path);
+
+/// Puts together what the ranks of one measurement wrote. Throws Error when a file is missing or cannot be read.
+Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out);
+
+}  // namespace plumbline

@@ -1,0 +1,28 @@
+// plumbline bench: hands over to plumbline-bench, which lies beside this program.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "conformance/cli/commands.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+
+void add_bench(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("bench", "Measure: throughput, micro (runs plumbline-bench)");
+  command->prefix_command();
+  command->callback([command, &chosen] {
+    chosen = [command]() -> int {
+      const std::filesystem::path program = std::filesystem::path(own_path()).parent_path() / "plumbline-bench";
+      std::vector<std::string> words = {program.string()};
+      for (const std::string& word : command->remaining()) words.push_back(word);
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      execv(program.c_str(), argv.data());
+      throw InputError("bench: " + program.string() + " was not built (it needs Google Benchmark)");
+    };
+  });
+}
+
+}  // namespace plumbline

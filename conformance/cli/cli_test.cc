@@ -1,0 +1,183 @@
+// The program as a user meets it: exit codes, one line for bad input, files on disk, ranks as threads and under mpirun.
+// PLUMBLINE_PROGRAM names the executable; with PLUMBLINE_WITH_MPI=1 the parts that need mpirun run as well.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "conformance/process.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(std::getenv("PLUMBLINE_PROGRAM"), nullptr) << "set PLUMBLINE_PROGRAM to the plumbline executable";
+    folder_ = fs::temp_directory_path() / ("plumbline_cli_test." + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override {
+    fs::permissions(folder_, fs::perms::owner_all);
+    fs::remove_all(folder_);
+  }
+
+  ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
+    ProcessOptions options;
+    options.argv = before;
+    options.argv.push_back(std::getenv("PLUMBLINE_PROGRAM"));
+    options.argv.insert(options.argv.end(), words.begin(), words.end());
+    options.directory = folder_.string();
+    options.timeout = std::chrono::minutes(4);
+    options.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"}};
+    return run_process(options);
+  }
+
+  std::string report(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+int exit_code(const ProcessResult& result) { return result.exit_code.value_or(-1); }
+
+std::map<std::string, std::string> result_files(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "results"))
+    if (entry.path().extension() == ".safetensors") {
+      std::ifstream in(entry.path(), std::ios::binary);
+      std::stringstream bytes;
+      bytes << in.rdbuf();
+      files[fs::relative(entry.path(), folder).string()] = bytes.str();
+    }
+  return files;
+}
+
+TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
+  std::ofstream(folder_ / "a_file") << "x";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
+      {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
+      {{"run", "--schedule", "no-such-schedule"}, "gpipe, 1f1b"},
+      {{"run", "--profile", "nonesuch"}, "accepted: core, smoke"},
+      {{"run", "--microbatches", "0"}, "--microbatches"},
+      {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
+      {{"run", "--ranks", "9"}, "7 split points, enough for 8 stages"},
+      {{"run", "--ranks", "0"}, "--ranks"},
+      {{"run", "--ranks", "two"}, "--ranks"},
+      {{"run", "--transport", "pigeon"}, "--transport"},
+      {{"run", "--mutant", "nonesuch"}, "drop-last-microbatch"},
+      {{"run", "--mutant", "swap-microbatches", "--ranks", "1"}, "needs 2 ranks"},
+      {{"run", "--case", "exact-mlp-mean", "--report", "a_file"}, "--report"},
+      {{"run", "--case", "exact-mlp-mean", "--report", "/proc/nowhere"}, "--report"},
+      {{"run", "--no-such-option"}, "--no-such-option"},
+      {{"nonsense"}, "nonsense"},
+      {{}, "subcommand"},
+      {{"list", "--profile", "nonesuch"}, "core, smoke"},
+      {{"schedule", "nonesuch"}, "gpipe"},
+      {{"schedule", "nowhere.csv"}, "nowhere.csv"},
+      {{"backend", "run", "--job", "nowhere.json", "--out", "."}, "nowhere.json"},
+  };
+  for (const auto& [words, expected] : inputs) {
+    const ProcessResult result = start(words);
+    std::string line;
+    for (const std::string& word : words) line += word + " ";
+    EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
+    EXPECT_NE(result.output.find(expected), std::string::npos) << line << "\n" << result.output;
+  }
+}
+
+TEST_F(Cli, HelpTeachesAndVersionIsToldWithoutError) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"--help"}, {"run", "--help"}, {"list", "--help"}, {"schedule", "--help"}, {"--version"}})
+    EXPECT_EQ(exit_code(start(words)), 0) << words[0];
+  EXPECT_NE(start({"run", "--help"}).output.find("mpirun -n 4 plumbline run"), std::string::npos);
+}
+
+TEST_F(Cli, AnUnwritableReportFolderIsRefused) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  fs::create_directories(folder_ / "locked");
+  fs::permissions(folder_ / "locked", fs::perms::owner_read);
+  EXPECT_EQ(exit_code(start({"run", "--case", "exact-mlp-mean", "--report", "locked"})), 2);
+  fs::permissions(folder_ / "locked", fs::perms::owner_all);
+}
+
+TEST_F(Cli, SchedulePrintsWhatItReads) {
+  const ProcessResult compute = start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "3", "--format", "compute"});
+  EXPECT_EQ(compute.output, "0F0,0F1,0B0,0F2,0B1,0B2\r\n1F0,1B0,1F1,1B1,1F2,1B2\r\n");
+  std::ofstream(folder_ / "mine.csv") << compute.output;
+  EXPECT_EQ(start({"schedule", "mine.csv", "--format", "compute"}).output, compute.output);
+  EXPECT_EQ(exit_code(start({"schedule", "gpipe", "--format", "grid"})), 0);
+}
+
+TEST_F(Cli, PassingRunLeavesACompleteReport) {
+  const ProcessResult result = start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
+  ASSERT_EQ(exit_code(result), 0) << result.output;
+  for (const char* word : {"gpipe", "1f1b", "sleep 5/10 ms", "report: "})
+    EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
+  EXPECT_EQ(json.at("verdicts").size(), 8u);
+  for (const auto& verdict : json.at("verdicts")) EXPECT_EQ(verdict.at("status"), "pass") << verdict;
+  EXPECT_EQ(json.at("throughput").size(), 4u);
+  for (const char* file : {"junit.xml", "matrix.svg", "results.jsonl"})
+    EXPECT_GT(fs::file_size(folder_ / "r" / file), 100u) << file;
+}
+
+TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
+  const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks", "4", "--mutant",
+                                      "drop-last-microbatch", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 1);
+  for (const char* word : {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.7", "repeat: plumbline run"})
+    EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
+  // The line after "repeat: " does repeat it.
+  const size_t at = result.output.find("repeat: plumbline ") + std::string("repeat: plumbline ").size();
+  std::istringstream line(result.output.substr(at, result.output.find('\n', at) - at));
+  std::vector<std::string> words;
+  for (std::string word; line >> word;) words.push_back(word);
+  EXPECT_EQ(exit_code(start(words)), 1);
+}
+
+TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  for (const char* ranks : {"2", "4", "8"}) {
+    for (const char* transport : {"threads", "mpi"}) {
+      const ProcessResult result = start({"run", "--profile", "smoke", "--ranks", ranks, "--transport", transport,
+                                          "--report", report(transport), "--no-throughput"});
+      ASSERT_EQ(exit_code(result), 0) << ranks << " " << transport << "\n" << result.output;
+    }
+    const auto threads = result_files(folder_ / "threads"), mpi = result_files(folder_ / "mpi");
+    EXPECT_GE(threads.size(), 16u);
+    EXPECT_TRUE(threads == mpi) << ranks << " ranks: the result files differ";
+  }
+}
+
+TEST_F(Cli, RunsUnderMpirunAsWell) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  const std::vector<std::string> mpirun = {"mpirun", "-n", "4"};
+  const ProcessResult good = start({"run", "--case", "exact-*mlp*", "--report", report("r")}, mpirun);
+  EXPECT_EQ(exit_code(good), 0) << good.output;
+  EXPECT_EQ(fs::exists(folder_ / "r" / "report.json"), true);
+  const ProcessResult mutant =
+      start({"run", "--case", "mlp", "--mutant", "scale-stage-gradient", "--report", report("m")}, mpirun);
+  EXPECT_EQ(exit_code(mutant), 1) << mutant.output;
+  const ProcessResult bad = start({"run", "--case", "nonesuch"}, mpirun);
+  EXPECT_EQ(exit_code(bad), 2) << bad.output;
+  EXPECT_NE(bad.output.find("no case matches 'nonesuch'"), std::string::npos);
+  const ProcessResult wrong = start({"run", "--ranks", "3"}, mpirun);
+  EXPECT_EQ(exit_code(wrong), 2) << wrong.output;
+}
+
+}  // namespace
+}  // namespace plumbline

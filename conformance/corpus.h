@@ -1,0 +1,31 @@
+// The corpus: every case, as plain data, and the profiles that select among them. No torch.
+//
+// An id never changes its meaning: a corrected case gets a new id. At least 60 % of the cases are exact.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/case.h"
+
+namespace plumbline {
+
+/// All cases, exact ones first.
+const std::vector<Case>& corpus();
+
+/// Names that profile() accepts.
+const std::vector<std::string>& profile_names();
+
+/// The cases of a profile, in the order of the corpus: "core" is what a backend must pass, "smoke" four quick cases.
+/// Errors: InputError for another name; it lists the accepted ones.
+std::vector<Case> profile(std::string_view name);
+
+/// The cases whose id matches a shell pattern (fnmatch: * ? [...]). Errors: InputError when none does; it names the ids
+/// nearest to the pattern.
+std::vector<Case> select(const std::vector<Case>& cases, const std::string& glob);
+
+/// The case with exactly this id. Errors: InputError naming the nearest ids.
+const Case& find_case(const std::string& id);
+
+}  // namespace plumbline

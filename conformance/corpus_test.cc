@@ -1,0 +1,159 @@
+#include "conformance/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <set>
+
+#include "reference/models/names.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+std::set<std::string> ids(const std::vector<Case>& cases) {
+  std::set<std::string> out;
+  for (const Case& c : cases) out.insert(c.id);
+  return out;
+}
+
+bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
+
+bool starts_exact(const std::string& text) { return text.starts_with("exact-"); }
+
+std::string refusal(const auto& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Corpus, IdsAreUniqueAndPlain) {
+  EXPECT_EQ(ids(corpus()).size(), corpus().size());
+  EXPECT_GE(corpus().size(), 22u);
+  for (const Case& c : corpus()) {
+    for (const char letter : c.id)
+      EXPECT_TRUE(std::islower(static_cast<unsigned char>(letter)) ||
+                  std::isdigit(static_cast<unsigned char>(letter)) || letter == '-')
+          << c.id;
+    EXPECT_FALSE(c.title.empty()) << c.id;
+    EXPECT_FALSE(c.why.empty()) << c.id;
+  }
+}
+
+/// Reports, waivers and scripts of users hold these ids: none may disappear or change its meaning.
+TEST(Corpus, PublishedIdsAreThere) {
+  const std::set<std::string> there = ids(corpus());
+  for (const char* id : {"exact-mlp-sum",
+                         "exact-mlp-mean",
+                         "exact-mlp-bf16",
+                         "exact-tied",
+                         "exact-skip",
+                         "exact-wide",
+                         "exact-frozen",
+                         "exact-multi-io",
+                         "exact-relu",
+                         "exact-uneven-rows",
+                         "exact-few-microbatches",
+                         "exact-one-microbatch",
+                         "exact-many-microbatches",
+                         "exact-accumulate",
+                         "exact-undivided",
+                         "mlp",
+                         "transformer-lm",
+                         "resnet-bn",
+                         "unet",
+                         "dropout",
+                         "frozen",
+                         "multi-io",
+                         "mlp-bf16",
+                         "loss-inside",
+                         "uneven-mean",
+                         "transformer-bounded",
+                         "train-mlp",
+                         "train-transformer"})
+    EXPECT_TRUE(there.contains(id)) << id;
+}
+
+TEST(Corpus, AtLeastSixtyPercentAreExact) {
+  const auto exact =
+      std::count_if(corpus().begin(), corpus().end(), [](const Case& c) { return c.truth == Truth::Exact; });
+  EXPECT_GE(static_cast<double>(exact), 0.6 * static_cast<double>(corpus().size()));
+}
+
+TEST(Corpus, EveryModelIsInTheZooAndUsed) {
+  std::set<std::string> used;
+  for (const Case& c : corpus()) {
+    EXPECT_TRUE(std::binary_search(model_names().begin(), model_names().end(), c.model)) << c.id << ": " << c.model;
+    used.insert(c.model);
+    EXPECT_GE(c.microbatches, 1) << c.id;
+    EXPECT_GE(c.rows, c.microbatches) << c.id;
+    EXPECT_NE(std::count(c.steps.begin(), c.steps.end(), StepKind::Train), 0) << c.id;
+  }
+  EXPECT_EQ(used.size(), model_names().size());
+}
+
+/// What reference/models/exact_test.cc proves, and what its proof does not cover, kept apart.
+TEST(Corpus, ExactCasesStayWithinTheProof) {
+  for (const Case& c : corpus()) {
+    EXPECT_EQ(c.truth == Truth::Exact, starts_exact(c.model)) << c.id;
+    EXPECT_EQ(c.truth == Truth::Exact, starts_exact(c.id)) << c.id;
+    if (c.truth != Truth::Exact) continue;
+    const auto trained = static_cast<int>(std::count(c.steps.begin(), c.steps.end(), StepKind::Train));
+    EXPECT_LE(c.rows * trained, c.dtype == Dtype::BF16 ? 8 : 16) << c.id;
+    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), StepKind::Optimizer), 0) << c.id;
+    EXPECT_TRUE(c.loss.kind == LossKind::Sum || (c.loss.kind == LossKind::Mse && c.dtype != Dtype::BF16)) << c.id;
+    // Division must not round: by powers of two only. Rows hold a power of two of numbers.
+    if (c.divide_by_microbatches) {
+      EXPECT_TRUE(is_power_of_two(c.microbatches)) << c.id;
+    }
+    if (c.loss.reduction == Reduction::Mean) {
+      EXPECT_EQ(c.rows % c.microbatches, 0) << c.id;
+      EXPECT_TRUE(is_power_of_two(c.rows / c.microbatches)) << c.id;
+    }
+  }
+}
+
+TEST(Corpus, TrainingRunsTakeTwentySteps) {
+  for (const char* id : {"train-mlp", "train-transformer"}) {
+    const Case c = select(corpus(), id).front();
+    ASSERT_EQ(c.steps.size(), 60u);
+    for (size_t i = 0; i < 60; i += 3) {
+      EXPECT_EQ(c.steps[i], StepKind::ZeroGrad);
+      EXPECT_EQ(c.steps[i + 1], StepKind::Train);
+      EXPECT_EQ(c.steps[i + 2], StepKind::Optimizer);
+    }
+    EXPECT_GT(c.optimizer.learning_rate, 0);
+    EXPECT_GT(c.optimizer.momentum, 0);
+  }
+}
+
+TEST(Corpus, ProfilesAreParts) {
+  EXPECT_EQ(ids(profile("core")), ids(corpus()));
+  EXPECT_EQ(ids(profile("smoke")),
+            (std::set<std::string>{"exact-mlp-sum", "exact-tied", "multi-io", "transformer-lm"}));
+  for (const std::string& name : profile_names()) EXPECT_FALSE(profile(name).empty()) << name;
+  const std::string text = refusal([] { profile("cure"); });
+  for (const std::string& name : profile_names()) EXPECT_NE(text.find(name), std::string::npos) << text;
+}
+
+TEST(Corpus, SelectsByPattern) {
+  EXPECT_EQ(ids(select(corpus(), "exact-tied")), std::set<std::string>{"exact-tied"});
+  EXPECT_EQ(ids(select(corpus(), "train-*")), (std::set<std::string>{"train-mlp", "train-transformer"}));
+  EXPECT_EQ(ids(select(corpus(), "ml[pq]")), std::set<std::string>{"mlp"});
+  EXPECT_EQ(select(corpus(), "*").size(), corpus().size());
+}
+
+TEST(Corpus, NothingSelectedNamesNearIds) {
+  const std::string text = refusal([] { select(corpus(), "exct-tied"); });
+  EXPECT_EQ(text, "case: no case matches 'exct-tied'; near: exact-tied, exact-wide, exact-skip")
+      << "by hand: 1 letter; then 3 more for wide; then 4 more for skip, the first of several";
+  EXPECT_EQ(refusal([] { select(profile("smoke"), "mlp"); }).find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline

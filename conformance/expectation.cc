@@ -1,0 +1,72 @@
+#include "conformance/expectation.h"
+
+#include <torch/nn/module.h>
+
+#include <cmath>
+
+#include "conformance/backend/host_tensors.h"
+#include "reference/loss.h"
+#include "reference/magnitude.h"
+#include "reference/models/zoo.h"
+#include "reference/rounding.h"
+#include "reference/whole_model.h"
+#include "runtime/split/module_pipe.h"
+
+namespace plumbline {
+
+Expectation bounded_expectation(const Case& c, uint64_t seed) {
+  WholeModelOptions options;
+  options.dtype = Dtype::F64;
+  Expectation expected;
+  // Counters and other integers have no rounding: they are expected as they are.
+  const auto floating = [&] {
+    Results results = run_whole_model(c, seed, options);
+    std::erase_if(results, [](const auto& item) { return !item.second.is_floating_point(); });
+    return results;
+  };
+  for (const auto& [key, tensor] : run_whole_model(c, seed, options))
+    if (!tensor.is_floating_point()) expected.value.emplace(key, to_host(tensor));
+  const BoundedResults bounded = running_error(floating, rounding_model(scalar_type(c.dtype), seed));
+  for (const auto& [key, value] : bounded.value) {
+    expected.value.emplace(key, to_host(value));
+    expected.bounds.elements.emplace(key, to_host(bounded.bound.at(key)));
+    // Where the true value is all zero there is no relative norm; the bound of each element judges alone.
+    const double gate = bounded.rel_gate.at(key);
+    expected.bounds.norms[key] = {std::isfinite(gate) ? gate : 1e300, std::isfinite(gate) ? 0.0 : 1.0};
+  }
+  return expected;
+}
+
+std::string exactness_problem(const Case& c, uint64_t seed) {
+  if (c.divide_by_microbatches && (c.microbatches & (c.microbatches - 1)) != 0)
+    return "gradients are divided by " + std::to_string(c.microbatches) + ", which is no power of two";
+  // Means and the division by the number of micro-batches scale by powers of two, which moves no bit of a significand:
+  // the proof is about the sums.
+  Case sums = c;
+  sums.loss.reduction = Reduction::Sum;
+  sums.divide_by_microbatches = false;
+  WholeModelOptions options;
+  options.by_microbatch = false;
+  options.dtype = Dtype::F64;
+  options.absolute_values = true;
+  Results results;
+  MagnitudeInterposer interposer;
+  {
+    const InterposerScope scope(interposer);
+    results = run_whole_model(sums, seed, options);
+  }
+  for (const auto& [key, tensor] : results)
+    if (tensor.is_floating_point()) interposer.see(tensor, key);
+  return why_not_exact(interposer.result(), scalar_type(c.dtype));
+}
+
+bool shares_parameters(const Case& c, int stages, uint64_t seed) {
+  const Model model = make_model(c.model, c.dtype, seed);
+  SplitOptions split;
+  split.points = choose_split_points(model.split_points, stages);
+  const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
+  return !make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split)
+              .shared.empty();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,26 @@
+// What the judge expects beyond the detached run: for bounded truth, float64 values of the whole model, with a running error bound for each element; for
+// exact truth, the proof that it is exact.
+#pragma once
+
+#include <string>
+
+#include "conformance/compare.h"
+#include "reference/case.h"
+
+namespace plumbline {
+
+struct Expectation {
+  TensorMap value;  ///< F64 (integers as they are): output, loss, grad, buffer, param
+  Bounds bounds;
+};
+
+/// The whole model by micro-batch in float64, with bounds for the case's own precision; see rounding.h.
+Expectation bounded_expectation(const Case& c, uint64_t seed);
+
+/// Why the numbers of an exact case may not be exact in its precision; empty when they are proven to be: see magnitude.h.
+std::string exactness_problem(const Case& c, uint64_t seed);
+
+/// Whether a cut into that many stages leaves a parameter in more than one of them.
+bool shares_parameters(const Case& c, int stages, uint64_t seed);
+
+}  // namespace plumbline

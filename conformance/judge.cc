@@ -1,0 +1,164 @@
+#include "conformance/judge.h"
+
+#include <algorithm>
+#include <set>
+
+#include "conformance/backend/host_tensors.h"
+#include "conformance/compare.h"
+#include "conformance/expectation.h"
+#include "reference/detach_executor.h"
+#include "reference/whole_model.h"
+#include "runtime/error.h"
+#include "runtime/schedule/generators.h"
+
+namespace plumbline {
+namespace {
+
+/// More zeros than this in gradients prove too little: most wrong results would look the same.
+constexpr double kMostZeros = 0.75;
+
+StageOrders stage_orders(const Schedule& schedule) {
+  StageOrders orders(schedule.stages);
+  for (const std::vector<Action>& rank : schedule.ranks)
+    for (const Action& action : rank)
+      if (action.type == ActionType::F || action.type == ActionType::B)
+        orders[action.stage].push_back({action.type == ActionType::B, action.microbatch});
+  return orders;
+}
+
+TensorMap of_kinds(const TensorMap& all, std::initializer_list<ResultKind> kinds) {
+  TensorMap kept;
+  for (const auto& [key, tensor] : all)
+    if (std::find(kinds.begin(), kinds.end(), parse_result_key(key).kind) != kinds.end()) kept.emplace(key, tensor);
+  return kept;
+}
+
+constexpr std::initializer_list<ResultKind> kFinal = {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param};
+constexpr std::initializer_list<ResultKind> kByMicrobatch = {ResultKind::Output, ResultKind::Loss};
+constexpr std::initializer_list<ResultKind> kWhole = {ResultKind::Output, ResultKind::Loss, ResultKind::Grad,
+                                                      ResultKind::Buffer, ResultKind::Param};
+
+std::string first_of(const std::vector<Difference>& differences) {
+  return differences.empty() ? "" : sentence(differences.front());
+}
+
+}  // namespace
+
+struct Judge::Oracle {
+  TensorMap detached;
+  /// Only for bounded truth.
+  Expectation bounded;
+  /// Why the oracles cannot be trusted here; empty when they agree.
+  std::string problem;
+};
+
+const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) {
+  const StageOrders orders = stage_orders(schedule);
+  std::string key = c.id + " " + std::to_string(c.microbatches);
+  for (const auto& order : orders) {
+    key += ";";
+    // Forwards and backwards of one stage do not see each other's order, only their own.
+    for (bool backward : {false, true})
+      for (const StageAction& action : order)
+        if (action.backward == backward) key += (backward ? "B" : "F") + std::to_string(action.microbatch);
+  }
+  if (const auto it = oracles_.find(key); it != oracles_.end()) return *it->second;
+
+  auto oracle = std::make_shared<Oracle>();
+  oracle->detached = to_host(run_detached(c, seed_, orders));
+  const auto hold = [&](const char* what, const TensorMap& expected, std::initializer_list<ResultKind> kinds,
+                        CompareMode mode, const Bounds& bounds = {}) {
+    const std::string difference = first_of(compare(of_kinds(expected, kinds), of_kinds(oracle->detached, kinds), mode, bounds));
+    if (!difference.empty() && oracle->problem.empty())
+      oracle->problem = std::string("the oracles disagree (") + what + "): " + difference;
+  };
+  WholeModelOptions by_microbatch, at_once;
+  by_microbatch.stages = schedule.stages;
+  at_once.by_microbatch = false;
+  switch (c.truth) {
+    case Truth::Exact:
+      oracle->problem = exactness_problem(c, seed_);
+      hold("whole model, whole batch", to_host(run_whole_model(c, seed_, at_once)), kFinal, CompareMode::Numeric);
+      hold("whole model", to_host(run_whole_model(c, seed_, by_microbatch)), kByMicrobatch, CompareMode::Numeric);
+      break;
+    case Truth::SameOrder:
+      if (shares_parameters(c, schedule.stages, seed_)) {
+        // Copies are added up in another order than one parameter's uses, so the whole model agrees within its bound.
+        const Expectation expected = bounded_expectation(c, seed_);
+        hold("float64 whole model", expected.value, kWhole, CompareMode::Bounded, expected.bounds);
+      } else {
+        hold("whole model", to_host(run_whole_model(c, seed_, by_microbatch)), kWhole, CompareMode::Bitwise);
+      }
+      break;
+    case Truth::Bounded:
+      oracle->bounded = bounded_expectation(c, seed_);
+      hold("float64 whole model", oracle->bounded.value, kWhole, CompareMode::Bounded, oracle->bounded.bounds);
+      break;
+  }
+  return *oracles_.emplace(key, std::move(oracle)).first->second;
+}
+
+CaseVerdict Judge::judge(const Case& c, const std::string& schedule_name, const TensorMap& results) {
+  CaseVerdict verdict;
+  verdict.case_id = c.id;
+  verdict.title = c.title;
+  verdict.schedule = schedule_name;
+  verdict.truth = c.truth;
+  const Oracle& oracle = oracle_for(c, make_schedule(schedule_name, ranks_, c.microbatches));
+  if (!oracle.problem.empty()) {
+    verdict.status = Status::Error;
+    verdict.reason = oracle.problem;
+    return verdict;
+  }
+  std::set<std::string> kinds;
+  for (const auto& [key, tensor] : results) {
+    kinds.insert(std::string(kind_name(parse_result_key(key).kind)));
+    verdict.elements += element_count(tensor);
+  }
+  verdict.tensors = static_cast<int64_t>(results.size());
+  verdict.checked.assign(kinds.begin(), kinds.end());
+
+  const CompareMode mode = c.truth == Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
+  std::vector<Difference> differences = compare(oracle.detached, results, mode);
+  // Within its bounds a result of bounded truth is right, whatever its bits; outside, the detached run tells where it
+  // began.
+  if (c.truth == Truth::Bounded) {
+    const std::vector<Difference> outside =
+        compare(oracle.bounded.value, of_kinds(results, kWhole), CompareMode::Bounded, oracle.bounded.bounds);
+    if (outside.empty()) differences.clear();
+    if (!outside.empty() && differences.empty()) differences = outside;
+  }
+  set_differences(verdict, differences);
+  if (verdict.status == Status::Pass && c.truth == Truth::Exact && zero_fraction(results) > kMostZeros) {
+    verdict.status = Status::Mistrusted;
+    verdict.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +
+                     " % of all gradients are zero";
+  }
+  return verdict;
+}
+
+TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
+  TensorMap merged;
+  for (const std::filesystem::path& file : files) {
+    if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
+    for (auto& [key, tensor] : read_tensor_file(file)) {
+      const auto [it, inserted] = merged.emplace(key, tensor);
+      if (!inserted && it->second != tensor)
+        throw Error("ranks disagree on " + key + " (copies of one tensor must be equal): " + file.string());
+    }
+  }
+  return merged;
+}
+
+Case with_microbatches(Case c, int microbatches, std::string& note) {
+  if (microbatches == 0 || microbatches == c.microbatches) return c;
+  c.microbatches = microbatches;
+  const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
+  if (c.truth == Truth::Exact && !power_of_two) {
+    c.truth = Truth::SameOrder;
+    note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
+  }
+  return c;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,45 @@
+// The judge: holds what a backend delivered against the oracles, and the oracles against each other.
+//
+// Every case is computed twice here, by the detached stages and by the whole model under plain autograd. The detached
+// run has every boundary, so it can say where a difference begins; the whole model shares nothing with the runtime, so
+// it can say whether the detached run is right. Backends only deliver; nobody compares his own results.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "conformance/tensor_file.h"
+#include "conformance/verdict.h"
+#include "reference/case.h"
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline {
+
+class Judge {
+ public:
+  Judge(int ranks, uint64_t seed) : ranks_(ranks), seed_(seed) {}
+
+  /// Judges the results of a case under one schedule. What an oracle has to say is computed once for each order of
+  /// accumulation. Fills everything of the verdict but seconds and repro.
+  CaseVerdict judge(const Case& c, const std::string& schedule, const TensorMap& results);
+
+ private:
+  struct Oracle;
+  const Oracle& oracle_for(const Case& c, const Schedule& schedule);
+
+  int ranks_;
+  uint64_t seed_;
+  std::map<std::string, std::shared_ptr<const Oracle>> oracles_;
+};
+
+/// One map from the files that the ranks wrote. Throws Error naming the file that is missing or unreadable, or the
+/// result on which two ranks disagree (copies of a shared parameter must be equal).
+TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
+
+/// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by powers
+/// of two: with other numbers the case is judged as same-order, and `note` says so.
+Case with_microbatches(Case c, int microbatches, std::string& note);
+
+}  // namespace plumbline

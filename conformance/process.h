@@ -1,0 +1,53 @@
+// Child processes of the supervisor: started without a shell, captured, held to a deadline, and never left behind.
+//
+// A backend under test may hang, print without end, ignore SIGTERM, or leave ranks running. So each child leads its
+// own process group; its output is capped; and when it ends or its time is up, what is left of the group and of its
+// descendants is killed too (mpirun puts its ranks into groups of their own).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumbline {
+
+struct ProcessOptions {
+  std::vector<std::string> argv;                   ///< argv[0] is looked up in PATH unless it holds a slash
+  std::map<std::string, std::string> environment;  ///< on top of ours; the child's standard input is /dev/null
+  std::string directory;                           ///< where it starts; empty: where we are
+  std::chrono::milliseconds timeout{0};            ///< for the whole run; 0: none
+  std::chrono::milliseconds silence_timeout{0};    ///< without any output; 0: none
+  std::chrono::milliseconds grace{2000};           ///< between SIGTERM and SIGKILL
+  size_t output_limit = 1 << 20;                   ///< bytes of output kept: the first and the last half of this
+  /// Called with each piece of output as it comes, uncapped, in the thread that called run_process.
+  std::function<void(std::string_view)> on_output;
+};
+
+struct ProcessResult {
+  std::optional<int> exit_code;  ///< when it ended by itself
+  int signal = 0;                ///< when a signal ended it
+  bool timed_out = false;        ///< we ended it, or tried to: its deadline had passed
+  std::string timeout_reason;    ///< "no end within 5 s" or "no output for 5 s"
+  std::string could_not_start;   ///< why it never ran (no such program, ...); empty when it did
+  std::string output;            ///< stdout and stderr in the order in which they came
+  double seconds = 0.0;
+
+  bool succeeded() const { return exit_code == 0 && !timed_out; }
+};
+
+/// Runs a program to its end; the caller sleeps meanwhile. InputError when argv is empty; nothing else is thrown but
+/// what on_output throws (the child is killed first).
+ProcessResult run_process(const ProcessOptions& options);
+
+/// How it ended, for people: "exited with code 3", "killed by signal 11 (Segmentation fault)", "no end within 5 s".
+std::string describe(const ProcessResult& result);
+
+/// From now on SIGINT, SIGTERM and SIGHUP first go to the children that run_process has running, since they are in
+/// groups of their own and a Ctrl-C at the terminal does not reach them; then they end this process as usual.
+void end_children_on_signals();
+
+}  // namespace plumbline

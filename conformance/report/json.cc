@@ -1,0 +1,109 @@
+#include "conformance/report/json.h"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "conformance/report/write_text.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json optional_index(int index) { return index < 0 ? Json(nullptr) : Json(index); }
+
+Json to_json(const Difference& d) {
+  Json json = {{"key", to_string(d.key)},
+               {"step", d.key.step},
+               {"kind", kind_name(d.key.kind)},
+               {"stage", optional_index(d.key.stage)},
+               {"microbatch", optional_index(d.key.microbatch)},
+               {"name", d.key.name},
+               {"what", difference_name(d.what)},
+               {"expected_form", d.expected_form},
+               {"actual_form", d.actual_form},
+               {"sentence", sentence(d)}};
+  if (d.what != DifferenceKind::Value && d.what != DifferenceKind::Norm) return json;
+  json["index"] = d.index;
+  json["position"] = d.position;
+  json["expected"] = number(d.expected);
+  json["actual"] = number(d.actual);
+  json["expected_text"] = d.expected_text;
+  json["actual_text"] = d.actual_text;
+  json["differing"] = d.differing;
+  json["elements"] = d.elements;
+  json["max_abs"] = number(d.max_abs);
+  json["relative_norm"] = number(d.relative_norm);
+  if (d.bounded) {
+    json["max_ratio_of_bound"] = number(d.max_ratio_of_bound);
+    json["norm_limit"] = number(d.norm_limit);
+  }
+  return json;
+}
+
+Json to_json(const CaseVerdict& v) {
+  Json json = {{"case", v.case_id},
+               {"title", v.title},
+               {"schedule", v.schedule},
+               {"truth", truth_name(v.truth)},
+               {"status", status_name(v.status)},
+               {"reason", v.reason},
+               {"sentence", sentence(v)},
+               {"checked", v.checked},
+               {"tensors", v.tensors},
+               {"elements", v.elements},
+               {"seconds", number(v.seconds)},
+               {"repro", v.repro},
+               {"first", v.first ? to_json(*v.first) : Json(nullptr)},
+               {"differing_tensors", v.differing},
+               {"differences", Json::array()}};
+  for (const Difference& difference : v.all) json["differences"].push_back(to_json(difference));
+  return json;
+}
+
+Json to_json(const Throughput& t) {
+  Json json = {{"schedule", t.schedule},
+               {"workload", t.workload},
+               {"ranks", t.ranks},
+               {"microbatches", t.microbatches},
+               {"step_seconds", number(t.step_seconds)},
+               {"microbatches_per_second", number(t.microbatches_per_second)},
+               {"bubble_measured", number(t.bubble_measured)},
+               {"bubble_ideal", number(t.bubble_ideal)},
+               {"ratio_to_ideal_step", number(t.ratio_to_ideal_step)},
+               {"rank_times", Json::array()}};
+  for (const RankTime& time : t.rank_times)
+    json["rank_times"].push_back({{"busy", number(time.busy)}, {"waiting", number(time.waiting)}});
+  return json;
+}
+
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void write_report_json(const std::filesystem::path& path, const RunReport& report) {
+  Json json = {{"schema", report_schema},        {"context", Json::object()},
+               {"exit_code", exit_code(report)}, {"wall_seconds", number(report.wall_seconds)},
+               {"summary", Json::object()},      {"verdicts", Json::array()},
+               {"throughput", Json::array()}};
+  for (const auto& [name, value] : report.context) json["context"][name] = value;
+  for (const auto& [status, count] : count_statuses(report.verdicts)) json["summary"][status_name(status)] = count;
+  for (const CaseVerdict& verdict : report.verdicts) json["verdicts"].push_back(to_json(verdict));
+  for (const Throughput& throughput : report.throughput) json["throughput"].push_back(to_json(throughput));
+  write_text_file(path, text_of(json, 2));
+}
+
+void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict) {
+  append_text_file(path, text_of(to_json(verdict), -1));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,20 @@
+// The report as JSON: results.jsonl grows while cases run (a line for each verdict), report.json holds everything.
+// Numbers that JSON cannot write are the strings "inf", "-inf", "nan"; bytes that are not UTF-8 become U+FFFD.
+#pragma once
+
+#include <filesystem>
+
+#include "conformance/report/report.h"
+
+namespace plumbline {
+
+/// Version of the layout; a change that breaks readers makes it greater.
+inline constexpr const char* report_schema = "plumbline-report/1";
+
+/// Writes the whole report, under a temporary name first. InputError when the place cannot be written.
+void write_report_json(const std::filesystem::path& path, const RunReport& report);
+
+/// Adds one verdict as one line and hands it to the system at once. InputError when the place cannot be written.
+void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict);
+
+}  // namespace plumbline

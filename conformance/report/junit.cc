@@ -1,0 +1,124 @@
+#include "conformance/report/junit.h"
+
+#include <cstdio>
+#include <pugixml.hpp>
+#include <sstream>
+
+#include "conformance/report/write_text.h"
+
+namespace plumbline {
+namespace {
+
+/// Name of the element that tells a CI system about `status`; null for a pass.
+const char* outcome_element(Status status) {
+  switch (status) {
+    case Status::Pass:
+      return nullptr;
+    case Status::Fail:
+    case Status::Mistrusted:
+      return "failure";
+    case Status::Error:
+    case Status::Timeout:
+    case Status::NotRun:
+      return "error";
+    case Status::Unsupported:
+    case Status::Skipped:
+      return "skipped";
+  }
+  return "error";
+}
+
+struct Counts {
+  int tests = 0;
+  int failures = 0;
+  int errors = 0;
+  int skipped = 0;
+  double seconds = 0.0;
+
+  void add(const CaseVerdict& verdict) {
+    const char* element = outcome_element(verdict.status);
+    const std::string_view outcome = element == nullptr ? "" : element;
+    ++tests;
+    failures += outcome == "failure";
+    errors += outcome == "error";
+    skipped += outcome == "skipped";
+    seconds += verdict.seconds;
+  }
+};
+
+void set_attribute(pugi::xml_node node, const char* name, const std::string& value) {
+  node.append_attribute(name).set_value(xml_characters(value).c_str());
+}
+
+void set_counts(pugi::xml_node node, const Counts& counts) {
+  set_attribute(node, "tests", std::to_string(counts.tests));
+  set_attribute(node, "failures", std::to_string(counts.failures));
+  set_attribute(node, "errors", std::to_string(counts.errors));
+  set_attribute(node, "skipped", std::to_string(counts.skipped));
+}
+
+std::string seconds_text(double seconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3f", seconds);
+  return text;
+}
+
+/// Everything a person needs who sees only this element.
+std::string details(const CaseVerdict& verdict) {
+  std::string text = sentence(verdict) + "\n";
+  for (size_t i = 1; i < verdict.all.size(); ++i) text += "also: " + sentence(verdict.all[i]) + "\n";
+  if (verdict.differing > static_cast<int64_t>(verdict.all.size()))
+    text += "and " + std::to_string(verdict.differing - static_cast<int64_t>(verdict.all.size())) + " more tensors\n";
+  if (!verdict.repro.empty()) text += "repeat: " + verdict.repro + "\n";
+  return text;
+}
+
+void add_case(pugi::xml_node suite, const CaseVerdict& verdict) {
+  pugi::xml_node node = suite.append_child("testcase");
+  set_attribute(node, "classname", "plumbline." + verdict.schedule);
+  set_attribute(node, "name", verdict.case_id);
+  set_attribute(node, "time", seconds_text(verdict.seconds));
+  const char* element = outcome_element(verdict.status);
+  if (element == nullptr) return;
+  pugi::xml_node outcome = node.append_child(element);
+  set_attribute(outcome, "type", std::string(status_name(verdict.status)));
+  set_attribute(outcome, "message", sentence(verdict));
+  outcome.text().set(xml_characters(details(verdict)).c_str());
+}
+
+}  // namespace
+
+void write_junit(const std::filesystem::path& path, const RunReport& report) {
+  pugi::xml_document document;
+  pugi::xml_node declaration = document.append_child(pugi::node_declaration);
+  set_attribute(declaration, "version", "1.0");
+  set_attribute(declaration, "encoding", "UTF-8");
+  pugi::xml_node root = document.append_child("testsuites");
+  set_attribute(root, "name", "plumbline");
+  Counts total;
+  for (const CaseVerdict& verdict : report.verdicts) total.add(verdict);
+  set_counts(root, total);
+  set_attribute(root, "time", seconds_text(report.wall_seconds));
+  for (const std::string& schedule : matrix_of(report.verdicts).schedules) {
+    pugi::xml_node suite = root.append_child("testsuite");
+    set_attribute(suite, "name", schedule);
+    Counts counts;
+    for (const CaseVerdict& verdict : report.verdicts)
+      if (verdict.schedule == schedule) counts.add(verdict);
+    set_counts(suite, counts);
+    set_attribute(suite, "time", seconds_text(counts.seconds));
+    pugi::xml_node properties = suite.append_child("properties");
+    for (const auto& [name, value] : report.context) {
+      pugi::xml_node property = properties.append_child("property");
+      set_attribute(property, "name", name);
+      set_attribute(property, "value", value);
+    }
+    for (const CaseVerdict& verdict : report.verdicts)
+      if (verdict.schedule == schedule) add_case(suite, verdict);
+  }
+  std::ostringstream text;
+  document.save(text, "  ");
+  write_text_file(path, text.str());
+}
+
+}  // namespace plumbline

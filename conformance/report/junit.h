@@ -1,0 +1,14 @@
+// The report as JUnit XML, for CI systems: a suite for each schedule, a test case for each verdict.
+#pragma once
+
+#include <filesystem>
+
+#include "conformance/report/report.h"
+
+namespace plumbline {
+
+/// Fail and Mistrusted become <failure>; Error, Timeout and NotRun <error>; Unsupported and Skipped <skipped>: nothing
+/// that was not judged looks like a pass. InputError when the place cannot be written.
+void write_junit(const std::filesystem::path& path, const RunReport& report);
+
+}  // namespace plumbline

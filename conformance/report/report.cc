@@ -1,0 +1,42 @@
+#include "conformance/report/report.h"
+
+#include <algorithm>
+
+namespace plumbline {
+
+int exit_code(const RunReport& report) {
+  bool any_pass = false;
+  bool any_not_run = false;
+  for (const CaseVerdict& verdict : report.verdicts) {
+    if (is_failure(verdict.status)) return 1;
+    any_pass |= verdict.status == Status::Pass;
+    any_not_run |= verdict.status == Status::NotRun;
+  }
+  return any_pass && !any_not_run ? 0 : 3;
+}
+
+std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts) {
+  std::map<Status, int> counts;
+  for (const CaseVerdict& verdict : verdicts) ++counts[verdict.status];
+  return counts;
+}
+
+Matrix matrix_of(const std::vector<CaseVerdict>& verdicts) {
+  Matrix matrix;
+  for (const CaseVerdict& verdict : verdicts)
+    if (std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.schedule) == matrix.schedules.end())
+      matrix.schedules.push_back(verdict.schedule);
+  std::map<std::string, size_t> row_of;
+  for (const CaseVerdict& verdict : verdicts) {
+    const auto [place, is_new] = row_of.emplace(verdict.case_id, matrix.rows.size());
+    if (is_new)
+      matrix.rows.push_back({verdict.case_id, verdict.title, verdict.truth,
+                             std::vector<const CaseVerdict*>(matrix.schedules.size(), nullptr)});
+    const auto column = std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.schedule);
+    const CaseVerdict*& cell = matrix.rows[place->second].cells[static_cast<size_t>(column - matrix.schedules.begin())];
+    if (cell == nullptr || worse(cell->status, verdict.status) != cell->status) cell = &verdict;
+  }
+  return matrix;
+}
+
+}  // namespace plumbline

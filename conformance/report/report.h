@@ -1,0 +1,64 @@
+// All that one run of the conformance runner found out, as plain data; the writers beside this file turn it into text,
+// JSON, JUnit and a picture.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/verdict.h"
+
+namespace plumbline {
+
+/// Where the time of one rank went during the measured steps, in seconds for each step.
+struct RankTime {
+  double busy = 0.0;
+  double waiting = 0.0;
+};
+
+/// The speed of one schedule on one workload.
+struct Throughput {
+  std::string schedule;
+  std::string workload;  ///< "sleep 5/10 ms", or "real: <model>"
+  int ranks = 0;
+  int microbatches = 0;
+  double step_seconds = 0.0;  ///< median
+  double microbatches_per_second = 0.0;
+  double bubble_measured = 0.0;  ///< part of the ranks' time that is not work, 0 to 1
+  double bubble_ideal = 0.0;     ///< the same in theory: (ranks - 1) / (micro-batches + ranks - 1) for 1F1B
+  double ratio_to_ideal_step = 0.0;
+  std::vector<RankTime> rank_times;
+};
+
+struct RunReport {
+  /// In the order in which people read it: version, git commit and whether dirty, hardware, command line, seed, ...
+  std::vector<std::pair<std::string, std::string>> context;
+  std::vector<CaseVerdict> verdicts;
+  std::vector<Throughput> throughput;
+  double wall_seconds = 0.0;
+};
+
+/// 1 when something failed (Fail, Error, Timeout, Mistrusted); else 3 when it could not be judged (something was not
+/// run, or nothing passed at all); else 0: Unsupported and Skipped beside at least one Pass.
+int exit_code(const RunReport& report);
+
+/// How many verdicts have each status; statuses without one are absent.
+std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts);
+
+/// The matrix of a report: cases down and schedules across, both in the order of their first verdict.
+struct Matrix {
+  struct Row {
+    std::string case_id;
+    std::string title;
+    Truth truth = Truth::Exact;
+    std::vector<const CaseVerdict*> cells;  ///< one for each schedule; null where nothing was judged
+  };
+  std::vector<std::string> schedules;
+  std::vector<Row> rows;
+};
+
+/// Of several verdicts for one cell the worst is shown. The cells point into `verdicts`.
+Matrix matrix_of(const std::vector<CaseVerdict>& verdicts);
+
+}  // namespace plumbline

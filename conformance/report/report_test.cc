@@ -1,0 +1,222 @@
+#include "conformance/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <pugixml.hpp>
+
+#include "conformance/report/json.h"
+#include "conformance/report/junit.h"
+#include "conformance/report/matrix_svg.h"
+#include "conformance/report/text.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+CaseVerdict verdict(const std::string& case_id, const std::string& schedule, Status status,
+                    const std::string& reason = "") {
+  CaseVerdict v;
+  v.case_id = case_id;
+  v.schedule = schedule;
+  v.status = status;
+  v.reason = reason;
+  return v;
+}
+
+RunReport report_of(const std::vector<Status>& statuses) {
+  RunReport report;
+  for (const Status status : statuses)
+    report.verdicts.push_back(verdict("case-" + std::to_string(report.verdicts.size()), "1f1b", status));
+  return report;
+}
+
+std::string read_all(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class ReportFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::path(::testing::TempDir()) / "report_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST(Report, ExitCode) {
+  using enum Status;
+  EXPECT_EQ(exit_code(report_of({})), 3);
+  EXPECT_EQ(exit_code(report_of({Pass, Unsupported, Skipped})), 0);
+  EXPECT_EQ(exit_code(report_of({Unsupported, Skipped})), 3);
+  EXPECT_EQ(exit_code(report_of({Pass, NotRun})), 3);
+  for (const Status failure : {Fail, Error, Timeout, Mistrusted})
+    EXPECT_EQ(exit_code(report_of({NotRun, Pass, failure})), 1) << status_name(failure);
+}
+
+TEST(Report, MatrixTextForPeople) {
+  const std::vector<CaseVerdict> verdicts = {
+      verdict("mlp", "gpipe", Status::Pass), verdict("mlp", "1f1b", Status::Fail),
+      verdict("transformer-lm", "gpipe", Status::Unsupported), verdict("mlp", "gpipe", Status::Mistrusted)};
+  EXPECT_EQ(matrix_text(verdicts),
+            "case            gpipe  1f1b\n"
+            "mlp               M     X\n"
+            "transformer-lm    -\n"
+            "\n"
+            "+ pass 1   X fail 1   - unsupported 1   M mistrusted 1\n");
+  EXPECT_EQ(matrix_text(verdicts, {.columns = 20}),
+            "case            1  2\n"
+            "mlp             M  X\n"
+            "transformer-lm  -\n"
+            "\n"
+            "1 = gpipe\n"
+            "2 = 1f1b\n"
+            "\n"
+            "+ pass 1   X fail 1   - unsupported 1   M mistrusted 1\n");
+  EXPECT_EQ(matrix_text(verdicts).find('\x1b'), std::string::npos);
+  EXPECT_NE(matrix_text(verdicts, {.colour = true}).find("\x1b[1;31mX\x1b[0m"), std::string::npos);
+  EXPECT_EQ(matrix_text({}), "no cases\n");
+}
+
+TEST(Report, ThroughputText) {
+  Throughput t{"1f1b", "sleep 5/10 ms", 8, 16, 0.352, 45.45, 0.318, 0.3043, 1.0205, {{0.24, 0.11}, {0.2395, 0.1125}}};
+  EXPECT_EQ(throughput_text({t}),
+            "schedule  workload       ranks  micro-batches  step ms  per second  bubble   ideal  step/ideal       "
+            "busy ms    waiting ms\n"
+            "1f1b      sleep 5/10 ms      8             16   352.00        45.5  31.8 %  30.4 %       1.020  "
+            "239.5..240.0  110.0..112.5\n");
+  EXPECT_EQ(throughput_text({}), "");
+}
+
+TEST_F(ReportFiles, JunitReadsBackWithHostileNames) {
+  const std::string hostile = "<&>\"']]>\n\x01\xff\u00e9";
+  const std::string shown = "<&>\"']]>\n\\x01\ufffd\u00e9";  // what of it XML can hold
+  RunReport report;
+  report.wall_seconds = 1.5;
+  report.context = {{"command line", hostile}};
+  for (const Status status : all_statuses)
+    report.verdicts.push_back(verdict(hostile, "1f1b", status, "because " + hostile));
+  report.verdicts.push_back(verdict("other", "gpipe", Status::Pass));
+  report.verdicts[1].repro = "plumbline run --case '" + hostile + "'";
+  write_junit(folder_ / "junit.xml", report);
+
+  pugi::xml_document document;
+  ASSERT_TRUE(document.load_file((folder_ / "junit.xml").c_str(), pugi::parse_full & ~pugi::parse_eol));
+  const pugi::xml_node root = document.child("testsuites");
+  EXPECT_EQ(root.attribute("tests").as_int(), 9);
+  EXPECT_EQ(root.attribute("failures").as_int(), 2);
+  EXPECT_EQ(root.attribute("errors").as_int(), 3);
+  EXPECT_EQ(root.attribute("skipped").as_int(), 2);
+  const pugi::xml_node suite = root.find_child_by_attribute("testsuite", "name", "1f1b");
+  EXPECT_EQ(suite.attribute("tests").as_int(), 8);
+  EXPECT_EQ(root.find_child_by_attribute("testsuite", "name", "gpipe").attribute("failures").as_int(), 0);
+  EXPECT_EQ(suite.child("properties").child("property").attribute("value").value(), shown);
+  const std::vector<std::string> outcomes = {"", "failure", "skipped", "skipped", "error", "error", "error", "failure"};
+  size_t i = 0;
+  for (const pugi::xml_node node : suite.children("testcase")) {
+    EXPECT_EQ(node.attribute("name").value(), shown);
+    EXPECT_EQ(node.attribute("classname").value(), std::string("plumbline.1f1b"));
+    EXPECT_EQ(node.first_child().name(), outcomes.at(i)) << i;
+    if (i > 0) {
+      EXPECT_EQ(node.first_child().attribute("type").value(), std::string(status_name(all_statuses[i])));
+    }
+    if (i == 1) {
+      const std::string text = node.first_child().text().get();
+      EXPECT_NE(text.find("repeat: plumbline run --case '" + shown), std::string::npos) << text;
+    }
+    ++i;
+  }
+  EXPECT_EQ(i, 8u);
+}
+
+TEST_F(ReportFiles, JsonReadsBack) {
+  RunReport report = report_of({Status::Pass, Status::Unsupported});
+  report.context = {{"version", "0.1.0"}, {"commit", "abc \xff"}};
+  CaseVerdict failed = verdict("mlp", "gpipe", Status::Pass);
+  failed.repro = "plumbline run --case mlp";
+  HostTensor expected{"F32", {1}, std::vector<std::byte>(4)};
+  HostTensor actual = expected;
+  const float not_finite = std::numeric_limits<float>::infinity();
+  std::memcpy(actual.data.data(), &not_finite, 4);
+  set_differences(failed, compare({{"0/grad/-/-/w", expected}}, {{"0/grad/-/-/w", actual}}, CompareMode::Numeric));
+  report.verdicts.push_back(failed);
+  report.throughput.push_back({"gpipe", "real: mlp", 2, 4, 0.5, 8.0, 0.25, 0.2, 1.1, {{0.4, 0.1}, {0.3, 0.2}}});
+  write_report_json(folder_ / "report.json", report);
+  const auto json = nlohmann::json::parse(read_all(folder_ / "report.json"));
+  EXPECT_EQ(json["schema"], "plumbline-report/1");
+  EXPECT_EQ(json["context"]["commit"], "abc \ufffd");
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["summary"], (nlohmann::json{{"pass", 1}, {"unsupported", 1}, {"fail", 1}}));
+  const auto& first = json["verdicts"][2]["first"];
+  EXPECT_EQ(first["key"], "0/grad/-/-/w");
+  EXPECT_TRUE(first["stage"].is_null());
+  EXPECT_EQ(first["actual"], "inf");
+  EXPECT_EQ(first["expected"], 0.0);
+  EXPECT_EQ(first["sentence"],
+            "step 0: gradient `w` f32[1] differs in 1 of 1 elements; first at [0]: expected 0, got inf");
+  EXPECT_EQ(json["verdicts"][2]["repro"], "plumbline run --case mlp");
+  EXPECT_EQ(json["throughput"][0]["rank_times"][1]["waiting"], 0.2);
+}
+
+TEST_F(ReportFiles, JsonlHasALineForEachVerdict) {
+  append_jsonl(folder_ / "results.jsonl", verdict("a\nb", "1f1b", Status::Pass));
+  append_jsonl(folder_ / "results.jsonl", verdict("c", "1f1b", Status::Timeout, "late"));
+  std::ifstream file(folder_ / "results.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["case"], "a\nb");
+  EXPECT_EQ(lines[1]["status"], "timeout");
+  EXPECT_EQ(lines[1]["sentence"], "TIMEOUT c x 1f1b: late");
+}
+
+TEST(MatrixSvg, IsWellFormedAndShowsEveryCellAndBar) {
+  RunReport report;
+  report.context = {{"version", "0.1.0"}, {"commit", "<abc>"}};
+  for (const char* schedule : {"gpipe", "1f1b", "a&b"})
+    for (const char* case_id : {"mlp", "<script>"}) report.verdicts.push_back(verdict(case_id, schedule, Status::Pass));
+  report.verdicts.back().status = Status::Error;
+  report.verdicts.back().reason = "died & \x02";
+  report.throughput.push_back({"1f1b", "sleep 5/10 ms", 8, 16, 0.35, 45.0, 0.4, 0.2, 1.02, {}});
+  report.throughput.push_back(
+      {"gpipe", "sleep 5/10 ms", 8, 16, 0.35, 45.0, std::numeric_limits<double>::quiet_NaN(), 0.1, 1.02, {}});
+  pugi::xml_document document;
+  const std::string svg = matrix_svg(report);
+  ASSERT_TRUE(document.load_string(svg.c_str()));
+  EXPECT_EQ(document.child("svg").attribute("width").as_int(), 900);
+  EXPECT_EQ(document.select_nodes("//g[starts-with(title, 'PASS')]").size(), 5u);
+  const auto error = document.select_node("//g[starts-with(title, 'ERROR')]").node();
+  EXPECT_EQ(error.child("title").text().get(), std::string("ERROR <script> x a&b: died & \\x02"));
+  EXPECT_EQ(error.child("text").text().get(), std::string("E"));
+  EXPECT_EQ(document.select_nodes("//text[. = 'a&b']").size(), 1u);
+  // Bars: the lengths stand in the proportion of the bubbles.
+  const auto bars = [&](const char* fill, int height) {
+    std::vector<double> lengths;
+    const std::string path = "//rect[@fill='" + std::string(fill) + "' and @height='" + std::to_string(height) + "']";
+    for (const auto& node : document.select_nodes(path.c_str()))
+      lengths.push_back(node.node().attribute("width").as_double());
+    return lengths;
+  };
+  const std::vector<double> measured = bars("#0969da", 15);
+  const std::vector<double> ideal = bars("#b6c2cf", 11);
+  ASSERT_EQ(measured.size(), 2u);
+  ASSERT_EQ(ideal.size(), 2u);
+  EXPECT_GT(ideal[1], 1.0);
+  EXPECT_NEAR(measured[0] / ideal[1], 4.0, 0.05);
+  EXPECT_NEAR(ideal[0] / ideal[1], 2.0, 0.05);
+  EXPECT_EQ(measured[1], 0.0);
+  EXPECT_EQ(svg.find("nan\""), std::string::npos);
+  EXPECT_TRUE(document.load_string(matrix_svg({}).c_str()));
+}
+
+}  // namespace
+}  // namespace plumbline

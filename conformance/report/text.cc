@@ -1,0 +1,122 @@
+#include "conformance/report/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace plumbline {
+namespace {
+
+std::string padded(const std::string& text, size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+}
+
+std::string right_aligned(const std::string& text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string percent(double part) { return fixed(100.0 * part, 1) + " %"; }
+
+std::string symbol(Status status, bool colour) {
+  const std::string plain(1, status_symbol(status));
+  if (!colour) return plain;
+  const char* code = status == Status::Pass ? "32" : is_failure(status) ? "1;31" : "33";
+  return "\x1b[" + std::string(code) + "m" + plain + "\x1b[0m";
+}
+
+std::string legend(const std::vector<CaseVerdict>& verdicts, bool colour) {
+  const std::map<Status, int> counts = count_statuses(verdicts);
+  std::string line;
+  for (const Status status : all_statuses) {
+    const auto found = counts.find(status);
+    if (found == counts.end()) continue;
+    line += (line.empty() ? "" : "   ") + symbol(status, colour) + " " + std::string(status_name(status)) + " " +
+            std::to_string(found->second);
+  }
+  return line;
+}
+
+/// "2.1..3.4" over the ranks, in milliseconds.
+std::string range(const std::vector<RankTime>& times, double RankTime::* member) {
+  if (times.empty()) return "-";
+  double low = times.front().*member;
+  double high = low;
+  for (const RankTime& time : times) {
+    low = std::min(low, time.*member);
+    high = std::max(high, time.*member);
+  }
+  return fixed(1e3 * low, 1) + ".." + fixed(1e3 * high, 1);
+}
+
+}  // namespace
+
+std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions options) {
+  if (verdicts.empty()) return "no cases\n";
+  const Matrix matrix = matrix_of(verdicts);
+  size_t name_width = 4;
+  for (const Matrix::Row& row : matrix.rows) name_width = std::max(name_width, one_line(row.case_id).size());
+  std::vector<std::string> headings;
+  size_t total = name_width;
+  for (const std::string& schedule : matrix.schedules) {
+    headings.push_back(schedule.empty() ? "-" : one_line(schedule));
+    total += 2 + headings.back().size();
+  }
+  const bool numbered = total > static_cast<size_t>(std::max(options.columns, 0));
+  if (numbered)
+    for (size_t i = 0; i < headings.size(); ++i) headings[i] = std::to_string(i + 1);
+
+  std::string line = padded("case", name_width);
+  for (const std::string& heading : headings) line += "  " + heading;
+  std::string text = line + "\n";
+  for (const Matrix::Row& row : matrix.rows) {
+    line = padded(one_line(row.case_id), name_width);
+    for (size_t i = 0; i < headings.size(); ++i) {
+      const size_t before = (headings[i].size() - 1) / 2;  // the symbol stands in the middle of its column
+      line += "  " + std::string(before, ' ');
+      line += row.cells[i] == nullptr ? " " : symbol(row.cells[i]->status, options.colour);
+      line += std::string(headings[i].size() - 1 - before, ' ');
+    }
+    text += without_trailing_spaces(line) + "\n";
+  }
+  if (numbered) {
+    text += "\n";
+    for (size_t i = 0; i < headings.size(); ++i) text += headings[i] + " = " + one_line(matrix.schedules[i]) + "\n";
+  }
+  return text + "\n" + legend(verdicts, options.colour) + "\n";
+}
+
+std::string throughput_text(const std::vector<Throughput>& throughput) {
+  if (throughput.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {{"schedule", "workload", "ranks", "micro-batches", "step ms",
+                                                 "per second", "bubble", "ideal", "step/ideal", "busy ms",
+                                                 "waiting ms"}};
+  for (const Throughput& t : throughput)
+    rows.push_back({one_line(t.schedule), one_line(t.workload), std::to_string(t.ranks), std::to_string(t.microbatches),
+                    fixed(1e3 * t.step_seconds, 2), fixed(t.microbatches_per_second, 1), percent(t.bubble_measured),
+                    percent(t.bubble_ideal), fixed(t.ratio_to_ideal_step, 3), range(t.rank_times, &RankTime::busy),
+                    range(t.rank_times, &RankTime::waiting)});
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i)
+      line += (i == 0 ? "" : "  ") + (i < 2 ? padded(row[i], widths[i]) : right_aligned(row[i], widths[i]));
+    text += without_trailing_spaces(line) + "\n";
+  }
+  return text;
+}
+
+}  // namespace plumbline

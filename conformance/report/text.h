@@ -1,0 +1,22 @@
+// The report as text for a terminal or a log.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "conformance/report/report.h"
+
+namespace plumbline {
+
+struct TextOptions {
+  bool colour = false;  ///< ANSI colours: for terminals only (wants_colour)
+  int columns = 100;    ///< wider matrices number their schedules and name them below
+};
+
+/// Cases as rows, schedules as columns, a symbol in each cell, and the legend with counts. Ends with a newline.
+std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions options = {});
+
+/// A table with a row for each measurement; empty when there is none. Ends with a newline.
+std::string throughput_text(const std::vector<Throughput>& throughput);
+
+}  // namespace plumbline

@@ -1,0 +1,63 @@
+// Tensors on disk and in transit, without torch: host memory, and the safetensors file format.
+//
+// Format (https://github.com/huggingface/safetensors): 8 bytes little-endian header length; a JSON object from tensor
+// name to {dtype, shape, data_offsets}; the data, offsets counted from the end of the header. We write the header
+// padded with spaces to a multiple of 8 and the data in name order without gaps, so that equal maps give equal bytes
+// and two result files can be compared with cmp. We read strictly: what the format does not allow is refused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumbline {
+
+/// A dense row-major tensor in host memory, little-endian.
+struct HostTensor {
+  std::string dtype;           ///< safetensors name: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL
+  std::vector<int64_t> shape;  ///< empty for a scalar
+  std::vector<std::byte> data;
+
+  bool operator==(const HostTensor&) const = default;
+};
+
+using TensorMap = std::map<std::string, HostTensor>;
+
+/// Bytes of one element; 0 for a dtype that is not in the list above.
+size_t element_size(std::string_view dtype);
+
+/// F64, F32, F16 or BF16.
+bool is_floating(std::string_view dtype);
+
+/// Number of elements that the shape says (1 for a scalar). The shape must be free of negative sizes.
+int64_t element_count(const HostTensor& tensor);
+
+/// Element `index` (row-major) as a double: exact for every dtype but I64 beyond 2^53. BOOL gives 0 or 1.
+double element_as_double(const HostTensor& tensor, int64_t index);
+
+/// Dtype and shape for people: "f32[2,8]", "i64[]".
+std::string describe(const HostTensor& tensor);
+
+/// An F64 tensor from values in row-major order; their number must be what the shape says.
+HostTensor make_f64(std::vector<int64_t> shape, const std::vector<double>& values);
+
+/// The bytes of a safetensors file that holds `tensors`. InputError for a tensor that the format cannot hold (unknown
+/// dtype, data that does not fit the shape, a name that is not UTF-8 or is the reserved "__metadata__").
+std::string encode_tensors(const TensorMap& tensors);
+
+/// Reads such bytes; `source` (a file name, say) opens every error. "__metadata__" is accepted and dropped.
+/// InputError when the bytes are not exactly one well-formed safetensors file.
+TensorMap decode_tensors(std::string_view bytes, const std::string& source);
+
+/// Writes to a temporary name in the same folder, then renames: a reader sees the whole file or none.
+/// InputError when the place cannot be written, Error when writing fails half-way (a full disk).
+void write_tensor_file(const std::filesystem::path& path, const TensorMap& tensors);
+
+/// InputError, naming the file and what is wrong with it.
+TensorMap read_tensor_file(const std::filesystem::path& path);
+
+}  // namespace plumbline

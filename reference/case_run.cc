@@ -1,0 +1,55 @@
+#include "reference/case_run.h"
+
+#include <torch/optim/sgd.h>
+
+#include "reference/loss.h"
+
+namespace plumbline {
+namespace {
+
+/// Records each name once: copies of a shared parameter are equal, the first one answers.
+void record(Results& results, ResultKind kind, int step,
+            const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    const ResultKey key{step, kind, -1, -1, name};
+    if (tensor.defined() && !results.contains(to_string(key))) put(results, key, tensor);
+  }
+}
+
+}  // namespace
+
+void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results) {
+  std::unique_ptr<torch::optim::SGD> optimizer;
+  int batches = 0;
+  for (int step = 0; step < static_cast<int>(c.steps.size()); ++step) {
+    switch (c.steps[step]) {
+      case StepKind::Train:
+        subject.train(step, make_batch(c.model, c.dtype, c.rows, seed, batches++));
+        if (keeps_details(c)) {
+          std::vector<std::pair<std::string, at::Tensor>> grads;
+          for (const auto& [name, parameter] : subject.parameters()) grads.emplace_back(name, parameter.grad());
+          record(results, ResultKind::Grad, step, grads);
+        }
+        break;
+      case StepKind::Eval: subject.evaluate(step, make_batch(c.model, c.dtype, c.rows, seed, batches++)); break;
+      case StepKind::ZeroGrad:
+        for (const auto& [name, parameter] : subject.parameters()) parameter.mutable_grad() = at::Tensor();
+        break;
+      case StepKind::Optimizer:
+        if (!optimizer) {
+          std::vector<at::Tensor> trainable;
+          for (const auto& [name, parameter] : subject.parameters())
+            if (parameter.requires_grad()) trainable.push_back(parameter);
+          optimizer = std::make_unique<torch::optim::SGD>(
+              trainable, torch::optim::SGDOptions(c.optimizer.learning_rate).momentum(c.optimizer.momentum));
+        }
+        optimizer->step();
+        break;
+    }
+  }
+  const int last = static_cast<int>(c.steps.size()) - 1;
+  record(results, ResultKind::Buffer, last, subject.buffers());
+  record(results, ResultKind::Param, last, subject.parameters());
+}
+
+}  // namespace plumbline

@@ -1,0 +1,35 @@
+// The steps of a case, in order: what a Train, an Eval, a ZeroGrad and an Optimizer step mean for whoever runs it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/case.h"
+#include "reference/models/zoo.h"
+#include "reference/results.h"
+
+namespace plumbline {
+
+/// Something that can run a case: the engine's rank, the whole model, the detached stages.
+class CaseSubject {
+ public:
+  virtual ~CaseSubject() = default;
+  /// `step` is the number for result keys, the position in Case::steps.
+  virtual void train(int step, const Batch& batch) = 0;
+  virtual void evaluate(int step, const Batch& batch) = 0;
+  /// By canonical name, as far as this subject answers for them; more than one copy of a shared parameter is possible,
+  /// and each of them is updated.
+  virtual std::vector<std::pair<std::string, at::Tensor>> parameters() const = 0;
+  virtual std::vector<std::pair<std::string, at::Tensor>> buffers() const = 0;
+};
+
+/// Runs every step of the case on `subject`; batches come from (model, seed, number of the batch). Records `grad` after
+/// each train step (if details are kept), and `buffer` and `param` after the last step. Of several copies under one
+/// name the first is recorded.
+void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
+
+}  // namespace plumbline

@@ -1,0 +1,18 @@
+// The loss of a case: one scalar from the outputs and the target of a micro-batch or a whole batch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reference/case.h"
+
+namespace plumbline {
+
+/// Only output 0 takes part. For cross entropy it is [..., classes] and the target [...] of class indices.
+at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
+
+/// Element type of a case's parameters and floating inputs.
+at::ScalarType scalar_type(Dtype dtype);
+
+}  // namespace plumbline

@@ -1,0 +1,186 @@
+// The proof that the exact models are exact: everything any kernel puts out, in forward and backward, computed on the
+// absolute values of parameters, inputs and targets, stays below 2^p. Absolute values bound every partial sum in every
+// order, so results are bitwise the same however the work is divided. All in float64, where nothing is rounded.
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "reference/models/zoo.h"
+
+namespace plumbline {
+namespace {
+
+/// Rows of all batches whose gradients are summed; conformance/corpus_test.cc holds the cases to it.
+constexpr int rows_f32 = 16, rows_bf16 = 8;
+constexpr double limit_f32 = 0x1p24, limit_bf16 = 0x1p8;
+constexpr uint64_t seeds = 25;
+
+struct Extremes {
+  double largest = 0;
+  std::string where;
+};
+
+thread_local Extremes* watching = nullptr;
+
+/// Operators that may give back memory in which nothing has been written yet, and compute nothing themselves.
+bool hands_out_new_memory(const std::string& op) {
+  for (const char* name : {"empty", "resize", "resolve_conj", "resolve_neg", "as_strided", "set_"})
+    if (op.find(name) != std::string::npos) return true;
+  return false;
+}
+
+/// Remembers the largest float that an operator gave back.
+void watch_outputs(const at::RecordFunction& function, at::ObserverContext*) {
+  if (!watching || hands_out_new_memory(function.name())) return;
+  Extremes& extremes = *watching;
+  watching = nullptr;  // what follows calls operators itself
+  for (const c10::IValue& output : function.outputs()) {
+    if (!output.isTensor()) continue;
+    const at::Tensor& tensor = output.toTensor();
+    if (!tensor.defined() || !tensor.is_floating_point() || tensor.numel() == 0) continue;
+    const double largest = tensor.detach().abs().max().item<double>();
+    if (largest > extremes.largest) extremes = {largest, function.name()};
+  }
+  watching = &extremes;
+}
+
+class Watch {
+ public:
+  explicit Watch(Extremes& extremes)
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(nullptr, watch_outputs)
+                                               .needsOutputs(true)
+                                               .scopes({at::RecordScope::FUNCTION}))) {
+    watching = &extremes;
+  }
+  ~Watch() {
+    watching = nullptr;
+    at::removeCallback(handle_);
+  }
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target, LossKind kind) {
+  return kind == LossKind::Sum ? output.sum() : at::mse_loss(output, target, at::Reduction::Sum);
+}
+
+/// Forward and backward on absolute values; how large does anything get?
+Extremes worst(const std::string& name, Dtype values_of, LossKind kind, int rows, uint64_t seed) {
+  // The numbers are those of `values_of`; what holds them is double.
+  const Model model = make_model(name, values_of, seed);
+  Batch batch = make_batch(name, values_of, rows, seed, 0);
+  {
+    const c10::NoGradGuard no_grad;
+    for (at::Tensor& parameter : model.module->parameters()) parameter.set_data(parameter.to(at::kDouble).abs());
+  }
+  for (at::Tensor& input : batch.inputs)
+    if (input.is_floating_point()) input = input.to(at::kDouble).abs();
+  const at::Tensor target = -batch.target.to(at::kDouble).abs();  // so that output - target adds
+  Extremes extremes;
+  const Watch watch(extremes);
+  loss_of(model.forward(batch.inputs)[0], target, kind).backward();
+  for (const at::Tensor& parameter : model.module->parameters()) {
+    if (!parameter.grad().defined()) continue;
+    const double largest = parameter.grad().abs().max().item<double>();
+    if (largest > extremes.largest) extremes = {largest, "a parameter's gradient"};
+  }
+  return extremes;
+}
+
+std::vector<std::string> exact_models() {
+  std::vector<std::string> exact;
+  std::copy_if(model_names().begin(), model_names().end(), std::back_inserter(exact), is_exact_model);
+  return exact;
+}
+
+class ExactModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ExactModel, EverySumFitsIntoAFloat) {
+  Extremes all;
+  for (const LossKind kind : {LossKind::Sum, LossKind::Mse})
+    for (uint64_t seed = 0; seed < seeds; ++seed) {
+      const Extremes one = worst(GetParam(), Dtype::F32, kind, rows_f32, seed);
+      EXPECT_GT(one.largest, 1) << "nothing was watched";
+      EXPECT_LT(one.largest, limit_f32) << "seed " << seed << ": " << one.where;
+      if (one.largest > all.largest) all = one;
+    }
+  RecordProperty("largest", std::to_string(all.largest));
+  RecordProperty("where", all.where);
+}
+
+/// Outputs and gradients in the dtype itself.
+void expect_whole_and_dense(const std::string& name, Dtype dtype, LossKind kind, int rows, uint64_t seed) {
+  const Model model = make_model(name, dtype, seed);
+  const Batch batch = make_batch(name, dtype, rows, seed, 0);
+  const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
+  loss_of(outputs[0], batch.target, kind).backward();
+  for (const at::Tensor& output : outputs)
+    EXPECT_TRUE(output.eq(output.round()).all().item<bool>()) << name << " seed " << seed;
+  int64_t numbers = 0, zeros = 0;
+  for (const auto& parameter : model.module->named_parameters()) {
+    const at::Tensor gradient = parameter.value().grad();
+    EXPECT_TRUE(parameter.value().eq(parameter.value().round()).all().item<bool>()) << parameter.key();
+    if (!gradient.defined()) continue;
+    EXPECT_TRUE(gradient.eq(gradient.round()).all().item<bool>()) << parameter.key() << " seed " << seed;
+    numbers += gradient.numel();
+    zeros += gradient.eq(0).sum().item<int64_t>();
+  }
+  EXPECT_LT(static_cast<double>(zeros), 0.6 * static_cast<double>(numbers)) << name << " seed " << seed;
+}
+
+TEST_P(ExactModel, GradientsAreWholeAndNotMostlyZero) {
+  for (const LossKind kind : {LossKind::Sum, LossKind::Mse})
+    for (uint64_t seed = 0; seed < seeds; ++seed) expect_whole_and_dense(GetParam(), Dtype::F32, kind, 8, seed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(ExactBf16, EverySumFits) {
+  Extremes all;
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    const Extremes one = worst("exact-mlp", Dtype::BF16, LossKind::Sum, rows_bf16, seed);
+    EXPECT_GT(one.largest, 1) << "nothing was watched";
+    EXPECT_LT(one.largest, limit_bf16) << "seed " << seed << ": " << one.where;
+    if (one.largest > all.largest) all = one;
+  }
+  RecordProperty("largest", std::to_string(all.largest));
+  RecordProperty("where", all.where);
+}
+
+TEST(ExactBf16, GradientsAreWholeAndNotMostlyZero) {
+  for (uint64_t seed = 0; seed < seeds; ++seed)
+    expect_whole_and_dense("exact-mlp", Dtype::BF16, LossKind::Sum, rows_bf16, seed);
+}
+
+/// The claim itself: one batch, or row by row backwards, gives the same bits.
+TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
+  for (const std::string& name : exact_models()) {
+    const Model whole = make_model(name, Dtype::F32, 3), by_row = make_model(name, Dtype::F32, 3);
+    const Batch batch = make_batch(name, Dtype::F32, 8, 3, 0);
+    loss_of(whole.forward(batch.inputs)[0], batch.target, LossKind::Mse).backward();
+    for (int64_t row = 7; row >= 0; --row) {
+      std::vector<at::Tensor> inputs = batch.inputs;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (!by_row.input_chunks[i].replicate) inputs[i] = inputs[i].slice(by_row.input_chunks[i].dim, row, row + 1);
+      loss_of(by_row.forward(inputs)[0], batch.target.slice(0, row, row + 1), LossKind::Mse).backward();
+    }
+    const auto a = whole.module->named_parameters(), b = by_row.module->named_parameters();
+    for (size_t i = 0; i < a.size(); ++i)
+      if (a[i].value().grad().defined()) {
+        EXPECT_TRUE(a[i].value().grad().equal(b[i].value().grad())) << name << " " << a[i].key();
+      }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

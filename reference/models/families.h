@@ -1,0 +1,22 @@
+// How a family of models enters the zoo: its name and two functions. One file for each family.
+#pragma once
+
+#include "reference/models/zoo.h"
+
+namespace plumbline::models {
+
+struct Family {
+  std::string name;
+  std::function<Model(Dtype dtype, uint64_t seed)> model;
+  std::function<Batch(Dtype dtype, int rows, uint64_t seed, int step)> batch;
+};
+
+std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact
+std::vector<Family> skip_families();         // skip.cc: exact chains with values that skip stages
+std::vector<Family> multi_io_families();     // multi_io.cc: several inputs and outputs, real and exact
+std::vector<Family> transformer_families();  // transformer.cc: transformer-lm
+std::vector<Family> tied_families();         // tied.cc: exact-tied, its exact surrogate
+std::vector<Family> resnet_families();       // resnet.cc: resnet-bn
+std::vector<Family> unet_families();         // unet.cc: unet
+
+}  // namespace plumbline::models

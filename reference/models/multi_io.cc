@@ -1,0 +1,97 @@
+// Several inputs and outputs, real (multi-io) and exact (exact-multi-io).
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
+
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+namespace {
+
+constexpr int layer_count = 8;
+constexpr int64_t entries = 16, ids_in_row = 2;
+
+}  // namespace
+
+/// Inputs: x [rows, width]; ids [2, rows], divided along dimension 1; scale [width], which every micro-batch gets
+/// whole. Outputs: 0 [rows, width] feeds the loss; 1 [rows, width] is an early value that is also used further on; 2
+/// [rows, width] feeds nothing, so that the parameters of `side` have no gradient. Nor have those of `aside`, whose
+/// output nobody reads. The ids are moved on by one in the first layers and read in the last but one: whole numbers
+/// cross the stages between.
+class MultiIo : public torch::nn::Module {
+ public:
+  MultiIo(int64_t width, Activation activation)
+      : layers_(register_module("layers", std::make_shared<ChildList<Layer>>())),
+        aside_(register_module("aside", std::make_shared<Layer>(width, width, activation))),
+        side_(register_module("side", std::make_shared<Layer>(width, width, activation))),
+        lookup_(register_module("lookup", std::make_shared<Embedding>(entries, width))) {
+    for (int i = 0; i < layer_count; ++i) layers_->add(width, width, activation);
+  }
+  std::vector<at::Tensor> forward(const at::Tensor& x, const at::Tensor& ids, const at::Tensor& scale) {
+    ChildList<Layer>& layers = *layers_;
+    const at::Tensor moved = at::add(ids, 1);
+    at::Tensor h = at::mul(call(layers[0], x), scale);
+    const at::Tensor early = call(layers[2], call(layers[1], h));
+    call(aside_, early);
+    h = call(layers[4], call(layers[3], early));
+    const at::Tensor side = call(side_, h);
+    h = call(layers[6], call(layers[5], at::mul(h, scale)));
+    h = at::add(h, call(lookup_, moved).sum(0));
+    return {call(layers[7], h), early, side};
+  }
+
+ private:
+  std::shared_ptr<ChildList<Layer>> layers_;
+  std::shared_ptr<Layer> aside_, side_;
+  std::shared_ptr<Embedding> lookup_;
+};
+
+namespace {
+
+Model model_of(const std::shared_ptr<MultiIo>& root) {
+  return {.module = root,
+          .forward = [root](const std::vector<at::Tensor>& in) { return root->forward(in[0], in[1], in[2]); },
+          .input_names = {"x", "ids", "scale"},
+          .input_chunks = {ChunkSpec{}, ChunkSpec{.dim = 1}, ChunkSpec{.replicate = true}},
+          .split_points = later_children("layers", layer_count)};
+}
+
+Model real_model(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<MultiIo>(32, Activation::Gelu);
+  set_real_parameters(*root, dtype, seed);
+  return model_of(root);
+}
+
+Model exact_model(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<MultiIo>(8, Activation::Abs);
+  set_exact_parameters(*root, dtype, seed, {});
+  return model_of(root);
+}
+
+/// Ids end before the last entry, since the model moves them on by one.
+at::Tensor ids(int rows, uint64_t seed, int step) {
+  return index_data({ids_in_row, rows}, entries - 1, seed, step, "ids");
+}
+
+Batch real_batch(Dtype dtype, int rows, uint64_t seed, int step) {
+  return {.inputs = {real_data({rows, 32}, dtype, seed, step, "x"), ids(rows, seed, step),
+                     real_data({32}, dtype, seed, step, "scale")},
+          .target = real_data({rows, 32}, dtype, seed, step, "target")};
+}
+
+Batch exact_batch(Dtype dtype, int rows, uint64_t seed, int step) {
+  return {.inputs = {exact_data({rows, 8}, 3, dtype, seed, step, "x"), ids(rows, seed, step),
+                     exact_data({8}, 1, dtype, seed, step, "scale")},
+          .target = exact_data({rows, 8}, 3, dtype, seed, step, "target")};
+}
+
+}  // namespace
+
+std::vector<Family> multi_io_families() {
+  return {{"multi-io", real_model, real_batch}, {"exact-multi-io", exact_model, exact_batch}};
+}
+
+}  // namespace plumbline::models

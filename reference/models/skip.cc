@@ -1,0 +1,79 @@
+// Exact chains in which values skip stages: exact-skip (added, concatenated) and exact-wide (one value, three readers).
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/cat.h>
+
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+namespace {
+
+constexpr int part_count = 8;
+constexpr int64_t width = 8;
+
+}  // namespace
+
+/// In four stages of two parts: the output of part 0 skips a stage and is added before part 5; that of part 1 skips two
+/// and is concatenated before part 7.
+class Skip : public torch::nn::Module {
+ public:
+  Skip() : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
+    for (int i = 0; i < part_count; ++i) parts_->add(i == 7 ? 2 * width : width, width, Activation::Abs);
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    ChildList<Layer>& parts = *parts_;
+    const at::Tensor first = call(parts[0], x);
+    const at::Tensor second = call(parts[1], first);
+    at::Tensor h = call(parts[4], call(parts[3], call(parts[2], second)));
+    h = call(parts[6], call(parts[5], at::add(h, first)));
+    return call(parts[7], at::cat({h, second}, 1));
+  }
+
+ private:
+  std::shared_ptr<ChildList<Layer>> parts_;
+};
+
+/// The output of part 1 is read by parts 2, 5 and 7: in four stages of two parts by each of the three that follow.
+class Wide : public torch::nn::Module {
+ public:
+  Wide() : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
+    for (int i = 0; i < part_count; ++i) parts_->add(width, width, Activation::Abs);
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    ChildList<Layer>& parts = *parts_;
+    const at::Tensor wide = call(parts[1], call(parts[0], x));
+    at::Tensor h = call(parts[4], call(parts[3], call(parts[2], wide)));
+    h = call(parts[6], call(parts[5], at::add(h, wide)));
+    return call(parts[7], at::add(h, wide));
+  }
+
+ private:
+  std::shared_ptr<ChildList<Layer>> parts_;
+};
+
+namespace {
+
+template <class Root>
+Model make(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<Root>();
+  set_exact_parameters(*root, dtype, seed, {});
+  return {.module = root,
+          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
+          .input_names = {"x"},
+          .input_chunks = {ChunkSpec{}},
+          .split_points = later_children("parts", part_count)};
+}
+
+Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+  return {.inputs = {exact_data({rows, width}, 3, dtype, seed, step, "x")},
+          .target = exact_data({rows, width}, 3, dtype, seed, step, "target")};
+}
+
+}  // namespace
+
+std::vector<Family> skip_families() { return {{"exact-skip", make<Skip>, batch}, {"exact-wide", make<Wide>, batch}}; }
+
+}  // namespace plumbline::models

@@ -1,0 +1,11 @@
+// The text that the language model of the corpus learns.
+#pragma once
+
+#include <string_view>
+
+namespace plumbline::models {
+
+/// Lincoln's address at Gettysburg, 19 November 1863 (public domain; the copy he made for Bliss). Plain ASCII.
+std::string_view gettysburg_address();
+
+}  // namespace plumbline::models

@@ -1,0 +1,60 @@
+// exact-tied: the exact surrogate of a language model, its embedding and its head one parameter.
+
+#include <ATen/ops/linear.h>
+
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+namespace {
+
+constexpr int layer_count = 8;
+constexpr int64_t vocabulary = 16, width = 8, length = 4;
+
+}  // namespace
+
+/// tokens [rows, 4] -> logits [rows, 4, 16]. `tok.weight` is used by the first stage and by the last.
+class Tied : public torch::nn::Module {
+ public:
+  Tied()
+      : tok_(register_module("tok", std::make_shared<Embedding>(vocabulary, width))),
+        layers_(register_module("layers", std::make_shared<ChildList<Layer>>())) {
+    for (int i = 0; i < layer_count; ++i) layers_->add(width, width, Activation::Abs);
+  }
+  at::Tensor forward(const at::Tensor& tokens) {
+    at::Tensor h = call(tok_, tokens);
+    for (std::shared_ptr<Layer>& layer : layers_->all()) h = call(layer, h);
+    return at::linear(h, tok_->weight());
+  }
+
+ private:
+  std::shared_ptr<Embedding> tok_;
+  std::shared_ptr<ChildList<Layer>> layers_;
+};
+
+namespace {
+
+Model model(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<Tied>();
+  // Permutations only: with wider weights the sum of a thousand squared logits would not fit. The table is odd and the
+  // biases are even, so that no activation is ever zero.
+  set_exact_parameters(*root, dtype, seed, {.fans = {1}, .bias_hi = 2, .biased = 2});
+  return {.module = root,
+          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
+          .input_names = {"tokens"},
+          .input_chunks = {ChunkSpec{}},
+          .split_points = later_children("layers", layer_count)};
+}
+
+Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+  return {.inputs = {index_data({rows, length}, vocabulary, seed, step, "tokens")},
+          .target = exact_data({rows, length, vocabulary}, 3, dtype, seed, step, "target")};
+}
+
+}  // namespace
+
+std::vector<Family> tied_families() { return {{"exact-tied", model, batch}}; }
+
+}  // namespace plumbline::models

@@ -1,0 +1,141 @@
+// transformer-lm: a language model on the bytes of a text; pre-norm blocks, causal attention, embedding tied to the
+// head.
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include "reference/models/counter.h"
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "reference/models/text.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+namespace {
+
+constexpr int block_count = 8;
+constexpr int64_t vocabulary = 128, length = 16, width = 32, heads = 4;
+
+}  // namespace
+
+/// Over the last dimension.
+class LayerNorm : public torch::nn::Module {
+ public:
+  LayerNorm()
+      : weight_(register_parameter("weight", at::zeros({width}))),
+        bias_(register_parameter("bias", at::zeros({width}))) {}
+  at::Tensor forward(const at::Tensor& x) { return at::layer_norm(x, {width}, weight_, bias_); }
+
+ private:
+  at::Tensor weight_, bias_;
+};
+
+/// x [rows, length, width], each position sees itself and those before it.
+class Attention : public torch::nn::Module {
+ public:
+  Attention()
+      : qkv_(register_module("qkv", std::make_shared<Linear>(width, 3 * width))),
+        proj_(register_module("proj", std::make_shared<Linear>(width, width))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const int64_t rows = x.size(0), positions = x.size(1);
+    std::vector<at::Tensor> qkv = call(qkv_, x).chunk(3, /*dim=*/2);
+    for (at::Tensor& part : qkv) part = part.view({rows, positions, heads, width / heads}).transpose(1, 2);
+    const at::Tensor mixed = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], /*attn_mask=*/{},
+                                                              /*dropout_p=*/0.0, /*is_causal=*/true);
+    return call(proj_, mixed.transpose(1, 2).reshape({rows, positions, width}));
+  }
+
+ private:
+  std::shared_ptr<Linear> qkv_, proj_;
+};
+
+class Block : public torch::nn::Module {
+ public:
+  Block()
+      : norm1_(register_module("norm1", std::make_shared<LayerNorm>())),
+        norm2_(register_module("norm2", std::make_shared<LayerNorm>())),
+        attention_(register_module("attention", std::make_shared<Attention>())),
+        up_(register_module("up", std::make_shared<Linear>(width, width))),
+        down_(register_module("down", std::make_shared<Linear>(width, width))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor h = at::add(x, call(attention_, call(norm1_, x)));
+    return at::add(h, call(down_, at::gelu(call(up_, call(norm2_, h)))));
+  }
+
+ private:
+  std::shared_ptr<LayerNorm> norm1_, norm2_;
+  std::shared_ptr<Attention> attention_;
+  std::shared_ptr<Linear> up_, down_;
+};
+
+/// Adds a learned vector to each position.
+class Positions : public torch::nn::Module {
+ public:
+  Positions() : weight_(register_parameter("weight", at::zeros({length, width}))) {}
+  at::Tensor forward(const at::Tensor& x) { return at::add(x, weight_); }
+
+ private:
+  at::Tensor weight_;
+};
+
+/// tokens [rows, 16] -> logits [rows, 16, 128].
+class TransformerLm : public torch::nn::Module {
+ public:
+  TransformerLm()
+      : tok_(register_module("tok", std::make_shared<Embedding>(vocabulary, width))),
+        pos_(register_module("pos", std::make_shared<Positions>())),
+        blocks_(register_module("blocks", std::make_shared<ChildList<Block>>())),
+        norm_(register_module("norm", std::make_shared<LayerNorm>())) {
+    for (int i = 0; i < block_count; ++i) blocks_->add();
+  }
+  at::Tensor forward(const at::Tensor& tokens) {
+    at::Tensor h = call(pos_, call(tok_, tokens));
+    for (std::shared_ptr<Block>& block : blocks_->all()) h = call(block, h);
+    return at::linear(call(norm_, h), tok_->weight());
+  }
+
+ private:
+  std::shared_ptr<Embedding> tok_;
+  std::shared_ptr<Positions> pos_;
+  std::shared_ptr<ChildList<Block>> blocks_;
+  std::shared_ptr<LayerNorm> norm_;
+};
+
+namespace {
+
+Model model(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<TransformerLm>();
+  set_real_parameters(*root, dtype, seed);
+  return {.module = root,
+          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
+          .input_names = {"tokens"},
+          .input_chunks = {ChunkSpec{}},
+          .split_points = later_children("blocks", block_count)};
+}
+
+/// Rows are windows of the text that begin anywhere; the target of a byte is the next one.
+Batch batch(Dtype, int rows, uint64_t seed, int step) {
+  const std::string_view text = gettysburg_address();
+  const Counter begins(seed, batch_stream(step, "tokens"));
+  const at::Tensor tokens = at::empty({rows, length}, at::kLong), next = at::empty({rows, length}, at::kLong);
+  for (int row = 0; row < rows; ++row) {
+    const int64_t begin = begins.below(static_cast<uint64_t>(row), static_cast<int64_t>(text.size()) - length);
+    for (int64_t i = 0; i < length; ++i) {
+      tokens.mutable_data_ptr<int64_t>()[row * length + i] = text[static_cast<size_t>(begin + i)];
+      next.mutable_data_ptr<int64_t>()[row * length + i] = text[static_cast<size_t>(begin + i + 1)];
+    }
+  }
+  return {.inputs = {tokens}, .target = next};
+}
+
+}  // namespace
+
+std::vector<Family> transformer_families() { return {{"transformer-lm", model, batch}}; }
+
+}  // namespace plumbline::models

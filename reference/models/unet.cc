@@ -1,0 +1,106 @@
+// unet: convolutions down and up again, with skips across the middle.
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/conv_transpose2d.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/zeros.h>
+
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+namespace {
+
+constexpr int64_t image_channels = 2, side = 16;
+
+}  // namespace
+
+/// Convolution and gelu; stride 2 halves the image.
+class Encoder : public torch::nn::Module {
+ public:
+  Encoder(int64_t in, int64_t out, int64_t stride)
+      : conv_(register_module("conv", std::make_shared<Convolution>(in, out, stride))) {}
+  at::Tensor forward(const at::Tensor& x) { return at::gelu(call(conv_, x)); }
+
+ private:
+  std::shared_ptr<Convolution> conv_;
+};
+
+/// x [rows, in, h, w] and skip [rows, in, h, w] -> [rows, out, 2h, 2w].
+class Decoder : public torch::nn::Module {
+ public:
+  Decoder(int64_t in, int64_t out)
+      : mix_(register_module("mix", std::make_shared<Convolution>(2 * in, in))),
+        up_weight_(register_parameter("weight", at::zeros({in, out, 2, 2}))) {}
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) {
+    const at::Tensor mixed = at::gelu(call(mix_, at::cat({x, skip}, 1)));
+    return at::conv_transpose2d(mixed, up_weight_, /*bias=*/{}, /*stride=*/{2, 2});
+  }
+
+ private:
+  std::shared_ptr<Convolution> mix_;
+  at::Tensor up_weight_;
+};
+
+/// Mixes what came up with the first encoder's output, without going further up.
+class Last : public torch::nn::Module {
+ public:
+  explicit Last(int64_t in) : conv_(register_module("conv", std::make_shared<Convolution>(2 * in, image_channels))) {}
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) { return call(conv_, at::cat({x, skip}, 1)); }
+
+ private:
+  std::shared_ptr<Convolution> conv_;
+};
+
+/// x [rows, 2, 16, 16] -> the same. In four stages of two parts, the skips of enc0 and enc1 pass over two stages and
+/// that of enc2 goes to the next but one part, in the following stage.
+class UNet : public torch::nn::Module {
+ public:
+  UNet()
+      : enc0_(register_module("enc0", std::make_shared<Encoder>(image_channels, 8, 1))),
+        enc1_(register_module("enc1", std::make_shared<Encoder>(8, 8, 2))),
+        enc2_(register_module("enc2", std::make_shared<Encoder>(8, 16, 2))),
+        mid0_(register_module("mid0", std::make_shared<Encoder>(16, 16, 1))),
+        mid1_(register_module("mid1", std::make_shared<Encoder>(16, 16, 1))),
+        dec2_(register_module("dec2", std::make_shared<Decoder>(16, 8))),
+        dec1_(register_module("dec1", std::make_shared<Decoder>(8, 8))),
+        dec0_(register_module("dec0", std::make_shared<Last>(8))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor full = call(enc0_, x);
+    const at::Tensor half = call(enc1_, full);
+    const at::Tensor quarter = call(enc2_, half);
+    at::Tensor h = call(mid1_, call(mid0_, quarter));
+    h = call(dec1_, call(dec2_, h, quarter), half);
+    return call(dec0_, h, full);
+  }
+
+ private:
+  std::shared_ptr<Encoder> enc0_, enc1_, enc2_, mid0_, mid1_;
+  std::shared_ptr<Decoder> dec2_, dec1_;
+  std::shared_ptr<Last> dec0_;
+};
+
+namespace {
+
+Model model(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<UNet>();
+  set_real_parameters(*root, dtype, seed);
+  return {.module = root,
+          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
+          .input_names = {"image"},
+          .input_chunks = {ChunkSpec{}},
+          .split_points = {"enc1", "enc2", "mid0", "mid1", "dec2", "dec1", "dec0"}};
+}
+
+Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+  return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
+          .target = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
+}
+
+}  // namespace
+
+std::vector<Family> unet_families() { return {{"unet", model, batch}}; }
+
+}  // namespace plumbline::models

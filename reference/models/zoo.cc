@@ -1,0 +1,45 @@
+#include "reference/models/zoo.h"
+
+#include <algorithm>
+
+#include "reference/models/families.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+using models::Family;
+
+std::vector<Family> all_families() {
+  std::vector<Family> all;
+  for (auto* const families :
+       {models::mlp_families, models::skip_families, models::multi_io_families, models::transformer_families,
+        models::tied_families, models::resnet_families, models::unet_families})
+    for (Family& family : families()) all.push_back(std::move(family));
+  return all;
+}
+
+/// The family, once it is clear that it may be had in that dtype.
+const Family& find(const std::string& name, Dtype dtype) {
+  static const std::vector<Family> families = all_families();
+  const auto found = std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.name == name; });
+  if (found == families.end()) {
+    std::string accepted;
+    for (const std::string& known : model_names()) accepted += (accepted.empty() ? "" : ", ") + known;
+    throw InputError("model: no model is named '" + name + "'; accepted: " + accepted);
+  }
+  if (dtype == Dtype::BF16 && is_exact_model(name) && name != "exact-mlp")
+    throw InputError("model: the sums of '" + name + "' are not proven exact in bf16; accepted: exact-mlp, or f32");
+  return *found;
+}
+
+}  // namespace
+
+Model make_model(const std::string& name, Dtype dtype, uint64_t seed) { return find(name, dtype).model(dtype, seed); }
+
+Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step) {
+  if (rows < 1) throw InputError("model: a batch of " + std::to_string(rows) + " rows; at least 1 is needed");
+  return find(name, dtype).batch(dtype, rows, seed, step);
+}
+
+}  // namespace plumbline

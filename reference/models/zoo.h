@@ -1,0 +1,44 @@
+// The models of the corpus: real families, small enough for a test, and exact surrogates of the same structure whose
+// data are whole numbers. Parameters and batches are functions of (seed, name, index) alone, see counter.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/case.h"
+#include "reference/models/names.h"
+#include "runtime/microbatch/chunk_spec.h"
+
+namespace plumbline {
+
+struct Model {
+  std::shared_ptr<torch::nn::Module> module;
+  /// Positional, in the order of input_names; outputs are divided along dimension 0 (scalars: one for a micro-batch).
+  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
+  std::vector<std::string> input_names;
+  std::vector<ChunkSpec> input_chunks;  ///< one for each input
+  /// Qualified names of modules before which a stage may begin, in program order; seven, so that 2 to 8 stages work.
+  std::vector<std::string> split_points;
+};
+
+struct Batch {
+  std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
+  at::Tensor target;               ///< of output 0, divided along dimension 0; undefined where the model has none
+};
+
+/// Makes a model in training mode with its parameters set.
+/// Errors: InputError for an unknown name (it lists the accepted ones), and for a dtype in which an exact model's sums
+/// are not proven representable.
+Model make_model(const std::string& name, Dtype dtype, uint64_t seed);
+
+/// Makes the batch of step `step` (from 0) with `rows` rows along the divided dimension. Errors: InputError as above,
+/// and for rows < 1.
+Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step);
+
+}  // namespace plumbline

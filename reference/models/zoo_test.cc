@@ -1,0 +1,266 @@
+#include "reference/models/zoo.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mse_loss.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reference/models/text.h"
+#include "runtime/capture/call.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+constexpr uint64_t seed = 11;
+
+/// The loss that suits the target.
+at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target) {
+  if (!target.defined()) return output.sum();
+  if (target.scalar_type() == at::kLong)
+    return at::cross_entropy_loss(output.reshape({-1, output.size(-1)}), target.reshape({-1}));
+  return at::mse_loss(output, target);
+}
+
+class ZooModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
+  const Model model = make_model(GetParam(), Dtype::F32, seed);
+  const Batch batch = make_batch(GetParam(), Dtype::F32, 4, seed, 0);
+  const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
+  ASSERT_FALSE(outputs.empty());
+  for (const at::Tensor& output : outputs) EXPECT_TRUE(output.isfinite().all().item<bool>());
+  loss_of(outputs[0], batch.target).backward();
+  int64_t numbers = 0;
+  for (const auto& parameter : model.module->named_parameters()) {
+    const std::string& name = parameter.key();
+    const bool unused = name.starts_with("aside.") || name.starts_with("side.");
+    numbers += parameter.value().numel();
+    EXPECT_EQ(parameter.value().grad().defined(), parameter.value().requires_grad() && !unused) << name;
+    if (parameter.value().grad().defined()) {
+      EXPECT_TRUE(parameter.value().grad().isfinite().all().item<bool>()) << name;
+      EXPECT_TRUE(parameter.value().grad().ne(0).any().item<bool>()) << name;
+    }
+  }
+  EXPECT_GT(numbers, 0);
+  EXPECT_LT(numbers, 60000);
+}
+
+TEST_P(ZooModel, InputsAreNamedAndDivided) {
+  const Model model = make_model(GetParam(), Dtype::F32, seed);
+  const Batch batch = make_batch(GetParam(), Dtype::F32, 6, seed, 0);
+  ASSERT_EQ(model.input_names.size(), batch.inputs.size());
+  ASSERT_EQ(model.input_chunks.size(), batch.inputs.size());
+  EXPECT_EQ(std::set<std::string>(model.input_names.begin(), model.input_names.end()).size(), batch.inputs.size());
+  for (size_t i = 0; i < batch.inputs.size(); ++i)
+    if (!model.input_chunks[i].replicate) {
+      EXPECT_EQ(batch.inputs[i].size(model.input_chunks[i].dim), 6);
+    }
+  if (batch.target.defined()) {
+    EXPECT_EQ(batch.target.size(0), 6);
+  }
+}
+
+/// Names of the modules entered, in order.
+class Journal : public ModuleObserver {
+ public:
+  explicit Journal(const torch::nn::Module& root) {
+    for (const auto& item : root.named_modules()) names_[item.value().get()] = item.key();
+  }
+  void enter(const torch::nn::Module& module) override { entered.push_back(names_.at(&module)); }
+  void leave(const torch::nn::Module&) override {}
+  std::vector<std::string> entered;
+
+ private:
+  std::map<const torch::nn::Module*, std::string> names_;
+};
+
+TEST_P(ZooModel, SplitPointsAreEnteredOnceInTheirOrder) {
+  const Model model = make_model(GetParam(), Dtype::F32, seed);
+  const Batch batch = make_batch(GetParam(), Dtype::F32, 2, seed, 0);
+  Journal journal(*model.module);
+  {
+    const ModuleObserverScope scope(&journal);
+    model.forward(batch.inputs);
+  }
+  EXPECT_GE(model.split_points.size(), 7u);
+  std::vector<std::string> met;
+  const std::set<std::string> points(model.split_points.begin(), model.split_points.end());
+  for (const std::string& name : journal.entered)
+    if (points.contains(name)) met.push_back(name);
+  EXPECT_EQ(met, model.split_points);
+  ASSERT_FALSE(journal.entered.empty());
+  EXPECT_NE(journal.entered.front(), model.split_points.front()) << "the first stage would be empty";
+}
+
+TEST_P(ZooModel, SameSeedSameBytesOtherSeedOthers) {
+  const Model first = make_model(GetParam(), Dtype::F32, seed), again = make_model(GetParam(), Dtype::F32, seed);
+  const Model other = make_model(GetParam(), Dtype::F32, seed + 1);
+  const auto a = first.module->named_parameters(), b = again.module->named_parameters();
+  const auto c = other.module->named_parameters();
+  ASSERT_EQ(a.size(), b.size());
+  bool differs = false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].key(), b[i].key());
+    EXPECT_TRUE(at::equal(a[i].value(), b[i].value())) << a[i].key();
+    differs = differs || !at::equal(a[i].value(), c[i].value());
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST_P(ZooModel, BatchesRepeatByStepAndDifferBetweenSteps) {
+  const Batch zero = make_batch(GetParam(), Dtype::F32, 4, seed, 0),
+              again = make_batch(GetParam(), Dtype::F32, 4, seed, 0);
+  const Batch one = make_batch(GetParam(), Dtype::F32, 4, seed, 1);
+  for (size_t i = 0; i < zero.inputs.size(); ++i) {
+    EXPECT_TRUE(at::equal(zero.inputs[i], again.inputs[i]));
+    EXPECT_FALSE(at::equal(zero.inputs[i], one.inputs[i])) << "input " << i;
+  }
+  if (zero.target.defined()) {
+    EXPECT_TRUE(at::equal(zero.target, again.target));
+    EXPECT_FALSE(at::equal(zero.target, one.target));
+  }
+}
+
+TEST_P(ZooModel, MakingItLeavesTorchsGeneratorAlone) {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const at::Tensor before = generator.get_state().clone();
+  make_model(GetParam(), Dtype::F32, seed);
+  make_batch(GetParam(), Dtype::F32, 4, seed, 0);
+  EXPECT_TRUE(at::equal(before, generator.get_state()));
+}
+
+TEST_P(ZooModel, DoubleHoldsTheSameModel) {
+  const Model narrow = make_model(GetParam(), Dtype::F32, seed), wide = make_model(GetParam(), Dtype::F64, seed);
+  const auto a = narrow.module->named_parameters(), b = wide.module->named_parameters();
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(b[i].value().scalar_type(), at::kDouble);
+    EXPECT_TRUE(at::equal(a[i].value(), b[i].value().to(at::kFloat))) << a[i].key();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooModel, ::testing::ValuesIn(model_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Zoo, UnknownNamesAndBatchesAreRefusedInOneLine) {
+  try {
+    make_model("mpl", Dtype::F32, seed);
+    FAIL();
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("'mpl'"), std::string::npos);
+    EXPECT_NE(text.find("transformer-lm"), std::string::npos);
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+  }
+  EXPECT_THROW(make_batch("mpl", Dtype::F32, 4, seed, 0), InputError);
+  EXPECT_THROW(make_batch("mlp", Dtype::F32, 0, seed, 0), InputError);
+  EXPECT_THROW(make_model("exact-tied", Dtype::BF16, seed), InputError);
+  EXPECT_NO_THROW(make_model("exact-mlp", Dtype::BF16, seed));
+}
+
+TEST(Zoo, HeadIsTiedToTheEmbedding) {
+  for (const char* name : {"transformer-lm", "exact-tied"}) {
+    const Model model = make_model(name, Dtype::F32, seed);
+    const Batch batch = make_batch(name, Dtype::F32, 2, seed, 0);
+    std::set<const void*> objects;
+    for (const auto& parameter : model.module->named_parameters()) {
+      objects.insert(parameter.value().unsafeGetTensorImpl());
+      EXPECT_EQ(parameter.key().find("head"), std::string::npos);
+    }
+    EXPECT_EQ(objects.size(), model.module->named_parameters().size());
+    // Used by the head: entries that no token looks up have a gradient too.
+    loss_of(model.forward(batch.inputs)[0], batch.target).backward();
+    const at::Tensor table = model.module->named_parameters()["tok.weight"].grad();
+    EXPECT_TRUE(table.ne(0).any(1).all().item<bool>()) << name;
+  }
+}
+
+TEST(Zoo, FrozenAreTheFirstLayerTwoInTheMiddleAndOneBias) {
+  const std::set<std::string> frozen = {"layers.0.fc.weight", "layers.0.fc.bias",   "layers.4.fc.weight",
+                                        "layers.4.fc.bias",   "layers.5.fc.weight", "layers.5.fc.bias",
+                                        "layers.6.fc.bias"};
+  for (const char* name : {"mlp-frozen", "exact-frozen"}) {
+    const Model model = make_model(name, Dtype::F32, seed);
+    for (const auto& parameter : model.module->named_parameters())
+      EXPECT_EQ(parameter.value().requires_grad(), !frozen.contains(parameter.key())) << name << " " << parameter.key();
+  }
+}
+
+TEST(Zoo, LanguageModelReadsTheText) {
+  const Batch batch = make_batch("transformer-lm", Dtype::F32, 5, seed, 3);
+  for (int64_t row = 0; row < 5; ++row) {
+    std::string read, next;
+    for (int64_t i = 0; i < 16; ++i) {
+      read.push_back(static_cast<char>(batch.inputs[0][row][i].item<int64_t>()));
+      next.push_back(static_cast<char>(batch.target[row][i].item<int64_t>()));
+    }
+    EXPECT_NE(models::gettysburg_address().find(read), std::string_view::npos) << read;
+    EXPECT_EQ(read.substr(1), next.substr(0, 15));
+  }
+}
+
+TEST(Zoo, RunningStatisticsMoveInTrainingOnly) {
+  const Model model = make_model("resnet-bn", Dtype::BF16, seed);
+  const Batch batch = make_batch("resnet-bn", Dtype::BF16, 4, seed, 0);
+  const auto buffers = model.module->named_buffers();
+  ASSERT_EQ(buffers.size(), 8u * 2u * 3u);
+  EXPECT_EQ(buffers["blocks.0.bn1.num_batches_tracked"].scalar_type(), at::kLong);
+  EXPECT_EQ(buffers["blocks.0.bn1.running_mean"].scalar_type(), at::kBFloat16);
+  model.forward(batch.inputs);
+  EXPECT_EQ(buffers["blocks.7.bn2.num_batches_tracked"].item<int64_t>(), 1);
+  const at::Tensor mean = buffers["blocks.0.bn1.running_mean"].clone();
+  EXPECT_TRUE(mean.ne(0).any().item<bool>());
+  model.module->eval();
+  model.forward(batch.inputs);
+  EXPECT_EQ(buffers["blocks.7.bn2.num_batches_tracked"].item<int64_t>(), 1);
+  EXPECT_TRUE(at::equal(mean, buffers["blocks.0.bn1.running_mean"]));
+}
+
+TEST(Zoo, DropoutDropsInTrainingOnly) {
+  const Model model = make_model("mlp-dropout", Dtype::F32, seed);
+  const Batch batch = make_batch("mlp-dropout", Dtype::F32, 8, seed, 0);
+  const at::Tensor output = model.forward(batch.inputs)[0];
+  const double dropped = output.eq(0).to(at::kDouble).mean().item<double>();
+  EXPECT_NEAR(dropped, 0.25, 0.12);  // 256 draws: the deviation is 0.027
+  model.module->eval();
+  EXPECT_TRUE(at::equal(model.forward(batch.inputs)[0], model.forward(batch.inputs)[0]));
+}
+
+/// Twenty steps of gradient descent with momentum, as the corpus trains.
+TEST(Zoo, TrainingLowersTheLoss) {
+  for (const char* name : {"mlp", "transformer-lm"}) {
+    const Model model = make_model(name, Dtype::F32, seed);
+    const Batch held_out = make_batch(name, Dtype::F32, 16, seed, 1000);
+    const auto evaluate = [&] {
+      const c10::NoGradGuard no_grad;
+      return loss_of(model.forward(held_out.inputs)[0], held_out.target).item<double>();
+    };
+    const double before = evaluate();
+    std::vector<at::Tensor> parameters = model.module->parameters(), momenta(parameters.size());
+    for (int step = 0; step < 20; ++step) {
+      const Batch batch = make_batch(name, Dtype::F32, 8, seed, step);
+      for (at::Tensor& parameter : parameters) parameter.mutable_grad() = at::Tensor();
+      loss_of(model.forward(batch.inputs)[0], batch.target).backward();
+      const c10::NoGradGuard no_grad;
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        momenta[i] = momenta[i].defined() ? momenta[i] * 0.9 + parameters[i].grad() : parameters[i].grad().clone();
+        parameters[i].sub_(momenta[i] * 0.05);
+      }
+    }
+    EXPECT_LT(evaluate(), 0.97 * before) << name;
+    RecordProperty(std::string(name) + " before", std::to_string(before));
+    RecordProperty(std::string(name) + " after", std::to_string(evaluate()));
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

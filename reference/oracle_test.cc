@@ -1,0 +1,155 @@
+// The oracles held against each other and against finite differences: an oracle that is wrong proves nothing.
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+
+#include <cmath>
+
+#include "reference/detach_executor.h"
+#include "reference/loss.h"
+#include "reference/models/zoo.h"
+#include "reference/whole_model.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+
+Case make_case(const std::string& model, LossKind kind, Reduction reduction, int rows, int microbatches) {
+  Case c;
+  c.id = model;
+  c.model = model;
+  c.truth = Truth::SameOrder;
+  c.rows = rows;
+  c.microbatches = microbatches;
+  c.loss = {kind, reduction};
+  return c;
+}
+
+/// Every stage: all forwards, then all backwards in the given order.
+StageOrders orders(int stages, const std::vector<int>& backward) {
+  std::vector<StageAction> one;
+  for (size_t m = 0; m < backward.size(); ++m) one.push_back({false, static_cast<int>(m)});
+  for (int m : backward) one.push_back({true, m});
+  return StageOrders(stages, one);
+}
+
+std::vector<int> ascending(int count) {
+  std::vector<int> order;
+  for (int m = 0; m < count; ++m) order.push_back(m);
+  return order;
+}
+
+/// Compares what both have; returns how many that were.
+int expect_same_bits(const Results& a, const Results& b, const std::string& what) {
+  int common = 0;
+  for (const auto& [key, tensor] : a) {
+    const auto it = b.find(key);
+    if (it == b.end()) continue;
+    ++common;
+    EXPECT_TRUE(tensor.equal(it->second)) << what << ": " << key;
+  }
+  return common;
+}
+
+TEST(Oracle, DetachedStagesEqualTheWholeModelBitForBit) {
+  for (const char* model : {"mlp", "mlp-frozen", "resnet-bn", "mlp-dropout"}) {
+    const Case c = make_case(model, LossKind::CrossEntropy, Reduction::Mean, 8, 4);
+    Case fitted = c;
+    const Batch batch = make_batch(model, Dtype::F32, 8, kSeed, 0);
+    if (batch.target.defined() && batch.target.is_floating_point()) fitted.loss.kind = LossKind::Mse;
+    if (!batch.target.defined()) fitted.loss.kind = LossKind::Sum;
+    for (int stages : {1, 2, 4, 8}) {
+      const Results detached = run_detached(fitted, kSeed, orders(stages, ascending(4)));
+      WholeModelOptions options;
+      options.stages = stages;
+      const Results whole = run_whole_model(fitted, kSeed, options);
+      EXPECT_GE(expect_same_bits(whole, detached, std::string(model) + " in " + std::to_string(stages)), 20);
+      for (const auto& [key, tensor] : whole) EXPECT_TRUE(detached.contains(key)) << key;
+    }
+  }
+}
+
+TEST(Oracle, OrderOfBackwardsIsTheOrderOfAccumulation) {
+  // Real numbers: another order of adding up gives other bits, and the detached run follows the order it is given.
+  const Case c = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
+  const Results up = run_detached(c, kSeed, orders(2, {0, 1, 2, 3}));
+  const Results down = run_detached(c, kSeed, orders(2, {3, 2, 1, 0}));
+  int different = 0;
+  for (const auto& [key, tensor] : up)
+    if (parse_result_key(key).kind == ResultKind::Grad) different += !tensor.equal(down.at(key));
+  EXPECT_GT(different, 0);
+  // By hand for one parameter: the partial after the first backward is that micro-batch's own gradient.
+  const ResultKey alone{0, ResultKind::Partial, 0, 3, ""};
+  for (const auto& [key, tensor] : down) {
+    const ResultKey parsed = parse_result_key(key);
+    if (parsed.kind != ResultKind::Partial || parsed.microbatch != 3) continue;
+    ResultKey third = parsed, last = parsed;
+    third.microbatch = 2, last.microbatch = 3;
+    const at::Tensor sum_up = up.at(to_string(last)), before = up.at(to_string(third));
+    EXPECT_TRUE(sum_up.equal(before + tensor)) << key;
+  }
+}
+
+TEST(Oracle, ExactModelsGiveTheSameNumbersHoweverTheyAreCut) {
+  for (const char* model : {"exact-mlp", "exact-tied", "exact-skip", "exact-wide"}) {
+    const Case c = make_case(model, LossKind::Sum, Reduction::Sum, 8, 4);
+    WholeModelOptions at_once;
+    at_once.by_microbatch = false;
+    const Results whole = run_whole_model(c, kSeed, at_once);
+    for (int stages : {1, 3, 8}) {
+      const Results detached = run_detached(c, kSeed, orders(stages, {2, 0, 3, 1}));
+      EXPECT_GE(expect_same_bits(whole, detached, std::string(model) + " in " + std::to_string(stages)), 8);
+    }
+  }
+}
+
+TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
+  Case c = make_case("mlp", LossKind::Mse, Reduction::Mean, 6, 4);  // uneven: 2, 2, 1, 1
+  const Batch probe = make_batch("mlp", Dtype::F32, 6, kSeed, 0);
+  if (!probe.target.defined()) c.loss.kind = LossKind::Sum;
+  else if (!probe.target.is_floating_point()) c.loss.kind = LossKind::CrossEntropy;
+  WholeModelOptions options;
+  options.dtype = Dtype::F64;
+  const Results results = run_whole_model(c, kSeed, options);
+  // The same loss, computed here on the whole batch at once.
+  const Model model = make_model("mlp", Dtype::F32, kSeed);
+  model.module->to(at::kDouble);
+  const Batch batch = make_batch("mlp", Dtype::F32, 6, kSeed, 0);
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& input : batch.inputs)
+    inputs.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
+  const at::Tensor target =
+      batch.target.defined() && batch.target.is_floating_point() ? batch.target.to(at::kDouble) : batch.target;
+  const auto loss = [&] { return compute_loss(c.loss, model.forward(inputs), target).item<double>(); };
+  const c10::NoGradGuard no_grad;
+  int checked = 0;
+  for (const auto& item : model.module->named_parameters()) {
+    at::Tensor flat = item.value().view(-1);
+    const at::Tensor grad = results.at("0/grad/-/-/" + item.key()).view(-1);
+    for (int64_t i = 0; i < flat.numel(); i += 1 + flat.numel() / 3) {
+      const double before = flat[i].item<double>();
+      // Central difference: the error is h^2 f'''/6 + eps |f| / h; with h = 1e-4 and smooth layers below 1e-7.
+      const double h = 1e-4;
+      flat[i].fill_(before + h);
+      const double above = loss();
+      flat[i].fill_(before - h);
+      const double below = loss();
+      flat[i].fill_(before);
+      EXPECT_NEAR(grad[i].item<double>(), (above - below) / (2 * h), 1e-7) << item.key() << " element " << i;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 32);
+}
+
+TEST(Oracle, RefusesMoreStagesThanSplitPointsAndOrdersThatAreStuck) {
+  const Case c = make_case("mlp", LossKind::Sum, Reduction::Sum, 4, 2);
+  EXPECT_THROW(run_detached(c, kSeed, orders(9, ascending(2))), InputError);
+  StageOrders stuck = orders(2, ascending(2));
+  std::swap(stuck[0].front(), stuck[0].back());  // a backward before anything else
+  EXPECT_THROW(run_detached(c, kSeed, stuck), Error);
+}
+
+}  // namespace
+}  // namespace plumbline

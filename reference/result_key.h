@@ -1,0 +1,47 @@
+// Names of the results of a run: which step, kind, stage and micro-batch a tensor belongs to, never which rank.
+//
+// Text: `<step>/<kind>/<stage>/<microbatch>/<name>`, with `-` where stage or micro-batch does not apply, for example
+// `0/backward/2/3/v17` and `0/grad/-/-/layers.0.weight`. The name is the rest of the text and may hold slashes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace plumbline {
+
+/// In the order in which a step makes them.
+enum class ResultKind {
+  Forward,   ///< a boundary value that leaves `stage` for `microbatch`
+  Output,    ///< an output of the model for a micro-batch
+  Loss,      ///< the loss of a micro-batch
+  Backward,  ///< the gradient that `stage` sends back for one of its inputs
+  Partial,   ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
+  Grad,      ///< the final gradient of a parameter after the step
+  Buffer,    ///< a buffer after the step
+  Param,     ///< a parameter after the optimizer
+};
+
+/// "forward", "output", ... as it stands in a key.
+std::string_view kind_name(ResultKind kind);
+
+struct ResultKey {
+  int step = 0;
+  ResultKind kind = ResultKind::Forward;
+  int stage = -1;       ///< -1 where it does not apply
+  int microbatch = -1;  ///< -1 where it does not apply
+  std::string name;
+
+  bool operator==(const ResultKey&) const = default;
+};
+
+std::string to_string(const ResultKey& key);
+
+/// The inverse of to_string; InputError for any text that to_string would not write, and for an empty name.
+ResultKey parse_result_key(const std::string& text);
+
+/// A total order in which what a wrong value can spoil comes after it: by step; then forward and output by
+/// (micro-batch, stage); loss by micro-batch; backward and partial by (micro-batch, stage descending, backward before
+/// partial); grad; buffer; param. A stage or micro-batch that does not apply counts as the last one.
+bool causal_less(const ResultKey& a, const ResultKey& b);
+
+}  // namespace plumbline

@@ -1,0 +1,29 @@
+// What a run of a case leaves behind: tensors under result keys, for the runtime and the oracles alike.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+
+#include "reference/case.h"
+#include "reference/result_key.h"
+
+namespace plumbline {
+
+using Results = std::map<std::string, at::Tensor>;
+
+/// Keeps the tensor's present values (a copy, where others may still write to it).
+inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor) {
+  results.insert_or_assign(to_string(key), tensor.detach().clone());
+}
+
+/// Whether boundaries, outputs and gradients are kept at each step. A training run keeps its losses, and at its end
+/// parameters and buffers: what went wrong on the way shows there.
+inline bool keeps_details(const Case& c) {
+  for (StepKind step : c.steps)
+    if (step == StepKind::Optimizer) return false;
+  return true;
+}
+
+}  // namespace plumbline

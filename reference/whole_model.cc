@@ -1,0 +1,195 @@
+#include "reference/whole_model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/tensor_split.h>
+#include <torch/nn/module.h>
+
+#include <set>
+
+#include "reference/case_run.h"
+#include "reference/loss.h"
+#include "runtime/capture/call.h"
+#include "runtime/capture/interpose.h"
+#include "runtime/microbatch/random_seed.h"
+#include "runtime/split/split.h"
+
+namespace plumbline {
+namespace {
+
+/// Seeds the default generator when forward enters a module that begins a stage.
+class StageSeeder : public ModuleObserver {
+ public:
+  StageSeeder(const torch::nn::Module& root, const std::vector<SplitPoint>& points) {
+    int stage = 0;
+    for (const SplitPoint& point : points)
+      for (const auto& item : root.named_modules())
+        if (item.key() == point.module) first_module_of_stage_[item.value().get()] = ++stage;
+  }
+  void begin(uint64_t seed, int64_t step, int microbatch) {
+    seed_ = seed, step_ = step, microbatch_ = microbatch;
+    seed_stage(0);
+  }
+  void enter(const torch::nn::Module& module) override {
+    if (const auto it = first_module_of_stage_.find(&module); it != first_module_of_stage_.end()) seed_stage(it->second);
+  }
+  void leave(const torch::nn::Module&) override {}
+
+ private:
+  void seed_stage(int stage) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(stage_random_seed(seed_, step_, stage, microbatch_));
+  }
+
+  std::map<const torch::nn::Module*, int> first_module_of_stage_;
+  uint64_t seed_ = 0;
+  int64_t step_ = 0;
+  int microbatch_ = 0;
+};
+
+/// The preparation of data is no part of the computation that an interposer measures or disturbs.
+class Unobserved : public Interposer {
+ public:
+  void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override { op.callBoxed(stack); }
+};
+
+class WholeModel : public CaseSubject {
+ public:
+  WholeModel(const Case& c, uint64_t seed, const WholeModelOptions& options, Results& results)
+      : case_(c),
+        seed_(seed),
+        options_(options),
+        model_(make_model(c.model, c.dtype, seed)),
+        seeder_(*model_.module, choose_split_points(model_.split_points, options.stages)),
+        results_(results) {
+    if (options.dtype) model_.module->to(scalar_type(*options.dtype));
+    const c10::NoGradGuard no_grad;
+    if (options.absolute_values)
+      for (at::Tensor& parameter : model_.module->parameters()) parameter.copy_(parameter.abs());
+  }
+
+  void train(int step, const Batch& batch) override {
+    model_.module->train();
+    const std::vector<Batch> chunks = divide(batch);
+    const auto parts = static_cast<double>(chunks.size());
+    // This step's gradients are finished before they are added to what was there.
+    std::vector<at::Tensor> before;
+    const std::vector<at::Tensor> parameters = model_.module->parameters();
+    for (const at::Tensor& parameter : parameters) {
+      before.push_back(parameter.grad());
+      parameter.mutable_grad() = at::Tensor();
+    }
+    for (size_t m = 0; m < chunks.size(); ++m) {
+      const at::Tensor loss = forward(step, static_cast<int>(m), chunks[m]);
+      if (!loss.requires_grad()) continue;
+      loss.backward(at::full_like(loss, weight(chunks[m], batch, parts)));
+    }
+    ++train_steps_;
+    const c10::NoGradGuard no_grad;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      at::Tensor& grad = parameters[i].mutable_grad();
+      if (grad.defined() && case_.divide_by_microbatches) grad.div_(case_.microbatches);
+      if (before[i].defined()) grad = grad.defined() ? before[i] + grad : before[i];
+    }
+  }
+
+  void evaluate(int step, const Batch& batch) override {
+    model_.module->eval();
+    const c10::NoGradGuard no_grad;
+    const std::vector<Batch> chunks = divide(batch);
+    for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m]);
+  }
+
+  std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
+    return first_names(model_.module->named_parameters());
+  }
+  std::vector<std::pair<std::string, at::Tensor>> buffers() const override {
+    return first_names(model_.module->named_buffers());
+  }
+
+ private:
+  template <class Items>
+  static std::vector<std::pair<std::string, at::Tensor>> first_names(const Items& items) {
+    std::vector<std::pair<std::string, at::Tensor>> named;
+    std::set<const void*> seen;
+    for (const auto& item : items)
+      if (seen.insert(item.value().unsafeGetTensorImpl()).second) named.emplace_back(item.key(), item.value());
+    return named;
+  }
+
+  at::Tensor cast(const at::Tensor& tensor, bool is_target) const {
+    if (!tensor.defined() || !tensor.is_floating_point()) return tensor;
+    Unobserved unobserved;
+    const InterposerScope scope(unobserved);
+    at::Tensor out = options_.dtype ? tensor.to(scalar_type(*options_.dtype)) : tensor;
+    if (options_.absolute_values) out = is_target ? -out.abs() : out.abs();
+    return out;
+  }
+
+  std::vector<Batch> divide(const Batch& batch) const {
+    const int parts = options_.by_microbatch ? case_.microbatches : 1;
+    std::vector<Batch> chunks(parts);
+    for (size_t i = 0; i < batch.inputs.size(); ++i) {
+      const ChunkSpec& spec = model_.input_chunks[i];
+      const at::Tensor input = cast(batch.inputs[i], false);
+      const std::vector<at::Tensor> pieces =
+          spec.replicate ? std::vector<at::Tensor>(parts, input) : at::tensor_split(input, parts, spec.dim);
+      for (int m = 0; m < parts; ++m) chunks[m].inputs.push_back(pieces[m]);
+    }
+    if (batch.target.defined()) {
+      const std::vector<at::Tensor> pieces = at::tensor_split(cast(batch.target, true), parts, 0);
+      for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
+    }
+    return chunks;
+  }
+
+  int64_t rows(const Batch& batch) const {
+    for (size_t i = 0; i < batch.inputs.size(); ++i)
+      if (!model_.input_chunks[i].replicate) return batch.inputs[i].size(model_.input_chunks[i].dim);
+    return 1;
+  }
+
+  /// A step is defined as the sum over micro-batches (divided by their number or not) of losses that, for a mean, are
+  /// weighted by their share of the rows. The whole batch at once has to be scaled to mean the same.
+  double weight(const Batch& chunk, const Batch& batch, double parts) const {
+    const bool mean = case_.loss.reduction == Reduction::Mean;
+    if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;
+    return mean ? static_cast<double>(rows(chunk)) * parts / static_cast<double>(rows(batch)) : 1.0;
+  }
+
+  at::Tensor forward(int step, int microbatch, const Batch& chunk) {
+    seeder_.begin(seed_, train_steps_, microbatch);
+    std::vector<at::Tensor> outputs;
+    {
+      const ModuleObserverScope observing(&seeder_);
+      outputs = model_.forward(chunk.inputs);
+    }
+    const at::Tensor loss = compute_loss(case_.loss, outputs, chunk.target);
+    if (!options_.by_microbatch) return loss;
+    for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
+      put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+    put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
+    return loss;
+  }
+
+  const Case& case_;
+  uint64_t seed_;
+  WholeModelOptions options_;
+  Model model_;
+  StageSeeder seeder_;
+  Results& results_;
+  int64_t train_steps_ = 0;
+};
+
+}  // namespace
+
+Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options) {
+  Results results;
+  WholeModel subject(c, seed, options, results);
+  run_case(c, seed, subject, results);
+  return results;
+}
+
+}  // namespace plumbline

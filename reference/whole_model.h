@@ -1,0 +1,29 @@
+// The first oracle: the whole model, never captured and never cut, under plain autograd.
+//
+// It shares with the runtime nothing but the model itself: micro-batches are made with torch.tensor_split, losses are
+// weighted here, autograd does the rest.
+#pragma once
+
+#include <optional>
+
+#include "reference/case.h"
+#include "reference/results.h"
+
+namespace plumbline {
+
+struct WholeModelOptions {
+  /// By micro-batch, in ascending order, gradients accumulating; or the whole batch at once (one forward, one backward).
+  bool by_microbatch = true;
+  /// Run in another precision than the case's (float64 for bounded truth).
+  std::optional<Dtype> dtype;
+  /// The number of stages whose seeds random layers take: at the entry of each split point the generator is seeded as
+  /// the stage that begins there would be. 1: only at the start of forward.
+  int stages = 1;
+  /// Parameters, inputs and targets replaced by their absolute values (targets negated), for the proof of exactness.
+  bool absolute_values = false;
+};
+
+/// Records output and loss (by micro-batch only), grad, buffer and param.
+Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options = {});
+
+}  // namespace plumbline

@@ -1,0 +1,269 @@
+// What the engine does when something is wrong: the right error on the right rank, nobody hangs, gradients as before.
+#include <algorithm>
+#include <atomic>
+
+#include "runtime/engine/engine_test_models.h"
+#include "runtime/error.h"
+
+namespace plumbline::testing {
+namespace {
+
+/// Does something around the stage's own forward or backward.
+struct Around : StageRunner {
+  explicit Around(std::unique_ptr<StageRunner> inner) : inner(std::move(inner)) {}
+  void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
+    inner->forward(microbatch, inputs, outputs);
+    if (after_forward) after_forward(microbatch, outputs);
+  }
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    inner->backward(microbatch, roots, root_grads, inputs, input_grads);
+    if (after_backward) after_backward(microbatch, input_grads);
+  }
+  std::unique_ptr<StageRunner> inner;
+  std::function<void(int, Tensors&)> after_forward, after_backward;
+};
+
+using Change = std::function<void(int stage, Around&)>;
+
+auto around(const Change& change) {
+  return [change](int stage, const StageState&, std::unique_ptr<StageRunner> runner) {
+    auto wrapped = std::make_unique<Around>(std::move(runner));
+    change(stage, *wrapped);
+    return wrapped;
+  };
+}
+
+/// The text of the E that `body` throws; anything else fails the test.
+template <class E>
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const E& error) {
+    if (typeid(error) == typeid(E)) return error.what();
+    ADD_FAILURE() << "another type of error: " << error.what();
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another error: " << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+void expect_contains(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+}
+
+/// A good step, then one in which `broken` is set; gradients of the good one must still be there on every rank.
+template <class E>
+std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& broken) {
+  const at::Tensor x = batch_of(kind, 6), target = target_of(kind, 6);
+  std::vector<Tensors> before(fleet.nets.size());
+  std::vector<Tensors> after(fleet.nets.size());
+  std::atomic<int> ended = 0;
+  const std::string text = error_of<E>([&] {
+    fleet.run([&](Engine& engine, int rank) {
+      const auto gradients = [&](Tensors& list) {
+        for (const auto& [stage, state] : engine.states())
+          for (const auto& [name, tensor] : state.parameters)
+            list.push_back(tensor.grad().defined() ? tensor.grad().clone() : at::Tensor());
+      };
+      engine.train({x}, target);
+      gradients(before[rank]);
+      // The first to come out of the good step must not break another's.
+      if (++ended == static_cast<int>(fleet.nets.size())) broken = true, ended.notify_all();
+      for (int n = ended; n < static_cast<int>(fleet.nets.size()); n = ended) ended.wait(n);
+      try {
+        engine.train({x}, target);
+        after[rank] = before[rank];  // it had done its part when the other one failed
+      } catch (...) {
+        gradients(after[rank]);
+        throw;
+      }
+    });
+  });
+  for (size_t r = 0; r < before.size(); ++r) expect_same(after[r], before[r], "gradient on rank " + std::to_string(r));
+  return text;
+}
+
+TEST(EngineFault, StageThatThrows) {
+  for (bool backward : {false, true})
+    for (int culprit : {0, 1, 2, 3})
+      for (const Schedule& schedule : {make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3)}) {
+        SCOPED_TRACE("stage " + std::to_string(culprit) + (backward ? " backward " : " forward ") + schedule.name);
+        bool broken = false;
+        Fleet fleet("tied", schedule);
+        fleet.options.decorate = around([&, culprit, backward](int stage, Around& runner) {
+          const auto fail = [&broken](int microbatch, Tensors&) {
+            if (broken && microbatch == 1) throw std::runtime_error("the disk is on fire");
+          };
+          if (stage == culprit) (backward ? runner.after_backward : runner.after_forward) = fail;
+        });
+        const std::string text = fails_in_second_step<Error>(fleet, "tied", broken);
+        const std::string rank = "rank " + std::to_string(schedule.rank_of_stage[culprit]) + ": ";
+        expect_contains(text, {rank.c_str(), "the disk is on fire"});
+      }
+}
+
+TEST(EngineFault, KernelThatFails) {
+  // An index that is out of range only in the data of micro-batch 2.
+  at::Tensor x = batch_of("tied", 6);
+  x[5][0] = 100;
+  Fleet fleet("tied", make_schedule("gpipe", 3, 3));
+  fleet.split.loss_outputs.reset();
+  const std::string text = error_of<Error>([&] { fleet.train(x, target_of("tied", 6)); });
+  expect_contains(text, {"rank ", "embedding", "index out of range"});
+}
+
+TEST(EngineFault, StageThatMakesAnotherShape) {
+  for (int culprit : {0, 2}) {
+    bool broken = false;
+    Fleet fleet("mlp", make_schedule("1f1b", 4, 3));
+    fleet.options.decorate = around([&, culprit](int stage, Around& runner) {
+      if (stage == culprit) runner.after_forward = [&](int microbatch, Tensors& outputs) {
+        if (broken && microbatch == 1) outputs[0] = outputs[0].narrow(0, 0, 1);
+      };
+    });
+    const std::string text = fails_in_second_step<Error>(fleet, "mlp", broken);
+    const std::string place = "stage " + std::to_string(culprit) + ", micro-batch 1, value 'v";
+    expect_contains(text, {place.c_str(), "made f32[1,6]", "planned was f32[2,6]"});
+  }
+}
+
+TEST(EngineFault, StageThatMakesAnotherDtypeOrNothing) {
+  for (bool nothing : {false, true}) {
+    bool broken = false;
+    Fleet fleet("mlp", make_schedule("gpipe", 2, 3));
+    fleet.options.decorate = around([&](int stage, Around& runner) {
+      if (stage == 0) runner.after_forward = [&](int, Tensors& outputs) {
+        if (broken) outputs[0] = nothing ? at::Tensor() : outputs[0].to(at::kDouble);
+      };
+    });
+    expect_contains(fails_in_second_step<Error>(fleet, "mlp", broken),
+                    {"stage 0, micro-batch 0, value 'v", nothing ? "undefined" : "made f64[2,6]", "planned was f32[2,6]"});
+  }
+}
+
+TEST(EngineFault, ModelsThatDifferInShapeAreRefusedBeforeTheFirstMessage) {
+  std::atomic<int> forwards = 0;
+  const std::string text = error_of<Error>([&] {
+    Fleet fleet("mlp", make_schedule("gpipe", 3, 2));
+    fleet.options.decorate = around([&](int, Around& runner) { runner.after_forward = [&](int, Tensors&) { ++forwards; }; });
+    fleet.run([&](Engine& engine, int rank) {
+      // Rows in place of a width: rank 2 believes in a larger batch.
+      const int64_t rows = rank == 2 ? 8 : 6;
+      engine.train({batch_of("mlp", rows)}, target_of("mlp", rows));
+    });
+  });
+  expect_contains(text, {"shapes disagree before the first message", "stage 0, micro-batch 0, value 'v", "rank 0 has f32[3,6]",
+                         "rank 2 has f32[4,6]"});
+  EXPECT_EQ(forwards, 0);
+}
+
+TEST(EngineFault, BatchesThatDifferOnceBothShapesAreKnown) {
+  const std::string text = error_of<Error>([&] {
+    Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
+    fleet.run([&](Engine& engine, int rank) {
+      const auto train = [&](int64_t rows) { engine.train({batch_of("mlp", rows)}, target_of("mlp", rows)); };
+      train(6);
+      train(8);
+      train(rank == 0 ? 6 : 8);
+    });
+  });
+  expect_contains(text, {"stage ", "micro-batch 0, ", "'v", "96", "72"});
+}
+
+TEST(EngineFault, RankThatNeverComes) {
+  for (int steps_before : {0, 1}) {
+    Fleet fleet("mlp", make_schedule("1f1b", 3, 2));
+    fleet.options.timeout = std::chrono::seconds(2);
+    const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
+    const std::string text = error_of<TimeoutError>([&] {
+      fleet.run([&](Engine& engine, int rank) {
+        for (int i = 0; i < steps_before + (rank == 1 ? 0 : 1); ++i) engine.train({x}, target);
+      });
+    });
+    if (steps_before == 0)
+      expect_contains(text, {"within 2 s", "to compare shapes before the first message"});
+    else
+      expect_contains(text, {"no message from rank 1 within 2 s", "stage ", "micro-batch 0, ", "'v", "f32[2,6]"});
+  }
+}
+
+TEST(EngineFault, RanksEndInAnErrorWithoutWaitingForTheirDeadlines) {
+  Fleet fleet("tied", make_schedule("1f1b", 4, 7));
+  fleet.options.timeout = std::chrono::hours(24);
+  fleet.options.decorate = around([&](int stage, Around& runner) {
+    if (stage == 3) runner.after_backward = [](int, Tensors&) { throw std::runtime_error("no"); };
+  });
+  expect_contains(error_of<Error>([&] { fleet.train(batch_of("tied", 7), target_of("tied", 7)); }), {"rank 3: no"});
+}
+
+TEST(EngineFault, RankGoesOnAfterItsOwnError) {
+  // One rank alone: the transport is whole, so the engine must be as well.
+  bool broken = false;
+  Fleet fleet("tied", placed({0, 0, 0, 0}, 1, 3));
+  fleet.options.decorate = around([&](int stage, Around& runner) {
+    if (stage == 2) runner.after_backward = [&](int microbatch, Tensors&) {
+      if (broken && microbatch == 2) throw std::runtime_error("once");
+    };
+  });
+  const at::Tensor x = batch_of("tied", 6), target = target_of("tied", 6);
+  Oracle oracle("tied", 4, 3);
+  oracle.train(x, target);
+  const Told theirs = oracle.train(x, target);
+  Told ours;
+  fleet.run([&](Engine& engine, int) {
+    engine.train({x}, target);
+    broken = true;
+    EXPECT_THROW(engine.train({x}, target), std::runtime_error);
+    broken = false;
+    fleet.tell(ours, engine, engine.train({x}, target));
+  });
+  expect_same(ours, theirs);
+}
+
+/// What comes out of one step on one rank for each stage of `schedule`.
+std::string refusal(const Schedule& schedule, int stages, const std::function<void(EngineOptions&)>& change,
+                    const Tensors& inputs, const at::Tensor& target) {
+  Fleet fleet("mlp", make_schedule("gpipe", stages, 2));
+  if (change) change(fleet.options);
+  std::string text;
+  with_ranks(stages, [&](Transport& transport) {
+    const std::string mine = error_of<InputError>([&] {
+      Engine engine(transport, schedule, fleet.source(transport.rank()), fleet.options);
+      engine.train(inputs, target);
+    });
+    EXPECT_EQ(std::count(mine.begin(), mine.end(), '\n'), 0) << mine;
+    if (transport.rank() == transport.size() - 1) text = mine;
+  });
+  return text;
+}
+
+TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
+  const at::Tensor x = batch_of("mlp", 4), y = target_of("mlp", 4);
+  const Schedule good = make_schedule("gpipe", 2, 2);
+  Schedule none = good;
+  none.microbatches = 0;
+  Schedule misplaced = good;
+  misplaced.rank_of_stage = {0, 5};
+  expect_contains(refusal(make_schedule("gpipe", 3, 2), 2, {}, {x}, y), {"schedule is for 3 ranks, there are 2"});
+  expect_contains(refusal(placed({0, 1, 1}, 2, 2), 2, {}, {x}, y), {"schedule has 3 stages", "split points make 2"});
+  expect_contains(refusal(none, 2, {}, {x}, y), {"0 asked for; at least 1 is needed"});
+  expect_contains(refusal(misplaced, 2, {}, {x}, y), {"rank 5"});
+  expect_contains(refusal(good, 2, {}, {}, y), {"0 inputs, 1 names and 1 chunk specs"});
+  expect_contains(refusal(good, 2, {}, {x, x}, y), {"2 inputs, 1 names"});
+  expect_contains(refusal(good, 2, {}, {at::Tensor()}, y), {"'x'", "missing"});
+  expect_contains(refusal(good, 2, {}, {x.narrow(0, 0, 1)}, y), {"input 'x' has 1 rows", "2 micro-batches"});
+  expect_contains(refusal(good, 2, {}, {x}, y.narrow(0, 0, 1)), {"the target has 1 rows"});
+  expect_contains(refusal(good, 2, [](EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y), {"dimension 2"});
+  const auto vector_loss = [](EngineOptions& o) {
+    o.loss = [](const Tensors& out, const at::Tensor& target) { return out[0] - target; };
+  };
+  expect_contains(refusal(make_schedule("gpipe", 1, 2), 1, vector_loss, {x}, y),
+                  {"the loss of a micro-batch is f32[2,6]; a scalar is needed"});
+}
+
+}  // namespace
+}  // namespace plumbline::testing

@@ -1,0 +1,303 @@
+// What the engine's tests share: small models, plain autograd over the whole of them, and a run of the engine over ranks
+// that are threads. The oracle never captures and shares no code with the engine: it divides with at::tensor_split.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/capture/call.h"
+#include "runtime/engine/engine.h"
+#include "runtime/microbatch/chunk.h"
+#include "runtime/microbatch/random_seed.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/split/module_pipe.h"
+#include "runtime/testing/spawn.h"
+
+namespace plumbline::testing {
+
+using Tensors = std::vector<at::Tensor>;
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+constexpr int kWidth = 6;
+
+/// Numbers without a pattern that helps: no random generator, so every rank makes the same.
+inline at::Tensor waves(at::IntArrayRef sizes, double phase) {
+  return at::arange(c10::multiply_integers(sizes), at::kDouble).mul(0.7371).add(phase).sin().to(at::kFloat).view(sizes);
+}
+
+struct Layer : torch::nn::Module {
+  explicit Layer(double phase)
+      : weight(register_parameter("weight", waves({kWidth, kWidth}, phase))),
+        bias(register_parameter("bias", waves({kWidth}, phase + 0.5))) {}
+  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight, bias); }
+  at::Tensor weight, bias;
+};
+
+/// Four layers in 1 to 4 stages; `kind` says what is special about them.
+struct Net : torch::nn::Module {
+  Net(std::string kind, int stages, bool untied = false) : kind(std::move(kind)), stages(stages) {
+    if (this->kind == "unused") register_parameter("unused", waves({3}, 9));
+    for (int i = 0; i < 4; ++i) layers.push_back(register_module("l" + std::to_string(i), std::make_shared<Layer>(i)));
+    if (this->kind == "frozen")
+      for (int i : {0, 2}) layers[i]->weight.requires_grad_(false), layers[i]->bias.requires_grad_(false);
+    if (this->kind == "frozen early") layers[0]->weight.requires_grad_(false), layers[0]->bias.requires_grad_(false);
+    if (this->kind == "two outputs") aux = register_module("aux", std::make_shared<Layer>(7));
+    if (this->kind == "integers") codes.push_back(register_parameter("codes", waves({9, kWidth}, 5)));
+    if (this->kind == "tied")
+      for (int s = 0; s < (untied ? stages : 1); ++s)
+        codes.push_back(register_parameter("tied" + std::to_string(s), waves({9, kWidth}, 5)));
+    for (int i = 0; i < 4 && this->kind == "batch norm"; ++i)
+      norms.push_back(register_module("n" + std::to_string(i), torch::nn::BatchNorm1d(kWidth)));
+  }
+
+  int stage_of(int layer) const { return layer * stages / 4; }
+  const at::Tensor& tied(int layer) const { return codes[codes.size() == 1 ? 0 : stage_of(layer)]; }
+
+  void border(int layer) {
+    if (layer > 0 && stage_of(layer) != stage_of(layer - 1)) pipe_split();
+    if (on_stage && (layer == 0 || stage_of(layer) != stage_of(layer - 1))) on_stage(stage_of(layer));
+  }
+
+  Tensors forward(const Tensors& in) {
+    border(0);
+    const bool whole_numbers = kind == "integers" || kind == "tied";
+    at::Tensor h = kind == "tied" ? at::embedding(tied(0), in[0]) : whole_numbers ? in[0].to(at::kFloat).sin() : in[0];
+    const at::Tensor code = kind == "integers" ? in[0].add(1).remainder(9) : at::Tensor();
+    at::Tensor first, side;
+    for (int i = 0; i < 4; ++i) {
+      if (i > 0) border(i);
+      if (kind == "strided") {
+        // Columns in memory order: kernels add them up otherwise than rows.
+        h = at::gelu(layers[i]->forward(h)).t().contiguous().t();
+        h = h + h.sum(1, true).tanh();
+        continue;
+      }
+      h = at::gelu(layers[i]->forward(h));
+      if (kind == "batch norm") h = norms[i]->forward(h);
+      if (kind == "dropout") h = at::dropout(h, 0.5, is_training());
+      if (kind == "skip" && i >= 2) h = h + first;
+      if (kind == "tied" && i == 1) h = h + at::matmul(at::matmul(h, tied(1).t()), tied(1));
+      if (kind == "two outputs" && i == 1) side = aux->forward(h);
+      if (kind == "integers" && i == 3) h = h + at::embedding(codes[0], code).sum(1) * in[0].gt(3);
+      if (i == 0) first = h;
+    }
+    if (kind == "tied") h = at::linear(h, tied(3));
+    return side.defined() ? Tensors{h, side} : Tensors{h};
+  }
+
+  std::string kind;
+  int stages;
+  std::vector<std::shared_ptr<Layer>> layers;
+  std::shared_ptr<Layer> aux;
+  std::vector<torch::nn::BatchNorm1d> norms;
+  Tensors codes;
+  /// Set by the oracle only: called where a stage begins.
+  std::function<void(int stage)> on_stage;
+};
+
+inline at::Tensor batch_of(const std::string& kind, int64_t rows, double phase = 0.1) {
+  const bool whole_numbers = kind == "integers" || kind == "tied";
+  if (!whole_numbers) return waves({rows, kWidth}, phase);
+  return waves({rows, kind == "tied" ? 3 : kWidth}, phase).mul(100).abs().to(at::kLong).remainder(9);
+}
+
+inline at::Tensor target_of(const std::string& kind, int64_t rows) {
+  return kind == "tied" ? waves({rows, 3, 9}, 2.5) : waves({rows, kWidth}, 2.5);
+}
+
+inline at::Tensor mean_square(const Tensors& outputs, const at::Tensor& target) {
+  return at::mse_loss(outputs[0], target);
+}
+
+/// All that a run tells; gradients of every parameter, undefined where there is none.
+struct Told {
+  Tensors losses, outputs;
+  NamedTensors gradients, buffers;
+};
+
+inline void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
+  ASSERT_EQ(ours.defined(), theirs.defined()) << what;
+  if (!ours.defined()) return;
+  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
+  ASSERT_TRUE(at::equal(ours, theirs)) << what << " differs by up to " << (ours - theirs).abs().max().item();
+}
+inline void expect_same(const Tensors& ours, const Tensors& theirs, const std::string& what) {
+  ASSERT_EQ(ours.size(), theirs.size()) << what;
+  for (size_t i = 0; i < ours.size(); ++i) expect_same(ours[i], theirs[i], what + " " + std::to_string(i));
+}
+inline void expect_same(const NamedTensors& ours, const NamedTensors& theirs, const std::string& what) {
+  ASSERT_EQ(ours.size(), theirs.size()) << what;
+  for (const auto& [name, tensor] : theirs) {
+    ASSERT_TRUE(ours.contains(name)) << what << " of " << name;
+    expect_same(ours.at(name), tensor, what + " of " + name);
+  }
+}
+inline void expect_same(const Told& ours, const Told& theirs) {
+  expect_same(ours.losses, theirs.losses, "loss of micro-batch");
+  expect_same(ours.outputs, theirs.outputs, "output");
+  expect_same(ours.gradients, theirs.gradients, "gradient");
+  expect_same(ours.buffers, theirs.buffers, "buffer");
+}
+
+/// Plain autograd over the whole module, micro-batch by micro-batch.
+class Oracle {
+ public:
+  Oracle(std::string kind, int stages, int microbatches)
+      : net(std::make_shared<Net>(kind, stages, /*untied=*/true)), microbatches_(microbatches) {
+    at::set_num_threads(1);
+  }
+
+  Told train(const at::Tensor& x, const at::Tensor& target) {
+    net->train();
+    Told told = forward(x, target, /*backward=*/true);
+    ++step;
+    NamedTensors of_step;
+    for (const auto& item : net->named_parameters()) {
+      at::Tensor grad = item.value().grad();
+      item.value().mutable_grad() = at::Tensor();
+      // Copies of the stages are added in ascending order, before the division.
+      at::Tensor& sum = of_step[item.key().starts_with("tied") ? "tied0" : item.key()];
+      if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
+    }
+    for (auto& [name, grad] : of_step) {
+      if (grad.defined() && divide) grad = grad / microbatches_;
+      at::Tensor& total = total_[name];
+      if (grad.defined()) total = total.defined() ? total + grad : grad;
+    }
+    told.gradients = total_;
+    return told;
+  }
+
+  Told evaluate(const at::Tensor& x, const at::Tensor& target) {
+    const at::NoGradGuard no_grad;
+    net->eval();
+    return forward(x, target, /*backward=*/false);
+  }
+
+  std::shared_ptr<Net> net;
+  LossFunction loss = mean_square;
+  bool divide = true, weighted = false, descending = false;
+  uint64_t seed = 0;
+  int step = 0;
+
+ private:
+  Told forward(const at::Tensor& x, const at::Tensor& target, bool backward) {
+    Told told;
+    told.losses.resize(microbatches_);
+    std::vector<Tensors> outputs(microbatches_);
+    const auto inputs = x.tensor_split(microbatches_), targets = target.tensor_split(microbatches_);
+    for (int i = 0; i < microbatches_; ++i) {
+      const int m = descending ? microbatches_ - 1 - i : i;
+      net->on_stage = [&](int stage) { at::manual_seed(stage_random_seed(seed, step, stage, m)); };
+      outputs[m] = net->forward({inputs[m]});
+      at::Tensor loss_value = loss(outputs[m], targets[m]);
+      told.losses[m] = loss_value.detach().clone();
+      if (weighted) loss_value = loss_value * (double(inputs[m].size(0) * microbatches_) / double(x.size(0)));
+      if (backward && loss_value.requires_grad()) loss_value.backward();
+    }
+    for (size_t o = 0; o < outputs[0].size(); ++o) {
+      Tensors parts;
+      for (const Tensors& list : outputs) parts.push_back(list[o].detach());
+      told.outputs.push_back(at::cat(parts));
+    }
+    for (const auto& item : net->named_buffers()) told.buffers[item.key()] = item.value().clone();
+    net->on_stage = nullptr;
+    return told;
+  }
+
+  int microbatches_;
+  NamedTensors total_;
+};
+
+/// The engine over the ranks of a schedule, each with a module of its own.
+class Fleet {
+ public:
+  Fleet(std::string kind, Schedule schedule) : schedule_(std::move(schedule)) {
+    options.input_names = {"x"};
+    options.input_chunks = {ChunkSpec{}};
+    options.loss = mean_square;
+    options.timeout = std::chrono::seconds(30);
+    split.loss_outputs = std::vector<int>{0};
+    for (size_t r = 0; r < schedule_.ranks.size(); ++r)
+      nets.push_back(std::make_shared<Net>(kind, schedule_.stages));
+  }
+
+  PipeSource source(int rank) const {
+    return [net = nets[rank], split = split](bool training, const Tensors& inputs) {
+      return make_pipe({net.get(), [net](const Tensors& in) { return net->forward(in); }, {"x"}}, inputs, training,
+                       split);
+    };
+  }
+
+  /// Calls `body` on every rank. Throws what the ranks throw.
+  void run(const std::function<void(Engine&, int rank)>& body) {
+    with_ranks(static_cast<int>(schedule_.ranks.size()), [&](Transport& transport) {
+      at::set_num_threads(1);  // OpenMP counts for each thread anew
+      EngineOptions mine = options;
+      if (adjust) adjust(mine, transport.rank());
+      Engine engine(transport, schedule_, source(transport.rank()), mine);
+      body(engine, transport.rank());
+    });
+  }
+
+  /// Adds what one rank knows to `told`; copies of a shared parameter must agree.
+  void tell(Told& told, Engine& engine, const StepResult& result) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!result.outputs.empty()) {
+      told.losses = result.losses;
+      told.outputs = merge_outputs(result.outputs, {});
+    }
+    for (const auto& [stage, state] : engine.states()) {
+      for (const auto& [name, tensor] : state.parameters) {
+        const at::Tensor grad = tensor.grad().defined() ? tensor.grad().clone() : at::Tensor();
+        const auto [it, inserted] = told.gradients.emplace(name, grad);
+        if (!inserted) expect_same(grad, it->second, "copy in stage " + std::to_string(stage) + " of " + name);
+      }
+      for (const auto& [name, tensor] : state.buffers) told.buffers[name] = tensor.clone();
+    }
+  }
+
+  Told train(const at::Tensor& x, const at::Tensor& target) {
+    Told told;
+    run([&](Engine& engine, int) { tell(told, engine, engine.train({x}, target)); });
+    return told;
+  }
+
+  EngineOptions options;
+  SplitOptions split;
+  std::function<void(EngineOptions&, int rank)> adjust;
+  std::vector<std::shared_ptr<Net>> nets;
+
+ private:
+  Schedule schedule_;
+  std::mutex mutex_;
+};
+
+/// Every rank does, for each micro-batch, the forwards of its stages and then, with `depth_first` at once, else at the
+/// end, their backwards.
+inline Schedule placed(std::vector<int> rank_of_stage, int ranks, int microbatches, bool depth_first = false,
+                       bool descending = false) {
+  Schedule schedule{"placed", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
+  schedule.ranks.resize(ranks);
+  const auto add = [&](ActionType type, int i) {
+    const int m = type == ActionType::B && descending ? microbatches - 1 - i : i;
+    for (int k = 0; k < schedule.stages; ++k) {
+      const int stage = type == ActionType::F ? k : schedule.stages - 1 - k;
+      schedule.ranks[rank_of_stage[stage]].push_back({stage, type, m});
+    }
+  };
+  for (int i = 0; i < microbatches; ++i) {
+    add(ActionType::F, i);
+    if (depth_first) add(ActionType::B, i);
+  }
+  for (int i = 0; i < microbatches && !depth_first; ++i) add(ActionType::B, i);
+  return schedule;
+}
+
+}  // namespace plumbline::testing

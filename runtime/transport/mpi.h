@@ -1,0 +1,51 @@
+// Ranks as processes of an MPI job. Messages go straight from and to the memory given; waiting polls a few times, then
+// sleeps between polls, so that more ranks than cores do not starve each other.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+/// Whether this process was started by an MPI launcher (told by the environment, without MPI being initialised).
+bool launched_under_mpi();
+
+/// MPI for the life of one scope, in the main thread (MPI_THREAD_FUNNELED); at most one per process. Transports must be
+/// gone before it is. The end of the scope waits (asleep) for all ranks; left by an exception it aborts the job
+/// instead, since the other ranks may wait for messages that will never come.
+class MpiSession {
+ public:
+  /// Throws Error if MPI cannot be initialised, or was before.
+  MpiSession();
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// Writes "plumbline: rank <rank>: <reason>" to stderr and ends all processes of the job with exit code 1.
+  [[noreturn]] void abort(const std::string& reason) noexcept;
+
+ private:
+  int rank_ = 0;
+  int size_ = 0;
+  int exceptions_at_start_ = 0;
+};
+
+struct MpiTransportOptions {
+  /// The first so many ranks of the job take part; 0 stands for all.
+  int ranks = 0;
+  /// Bytes up to which a message is described by a plain count, which MPI limits to int; larger ones by a datatype of
+  /// their own. Smaller than the default only in tests.
+  int largest_plain_message = std::numeric_limits<int>::max();
+};
+
+/// An endpoint on a communicator of its own. All ranks of the job call it together; those that do not take part get
+/// null. Throws Error if there are fewer ranks than asked for. Destroyed by all of its ranks together.
+std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTransportOptions& options = {});
+
+}  // namespace plumbline

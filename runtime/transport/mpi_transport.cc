@@ -1,0 +1,279 @@
+// Receives are not handed to MPI before their message is there: it is found by a matched probe, its size compared, and
+// only then received, straight into its place. The reason is safety: for messages past the eager limit Open MPI (seen
+// in 4.1.4, over shared memory and over TCP) writes a message that is longer than its receive buffer past the buffer's
+// end before it reports the truncation. It also means that a receive can be taken back without MPI_Cancel. What it
+// costs: one copy of messages below the eager limit; larger ones wait at the sender until they are matched, either way.
+#include <unistd.h>
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "runtime/error.h"
+#include "runtime/transport/errors.h"
+#include "runtime/transport/mailbox.h"
+#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi_common.h"
+#include "runtime/transport/slot_pool.h"
+
+namespace plumbline {
+namespace {
+
+/// In the mailbox: a receive that has no message yet, or a message that has no receive yet (as a send).
+struct MpiOperation : PostedOperation {
+  MPI_Request request = MPI_REQUEST_NULL;  // of sends, and of receives that have their message
+  MPI_Message message = MPI_MESSAGE_NULL;  // of messages
+  Request handle;                          // of messages: their slot
+  std::unique_ptr<std::byte[]> refused;    // where a message of the wrong size goes, so that its sender can go on
+};
+
+/// A datatype of `bytes` bytes: blocks of `block` and the rest. Its caller frees it.
+MPI_Datatype wide_datatype(size_t bytes, int block) {
+  MPI_Datatype block_type;
+  check_mpi(MPI_Type_contiguous(block, MPI_BYTE, &block_type), "MPI_Type_contiguous");
+  const size_t blocks = bytes / block;
+  if (blocks > static_cast<size_t>(std::numeric_limits<int>::max())) throw Error("message too large for MPI");
+  const int lengths[] = {static_cast<int>(blocks), static_cast<int>(bytes % block)};
+  const MPI_Aint places[] = {0, static_cast<MPI_Aint>(blocks * block)};
+  const MPI_Datatype types[] = {block_type, MPI_BYTE};
+  MPI_Datatype wide;
+  check_mpi(MPI_Type_create_struct(2, lengths, places, types, &wide), "MPI_Type_create_struct");
+  check_mpi(MPI_Type_commit(&wide), "MPI_Type_commit");
+  MPI_Type_free(&block_type);
+  return wide;
+}
+
+/// Longer than a sleeping rank takes to wake up. Otherwise two ranks that answer each other at once would each find the
+/// other asleep, for ever: 50 us for each message instead of 1.
+constexpr std::chrono::microseconds kPolling{60};
+
+/// On this host; if so, polling takes the core from the rank that is waited for.
+bool more_ranks_than_cores(MPI_Comm comm) {
+  MPI_Comm host;
+  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
+  int ranks = 0;
+  MPI_Comm_size(host, &ranks);
+  MPI_Comm_free(&host);
+  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(MPI_Comm comm, int largest_plain_message) : comm_(comm), largest_plain_(largest_plain_message) {
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+    void* bound = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found);
+    // 32767 is what MPI guarantees.
+    max_tag_ = (found ? *static_cast<int*>(bound) : 32767) - kReservedTags;
+    sleep_precisely();
+    if (!more_ranks_than_cores(comm_)) polling_ = kPolling;
+  }
+
+  ~MpiTransport() override {
+    withdraw();
+    MPI_Comm_free(&comm_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int64_t max_tag() const override { return max_tag_; }
+
+  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    check_operation(*this, Direction::Send, peer, tag);
+    Request request;
+    MpiOperation& send = pool_.take(request);
+    fill(send, Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag);
+    const int code = with_datatype(bytes, [&](int count, MPI_Datatype datatype) {
+      return MPI_Isend(data, count, datatype, peer, to_mpi(tag), comm_, &send.request);
+    });
+    check_call(code, "MPI_Isend");
+    return request;
+  }
+
+  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    check_operation(*this, Direction::Receive, peer, tag);
+    Request request;
+    MpiOperation& receive = pool_.take(request);
+    fill(receive, Direction::Receive, data, bytes, peer, rank_, tag);
+    if (PostedOperation* waiting = mailbox_.take(Direction::Send, peer, tag)) {
+      MpiOperation& arrival = static_cast<MpiOperation&>(*waiting);
+      start_receive(receive, arrival.message, arrival.bytes);
+      Request handle = arrival.handle;
+      arrivals_.give_back(handle);
+    } else {
+      mailbox_.post(receive);
+    }
+    return request;
+  }
+
+  bool test(Request& request) override {
+    if (request.empty()) return true;
+    MpiOperation& operation = outstanding(request);
+    if (!poll(operation)) return false;
+    finish(request, operation);
+    return true;
+  }
+
+  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
+    if (request.empty()) return;
+    MpiOperation& operation = outstanding(request);
+    MpiPause pause(polling_);
+    while (!poll(operation)) {
+      if (!pause.next() || !deadline.passed()) continue;
+      const Direction direction = operation.direction;
+      const int peer = direction == Direction::Send ? operation.destination : operation.source;
+      withdraw();
+      throw_timeout(rank_, direction, peer, deadline, context);
+    }
+    finish(request, operation);
+  }
+
+  void withdraw() noexcept override {
+    pool_.drain([this](MpiOperation& operation) {
+      if (operation.posted) return mailbox_.remove(operation);
+      // A send cannot be taken back. A receive that has its message ends soon, unless its sender died half-way.
+      const bool is_receive = operation.direction == Direction::Receive;
+      const Deadline deadline = Deadline::after(std::chrono::seconds(is_receive ? 1 : 0));
+      int done = 0;
+      MpiPause pause;
+      while (MPI_Test(&operation.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+        if (!is_receive || (pause.next() && deadline.passed())) break;
+      }
+      if (operation.request != MPI_REQUEST_NULL) MPI_Request_free(&operation.request);
+      if (done) operation.refused.reset();
+    });
+  }
+
+  void abort(const std::string& reason) noexcept override { abort_mpi_job(rank_, reason); }
+
+ private:
+  // Reserved tags lie above the users': -1 is the one after max_tag_, and so on.
+  int to_mpi(int64_t tag) const { return static_cast<int>(tag >= 0 ? tag : max_tag_ - tag); }
+  int64_t from_mpi(int tag) const { return tag <= max_tag_ ? tag : max_tag_ - tag; }
+
+  /// Calls `f` with the count and datatype that describe `bytes` bytes.
+  template <typename F>
+  int with_datatype(size_t bytes, const F& f) {
+    if (bytes <= static_cast<size_t>(largest_plain_)) return f(static_cast<int>(bytes), MPI_BYTE);
+    MPI_Datatype datatype = wide_datatype(bytes, std::min(largest_plain_, 1 << 30));
+    const int code = f(1, datatype);
+    MPI_Type_free(&datatype);  // takes effect once the operation is complete
+    return code;
+  }
+
+  static void fill(MpiOperation& operation, Direction direction, void* memory, size_t bytes, int source,
+                   int destination, int64_t tag) {
+    operation.direction = direction;
+    operation.memory = memory;
+    operation.bytes = bytes;
+    operation.source = source;
+    operation.destination = destination;
+    operation.tag = tag;
+    operation.arrived = 0;
+    operation.request = MPI_REQUEST_NULL;
+  }
+
+  void start_receive(MpiOperation& receive, MPI_Message message, size_t arrived) {
+    receive.arrived = arrived;
+    void* memory = receive.memory;
+    if (arrived != receive.bytes) {
+      receive.refused.reset(new std::byte[arrived]);
+      memory = receive.refused.get();
+    }
+    check_call(with_datatype(arrived,
+                             [&](int count, MPI_Datatype datatype) {
+                               return MPI_Imrecv(memory, count, datatype, &message, &receive.request);
+                             }),
+               "MPI_Imrecv");
+  }
+
+  /// Takes every message that has come: to its receive, or into the mailbox. Progresses all operations of the rank.
+  void take_arrivals() {
+    for (;;) {
+      int found = 0;
+      MPI_Message message;
+      MPI_Status status;
+      check_call(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status), "MPI_Improbe");
+      if (!found) return;
+      MPI_Count bytes = 0;
+      MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+      const int64_t tag = from_mpi(status.MPI_TAG);
+      if (PostedOperation* receive = mailbox_.take(Direction::Receive, status.MPI_SOURCE, tag)) {
+        start_receive(static_cast<MpiOperation&>(*receive), message, bytes);
+        continue;
+      }
+      Request handle;
+      MpiOperation& arrival = arrivals_.take(handle);
+      fill(arrival, Direction::Send, nullptr, bytes, status.MPI_SOURCE, rank_, tag);
+      arrival.message = message;
+      arrival.handle = handle;
+      mailbox_.post(arrival);
+    }
+  }
+
+  /// Whether the operation is complete. Also takes arrivals, since a peer may not go on before its message is taken.
+  bool poll(MpiOperation& operation) {
+    if (operation.posted) take_arrivals();
+    if (operation.posted) return false;
+    int done = 0;
+    check_call(MPI_Test(&operation.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (!done) take_arrivals();
+    return done;
+  }
+
+  MpiOperation& outstanding(const Request& request) {
+    MpiOperation* operation = pool_.find(request);
+    if (operation == nullptr) throw_stale_request(rank_);
+    return *operation;
+  }
+
+  void finish(Request& request, MpiOperation& operation) {
+    if (operation.direction == Direction::Receive && operation.arrived != operation.bytes) {
+      const int source = operation.source;
+      const int64_t tag = operation.tag;
+      const size_t expected = operation.bytes;
+      const size_t arrived = operation.arrived;
+      withdraw();
+      throw_wrong_size(rank_, source, tag, expected, arrived);
+    }
+    pool_.give_back(request);
+  }
+
+  /// Throws Error unless `code` is MPI_SUCCESS, withdrawn as after every error of a wait.
+  void check_call(int code, const char* call) {
+    if (code == MPI_SUCCESS) [[likely]]
+      return;
+    withdraw();
+    throw Error("rank " + std::to_string(rank_) + ": " + call + ": " + mpi_error_text(code));
+  }
+
+  MPI_Comm comm_;
+  int largest_plain_;
+  int rank_ = 0;
+  int size_ = 0;
+  int64_t max_tag_ = 0;
+  Clock::duration polling_{};        // before a wait sleeps
+  SlotPool<MpiOperation> pool_;      // this rank's operations
+  SlotPool<MpiOperation> arrivals_;  // messages without a receive
+  Mailbox mailbox_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTransportOptions& options) {
+  const int ranks = options.ranks == 0 ? session.size() : options.ranks;
+  if (ranks < 1 || ranks > session.size()) {
+    throw Error(std::to_string(ranks) + " ranks asked for, the MPI job has " + std::to_string(session.size()));
+  }
+  MPI_Comm comm;
+  check_mpi(MPI_Comm_split(MPI_COMM_WORLD, session.rank() < ranks ? 0 : MPI_UNDEFINED, session.rank(), &comm),
+            "MPI_Comm_split");
+  if (comm == MPI_COMM_NULL) return nullptr;
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  return std::make_unique<MpiTransport>(comm, options.largest_plain_message);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,71 @@
+// The slots behind a transport's requests: reused, never moved, and no allocation once the pool is warm.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+template <typename Slot>
+class SlotPool {
+ public:
+  /// A free slot, as its last user left it, and the handle for it.
+  Slot& take(Request& request) {
+    if (free_.empty()) {
+      if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 16);  // giving back must not fail
+      entries_.emplace_back();
+      free_.push_back(static_cast<uint32_t>(entries_.size() - 1));
+    }
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    Entry& entry = entries_[index];
+    entry.used = true;
+    request = Request(index, entry.generation);
+    return entry.slot;
+  }
+
+  /// The slot of an outstanding request; null for a handle whose operation is over.
+  Slot* find(const Request& request) {
+    if (request.slot() >= entries_.size()) return nullptr;
+    Entry& entry = entries_[request.slot()];
+    return entry.used && entry.generation == request.generation() ? &entry.slot : nullptr;
+  }
+
+  /// Ends the request's use of its slot, and empties the handle.
+  void give_back(Request& request) {
+    release(request.slot());
+    request = Request();
+  }
+
+  /// Calls `f` for the slot of every outstanding request, and gives all of them back.
+  template <typename F>
+  void drain(const F& f) {
+    for (uint32_t index = 0; index < entries_.size(); ++index) {
+      if (!entries_[index].used) continue;
+      f(entries_[index].slot);
+      release(index);
+    }
+  }
+
+ private:
+  struct Entry {
+    Slot slot;
+    uint32_t generation = 1;  // 0 is the empty request's
+    bool used = false;
+  };
+
+  void release(uint32_t index) {
+    Entry& entry = entries_[index];
+    entry.used = false;
+    if (++entry.generation == 0) entry.generation = 1;
+    free_.push_back(index);
+  }
+
+  std::deque<Entry> entries_;  // grows without moving what other threads may point to
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace plumbline

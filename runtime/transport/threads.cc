@@ -1,0 +1,223 @@
+#include "runtime/transport/threads.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <limits>
+#include <mutex>
+
+#include "runtime/error.h"
+#include "runtime/transport/mailbox.h"
+#include "runtime/transport/slot_pool.h"
+
+namespace plumbline {
+namespace {
+
+/// What the ranks share about one of them.
+struct RankState {
+  std::mutex mutex;  // guards what follows, and the setting of `done` in the rank's own operations
+  Mailbox mailbox;
+  const PostedOperation* waiting_for = nullptr;  // so that only the completion that is waited for wakes the rank
+  std::condition_variable woken;
+};
+
+struct Hub {
+  explicit Hub(int size) : ranks(size) {}
+
+  std::vector<RankState> ranks;
+
+  std::mutex abort_mutex;
+  std::string abort_text;            // guarded by abort_mutex
+  std::atomic<bool> aborted{false};  // set after the text
+};
+
+/// After this the operation's owner may reuse it: neither it nor its memory may be touched any more.
+void complete(RankState& owner, PostedOperation& operation, size_t arrived) {
+  bool wake;
+  {
+    std::lock_guard lock(owner.mutex);
+    operation.arrived = arrived;
+    operation.done.store(true, std::memory_order_release);
+    wake = owner.waiting_for == &operation;
+  }
+  if (wake) owner.woken.notify_one();
+}
+
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
+class ThreadTransport final : public Transport {
+ public:
+  ThreadTransport(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank), self_(hub_->ranks[rank]) {}
+  ~ThreadTransport() override { withdraw(); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(hub_->ranks.size()); }
+  int64_t max_tag() const override { return std::numeric_limits<int64_t>::max(); }
+
+  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    check_operation(*this, Direction::Send, peer, tag);
+    throw_if_aborted();
+    RankState& receiver = hub_->ranks[peer];
+    std::unique_lock lock(receiver.mutex);
+    PostedOperation* receive = receiver.mailbox.take(Direction::Receive, rank_, tag);
+    // The memory of a send is only read; the cast lets both directions share one record.
+    if (receive == nullptr) return post(receiver, Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag);
+    lock.unlock();
+    if (receive->bytes == bytes) copy_bytes(receive->memory, data, bytes);
+    complete(receiver, *receive, bytes);
+    return Request();
+  }
+
+  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    check_operation(*this, Direction::Receive, peer, tag);
+    throw_if_aborted();
+    std::unique_lock lock(self_.mutex);
+    PostedOperation* send = self_.mailbox.take(Direction::Send, peer, tag);
+    if (send == nullptr) return post(self_, Direction::Receive, data, bytes, peer, rank_, tag);
+    lock.unlock();
+    const size_t arrived = send->bytes;
+    if (arrived == bytes) copy_bytes(data, send->memory, bytes);
+    complete(hub_->ranks[peer], *send, arrived);
+    if (arrived == bytes) return Request();
+    Request failed;  // told by the wait, as if the message had come later
+    fill(pool_.take(failed), Direction::Receive, data, bytes, peer, rank_, tag);
+    PostedOperation& operation = *pool_.find(failed);
+    operation.arrived = arrived;
+    operation.done.store(true, std::memory_order_relaxed);
+    return failed;
+  }
+
+  bool test(Request& request) override {
+    throw_if_aborted();
+    if (request.empty()) return true;
+    PostedOperation& operation = outstanding(request);
+    if (!operation.done.load(std::memory_order_acquire)) return false;
+    finish(request, operation);
+    return true;
+  }
+
+  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
+    throw_if_aborted();
+    if (request.empty()) return;
+    PostedOperation& operation = outstanding(request);
+    if (!operation.done.load(std::memory_order_acquire) && !sleep_until_done(operation, deadline)) {
+      throw_if_aborted();
+      const Direction direction = operation.direction;
+      const int peer = direction == Direction::Send ? operation.destination : operation.source;
+      withdraw();
+      throw_timeout(rank_, direction, peer, deadline, context);
+    }
+    finish(request, operation);
+  }
+
+  void withdraw() noexcept override {
+    pool_.drain([this](PostedOperation& operation) {
+      RankState& receiver = hub_->ranks[operation.destination];
+      {
+        std::lock_guard lock(receiver.mutex);
+        if (operation.posted) return receiver.mailbox.remove(operation);
+      }
+      // Its counterpart has it: the copy under way ends soon.
+      std::unique_lock lock(self_.mutex);
+      self_.waiting_for = &operation;
+      self_.woken.wait(lock, [&] { return operation.done.load(std::memory_order_relaxed); });
+      self_.waiting_for = nullptr;
+    });
+  }
+
+  void abort(const std::string& reason) noexcept override {
+    withdraw();
+    {
+      std::lock_guard lock(hub_->abort_mutex);
+      if (!hub_->aborted.load(std::memory_order_relaxed)) {
+        const std::string who = "rank " + std::to_string(rank_);
+        hub_->abort_text = reason.starts_with(who + ":") ? reason : who + ": " + reason;
+        hub_->aborted.store(true, std::memory_order_release);
+      }
+    }
+    for (RankState& state : hub_->ranks) {
+      {
+        std::lock_guard lock(state.mutex);
+      }  // a rank about to sleep has either seen the flag or is asleep by now
+      state.woken.notify_all();
+    }
+  }
+
+ private:
+  /// Caller holds the lock of `receiver`, whose mailbox it goes into.
+  Request post(RankState& receiver, Direction direction, void* memory, size_t bytes, int source, int destination,
+               int64_t tag) {
+    Request request;
+    PostedOperation& operation = pool_.take(request);
+    fill(operation, direction, memory, bytes, source, destination, tag);
+    receiver.mailbox.post(operation);
+    return request;
+  }
+
+  static void fill(PostedOperation& operation, Direction direction, void* memory, size_t bytes, int source,
+                   int destination, int64_t tag) {
+    operation.direction = direction;
+    operation.memory = memory;
+    operation.bytes = bytes;
+    operation.source = source;
+    operation.destination = destination;
+    operation.tag = tag;
+    operation.done.store(false, std::memory_order_relaxed);
+  }
+
+  PostedOperation& outstanding(const Request& request) {
+    PostedOperation* operation = pool_.find(request);
+    if (operation == nullptr) throw_stale_request(rank_);
+    return *operation;
+  }
+
+  /// False at the deadline, or when the ranks were aborted.
+  bool sleep_until_done(PostedOperation& operation, const Deadline& deadline) {
+    std::unique_lock lock(self_.mutex);
+    self_.waiting_for = &operation;
+    self_.woken.wait_until(lock, deadline.at(), [&] {
+      return operation.done.load(std::memory_order_relaxed) || hub_->aborted.load(std::memory_order_relaxed);
+    });
+    self_.waiting_for = nullptr;
+    return operation.done.load(std::memory_order_relaxed);
+  }
+
+  void finish(Request& request, const PostedOperation& operation) {
+    const PostedOperation* received = operation.direction == Direction::Receive ? &operation : nullptr;
+    if (received != nullptr && received->arrived != received->bytes) {
+      const int source = received->source;
+      const int64_t tag = received->tag;
+      const size_t expected = received->bytes;
+      const size_t arrived = received->arrived;
+      withdraw();
+      throw_wrong_size(rank_, source, tag, expected, arrived);
+    }
+    pool_.give_back(request);
+  }
+
+  void throw_if_aborted() {
+    if (!hub_->aborted.load(std::memory_order_acquire)) [[likely]]
+      return;
+    withdraw();
+    std::lock_guard lock(hub_->abort_mutex);
+    throw PeerError(hub_->abort_text);
+  }
+
+  std::shared_ptr<Hub> hub_;
+  int rank_;
+  RankState& self_;
+  SlotPool<PostedOperation> pool_;  // only this rank's thread takes and gives back
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks) {
+  PLUMBLINE_CHECK(ranks >= 1, std::to_string(ranks) + " ranks");
+  auto hub = std::make_shared<Hub>(ranks);
+  std::vector<std::unique_ptr<Transport>> transports;
+  for (int rank = 0; rank < ranks; ++rank) transports.push_back(std::make_unique<ThreadTransport>(hub, rank));
+  return transports;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,113 @@
+// Messages of bytes between ranks: the one interface that the engine and the runner see, whatever carries it.
+//
+// A `Transport` is one rank's endpoint. It is not thread safe: the thread that made it uses it. Sends and receives only
+// start an operation; `wait` sleeps until one is complete, and what waits always has a deadline. Messages are matched
+// by (source, tag) in the order they were posted. The receiver knows the size beforehand: a message of any other size
+// is an error, never a short read.
+//
+// After an error: a wait that throws has first withdrawn every outstanding operation of its rank, so that buffers can
+// be freed while the exception travels. Code that owns buffers and may throw by itself calls `withdraw` before they
+// die. Whoever gives up calls `abort`, so that no other rank waits for its deadline.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace plumbline {
+
+using Clock = std::chrono::steady_clock;
+
+/// The point in time at which a wait gives up, and the limit that led to it (for the text of the error).
+class Deadline {
+ public:
+  /// `limit` from now; a limit too long for the clock means never.
+  static Deadline after(Clock::duration limit);
+  static Deadline never() { return {Clock::time_point::max(), Clock::duration::max()}; }
+  /// An absolute time; the limit reported is what is left of it now.
+  Deadline(Clock::time_point at) : at_(at), limit_(at - Clock::now()) {}
+
+  Clock::time_point at() const { return at_; }
+  Clock::duration limit() const { return limit_; }
+  bool passed() const { return Clock::now() >= at_; }
+
+ private:
+  Deadline(Clock::time_point at, Clock::duration limit) : at_(at), limit_(limit) {}
+
+  Clock::time_point at_;
+  Clock::duration limit_;
+};
+
+/// An operation under way: a cheap handle into its transport's pool. An empty one stands for an operation that is
+/// complete; `wait` and a successful `test` empty it.
+class Request {
+ public:
+  Request() = default;
+  Request(uint32_t slot, uint32_t generation) : slot_(slot), generation_(generation) {}
+
+  bool empty() const { return generation_ == 0; }
+  uint32_t slot() const { return slot_; }
+  uint32_t generation() const { return generation_; }
+
+ private:
+  uint32_t slot_ = 0;
+  uint32_t generation_ = 0;
+};
+
+/// What a wait is for, put into words only if it fails: "stage 2 waits for micro-batch 3, value h". A view, meant as a
+/// parameter only: a text, or anything callable that returns one, which must outlive the call it is given to.
+class WaitContext {
+ public:
+  WaitContext(const char* text)
+      : source_(text), describe_([](const void* source) { return std::string(static_cast<const char*>(source)); }) {}
+  template <typename Describe>
+    requires std::is_invocable_r_v<std::string, const Describe&> && std::is_class_v<Describe>
+  WaitContext(const Describe& describe)
+      : source_(&describe),
+        describe_([](const void* source) -> std::string { return (*static_cast<const Describe*>(source))(); }) {}
+
+  std::string text() const { return describe_(source_); }
+
+ private:
+  const void* source_;
+  std::string (*describe_)(const void*);
+};
+
+/// Tags from -1 down to -kReservedTags belong to collectives.h; everybody else uses [0, max_tag()].
+inline constexpr int64_t kReservedTags = 16;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual int64_t max_tag() const = 0;
+
+  /// Starts to send `bytes` bytes to `peer` (which may be this rank itself), and returns at once. The memory must stay
+  /// valid and unchanged until the request is complete. Throws Error for a peer or a tag out of range.
+  virtual Request isend(const void* data, size_t bytes, int peer, int64_t tag) = 0;
+
+  /// Starts to receive exactly `bytes` bytes from `peer`, and returns at once. The memory must stay valid until the
+  /// request is complete. Throws Error for a peer or a tag out of range.
+  virtual Request irecv(void* data, size_t bytes, int peer, int64_t tag) = 0;
+
+  /// Whether the operation is complete; never blocks. Throws as `wait` does, except for the deadline.
+  virtual bool test(Request& request) = 0;
+
+  /// Sleeps until the operation is complete. Throws TimeoutError at the deadline (naming the peer, the limit and the
+  /// context), PeerError if the ranks were aborted, and Error if a message of another size arrived (naming both).
+  virtual void wait(Request& request, const Deadline& deadline, const WaitContext& context) = 0;
+
+  /// Forgets every outstanding operation of this rank: afterwards their memory is no longer touched. (Except for sends
+  /// over MPI, which cannot be taken back: there, what follows an error is `abort`.)
+  virtual void withdraw() noexcept = 0;
+
+  /// Stops every rank, with this rank's reason; withdraws first. On threads all pending and later calls of all ranks
+  /// throw PeerError with the first reason given; with processes this does not return.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+}  // namespace plumbline

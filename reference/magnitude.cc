@@ -17,22 +17,34 @@ namespace {
 using Names = std::unordered_set<std::string_view>;  // without "aten::" and without a final underscore
 
 /// Sums of products with coefficients >= 0: what they give must be >= 0.
-const Names kSums = {"mm",          "addmm",
-                     "bmm",         "baddbmm",
-                     "mv",          "addmv",
-                     "dot",         "add",
-                     "mul",         "addcmul",
-                     "sub",         "div",
-                     "sum",         "mean",
-                     "cumsum",      "abs",
-                     "relu",        "threshold_backward",
-                     "pow",         "sgn",
-                     "mse_loss",    "mse_loss_backward",
-                     "convolution", "convolution_backward"};
+const Names kSums = {"mm",
+                     "addmm",
+                     "bmm",
+                     "baddbmm",
+                     "mv",
+                     "addmv",
+                     "dot",
+                     "add",
+                     "mul",
+                     "addcmul",
+                     "sub",
+                     "div",
+                     "sum",
+                     "mean",
+                     "cumsum",
+                     "relu",
+                     "threshold_backward",
+                     "pow",
+                     "sgn",
+                     "mse_loss",
+                     "mse_loss_backward",
+                     "convolution",
+                     "convolution_backward"};
 
 /// Moves data that may be negative (a target), or adds what meets in one place (then nothing new cancels: numbers of a
 /// gradient were seen to be >= 0 when they were made).
-const Names kMoves = {"embedding",
+const Names kMoves = {"abs",
+                      "embedding",
                       "embedding_dense_backward",
                       "index",
                       "index_put",
@@ -109,8 +121,16 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
   };
   if (!kSums.contains(name) && !kMoves.contains(name)) return "is not known to bound its terms";
   if (number("alpha") < 0 || number("beta") < 0) return "subtracts (a negative factor)";
-  if (name == "sub" && !(arguments[1].isTensor() ? at::le(arguments[1].toTensor(), 0).all().item<bool>()
-                                                 : arguments[1].toScalar().toDouble() <= 0))
+  // Terms must not cancel: all arguments of a sum are >= 0, and what it takes away is <= 0.
+  const size_t taken = name == "sub" || name == "mse_loss" ? 1 : name == "mse_loss_backward" ? 2 : arguments.size();
+  for (size_t i = 0; kSums.contains(name) && i < arguments.size(); ++i) {
+    if (!is_float(arguments[i])) continue;
+    const at::Tensor& values = arguments[i].toTensor();
+    if (i == taken ? !at::le(values, 0).all().item<bool>() : !at::ge(values, 0).all().item<bool>())
+      return i == taken ? "subtracts what is not <= 0"
+                        : "takes a negative number: the run is not one on absolute values";
+  }
+  if (name == "sub" && arguments[1].isScalar() && arguments[1].toScalar().toDouble() > 0)
     return "subtracts what is not <= 0";
   if (name == "pow" && !(arguments[1].isScalar() && arguments[1].toScalar().toDouble() >= 0 &&
                          std::nearbyint(arguments[1].toScalar().toDouble()) == arguments[1].toScalar().toDouble()))

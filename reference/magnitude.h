@@ -15,9 +15,10 @@
 // well. max, sign, division by data, subtraction, norms and transcendental functions have no such property.
 //
 // What is checked: every floating tensor that an operator takes or gives, forward and backward, accumulation into .grad
-// included: its largest absolute value, whether all is integral in units of the quantum, and that the operator is one
-// of those for which the argument holds, with results >= 0 (so nothing cancelled). `unproven` names the first call that
-// breaks the last; a subtraction passes when what it takes away is <= 0.
+// included: its largest absolute value (of a mean also the sum that it divides), whether all is integral in units of
+// the quantum, and that the operator is one of those for which the argument holds, takes and gives numbers >= 0, and
+// takes away only numbers <= 0. `unproven` names the first call that breaks the last. The absolute values themselves
+// are best made before the run: negation is not known as such a sum.
 //
 // What is assumed: float64 itself is exact here (it is below 2^53, far above every limit); the run takes the same
 // branches as the real one; the real values are integral too (they are, where the absolute ones are and the operators

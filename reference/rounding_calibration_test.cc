@@ -1,6 +1,7 @@
 // Calibration of the gates of rounding.h: correct runs in float32 and bfloat16, in several orders of summation, must
 // stay well inside them for 100 seeds of each model; and seeded bugs must not.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -230,7 +231,9 @@ TEST_P(Calibration, SeededBugsAreCaught) {
     };
     EXPECT_GT(worst({1, false}, Bug::Scaled), 2) << data.name << " seed " << seed;
     EXPECT_GT(worst({1, false}, Bug::BiasRow), 2) << data.name << " seed " << seed;
-    if (data.divisible) EXPECT_GT(worst({8, false}, Bug::LostMicrobatch), 2) << data.name << " seed " << seed;
+    if (data.divisible) {
+      EXPECT_GT(worst({8, false}, Bug::LostMicrobatch), 2) << data.name << " seed " << seed;
+    }
   }
 }
 

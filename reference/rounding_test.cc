@@ -106,6 +106,19 @@ TEST(Rounding, MovesAndSelectionsAreExactAndInputsAreLeftAlone) {
   EXPECT_TRUE(at::equal(a.slice(0, 6), before.slice(0, 6)));
 }
 
+TEST(Rounding, WhatAKernelWritesStaysInItsMemory) {
+  RoundingInterposer interposer({kU, kU, 1});
+  const InterposerScope scope(interposer);
+  const at::Tensor a = at::full({4}, 2.0, at::kDouble), alias = a;
+  a.addcmul_(at::full({4}, 3.0, at::kDouble), at::full({4}, 5.0, at::kDouble));
+  EXPECT_LT((alias - 17).abs().max().item<double>(), 200 * kU);
+  EXPECT_NE(alias[0].item<double>(), 17);
+  const at::Tensor mean = at::zeros({1}, at::kDouble), variance = at::ones({1}, at::kDouble);
+  at::batch_norm(at::full({4, 1}, 8.0, at::kDouble), {}, {}, mean, variance, true, 0.5, 1e-5, false);
+  EXPECT_LT(std::abs(mean.item<double>() - 4), 100 * kU);
+  EXPECT_NE(mean.item<double>(), 4) << "running statistics are rounded as well";
+}
+
 TEST(Rounding, SeesWhatCancels) {
   // (1 + x) - 1 in float32 has an absolute error of u, whatever x.
   const at::Tensor one = at::ones({64}, at::kDouble), x = at::full({64}, 1e-6, at::kDouble);
@@ -121,7 +134,7 @@ TEST(Rounding, SeesWhatCancels) {
 TEST(Rounding, AccumulationIntoGradIsSeen) {
   const auto run = [] {
     const at::Tensor weight = at::full({1}, 1.0, at::kDouble).requires_grad_();
-    for (int i = 0; i < 2; ++i) weight.view({}).backward();
+    for (int i = 0; i < 2; ++i) weight.select(0, 0).backward();
     return NamedResults{{"grad", weight.grad()}};
   };
   const BoundedResults bounds = running_error(run, rounding_model(at::kFloat), 64);

@@ -1,6 +1,8 @@
 #include "reference/models/zoo.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "reference/models/families.h"
 #include "runtime/error.h"
@@ -19,9 +21,24 @@ std::vector<Family> all_families() {
   return all;
 }
 
+/// Models from outside.
+struct Guests {
+  std::mutex mutex;
+  std::map<std::string, Family> families;
+};
+
+Guests& guests() {
+  static Guests guests;
+  return guests;
+}
+
 /// The family, once it is clear that it may be had in that dtype.
-const Family& find(const std::string& name, Dtype dtype) {
+Family find(const std::string& name, Dtype dtype) {
   static const std::vector<Family> families = all_families();
+  {
+    const std::lock_guard<std::mutex> lock(guests().mutex);
+    if (const auto guest = guests().families.find(name); guest != guests().families.end()) return guest->second;
+  }
   const auto found = std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.name == name; });
   if (found == families.end()) {
     std::string accepted;
@@ -40,6 +57,12 @@ Model make_model(const std::string& name, Dtype dtype, uint64_t seed) { return f
 Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step) {
   if (rows < 1) throw InputError("model: a batch of " + std::to_string(rows) + " rows; at least 1 is needed");
   return find(name, dtype).batch(dtype, rows, seed, step);
+}
+
+void add_model(const std::string& name, std::function<Model(Dtype dtype, uint64_t seed)> model,
+               std::function<Batch(Dtype dtype, int rows, uint64_t seed, int step)> batch) {
+  const std::lock_guard<std::mutex> lock(guests().mutex);
+  guests().families.insert_or_assign(name, Family{name, std::move(model), std::move(batch)});
 }
 
 }  // namespace plumbline

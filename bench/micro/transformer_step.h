@@ -1,0 +1,42 @@
+// One training step of a small transformer, called as a module and interpreted from its capture: the two sides whose
+// times and instructions are compared. Both use the same parameters.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/graph/interpreter.h"
+
+namespace plumbline::bench {
+
+enum class Side { Module, Interpreter };
+
+class SmallTransformer;
+
+/// A language model of 4 pre-norm blocks of width 32 with 4 heads, causal attention, tied embedding and cross entropy,
+/// on one row of 8 tokens: its kernels are as small as they get, so that what a call costs beside them shows.
+class TransformerStep {
+ public:
+  /// Checks that both sides give the same loss and gradients, bit for bit.
+  TransformerStep();
+  ~TransformerStep();
+
+  /// Gradients are dropped, then made anew. Returns the loss.
+  at::Tensor forward_backward(Side side);
+  /// Under no_grad.
+  at::Tensor forward(Side side);
+
+  size_t node_count() const { return nodes_; }
+
+ private:
+  at::Tensor loss(Side side);
+
+  std::shared_ptr<SmallTransformer> module_;
+  std::vector<at::Tensor> parameters_, inputs_, outputs_;
+  size_t nodes_ = 0;
+  std::unique_ptr<Interpreter> interpreter_;
+};
+
+}  // namespace plumbline::bench

@@ -1,0 +1,157 @@
+#include "conformance/hold.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <fnmatch.h>
+
+#include <cstdio>
+#include <mutex>
+#include <optional>
+
+#include "conformance/backend/engine_subject.h"
+#include "conformance/backend/host_tensors.h"
+#include "conformance/judge.h"
+#include "conformance/report/report.h"
+#include "conformance/report/text.h"
+#include "reference/models/zoo.h"
+#include "runtime/error.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/transport/collectives.h"
+#include "runtime/transport/threads.h"
+#if PLUMBLINE_HAS_MPI
+#include "runtime/transport/mpi.h"
+#endif
+
+namespace plumbline {
+namespace {
+
+/// Ranks that are threads make their models at the same time; each must draw the same parameters.
+OwnModel make_seeded(const std::function<OwnModel()>& make, uint64_t seed) {
+  static std::mutex turns;
+  const std::lock_guard<std::mutex> turn(turns);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(seed);
+  }
+  return make();
+}
+
+Case register_case(const std::function<OwnModel()>& make, const HoldOptions& options) {
+  if (options.inputs.empty()) throw InputError("hold: no inputs given");
+  std::vector<ChunkSpec> chunks = options.chunks;
+  chunks.resize(options.inputs.size());
+  Case c;
+  c.id = "own-model";
+  c.title = "a model of your own";
+  c.truth = Truth::SameOrder;
+  c.model = c.id;
+  c.microbatches = options.microbatches;
+  c.loss = options.loss;
+  c.steps = options.steps;
+  c.optimizer = options.optimizer;
+  for (const at::Tensor& input : options.inputs)
+    if (input.is_floating_point())
+      c.dtype = input.scalar_type() == at::kBFloat16 ? Dtype::BF16
+                : input.scalar_type() == at::kDouble ? Dtype::F64
+                                                     : Dtype::F32;
+  add_model(
+      c.model,
+      [make, options, chunks](Dtype, uint64_t seed) {
+        const OwnModel own = make_seeded(make, seed);
+        Model model;
+        model.module = own.module;
+        model.forward = own.forward;
+        for (size_t i = 0; i < options.inputs.size(); ++i) model.input_names.push_back("input" + std::to_string(i));
+        model.input_chunks = chunks;
+        model.split_points = options.split;
+        return model;
+      },
+      [options](Dtype, int, uint64_t, int) { return Batch{options.inputs, options.target}; });
+  return c;
+}
+
+/// Runs the case over whatever ranks there are; all results arrive where there is a judge (elsewhere: none).
+using RunRanks = std::function<std::optional<TensorMap>(const Case&, const EngineCaseOptions&)>;
+
+void merge(TensorMap& all, const TensorMap& part) {
+  for (const auto& [key, tensor] : part) {
+    const auto [it, inserted] = all.emplace(key, tensor);
+    if (!inserted && it->second != tensor) throw Error("ranks disagree on " + key);
+  }
+}
+
+std::optional<TensorMap> run_on_threads(int ranks, const Case& c, const EngineCaseOptions& options) {
+  TensorMap all;
+  std::mutex mutex;
+  run_thread_ranks(ranks, [&](Transport& transport) {
+    at::set_num_threads(1);
+    const TensorMap mine = to_host(run_case_on_rank(c, transport, options));
+    const std::lock_guard<std::mutex> lock(mutex);
+    merge(all, mine);
+  });
+  return all;
+}
+
+std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, const EngineCaseOptions& options) {
+  const std::string mine = encode_tensors(to_host(run_case_on_rank(c, transport, options)));
+  const auto parts = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), Deadline::after(options.timeout));
+  if (transport.rank() != 0) return std::nullopt;
+  TensorMap all;
+  for (const auto& part : parts)
+    merge(all, decode_tensors({reinterpret_cast<const char*>(part.data()), part.size()}, "a rank's results"));
+  return all;
+}
+
+int hold_over(int ranks, const Case& c, const HoldOptions& options, const RunRanks& run) {
+  Judge judge(ranks, options.seed);
+  RunReport report;
+  for (const std::string& schedule : schedule_names()) {
+    if (fnmatch(options.schedules.c_str(), schedule.c_str(), 0) != 0) continue;
+    const std::optional<TensorMap> results = run(c, {schedule, options.seed});
+    if (results) report.verdicts.push_back(judge.judge(c, schedule, *results));
+  }
+  if (report.verdicts.empty()) return 0;  // the judge sits on rank 0
+  std::printf("%s", matrix_text(report.verdicts).c_str());
+  for (const CaseVerdict& verdict : report.verdicts) std::printf("%s\n", sentence(verdict).c_str());
+  return exit_code(report);
+}
+
+}  // namespace
+
+int hold(const std::function<OwnModel()>& make, const HoldOptions& options) {
+  at::set_num_threads(1);
+  const int ranks = static_cast<int>(options.split.size()) + 1;
+  try {
+    const Case c = register_case(make, options);
+#if PLUMBLINE_HAS_MPI
+    if (launched_under_mpi()) {
+      MpiSession mpi;
+      if (mpi.size() != ranks)
+        mpi.abort(std::to_string(options.split.size()) + " split points make " + std::to_string(ranks) +
+                  " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
+      const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
+      try {
+        const int code = hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
+          return run_on_transport(*transport, one, how);
+        });
+        barrier(*transport, Deadline::never());
+        return code;
+      } catch (const std::exception& error) {
+        mpi.abort(error.what());
+      }
+    }
+#endif
+    return hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
+      return run_on_threads(ranks, one, how);
+    });
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace plumbline

@@ -1,0 +1,76 @@
+// hold(): your own model, cut where you say, run by the runtime, held against the model run whole on one device.
+//
+//   struct Net : torch::nn::Module {
+//     torch::nn::Linear a = register_module("a", torch::nn::Linear(16, 16));
+//     torch::nn::Linear b = register_module("b", torch::nn::Linear(16, 16));
+//     at::Tensor forward(at::Tensor x) { return plumbline::call(b, at::gelu(plumbline::call(a, x))); }
+//   };
+//   int main() { return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss = {LossKind::Sum}}); }
+//
+// One stage more than split points, one rank a stage: threads of this process, or, started by mpirun, its processes.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/case.h"
+#include "runtime/capture/call.h"
+#include "runtime/microbatch/chunk_spec.h"
+
+namespace plumbline {
+
+struct HoldOptions {
+  /// Qualified names of the modules before which a stage begins; forward enters them through plumbline::call().
+  std::vector<std::string> split;
+  /// One batch; every step takes it.
+  std::vector<at::Tensor> inputs;
+  at::Tensor target = {};
+  LossSpec loss = {};
+  /// How each input is divided; empty: all along dimension 0.
+  std::vector<ChunkSpec> chunks = {};
+  int microbatches = 4;
+  std::string schedules = "*";  ///< a pattern
+  std::vector<StepKind> steps = {StepKind::Train};
+  OptimizerSpec optimizer = {};
+  uint64_t seed = 1;
+};
+
+/// The module and how it is called.
+struct OwnModel {
+  std::shared_ptr<torch::nn::Module> module;
+  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
+};
+
+/// Makes the model several times (for each rank and each oracle), each time after at::manual_seed(seed). Prints the
+/// matrix and what differs first; returns the exit code: 0 all equal, 1 something differs, 2 cannot be cut or captured.
+int hold(const std::function<OwnModel()>& make, const HoldOptions& options);
+
+namespace detail {
+
+template <class Net, class Output, class... Inputs>
+std::vector<at::Tensor> forward_on(Net& net, Output (Net::*forward)(Inputs...), const std::vector<at::Tensor>& inputs) {
+  return [&]<size_t... I>(std::index_sequence<I...>) -> std::vector<at::Tensor> {
+    return {(net.*forward)(inputs.at(I)...)};
+  }(std::index_sequence_for<Inputs...>{});
+}
+
+}  // namespace detail
+
+/// For a module with a default constructor whose forward takes tensors and returns one (or a vector of them).
+template <class Net>
+int hold(const HoldOptions& options) {
+  return hold(
+      [] {
+        auto net = std::make_shared<Net>();
+        return OwnModel{net, [net](const std::vector<at::Tensor>& inputs) {
+                          return detail::forward_on(*net, &Net::forward, inputs);
+                        }};
+      },
+      options);
+}
+
+}  // namespace plumbline

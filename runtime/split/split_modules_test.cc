@@ -1,0 +1,293 @@
+// Split of captured modules: who owns which state, what is refused, and the oracle: stages run one after the other on
+// detached values compute what the whole module does under plain autograd.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/module.h>
+
+#include <random>
+#include <set>
+
+#include "runtime/capture/call.h"
+#include "runtime/error.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/split/module_pipe.h"
+
+namespace plumbline {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Why split refuses; "accepted" where it does not.
+template <class Call>
+std::string refusal(Call&& call) try {
+  call();
+  return "accepted";
+} catch (const InputError& error) {
+  return error.what();
+}
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
+}
+
+/// A layer with a weight, a bias and a buffer, all of small integers.
+struct Layer : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return x.matmul(w) + b; }
+  at::Tensor w = register_parameter("w", at::randint(-1, 2, {4, 4}, at::kDouble));
+  at::Tensor b = register_parameter("b", at::randint(-1, 2, {4}, at::kDouble));
+  at::Tensor count = register_buffer("count", at::randint(-1, 2, {4}, at::kDouble));
+};
+
+/// Layers "a" to "d", and a forward that is a lambda.
+struct Net : torch::nn::Module {
+  using Body = std::function<Tensors(Net&, const Tensors&)>;
+  explicit Net(Body f) : body(std::move(f)) {
+    for (const char* name : {"a", "b", "c", "d"}) layers.push_back(register_module(name, std::make_shared<Layer>()));
+  }
+  ModelHandle handle() {
+    return {this, [this](const Tensors& in) { return body(*this, in); }, {"x"}};
+  }
+  at::Tensor run(int layer, const at::Tensor& x) { return call(layers[layer], x); }
+  const at::Tensor& count(int layer) { return layers[layer]->count; }
+  std::vector<std::shared_ptr<Layer>> layers;
+  Body body;
+};
+
+Pipe pipe_of(Net& net, const SplitOptions& options = {}) {
+  return make_pipe(net.handle(), {at::randint(-2, 3, {4, 4}, at::kDouble)}, true, options);
+}
+
+TEST(SplitModules, StagesOwnTheirStateUnderTheOriginalNames) {
+  at::manual_seed(1);
+  Net net([](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]) + n.count(0);
+    pipe_split();
+    const at::Tensor k = n.run(1, h) + n.layers[0]->w + n.count(0);
+    pipe_split();
+    return Tensors{n.run(3, k).matmul(n.layers[0]->w)};  // c is never entered
+  });
+  net.register_parameter("tied", net.layers[1]->b);
+  net.layers[0]->w.requires_grad_(false);
+  const Pipe pipe = pipe_of(net);
+  ASSERT_EQ(pipe.num_stages(), 3);
+  ASSERT_EQ(pipe.shared.size(), 1u);
+  EXPECT_EQ(pipe.shared[0].name, "a.w");
+  EXPECT_EQ(pipe.shared[0].stages, (std::vector<int>{0, 1, 2}));
+  std::map<std::string, Tensors> copies;
+  size_t aliases = 0;
+  for (int s = 0; s < 3; ++s) {
+    const StageState state = make_stage_state(pipe, s);
+    for (const auto& tensors : {state.parameters, state.buffers})
+      for (const auto& [name, tensor] : tensors) copies[name].push_back(tensor);
+    Graph graph = pipe.stages[s].graph;
+    bind(graph, state);
+    for (const Attribute& attribute : graph.attributes) {
+      const auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+      EXPECT_TRUE(attribute.tensor.is_same(tensors.at(attribute.name))) << attribute.name;
+      aliases += attribute.aliases.size();
+    }
+  }
+  EXPECT_EQ(aliases, 1u);
+  EXPECT_EQ(copies.size(), 12u) << "eight parameters, one of them under two names, and four buffers";
+  for (const auto& tensors : {net.named_parameters(), net.named_buffers()}) {
+    for (const auto& item : tensors) {
+      SCOPED_TRACE(item.key());
+      if (!copies.contains(item.key())) continue;  // the other name of "b.b"
+      EXPECT_EQ(copies[item.key()].size(), item.key() == "a.w" ? 3u : item.key() == "a.count" ? 2u : 1u);
+      EXPECT_TRUE(copies[item.key()][0].is_same(item.value()));
+      std::set<const void*> memory;
+      for (const at::Tensor& copy : copies[item.key()]) {
+        EXPECT_TRUE(at::equal(copy, item.value()));
+        EXPECT_EQ(copy.requires_grad(), item.value().requires_grad());
+        EXPECT_TRUE(copy.is_leaf());
+        EXPECT_TRUE(memory.insert(copy.data_ptr()).second) << "copies share memory";
+      }
+    }
+  }
+}
+
+TEST(SplitModules, CapturedModulesAreCutByName) {
+  at::manual_seed(1);
+  Net net([](Net& n, const Tensors& in) { return Tensors{n.run(1, n.run(2, n.run(1, n.run(0, in[0]))))}; });
+  EXPECT_EQ(pipe_of(net, {{{"b"}}, {}}).num_stages(), 3);
+  const Pipe pipe = pipe_of(net, {{{"b", SplitPoint::Where::End}}, {}});
+  ASSERT_EQ(pipe.num_stages(), 2);
+  EXPECT_EQ(pipe.shared.size(), 2u);
+  expect_part(refusal([&] { pipe_of(net, {{{"d"}}, {}}); }), "'d' was entered; entered were: a, b, c");
+}
+
+TEST(SplitModules, RefusesInPlaceAcrossABorder) {
+  at::manual_seed(1);
+  const auto expect = [](const std::string& part, const Net::Body& body) {
+    Net net(body);
+    net.register_buffer("view", net.count(0).detach());
+    expect_part(refusal([&] { pipe_of(net); }), part);
+  };
+  expect("aten::mul_.Scalar in stage 1 changes in place the memory of %", [](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]);
+    pipe_split();
+    h.select(0, 0).mul_(2);
+    return Tensors{h};
+  });
+  expect(", which stage 0 made; use", [](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]), view = h.t();
+    pipe_split();
+    const at::Tensor k = n.run(1, h);
+    pipe_split();
+    return Tensors{view.add_(k)};
+  });
+  expect("accepted", [](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]);
+    h.select(0, 0).mul_(2);
+    pipe_split();
+    n.count(1).add_(1);
+    return Tensors{h.clone().add_(1) * n.count(1)};
+  });
+  expect("in stage 0 writes the memory of 'a.count', which stage 1 uses as well", [](Net& n, const Tensors& in) {
+    n.count(0).add_(1);
+    const at::Tensor h = n.run(0, in[0]);
+    pipe_split();
+    return Tensors{h + n.count(0)};
+  });
+  // The test's "view" is the memory of "a.count": whichever of the two is written, the other is too.
+  expect("in stage 1 writes the memory of 'view', which stage 0 uses as well", [](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]) + n.count(0);
+    pipe_split();
+    n.named_buffers()["view"].add_(1);
+    return Tensors{h};
+  });
+  expect("in stage 1 writes the memory of 'view', which stage 0 uses as well", [](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]) + n.named_buffers()["view"];
+    pipe_split();
+    n.count(0).add_(1);
+    return Tensors{h};
+  });
+}
+
+/// The oracle's way through a pipe: stage after stage on detached values, gradients by plain autograd, summed by hand.
+struct Outcome {
+  Tensors outputs, input_grads;
+  std::map<std::string, at::Tensor> grads;
+};
+void add(at::Tensor& sum, const at::Tensor& more) {
+  if (more.defined()) sum = sum.defined() ? sum + more : more.clone();
+}
+
+Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
+  const size_t n = pipe.stages.size();
+  std::vector<Tensors> in(n), out(n), back(n);
+  std::vector<StageState> states;
+  Outcome outcome;
+  for (size_t s = 0; s < n; ++s) {
+    Graph graph = pipe.stages[s].graph;
+    states.push_back(make_stage_state(pipe, static_cast<int>(s)));
+    bind(graph, states.back());
+    if (s == 0)
+      for (const at::Tensor& x : inputs) in[0].push_back(x.detach().requires_grad_(x.requires_grad()));
+    for (int b : pipe.stages[s].inputs) {
+      const Boundary& boundary = pipe.boundaries[b];
+      const at::Tensor& value = out[boundary.producer][boundary.output];
+      EXPECT_TRUE(value.requires_grad() || !boundary.has_gradient) << boundary.name;
+      in[s].push_back(value.detach().clone().requires_grad_(boundary.value.requires_grad));
+    }
+    Interpreter(graph).run(in[s], out[s]);
+  }
+  outcome.outputs = out.back();
+  for (size_t s = n; s-- > 0;) {
+    Tensors roots, grads;
+    if (s + 1 == n && out[s][0].requires_grad()) {
+      roots.push_back(out[s][0]);
+      grads.push_back(at::ones_like(out[s][0]));
+    }
+    for (int b : pipe.stages[s].outputs) {
+      const Boundary& boundary = pipe.boundaries[b];
+      if (!boundary.has_gradient) continue;
+      at::Tensor grad;
+      for (const auto& consumer : boundary.consumers) add(grad, back[consumer.stage][consumer.input]);
+      if (!grad.defined()) continue;
+      roots.push_back(out[s][boundary.output]);
+      grads.push_back(grad);
+    }
+    if (!roots.empty()) torch::autograd::backward(roots, grads);
+    for (const at::Tensor& input : in[s]) back[s].push_back(input.grad());
+    for (auto& [name, parameter] : states[s].parameters) {
+      add(outcome.grads[name], parameter.grad());
+      parameter.mutable_grad() = at::Tensor();
+    }
+  }
+  outcome.input_grads = back[0];
+  return outcome;
+}
+
+/// About 20 calls that are exact on small integers, so that gradients are the same bits in whatever order they are
+/// summed: skips, shared and unused parameters, views, in-place writes through views, detach and no_grad.
+Tensors random_program(Net& net, const Tensors& in, unsigned seed) {
+  std::mt19937 random(seed);
+  Tensors made = {in[0], in[1]};
+  const auto any = [&] {
+    return made[random() % 4 == 0 ? random() % made.size()
+                                  : made.size() - 1 - random() % std::min<size_t>(3, made.size())];
+  };
+  for (int i = 0; i < 20; ++i) {
+    const Layer& layer = *net.layers[random() % 4];
+    const unsigned op = random() % 10;
+    const c10::AutoGradMode grad_mode(op != 7);
+    at::Tensor v = any();
+    if (op == 0) v = v.matmul(layer.w);
+    if (op == 1) v = v + layer.b;
+    if (op == 2) v = v * layer.count;
+    if (op == 3) v = at::relu(v);
+    if (op == 4) v = v.t();
+    if (op == 5) v = at::cat({v.narrow(0, 0, 2), any().narrow(0, 1, 2)});
+    if (op == 6) {
+      const at::Tensor row = v.select(0, 1);
+      v = at::zeros({4, 4}, at::kDouble);
+      v.select(0, 2).copy_(row);
+      v.narrow(1, 1, 2).add_(any().narrow(1, 0, 2));
+    }
+    if (op == 8) v = v.detach();
+    if (op > 6) v = v - any();
+    made.push_back(v);
+  }
+  return {(made.back() - made[made.size() - 2]).sum(), any() * 2, in[1], made[made.size() / 2]};
+}
+
+TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
+  int cuts = 0, refused = 0;
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    at::manual_seed(seed);
+    std::mt19937 random(seed + 1000);
+    Net net([seed](Net& n, const Tensors& in) { return random_program(n, in, seed); });
+    const at::Tensor x = at::randint(-2, 3, {4, 4}, at::kDouble).requires_grad_(seed % 2 == 0);
+    const Tensors inputs = {x, at::randint(-2, 3, {4, 4}, at::kDouble)};
+    Graph graph = capture(net, net.handle().forward, {{"x", inputs[0]}, {"y", inputs[1]}});
+    const SplitOptions loss = {{}, std::vector{0}};
+    for (int i = 0; i < 4; ++i) {  // markers anywhere that in-place calls allow
+      Graph marked = graph;
+      marked.nodes.insert(marked.nodes.begin() + random() % (graph.nodes.size() + 1), Node{});
+      const bool accepted = refusal([&] { split(marked, loss); }) == "accepted";
+      if (accepted) graph = marked;
+      refused += !accepted;
+    }
+    const Pipe pipe = split(graph, loss);
+    cuts += pipe.num_stages() - 1;
+    const Outcome staged = run_stages(pipe, inputs);
+    const Tensors whole = random_program(net, inputs, seed);
+    if (whole[0].requires_grad()) whole[0].backward();
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(staged.outputs[i], whole[i])) << "output " << i;
+    const auto same = [](const at::Tensor& got, const at::Tensor& expected, const std::string& what) {
+      ASSERT_TRUE(got.defined() || !expected.defined()) << what;
+      if (!got.defined()) return;
+      EXPECT_TRUE(at::equal(got, expected.defined() ? expected : at::zeros_like(got))) << what;
+      EXPECT_LT(got.abs().max().item<double>(), 1e15) << "no longer exact: " << what;
+    };
+    same(staged.input_grads[0], x.grad(), "gradient of x");
+    for (const auto& item : net.named_parameters()) same(staged.grads.at(item.key()), item.value().grad(), item.key());
+  }
+  EXPECT_GT(cuts, 100);
+  EXPECT_GT(refused, 5);
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -298,7 +298,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
   options.ranks = mpi.size();
   options.transport = TransportKind::Mpi;
   const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-  // Every rank checks the input; rank 0 tells what is wrong.
+  // Every rank checks the input and leaves MPI in good order; rank 0 tells what is wrong.
   Job job;
   try {
     if (given.ranks != mpi.size() && given.ranks_given)
@@ -306,8 +306,8 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
                        std::to_string(mpi.size()));
     job = make_job(options);
     if (mpi.rank() == 0) prepare_report_folder(options.report);
-  } catch (const InputError&) {
-    if (mpi.rank() == 0) throw;
+  } catch (const InputError& error) {
+    if (mpi.rank() == 0) std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;
   }
   std::unique_ptr<Session> session;

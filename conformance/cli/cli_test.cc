@@ -82,7 +82,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--case", "exact-mlp-mean", "--report", "a_file"}, "--report"},
       {{"run", "--case", "exact-mlp-mean", "--report", "/proc/nowhere"}, "--report"},
       {{"run", "--no-such-option"}, "--no-such-option"},
-      {{"nonsense"}, "nonsense"},
+      {{"nonsense"}, "no subcommand 'nonsense'; there are: run, list"},
       {{}, "subcommand"},
       {{"list", "--profile", "nonesuch"}, "core, smoke"},
       {{"schedule", "nonesuch"}, "gpipe"},
@@ -139,7 +139,7 @@ TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
   const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks", "4", "--mutant",
                                       "drop-last-microbatch", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 1);
-  for (const char* word : {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.7", "repeat: plumbline run"})
+  for (const char* word : {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6", "repeat: plumbline run"})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
   // The line after "repeat: " does repeat it.
   const size_t at = result.output.find("repeat: plumbline ") + std::string("repeat: plumbline ").size();

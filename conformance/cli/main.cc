@@ -38,6 +38,11 @@ int run(int argc, char** argv) {
   add_schedule(app, chosen);
   add_backend(app, chosen);
   add_bench(app, chosen);
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    std::string known;
+    for (const CLI::App* command : app.get_subcommands({})) known += (known.empty() ? "" : ", ") + command->get_name();
+    return fail("no subcommand '" + std::string(argv[1]) + "'; there are: " + known, 2);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {

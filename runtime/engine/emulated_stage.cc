@@ -64,9 +64,7 @@ EngineOptions emulated_options(double forward_ms, double backward_ms) {
   EngineOptions options;
   options.input_names = {"x"};
   options.input_chunks = {ChunkSpec{}};
-  options.loss = [](const std::vector<at::Tensor>&, const at::Tensor&) {
-    return at::zeros({}).requires_grad_(true);
-  };
+  options.loss = [](const std::vector<at::Tensor>&, const at::Tensor&) { return at::zeros({}).requires_grad_(true); };
   options.decorate = [=](int, const StageState&, std::unique_ptr<StageRunner>) {
     return std::make_unique<EmulatedStage>(forward_ms, backward_ms);
   };

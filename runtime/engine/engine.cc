@@ -47,12 +47,12 @@ std::string place(int stage, int microbatch) {
 
 /// One micro-batch in one of this rank's stages, from its forward to the end of its backward.
 struct Engine::Flight {
-  std::vector<at::Tensor> inputs;             // by graph input
-  std::vector<Request> input_requests;        // by graph input; empty where nothing is on its way
-  std::vector<at::Tensor> outputs;            // by graph output
-  std::vector<at::Tensor> arriving_grads;     // by outgoing channel
-  std::vector<Request> arriving_requests;     // likewise
-  std::vector<at::Tensor> input_grads;        // by graph input
+  std::vector<at::Tensor> inputs;          // by graph input
+  std::vector<Request> input_requests;     // by graph input; empty where nothing is on its way
+  std::vector<at::Tensor> outputs;         // by graph output
+  std::vector<at::Tensor> arriving_grads;  // by outgoing channel
+  std::vector<Request> arriving_requests;  // likewise
+  std::vector<at::Tensor> input_grads;     // by graph input
   at::Tensor loss;
 };
 
@@ -108,8 +108,8 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
   mode->plan = make_plan(source_, training, microbatches);
   Plan& plan = mode->plan;
   if (plan.pipes.front().num_stages() != schedule_.stages)
-    throw InputError("engine: the schedule has " + std::to_string(schedule_.stages) + " stages, the model's split points make " +
-                     std::to_string(plan.pipes.front().num_stages()));
+    throw InputError("engine: the schedule has " + std::to_string(schedule_.stages) +
+                     " stages, the model's split points make " + std::to_string(plan.pipes.front().num_stages()));
   const bool backward = training && options_.loss;
   const Schedule compute = backward ? schedule_ : forwards_only(schedule_);
   const std::vector<StageEdge> edges = stage_edges(plan.pipes.front());
@@ -176,14 +176,21 @@ StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, con
 
 void Engine::carry_out(const Action& action) {
   switch (action.type) {
-    case ActionType::RECV_F: return receive_forward(action.stage, action.microbatch);
-    case ActionType::F: return forward(action.stage, action.microbatch);
-    case ActionType::SEND_F: return send_forward(action.stage, action.microbatch);
-    case ActionType::RECV_B: return receive_backward(action.stage, action.microbatch);
-    case ActionType::B: return backward(action.stage, action.microbatch);
-    case ActionType::SEND_B: return send_backward(action.stage, action.microbatch);
+    case ActionType::RECV_F:
+      return receive_forward(action.stage, action.microbatch);
+    case ActionType::F:
+      return forward(action.stage, action.microbatch);
+    case ActionType::SEND_F:
+      return send_forward(action.stage, action.microbatch);
+    case ActionType::RECV_B:
+      return receive_backward(action.stage, action.microbatch);
+    case ActionType::B:
+      return backward(action.stage, action.microbatch);
+    case ActionType::SEND_B:
+      return send_backward(action.stage, action.microbatch);
     case ActionType::I:
-    case ActionType::W: break;
+    case ActionType::W:
+      break;
   }
   throw InputError("engine: it cannot carry out " + to_string(action) + "; it knows F, B and their transfers");
 }
@@ -214,9 +221,8 @@ void Engine::receive_forward(int stage, int microbatch) {
     if (is_local(boundary.producer)) continue;
     at::Tensor& buffer = f.inputs[plan.channels[c].consumer_input];
     buffer = at::empty(boundary.value.sizes, at::TensorOptions().dtype(boundary.value.dtype));
-    f.input_requests[plan.channels[c].consumer_input] =
-        transport_.irecv(buffer.mutable_data_ptr(), buffer.nbytes(), rank_of(boundary.producer),
-                         plan.forward_tag(c, microbatch));
+    f.input_requests[plan.channels[c].consumer_input] = transport_.irecv(
+        buffer.mutable_data_ptr(), buffer.nbytes(), rank_of(boundary.producer), plan.forward_tag(c, microbatch));
   }
 }
 
@@ -232,7 +238,10 @@ void Engine::forward(int stage, int microbatch) {
     if (is_local(boundary.producer))
       f.inputs[input] = flight(boundary.producer, microbatch).outputs[boundary.output].detach().contiguous();
     else
-      wait(f.input_requests[input], [&] { return place(stage, microbatch) + ", value '" + boundary.name + "' " + describe(boundary.value.dtype, boundary.value.sizes); });
+      wait(f.input_requests[input], [&] {
+        return place(stage, microbatch) + ", value '" + boundary.name + "' " +
+               describe(boundary.value.dtype, boundary.value.sizes);
+      });
     f.inputs[input].requires_grad_(training_ && boundary.value.requires_grad);
   }
   {
@@ -295,13 +304,14 @@ void Engine::receive_backward(int stage, int microbatch) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(plan.channels[c].consumer_stage)) continue;
     f.arriving_grads[i] = at::empty(boundary.value.sizes, at::TensorOptions().dtype(boundary.value.dtype));
-    f.arriving_requests[i] = transport_.irecv(f.arriving_grads[i].mutable_data_ptr(), f.arriving_grads[i].nbytes(),
-                                              rank_of(plan.channels[c].consumer_stage), plan.backward_tag(c, microbatch));
+    f.arriving_requests[i] =
+        transport_.irecv(f.arriving_grads[i].mutable_data_ptr(), f.arriving_grads[i].nbytes(),
+                         rank_of(plan.channels[c].consumer_stage), plan.backward_tag(c, microbatch));
   }
 }
 
-/// The sum of what the consumers of one output hand back, the last stage's first: the order in which autograd would meet
-/// them if nothing were cut.
+/// The sum of what the consumers of one output hand back, the last stage's first: the order in which autograd would
+/// meet them if nothing were cut.
 at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
   const c10::NoGradGuard no_grad;
   Flight& f = flight(stage, microbatch);
@@ -316,8 +326,10 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
     if (is_local(consumer)) {
       part = flight(consumer, microbatch).input_grads[plan.channels[c].consumer_input];
     } else {
-      wait(f.arriving_requests[i],
-           [&] { return place(stage, microbatch) + ", gradient of '" + boundary.name + "' " + describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer); });
+      wait(f.arriving_requests[i], [&] {
+        return place(stage, microbatch) + ", gradient of '" + boundary.name + "' " +
+               describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer);
+      });
       part = std::move(f.arriving_grads[i]);
     }
     sum = sum.defined() ? at::add(sum, part) : part;
@@ -348,8 +360,8 @@ void Engine::backward(int stage, int microbatch) {
     const Stopwatch busy(result_.times.busy);
     mode_->runners.at(stage)->backward(microbatch, roots, root_grads, f.inputs, f.input_grads);
   }
-  // The graph said that a gradient flows here; where autograd found none (a zero derivative) the sum goes on with zeros.
-  // Contiguous, as what comes from another rank is: the bits must not depend on where the producer is.
+  // The graph said that a gradient flows here; where autograd found none (a zero derivative) the sum goes on with
+  // zeros. Contiguous, as what comes from another rank is: the bits must not depend on where the producer is.
   for (size_t i = 0; i < part.inputs.size(); ++i) {
     if (!pipe.boundaries[part.inputs[i]].has_gradient) continue;
     at::Tensor& grad = f.input_grads[i];
@@ -374,8 +386,7 @@ void Engine::send_backward(int stage, int microbatch) {
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(boundary.producer)) continue;
-    send(f.input_grads[plan.channels[c].consumer_input], rank_of(boundary.producer),
-         plan.backward_tag(c, microbatch));
+    send(f.input_grads[plan.channels[c].consumer_input], rank_of(boundary.producer), plan.backward_tag(c, microbatch));
   }
   for (int c : plan.incoming[stage])
     if (!is_local(plan.boundary(c, microbatch).producer)) f.input_grads[plan.channels[c].consumer_input] = at::Tensor();

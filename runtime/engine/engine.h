@@ -8,8 +8,9 @@
 //     between them changes nothing;
 //   - a mean loss over uneven micro-batches is weighted, so that the result is the mean over the batch.
 //
-// A value crosses from stage to stage as a contiguous tensor, and so does its gradient, also between stages of one rank:
-// the order in which a kernel adds up depends on strides, and bits must not depend on which rank holds which stage.
+// A value crosses from stage to stage as a contiguous tensor, and so does its gradient, also between stages of one
+// rank: the order in which a kernel adds up depends on strides, and bits must not depend on which rank holds which
+// stage.
 //
 // Receives are posted where the lowered schedule says so, sends never block; a rank that waits sleeps. After an
 // exception the step is gone and gradients are as before it; whoever owns the transport then aborts the other ranks.
@@ -59,7 +60,8 @@ struct EngineOptions {
   Clock::duration timeout = std::chrono::seconds(60);
   EngineObserver* observer = nullptr;
   /// Puts something in a stage's place, or around it. `state` lives as long as the engine.
-  std::function<std::unique_ptr<StageRunner>(int stage, const StageState& state, std::unique_ptr<StageRunner>)> decorate;
+  std::function<std::unique_ptr<StageRunner>(int stage, const StageState& state, std::unique_ptr<StageRunner>)>
+      decorate;
 };
 
 /// Seconds on the steady clock, which ranks of one machine share.

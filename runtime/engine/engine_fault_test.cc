@@ -90,7 +90,8 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
 TEST(EngineFault, StageThatThrows) {
   for (bool backward : {false, true})
     for (int culprit : {0, 1, 2, 3})
-      for (const Schedule& schedule : {make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3)}) {
+      for (const Schedule& schedule :
+           {make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3)}) {
         SCOPED_TRACE("stage " + std::to_string(culprit) + (backward ? " backward " : " forward ") + schedule.name);
         bool broken = false;
         Fleet fleet("tied", schedule);
@@ -121,9 +122,10 @@ TEST(EngineFault, StageThatMakesAnotherShape) {
     bool broken = false;
     Fleet fleet("mlp", make_schedule("1f1b", 4, 3));
     fleet.options.decorate = around([&, culprit](int stage, Around& runner) {
-      if (stage == culprit) runner.after_forward = [&](int microbatch, Tensors& outputs) {
-        if (broken && microbatch == 1) outputs[0] = outputs[0].narrow(0, 0, 1);
-      };
+      if (stage == culprit)
+        runner.after_forward = [&](int microbatch, Tensors& outputs) {
+          if (broken && microbatch == 1) outputs[0] = outputs[0].narrow(0, 0, 1);
+        };
     });
     const std::string text = fails_in_second_step<Error>(fleet, "mlp", broken);
     const std::string place = "stage " + std::to_string(culprit) + ", micro-batch 1, value 'v";
@@ -136,12 +138,14 @@ TEST(EngineFault, StageThatMakesAnotherDtypeOrNothing) {
     bool broken = false;
     Fleet fleet("mlp", make_schedule("gpipe", 2, 3));
     fleet.options.decorate = around([&](int stage, Around& runner) {
-      if (stage == 0) runner.after_forward = [&](int, Tensors& outputs) {
-        if (broken) outputs[0] = nothing ? at::Tensor() : outputs[0].to(at::kDouble);
-      };
+      if (stage == 0)
+        runner.after_forward = [&](int, Tensors& outputs) {
+          if (broken) outputs[0] = nothing ? at::Tensor() : outputs[0].to(at::kDouble);
+        };
     });
-    expect_contains(fails_in_second_step<Error>(fleet, "mlp", broken),
-                    {"stage 0, micro-batch 0, value 'v", nothing ? "undefined" : "made f64[2,6]", "planned was f32[2,6]"});
+    expect_contains(
+        fails_in_second_step<Error>(fleet, "mlp", broken),
+        {"stage 0, micro-batch 0, value 'v", nothing ? "undefined" : "made f64[2,6]", "planned was f32[2,6]"});
   }
 }
 
@@ -149,15 +153,16 @@ TEST(EngineFault, ModelsThatDifferInShapeAreRefusedBeforeTheFirstMessage) {
   std::atomic<int> forwards = 0;
   const std::string text = error_of<Error>([&] {
     Fleet fleet("mlp", make_schedule("gpipe", 3, 2));
-    fleet.options.decorate = around([&](int, Around& runner) { runner.after_forward = [&](int, Tensors&) { ++forwards; }; });
+    fleet.options.decorate =
+        around([&](int, Around& runner) { runner.after_forward = [&](int, Tensors&) { ++forwards; }; });
     fleet.run([&](Engine& engine, int rank) {
       // Rows in place of a width: rank 2 believes in a larger batch.
       const int64_t rows = rank == 2 ? 8 : 6;
       engine.train({batch_of("mlp", rows)}, target_of("mlp", rows));
     });
   });
-  expect_contains(text, {"shapes disagree before the first message", "stage 0, micro-batch 0, value 'v", "rank 0 has f32[3,6]",
-                         "rank 2 has f32[4,6]"});
+  expect_contains(text, {"shapes disagree before the first message", "stage 0, micro-batch 0, value 'v",
+                         "rank 0 has f32[3,6]", "rank 2 has f32[4,6]"});
   EXPECT_EQ(forwards, 0);
 }
 
@@ -205,9 +210,10 @@ TEST(EngineFault, RankGoesOnAfterItsOwnError) {
   bool broken = false;
   Fleet fleet("tied", placed({0, 0, 0, 0}, 1, 3));
   fleet.options.decorate = around([&](int stage, Around& runner) {
-    if (stage == 2) runner.after_backward = [&](int microbatch, Tensors&) {
-      if (broken && microbatch == 2) throw std::runtime_error("once");
-    };
+    if (stage == 2)
+      runner.after_backward = [&](int microbatch, Tensors&) {
+        if (broken && microbatch == 2) throw std::runtime_error("once");
+      };
   });
   const at::Tensor x = batch_of("tied", 6), target = target_of("tied", 6);
   Oracle oracle("tied", 4, 3);

@@ -3,6 +3,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
+
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/error.h"
 
@@ -34,9 +36,9 @@ TEST_P(EveryKind, EqualsAutogradOnRanksAndMicrobatches) {
 }
 
 TEST_P(EveryKind, EqualsAutogradWithSeveralStagesOnARank) {
-  for (const Schedule& schedule : {placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3),
-                                   placed({0, 0, 0, 0}, 1, 3, /*depth_first=*/true), placed({1, 0, 2}, 3, 2),
-                                   placed({0, 0, 1, 1}, 2, 1), placed({0, 2, 1, 2}, 3, 4)}) {
+  for (const Schedule& schedule :
+       {placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3), placed({0, 0, 0, 0}, 1, 3, /*depth_first=*/true),
+        placed({1, 0, 2}, 3, 2), placed({0, 0, 1, 1}, 2, 1), placed({0, 2, 1, 2}, 3, 4)}) {
     expect_one_step_like_oracle(GetParam(), schedule, 2 * schedule.microbatches);
     if (HasFatalFailure()) return;
   }
@@ -64,7 +66,8 @@ TEST(Engine, SumsInTheOrderOfTheBackwards) {
 
 TEST(Engine, StepsAccumulateAndEvaluationBetweenChangesNothing) {
   for (const std::string kind : {"mlp", "tied", "batch norm", "dropout", "unused"}) {
-    for (const Schedule& schedule : {make_schedule("1f1b", 4, 3), make_schedule("gpipe", 2, 3), placed({0, 1, 0}, 2, 3)}) {
+    for (const Schedule& schedule :
+         {make_schedule("1f1b", 4, 3), make_schedule("gpipe", 2, 3), placed({0, 1, 0}, 2, 3)}) {
       SCOPED_TRACE(kind + " " + schedule.name);
       const at::Tensor x1 = batch_of(kind, 6), x2 = batch_of(kind, 6, 3.3), target = target_of(kind, 6);
       Oracle oracle(kind, schedule.stages, 3);
@@ -219,11 +222,28 @@ TEST(Engine, ObserverSeesEveryBoundaryOnce) {
     // Skip: the first layer's value goes to stages 1, 2 and 3. Integers: input and code go from stage 0 to 3.
     const std::map<std::string, std::map<std::string, int>> expected = {
         {"skip",
-         {{"F0", 3}, {"F1", 3}, {"F2", 3}, {"B1", 3}, {"B2", 6}, {"B3", 6}, {"P0", 6}, {"P1", 6}, {"P2", 6}, {"P3", 6}}},
+         {{"F0", 3},
+          {"F1", 3},
+          {"F2", 3},
+          {"B1", 3},
+          {"B2", 6},
+          {"B3", 6},
+          {"P0", 6},
+          {"P1", 6},
+          {"P2", 6},
+          {"P3", 6}}},
         {"integers",
-         {{"F0", 9}, {"F1", 3}, {"F2", 3}, {"B1", 3}, {"B2", 3}, {"B3", 3}, {"P0", 6}, {"P1", 6}, {"P2", 6}, {"P3", 9}}},
-        {"frozen early",
-         {{"F0", 3}, {"F1", 3}, {"F2", 3}, {"B2", 3}, {"B3", 3}, {"P1", 6}, {"P2", 6}, {"P3", 6}}}};
+         {{"F0", 9},
+          {"F1", 3},
+          {"F2", 3},
+          {"B1", 3},
+          {"B2", 3},
+          {"B3", 3},
+          {"P0", 6},
+          {"P1", 6},
+          {"P2", 6},
+          {"P3", 9}}},
+        {"frozen early", {{"F0", 3}, {"F1", 3}, {"F2", 3}, {"B2", 3}, {"B3", 3}, {"P1", 6}, {"P2", 6}, {"P3", 6}}}};
     for (const auto& [kind, counts] : expected) {
       SCOPED_TRACE(kind);
       std::vector<Watcher> watchers(schedule.ranks.size());
@@ -259,7 +279,8 @@ TEST(Engine, StridesOfABoundaryMakeNoDifferenceBetweenPlacements) {
 
 /// Two stages; only training uses the second's parameter, which is registered first.
 struct TrainsAHead : torch::nn::Module {
-  TrainsAHead() : head(register_parameter("head", waves({kWidth}, 4))), w(register_parameter("w", waves({kWidth}, 1))) {}
+  TrainsAHead()
+      : head(register_parameter("head", waves({kWidth}, 4))), w(register_parameter("w", waves({kWidth}, 1))) {}
   Tensors forward(const Tensors& in) {
     const at::Tensor h = in[0] * w;
     pipe_split();

@@ -1,5 +1,6 @@
-// What the engine's tests share: small models, plain autograd over the whole of them, and a run of the engine over ranks
-// that are threads. The oracle never captures and shares no code with the engine: it divides with at::tensor_split.
+// What the engine's tests share: small models, plain autograd over the whole of them, and a run of the engine over
+// ranks that are threads. The oracle never captures and shares no code with the engine: it divides with
+// at::tensor_split.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -224,8 +225,7 @@ class Fleet {
     options.loss = mean_square;
     options.timeout = std::chrono::seconds(30);
     split.loss_outputs = std::vector<int>{0};
-    for (size_t r = 0; r < schedule_.ranks.size(); ++r)
-      nets.push_back(std::make_shared<Net>(kind, schedule_.stages));
+    for (size_t r = 0; r < schedule_.ranks.size(); ++r) nets.push_back(std::make_shared<Net>(kind, schedule_.stages));
   }
 
   PipeSource source(int rank) const {

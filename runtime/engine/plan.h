@@ -53,7 +53,6 @@ std::vector<StageEdge> stage_edges(const Pipe& pipe);
 
 /// Compares, before anything is sent, what each rank will send with what its peer expects: shapes and dtypes of every
 /// value and micro-batch. Throws Error naming stage, micro-batch, value and both shapes. Every rank calls it.
-void check_with_peers(const Plan& plan, Transport& transport,
-                      const Deadline& deadline);
+void check_with_peers(const Plan& plan, Transport& transport, const Deadline& deadline);
 
 }  // namespace plumbline

@@ -1,0 +1,76 @@
+// What it costs to capture a long forward, and to split it into eight stages.
+#include <ATen/ops/add.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tanh.h>
+#include <benchmark/benchmark.h>
+
+#include "reference/models/layers.h"
+#include "runtime/capture/call.h"
+#include "runtime/capture/capture.h"
+#include "runtime/split/split.h"
+
+namespace plumbline::bench {
+namespace {
+
+constexpr int kStages = 8;
+
+/// `nodes` calls on one small tensor, every other one with a parameter.
+class Chain : public torch::nn::Module {
+ public:
+  explicit Chain(int64_t nodes) : nodes_(nodes), weight_(register_parameter("weight", at::ones({4}))) {}
+  at::Tensor forward(at::Tensor x) {
+    for (int64_t i = 0; i < nodes_; ++i) x = i % 2 ? at::tanh(x) : at::add(x, weight_);
+    return x;
+  }
+
+ private:
+  int64_t nodes_;
+  at::Tensor weight_;
+};
+
+class Chains : public torch::nn::Module {
+ public:
+  explicit Chains(int64_t nodes) : parts_(register_module("parts", std::make_shared<models::ChildList<Chain>>())) {
+    for (int i = 0; i < kStages; ++i) parts_->add(nodes / kStages);
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (std::shared_ptr<Chain>& part : parts_->all()) x = call(part, x);
+    return x;
+  }
+
+ private:
+  std::shared_ptr<models::ChildList<Chain>> parts_;
+};
+
+Graph capture_chains(Chains& module) {
+  return capture(
+      module, [&](const std::vector<at::Tensor>& in) { return std::vector{module.forward(in[0])}; },
+      {{"x", at::ones({4})}});
+}
+
+/// The forward alone, with gradients: it is part of what a capture takes.
+void capture_forward_alone(benchmark::State& state) {
+  Chains module(state.range(0));
+  const at::Tensor x = at::ones({4});
+  for (auto _ : state) benchmark::DoNotOptimize(module.forward(x));
+}
+
+void capture_graph(benchmark::State& state) {
+  Chains module(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(capture_chains(module));
+}
+
+void split_graph(benchmark::State& state) {
+  Chains module(state.range(0));
+  const Graph graph = capture_chains(module);
+  SplitOptions options;
+  options.points = choose_split_points(models::later_children("parts", kStages), kStages);
+  for (auto _ : state) benchmark::DoNotOptimize(split(graph, options));
+}
+
+BENCHMARK(capture_forward_alone)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
+BENCHMARK(capture_graph)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
+BENCHMARK(split_graph)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace plumbline::bench

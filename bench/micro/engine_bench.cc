@@ -1,0 +1,39 @@
+// What the engine and the transport cost for each action: a step of stages that do nothing.
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+#include <benchmark/benchmark.h>
+
+#include "runtime/engine/emulated_stage.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/transport/collectives.h"
+#include "runtime/transport/threads.h"
+
+namespace plumbline::bench {
+namespace {
+
+constexpr int kMicrobatches = 64, kSteps = 4;
+
+/// 1F1B on state.range(0) ranks as threads; time per forward or backward of one rank, its transfers included.
+void engine_action_threads(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  for (auto _ : state) {
+    double seconds = 0;
+    run_thread_ranks(ranks, [&](Transport& transport) {
+      at::set_num_threads(1);
+      Engine engine(transport, make_schedule("1f1b", ranks, kMicrobatches), emulated_pipe(ranks),
+                    emulated_options(0, 0));
+      const at::Tensor batch = at::zeros({kMicrobatches, 16});
+      engine.train({batch}, {});  // captures and meets its peers
+      barrier(transport, Deadline::never());
+      const Clock::time_point begin = Clock::now();
+      for (int i = 0; i < kSteps; ++i) engine.train({batch}, {});
+      if (transport.rank() == 0) seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    });
+    state.SetIterationTime(seconds / (kSteps * 2 * kMicrobatches));
+  }
+}
+
+BENCHMARK(engine_action_threads)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace plumbline::bench

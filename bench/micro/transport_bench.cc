@@ -1,0 +1,54 @@
+// How long a message takes between two ranks that are threads: half a round trip.
+#include <benchmark/benchmark.h>
+
+#include <vector>
+
+#include "runtime/transport/threads.h"
+
+namespace plumbline::bench {
+namespace {
+
+constexpr int kRoundTrips = 200;
+
+void ping_pong(Transport& transport, std::vector<char>& data) {
+  const int peer = 1 - transport.rank();
+  const Deadline deadline = Deadline::never();
+  const auto send = [&] {
+    Request request = transport.isend(data.data(), data.size(), peer, /*tag=*/0);
+    transport.wait(request, deadline, "ping-pong: a send");
+  };
+  const auto receive = [&] {
+    Request request = transport.irecv(data.data(), data.size(), peer, /*tag=*/0);
+    transport.wait(request, deadline, "ping-pong: a receive");
+  };
+  for (int i = 0; i < kRoundTrips; ++i) {
+    if (transport.rank() == 0) send();
+    receive();
+    if (transport.rank() == 1) send();
+  }
+}
+
+/// Time per message of state.range(0) bytes.
+void transport_threads_half_round_trip(benchmark::State& state) {
+  for (auto _ : state) {
+    double seconds = 0;
+    run_thread_ranks(2, [&](Transport& transport) {
+      std::vector<char> data(static_cast<size_t>(state.range(0)));
+      ping_pong(transport, data);  // both are here, and warm
+      const Clock::time_point begin = Clock::now();
+      ping_pong(transport, data);
+      if (transport.rank() == 0) seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    });
+    state.SetIterationTime(seconds / (2 * kRoundTrips));
+  }
+}
+
+BENCHMARK(transport_threads_half_round_trip)
+    ->Arg(64)
+    ->Arg(4096)
+    ->Arg(1 << 20)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace plumbline::bench

@@ -1,6 +1,5 @@
 #include "conformance/hold.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <fnmatch.h>
 
@@ -15,6 +14,7 @@
 #include "conformance/report/text.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
+#include "runtime/graph/random_turn.h"
 #include "runtime/schedule/generators.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
@@ -27,13 +27,7 @@ namespace {
 
 /// Ranks that are threads make their models at the same time; each must draw the same parameters.
 OwnModel make_seeded(const std::function<OwnModel()>& make, uint64_t seed) {
-  static std::mutex turns;
-  const std::lock_guard<std::mutex> turn(turns);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(seed);
-  }
+  const RandomTurn seeded(seed);
   return make();
 }
 

@@ -38,17 +38,6 @@ using Seconds = std::chrono::duration<double>;
 
 std::string transport_name(TransportKind kind) { return kind == TransportKind::Mpi ? "mpi" : "threads"; }
 
-std::vector<std::string> matching_schedules(const std::string& glob) {
-  std::vector<std::string> names;
-  std::string known;
-  for (const std::string& name : schedule_names()) {
-    if (fnmatch(glob.c_str(), name.c_str(), 0) == 0) names.push_back(name);
-    known += (known.empty() ? "" : ", ") + name;
-  }
-  if (names.empty()) throw InputError("--schedule: no schedule matches '" + glob + "'; there are: " + known);
-  return names;
-}
-
 /// Judges cases as they arrive and puts the report together.
 class Session {
  public:
@@ -60,8 +49,8 @@ class Session {
         results_(options.report / "results"),
         verdicts_(job.cases.size()),
         begin_(std::chrono::steady_clock::now()),
-        progress_(out, {static_cast<int>(job.cases.size()), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
-                        terminal_columns(STDOUT_FILENO)}) {}
+        progress_(out, {static_cast<int>(job.cases.size()), is_live_terminal(STDOUT_FILENO),
+                        wants_colour(STDOUT_FILENO), terminal_columns(STDOUT_FILENO)}) {}
 
   const std::filesystem::path& results() const { return results_; }
 
@@ -126,7 +115,8 @@ class Session {
     out_ << '\n' << matrix_text(report.verdicts, {wants_colour(STDOUT_FILENO), terminal_columns(STDOUT_FILENO)});
     print_failures(report);
     if (!throughput_.empty()) out_ << '\n' << throughput_text(throughput_);
-    out_ << "\nreport: " << options_.report.string() << "/ (matrix.svg, report.json, junit.xml, results.jsonl, results/)\n";
+    out_ << "\nreport: " << options_.report.string()
+         << "/ (matrix.svg, report.json, junit.xml, results.jsonl, results/)\n";
     out_.flush();
     return exit_code(report);
   }
@@ -189,7 +179,8 @@ void prepare_report_folder(const std::filesystem::path& report) {
     throw InputError("--report: folder '" + report.string() + "' cannot be made" +
                      (error ? " (" + error.message() + ")" : ""));
   if (access(report.c_str(), R_OK | W_OK | X_OK) != 0)
-    throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) + ")");
+    throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
+                     ")");
   std::filesystem::remove_all(report / "results");
   std::filesystem::remove(report / "results.jsonl");
   write_text_file(report / "results.jsonl", "");
@@ -203,6 +194,17 @@ std::string reason_of(const std::string& output, const std::string& ending) {
 }
 
 }  // namespace
+
+std::vector<std::string> matching_schedules(const std::string& glob) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const std::string& name : schedule_names()) {
+    if (fnmatch(glob.c_str(), name.c_str(), 0) == 0) names.push_back(name);
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  if (names.empty()) throw InputError("--schedule: no schedule matches '" + glob + "'; there are: " + known);
+  return names;
+}
 
 Job make_job(const RunOptions& options) {
   Job job;
@@ -261,18 +263,19 @@ int run_supervised(const RunOptions& options, std::ostream& out) {
     if (rest.cases.empty() && rest.throughput.empty()) break;
 
     std::optional<size_t> running, measuring;
-    const LaunchResult result = launcher.run(
-        rest, session.results(), std::chrono::duration<double>(options.timeout_seconds * 2), [&](const LaunchEvent& event) {
-          std::optional<size_t>& current = event.throughput ? measuring : running;
-          const size_t index = event.throughput ? measurements.at(event.index) : cases.at(event.index);
-          current = event.done ? std::nullopt : std::optional<size_t>(index);
-          if (!event.throughput && !event.done) session.begins(index);
-          if (!event.throughput && event.done) session.done(index);
-          if (!event.throughput || !event.done) return;
-          // The files of a measurement are numbered within the job that was launched.
-          session.measured_in(event.index, rest.throughput[event.index]);
-          measured[index] = 1;
-        });
+    const LaunchResult result =
+        launcher.run(rest, session.results(), std::chrono::duration<double>(options.timeout_seconds * 2),
+                     [&](const LaunchEvent& event) {
+                       std::optional<size_t>& current = event.throughput ? measuring : running;
+                       const size_t index = event.throughput ? measurements.at(event.index) : cases.at(event.index);
+                       current = event.done ? std::nullopt : std::optional<size_t>(index);
+                       if (!event.throughput && !event.done) session.begins(index);
+                       if (!event.throughput && event.done) session.done(index);
+                       if (!event.throughput || !event.done) return;
+                       // The files of a measurement are numbered within the job that was launched.
+                       session.measured_in(event.index, rest.throughput[event.index]);
+                       measured[index] = 1;
+                     });
     again = false;
     if (result.succeeded) break;
     const std::string reason = reason_of(result.output, result.ending);

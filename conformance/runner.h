@@ -1,5 +1,5 @@
-// The runner: from what the user asked for to a report. It starts the ranks, judges each case as its results arrive, and
-// goes on after a crash with the cases that are left.
+// The runner: from what the user asked for to a report. It starts the ranks, judges each case as its results arrive,
+// and goes on after a crash with the cases that are left.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ struct RunOptions {
   TransportKind transport = TransportKind::Threads;
   int ranks = 4;
   bool ranks_given = false;  ///< the user named a number; under mpirun it must be mpirun's
-  int microbatches = 0;  ///< 0: each case's own
+  int microbatches = 0;      ///< 0: each case's own
   std::string mutant;
   uint64_t seed = 1;
   double timeout_seconds = 60;
@@ -31,6 +31,9 @@ struct RunOptions {
   std::string program;       ///< this executable, to start ranks with
   std::string command_line;  ///< for the report
 };
+
+/// The schedules whose name matches a shell pattern; throws InputError when none does.
+std::vector<std::string> matching_schedules(const std::string& glob);
 
 /// What a run consists of, checked before anything starts: throws InputError for an unknown case, schedule or mutant,
 /// for numbers out of range, and for more stages than a model's split points allow.

@@ -1,6 +1,5 @@
 #include "reference/detach_executor.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros_like.h>
@@ -11,6 +10,7 @@
 #include "reference/loss.h"
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
+#include "runtime/graph/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
 #include "runtime/split/module_pipe.h"
 
@@ -162,14 +162,12 @@ class DetachedStages : public CaseSubject {
     for (int b : part.inputs) {
       const Boundary& boundary = lane.pipe.boundaries[b];
       const at::Tensor& value = lane.stage_outputs[boundary.producer][boundary.output];
-      inputs.push_back(value.detach().clone().requires_grad_(training && boundary.value.requires_grad));
+      inputs.push_back(value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(training && boundary.value.requires_grad));
     }
     {
-      at::Generator generator = at::detail::getDefaultCPUGenerator();
-      const std::lock_guard<std::mutex> lock(generator.mutex());
-      generator.set_current_seed(stage_random_seed(seed_, train_steps_, stage, microbatch));
+      const RandomTurn seeded(stage_random_seed(seed_, train_steps_, stage, microbatch));
+      lane.stages[stage].run(inputs, lane.stage_outputs[stage]);
     }
-    lane.stages[stage].run(inputs, lane.stage_outputs[stage]);
     lane.forward_done[stage] = 1;
     const std::vector<at::Tensor>& outputs = lane.stage_outputs[stage];
     for (int b : part.outputs)
@@ -218,7 +216,8 @@ class DetachedStages : public CaseSubject {
     }
     if (!roots.empty()) torch::autograd::backward(roots, grads);
     std::vector<at::Tensor>& input_grads = lane.stage_input_grads[stage];
-    for (const at::Tensor& input : lane.stage_inputs[stage]) input_grads.push_back(input.grad());
+    for (const at::Tensor& input : lane.stage_inputs[stage])
+      input_grads.push_back(input.grad().defined() ? input.grad().contiguous() : at::Tensor());
     for (size_t i = 0; i < part.inputs.size(); ++i) {
       const Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
       if (!boundary.has_gradient) continue;

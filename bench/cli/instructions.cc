@@ -1,4 +1,5 @@
-// plumbline bench instructions: interpreter over module for one training step, in instructions, which noise cannot touch.
+// plumbline bench instructions: interpreter over module for one training step, in instructions, which noise cannot
+// touch.
 #include <ATen/Parallel.h>
 
 #include <cstdio>
@@ -58,11 +59,12 @@ int count(const InstructionsOptions& options) {
 
 void add_instructions(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<InstructionsOptions>();
-  CLI::App* command = app.add_subcommand(
-      "instructions",
-      "Instructions of one forward+backward of a 4-layer transformer of width 32: module, interpreter, and their ratio.\n"
-      "Reads the processor's counter. Where there is none (exit code 3), scripts/bench_instructions counts with valgrind:\n"
-      "it runs the --loops form below with two counts and takes the difference.");
+  CLI::App* command = app.add_subcommand("instructions",
+                                         "Instructions of one forward+backward of a 4-layer transformer of width 32: "
+                                         "module, interpreter, and their ratio.\n"
+                                         "Reads the processor's counter. Where there is none (exit code 3), "
+                                         "scripts/bench_instructions counts with valgrind:\n"
+                                         "it runs the --loops form below with two counts and takes the difference.");
   command->add_option("--loops", options->loops, "Only run this side, module or interpreter, and count nothing")
       ->check(CLI::IsMember({"module", "interpreter"}));
   command->add_option("--count", options->count, "How many steps")

@@ -20,7 +20,8 @@ int run(int argc, char** argv) {
       "plumbline-bench: how fast plumbline is. Machines are noisy: count instructions first, then quote ratios.\n\n"
       "Begin with:  plumbline bench throughput --ranks 8 --sleep 5/10 --transport mpi\n"
       "                                           a step's time over what the schedule takes in theory\n"
-      "             plumbline bench micro          the parts one by one; --benchmark_filter=interpreter for one of them\n"
+      "             plumbline bench micro          the parts one by one; --benchmark_filter=interpreter for one of "
+      "them\n"
       "             plumbline bench instructions   interpreter over module, counted",
       "plumbline bench"};
   app.require_subcommand(1);

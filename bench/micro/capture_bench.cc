@@ -43,9 +43,8 @@ class Chains : public torch::nn::Module {
 };
 
 Graph capture_chains(Chains& module) {
-  return capture(
-      module, [&](const std::vector<at::Tensor>& in) { return std::vector{module.forward(in[0])}; },
-      {{"x", at::ones({4})}});
+  return capture(module, [&](const std::vector<at::Tensor>& in) { return std::vector{module.forward(in[0])}; },
+                 {{"x", at::ones({4})}});
 }
 
 /// The forward alone, with gradients: it is part of what a capture takes.

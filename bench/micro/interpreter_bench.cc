@@ -27,8 +27,8 @@ void compare(benchmark::State& state, at::Tensor (TransformerStep::*run)(Side)) 
   std::vector<double> ratios, module, interpreter;
   bool module_first = true;
   for (auto _ : state) {
-    for (const Side side : module_first ? std::array{Side::Module, Side::Interpreter}
-                                        : std::array{Side::Interpreter, Side::Module})
+    for (const Side side :
+         module_first ? std::array{Side::Module, Side::Interpreter} : std::array{Side::Interpreter, Side::Module})
       (side == Side::Module ? module : interpreter).push_back(seconds_of(side));
     module_first = !module_first;
     ratios.push_back(interpreter.back() / module.back());

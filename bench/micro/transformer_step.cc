@@ -96,10 +96,10 @@ TransformerStep::TransformerStep() : module_(std::make_shared<SmallTransformer>(
   const at::Tensor target = models::index_data({1, kLength}, kVocabulary, /*seed=*/1, /*step=*/0, "target");
   const at::Tensor positions = at::arange(kLength, at::kLong).unsqueeze(0);
   inputs_ = {tokens, positions, target};
-  const Graph graph = capture(
-      *module_,
-      [this](const std::vector<at::Tensor>& in) { return std::vector{module_->forward(in[0], in[1], in[2])}; },
-      {{"tokens", tokens}, {"positions", positions}, {"target", target}});
+  const Graph graph =
+      capture(*module_,
+              [this](const std::vector<at::Tensor>& in) { return std::vector{module_->forward(in[0], in[1], in[2])}; },
+              {{"tokens", tokens}, {"positions", positions}, {"target", target}});
   nodes_ = graph.nodes.size();
   interpreter_ = std::make_unique<Interpreter>(graph);
 

@@ -1,11 +1,14 @@
 #include "conformance/backend/throughput.h"
 
+#include <time.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "conformance/corpus.h"
 #include "conformance/report/write_text.h"
 #include "reference/loss.h"
 #include "reference/models/zoo.h"
@@ -22,14 +25,57 @@ namespace {
 
 constexpr int kWarmUpSteps = 1;
 
+/// Seconds for which this thread had a processor. Where ranks share cores, a wall clock would also count the time in
+/// which a rank had work to do and another one its core.
+double processor_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// Adds the processor time of its scope to a sum.
+class ProcessorWatch {
+ public:
+  explicit ProcessorWatch(double& sum) : sum_(sum), begin_(processor_seconds()) {}
+  ~ProcessorWatch() { sum_ += processor_seconds() - begin_; }
+  ProcessorWatch(const ProcessorWatch&) = delete;
+  ProcessorWatch& operator=(const ProcessorWatch&) = delete;
+
+ private:
+  double& sum_;
+  double begin_;
+};
+
+class WatchedStage : public StageRunner {
+ public:
+  WatchedStage(std::unique_ptr<StageRunner> stage, double& sum) : stage_(std::move(stage)), sum_(sum) {}
+  void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
+    const ProcessorWatch watch(sum_);
+    stage_->forward(microbatch, inputs, outputs);
+  }
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
+    const ProcessorWatch watch(sum_);
+    stage_->backward(microbatch, roots, root_grads, inputs, input_grads);
+  }
+
+ private:
+  std::unique_ptr<StageRunner> stage_;
+  double& sum_;
+};
+
+/// `busy`, where given, is a running sum that takes the place of the engine's own time in stages.
 std::vector<StepTimes> run_steps(Engine& engine, const Batch& batch, int steps, Transport& transport,
-                                 Clock::duration timeout) {
+                                 Clock::duration timeout, const double* busy = nullptr) {
   std::vector<StepTimes> times;
   for (int i = 0; i < kWarmUpSteps + steps; ++i) {
     barrier(transport, Deadline::after(timeout));
     engine.zero_grad();
+    const double busy_before = busy ? *busy : 0;
     const StepResult step = engine.train(batch.inputs, batch.target);
-    if (i >= kWarmUpSteps) times.push_back(step.times);
+    if (i < kWarmUpSteps) continue;
+    times.push_back(step.times);
+    if (busy) times.back().busy = *busy - busy_before;
   }
   return times;
 }
@@ -40,6 +86,13 @@ std::vector<StepTimes> measure_sleeping(const JobThroughput& item, Transport& tr
   Engine engine(transport, make_schedule(item.schedule, transport.size(), item.microbatches),
                 emulated_pipe(transport.size()), options);
   return run_steps(engine, {{at::zeros({item.microbatches, 16})}, {}}, item.steps, transport, timeout);
+}
+
+/// As in the corpus, so that a model is measured with the loss it is judged with.
+LossSpec loss_of(const std::string& model) {
+  for (const Case& c : corpus())
+    if (c.model == model) return c.loss;
+  throw InputError("throughput: no case of the corpus has model '" + model + "'");
 }
 
 std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, Transport& transport,
@@ -53,16 +106,23 @@ std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, 
   options.input_names = model.input_names;
   options.input_chunks = model.input_chunks;
   options.timeout = timeout;
-  options.loss = [](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-    return compute_loss({LossKind::CrossEntropy, Reduction::Mean}, outputs, target);
+  double busy = 0;
+  const LossSpec loss = loss_of(item.model);
+  options.loss = [loss, &busy](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+    const ProcessorWatch watch(busy);
+    return compute_loss(loss, outputs, target);
   };
-  options.mean_loss = true;
-  Engine engine(transport, make_schedule(item.schedule, transport.size(), item.microbatches),
-                [&](bool training, const std::vector<at::Tensor>& inputs) {
-                  return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
-                },
-                options);
-  return run_steps(engine, batch, item.steps, transport, timeout);
+  options.mean_loss = loss.reduction == Reduction::Mean;
+  options.decorate = [&busy](int, const StageState&, std::unique_ptr<StageRunner> stage) {
+    return std::make_unique<WatchedStage>(std::move(stage), busy);
+  };
+  Engine engine(
+      transport, make_schedule(item.schedule, transport.size(), item.microbatches),
+      [&](bool training, const std::vector<at::Tensor>& inputs) {
+        return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
+      },
+      options);
+  return run_steps(engine, batch, item.steps, transport, timeout, &busy);
 }
 
 double median(std::vector<double> values) {
@@ -75,11 +135,10 @@ double median(std::vector<double> values) {
 
 void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
                      const std::filesystem::path& path) {
-  const auto timeout =
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
+  const auto timeout = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
   nlohmann::json steps = nlohmann::json::array();
-  for (const StepTimes& t : item.model.empty() ? measure_sleeping(item, transport, timeout)
-                                               : measure_model(item, job, transport, timeout))
+  for (const StepTimes& t :
+       item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout))
     steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
   std::filesystem::create_directories(path.parent_path());
   write_text_file(path, steps.dump() + "\n");
@@ -127,10 +186,11 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
         result.step_seconds / (simulate(schedule, item.forward_ms, item.backward_ms).makespan / 1000.0);
   } else {
     result.workload = "real: " + item.model;
-    // Against the same work spread evenly over the ranks, with the schedule's own bubble and nothing else.
     double busy = 0;
     for (const RankTime& rank : result.rank_times) busy += rank.busy;
-    result.ratio_to_ideal_step = result.step_seconds / (busy / ranks / (1.0 - result.bubble_ideal));
+    const double pipeline = busy / ranks / (1.0 - result.bubble_ideal);
+    const double cores = busy / std::max(1u, std::thread::hardware_concurrency());
+    result.ratio_to_ideal_step = result.step_seconds / std::max(pipeline, cores);
   }
   return result;
 }

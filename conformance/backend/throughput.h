@@ -1,4 +1,9 @@
 // Measures how fast a schedule runs: on stages that sleep (what the runtime itself costs) or on a model of the zoo.
+//
+// A rank is busy while its stages sleep, or while they have a processor. The ideal step of sleeping stages is what the
+// simulator says. That of a model is the longer of two lower bounds, from the busy times measured in the same run: the
+// work spread evenly over the ranks, with the schedule's bubble; and the work of all ranks spread over the processors
+// of this machine, which is what counts where ranks outnumber them.
 #pragma once
 
 #include <filesystem>

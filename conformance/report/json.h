@@ -14,6 +14,9 @@ inline constexpr const char* report_schema = "plumbline-report/1";
 /// Writes the whole report, under a temporary name first. InputError when the place cannot be written.
 void write_report_json(const std::filesystem::path& path, const RunReport& report);
 
+/// The measurements as a JSON array, as in the report. Ends with a newline.
+std::string throughput_json(const std::vector<Throughput>& throughput);
+
 /// Adds one verdict as one line and hands it to the system at once. InputError when the place cannot be written.
 void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict);
 

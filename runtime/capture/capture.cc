@@ -1,45 +1,16 @@
 #include "runtime/capture/capture.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
-#include <mutex>
 
 #include "runtime/capture/call.h"
 #include "runtime/capture/recorder.h"
+#include "runtime/graph/random_turn.h"
 
 namespace plumbline {
 namespace {
-
-/// Puts the default generator back. All threads share it: of captures that overlap, the first keeps its state and the
-/// last one restores it.
-class GeneratorScope {
- public:
-  GeneratorScope() {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (open_++ > 0) return;
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    before_ = generator.get_state();
-  }
-  ~GeneratorScope() {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (--open_ > 0) return;
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(before_);
-    before_.reset();
-  }
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
-
- private:
-  static inline std::mutex mutex_;
-  static inline int open_ = 0;
-  static inline at::Tensor before_;
-};
 
 /// Puts the buffers back when the captured run is over.
 class BufferScope {
@@ -102,7 +73,7 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
   std::vector<at::Tensor> arguments, outputs;
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
   {
-    const GeneratorScope generator;
+    const RandomTurn generator_kept;
     const BufferScope kept_buffers(buffers);
     const c10::AutoGradMode grad_enabled(true);
     const ModuleObserverScope observing(&observer);

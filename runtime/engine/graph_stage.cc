@@ -1,43 +1,12 @@
 #include "runtime/engine/graph_stage.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <algorithm>
-#include <mutex>
 
 #include "runtime/backward/stage_backward.h"
+#include "runtime/graph/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
 
 namespace plumbline {
-namespace {
-
-/// Seeds the default generator for one forward and puts it back. The generator is one for the whole process, so ranks
-/// that are threads take turns here; stages that draw nothing never come by.
-class SeededForward {
- public:
-  explicit SeededForward(uint64_t seed) : turn_(turns()), generator_(at::detail::getDefaultCPUGenerator()) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    before_ = generator_.get_state();
-    generator_.set_current_seed(seed);
-  }
-  ~SeededForward() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(before_);
-  }
-  SeededForward(const SeededForward&) = delete;
-  SeededForward& operator=(const SeededForward&) = delete;
-
- private:
-  static std::mutex& turns() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  std::lock_guard<std::mutex> turn_;
-  at::Generator generator_;
-  at::Tensor before_;
-};
-
-}  // namespace
 
 GraphStage::GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
                        const RandomContext& random)
@@ -55,7 +24,7 @@ void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std
     interpreter.run(inputs, outputs);
     return;
   }
-  const SeededForward seeded(stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
+  const RandomTurn seeded(stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
   interpreter.run(inputs, outputs);
 }
 

@@ -1,0 +1,133 @@
+// plumbline bench throughput: how near to its own theory a schedule runs.
+#include <torch/nn/module.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "bench/cli/commands.h"
+#include "conformance/backend/throughput.h"
+#include "conformance/launch.h"
+#include "conformance/process.h"
+#include "conformance/report/json.h"
+#include "conformance/report/text.h"
+#include "conformance/runner.h"
+#include "reference/models/zoo.h"
+#include "runtime/error.h"
+
+namespace plumbline::bench {
+namespace {
+
+struct ThroughputOptions {
+  std::string schedule = "*", sleep = "5/10", model, transport = "threads";
+  int ranks = 4, microbatches = 8, steps = 5;
+  bool json = false;
+};
+
+/// Rows of a micro-batch of a model.
+constexpr int kRows = 2;
+
+/// A folder below the system's for temporary files, for as long as this lives.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "plumbline-bench.XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder can be made at " + name);
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+JobThroughput parse(const ThroughputOptions& options) {
+  JobThroughput item;
+  item.microbatches = options.microbatches;
+  item.steps = options.steps;
+  if (options.model.empty()) {
+    int end = 0;
+    const char* text = options.sleep.c_str();
+    if (std::sscanf(text, "%lf/%lf%n", &item.forward_ms, &item.backward_ms, &end) != 2 || text[end] != '\0' ||
+        !(item.forward_ms > 0) || !(item.backward_ms > 0) || item.forward_ms > 1e6 || item.backward_ms > 1e6)
+      throw InputError("--sleep: '" + options.sleep +
+                       "'; milliseconds of a forward and a backward are wanted, as 5/10");
+    return item;
+  }
+  item.model = options.model;
+  item.rows = kRows * options.microbatches;
+  choose_split_points(make_model(options.model, Dtype::F32, Job().seed).split_points, options.ranks);
+  return item;
+}
+
+/// Beside this program.
+std::string plumbline_path() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "plumbline").string();
+}
+
+int measure(const ThroughputOptions& options) {
+  Job job;
+  job.ranks = options.ranks;
+  for (const std::string& schedule : matching_schedules(options.schedule)) {
+    job.throughput.push_back(parse(options));
+    job.throughput.back().schedule = schedule;
+  }
+  const TemporaryFolder out;
+  end_children_on_signals();
+  const Launcher launcher(plumbline_path(), options.transport == "mpi", options.ranks);
+  std::vector<Throughput> measured;
+  const LaunchResult result = launcher.run(job, out.path(), std::chrono::minutes(10), [&](const LaunchEvent& event) {
+    if (!event.done) return;
+    measured.push_back(read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
+  });
+  std::fputs((options.json ? throughput_json(measured) : throughput_text(measured)).c_str(), stdout);
+  if (result.succeeded) return 0;
+  std::fflush(stdout);
+  std::fprintf(stderr, "plumbline-bench: the ranks %s\n%s", result.ending.c_str(), result.output.c_str());
+  return 1;
+}
+
+}  // namespace
+
+void add_throughput(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ThroughputOptions>();
+  CLI::App* command = app.add_subcommand(
+      "throughput",
+      "Run schedules and compare the time of a step with the shortest that is possible (step/ideal).\n"
+      "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of a "
+      "model\n"
+      "do real work; their ideal is the same work without waiting, on as many processors as there are.");
+  command->add_option("--schedule", options->schedule, "Schedules whose name matches this pattern")
+      ->capture_default_str();
+  command->add_option("--ranks", options->ranks, "How many ranks; one stage each")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--microbatches", options->microbatches, "How many micro-batches a step has")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  CLI::Option* sleep =
+      command->add_option("--sleep", options->sleep, "Stages that sleep: milliseconds of forward/backward")
+          ->capture_default_str();
+  command->add_option("--model", options->model, "Stages of this model of the corpus, for example transformer-lm")
+      ->excludes(sleep);
+  command->add_option("--steps", options->steps, "Measured after one to warm up; the median counts")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--transport", options->transport,
+                   "threads: ranks are threads of one process; mpi: processes under mpirun")
+      ->check(CLI::IsMember({"threads", "mpi"}).description(""))
+      ->type_name("threads|mpi")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "As JSON");
+  command->callback([options, &chosen] { chosen = [options] { return measure(*options); }; });
+}
+
+}  // namespace plumbline::bench

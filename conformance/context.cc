@@ -36,12 +36,8 @@ std::string plumbline_version() { return PLUMBLINE_VERSION; }
 std::vector<std::pair<std::string, std::string>> run_context(
     const std::string& command_line, const std::vector<std::pair<std::string, std::string>>& more) {
   std::vector<std::pair<std::string, std::string>> context = {
-      {"version", PLUMBLINE_VERSION},
-      {"commit", PLUMBLINE_COMMIT},
-      {"libtorch", TORCH_VERSION},
-      {"compiler", "g++ " __VERSION__},
-      {"hardware", hardware()},
-      {"date", utc_now()},
+      {"version", PLUMBLINE_VERSION},   {"commit", PLUMBLINE_COMMIT}, {"libtorch", TORCH_VERSION},
+      {"compiler", "g++ " __VERSION__}, {"hardware", hardware()},     {"date", utc_now()},
   };
   context.insert(context.end(), more.begin(), more.end());
   context.emplace_back("command", command_line);

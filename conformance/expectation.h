@@ -1,5 +1,5 @@
-// What the judge expects beyond the detached run: for bounded truth, float64 values of the whole model, with a running error bound for each element; for
-// exact truth, the proof that it is exact.
+// What the judge expects beyond the detached run: for bounded truth, float64 values of the whole model, with a running
+// error bound for each element; for exact truth, the proof that it is exact.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ struct Expectation {
 /// The whole model by micro-batch in float64, with bounds for the case's own precision; see rounding.h.
 Expectation bounded_expectation(const Case& c, uint64_t seed);
 
-/// Why the numbers of an exact case may not be exact in its precision; empty when they are proven to be: see magnitude.h.
+/// Why the numbers of an exact case may not be exact in its precision; empty when they are proven to be: see
+/// magnitude.h.
 std::string exactness_problem(const Case& c, uint64_t seed);
 
 /// Whether a cut into that many stages leaves a parameter in more than one of them.

@@ -136,9 +136,8 @@ int hold(const std::function<OwnModel()>& make, const HoldOptions& options) {
       }
     }
 #endif
-    return hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
-      return run_on_threads(ranks, one, how);
-    });
+    return hold_over(ranks, c, options,
+                     [&](const Case& one, const EngineCaseOptions& how) { return run_on_threads(ranks, one, how); });
   } catch (const InputError& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;

@@ -5,7 +5,8 @@
 //     torch::nn::Linear b = register_module("b", torch::nn::Linear(16, 16));
 //     at::Tensor forward(at::Tensor x) { return plumbline::call(b, at::gelu(plumbline::call(a, x))); }
 //   };
-//   int main() { return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss = {LossKind::Sum}}); }
+//   int main() { return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss =
+//   {LossKind::Sum}}); }
 //
 // One stage more than split points, one rank a stage: threads of this process, or, started by mpirun, its processes.
 #pragma once

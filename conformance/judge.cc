@@ -68,7 +68,8 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
   oracle->detached = to_host(run_detached(c, seed_, orders));
   const auto hold = [&](const char* what, const TensorMap& expected, std::initializer_list<ResultKind> kinds,
                         CompareMode mode, const Bounds& bounds = {}) {
-    const std::string difference = first_of(compare(of_kinds(expected, kinds), of_kinds(oracle->detached, kinds), mode, bounds));
+    const std::string difference =
+        first_of(compare(of_kinds(expected, kinds), of_kinds(oracle->detached, kinds), mode, bounds));
     if (!difference.empty() && oracle->problem.empty())
       oracle->problem = std::string("the oracles disagree (") + what + "): " + difference;
   };

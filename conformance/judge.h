@@ -38,8 +38,8 @@ class Judge {
 /// result on which two ranks disagree (copies of a shared parameter must be equal).
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
 
-/// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by powers
-/// of two: with other numbers the case is judged as same-order, and `note` says so.
+/// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by
+/// powers of two: with other numbers the case is judged as same-order, and `note` says so.
 Case with_microbatches(Case c, int microbatches, std::string& note);
 
 }  // namespace plumbline

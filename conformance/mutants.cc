@@ -67,7 +67,9 @@ class OutputsSwapped : public Transport {
     if (forward && rank() == 0 && microbatches_ > 1 && microbatch < 2) tag += microbatch == 0 ? 1 : -1;
     return inner_.isend(data, bytes, peer, tag);
   }
-  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override { return inner_.irecv(data, bytes, peer, tag); }
+  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    return inner_.irecv(data, bytes, peer, tag);
+  }
   bool test(Request& request) override { return inner_.test(request); }
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     inner_.wait(request, deadline, context);
@@ -84,14 +86,21 @@ class OutputsSwapped : public Transport {
 
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> all = {
-      {"drop-last-microbatch", "The last micro-batch's parameter gradients are dropped.", 1,
+      {"drop-last-microbatch",
+       "The last micro-batch's parameter gradients are dropped.",
+       1,
        [](int, int microbatches, const StageState& state, std::unique_ptr<StageRunner> inner) {
          return std::make_unique<LastGradientDropped>(microbatches - 1, state, std::move(inner));
        },
        {}},
-      {"swap-microbatches", "The outputs of micro-batches 0 and 1 are swapped on the way from the first rank.", 2, {},
+      {"swap-microbatches",
+       "The outputs of micro-batches 0 and 1 are swapped on the way from the first rank.",
+       2,
+       {},
        [](Transport& inner, int microbatches) { return std::make_unique<OutputsSwapped>(inner, microbatches); }},
-      {"scale-stage-gradient", "The gradient that stage 0 starts its backward from is scaled by 1.001.", 1,
+      {"scale-stage-gradient",
+       "The gradient that stage 0 starts its backward from is scaled by 1.001.",
+       1,
        [](int stage, int, const StageState&, std::unique_ptr<StageRunner> inner) -> std::unique_ptr<StageRunner> {
          if (stage != 0) return inner;
          return std::make_unique<GradientScaled>(std::move(inner));

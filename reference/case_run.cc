@@ -31,7 +31,9 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
           record(results, ResultKind::Grad, step, grads);
         }
         break;
-      case StepKind::Eval: subject.evaluate(step, make_batch(c.model, c.dtype, c.rows, seed, batches++)); break;
+      case StepKind::Eval:
+        subject.evaluate(step, make_batch(c.model, c.dtype, c.rows, seed, batches++));
+        break;
       case StepKind::ZeroGrad:
         for (const auto& [name, parameter] : subject.parameters()) parameter.mutable_grad() = at::Tensor();
         break;

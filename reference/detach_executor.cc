@@ -30,11 +30,7 @@ struct Lane {
 class DetachedStages : public CaseSubject {
  public:
   DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, Results& results)
-      : case_(c),
-        seed_(seed),
-        orders_(orders),
-        model_(make_model(c.model, c.dtype, seed)),
-        results_(results) {
+      : case_(c), seed_(seed), orders_(orders), model_(make_model(c.model, c.dtype, seed)), results_(results) {
     split_.points = choose_split_points(model_.split_points, static_cast<int>(orders.size()));
     split_.loss_outputs = std::vector<int>{0};
   }
@@ -138,7 +134,8 @@ class DetachedStages : public CaseSubject {
       }
     }
     for (size_t s = 0; s < orders_.size(); ++s)
-      if (next[s] < orders_[s].size()) throw Error("detached run: the order of stage " + std::to_string(s) + " is stuck");
+      if (next[s] < orders_[s].size())
+        throw Error("detached run: the order of stage " + std::to_string(s) + " is stuck");
   }
 
   static bool forward_ready(const Lane& lane, int stage) {
@@ -162,7 +159,8 @@ class DetachedStages : public CaseSubject {
     for (int b : part.inputs) {
       const Boundary& boundary = lane.pipe.boundaries[b];
       const at::Tensor& value = lane.stage_outputs[boundary.producer][boundary.output];
-      inputs.push_back(value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(training && boundary.value.requires_grad));
+      inputs.push_back(
+          value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(training && boundary.value.requires_grad));
     }
     {
       const RandomTurn seeded(stage_random_seed(seed_, train_steps_, stage, microbatch));

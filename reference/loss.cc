@@ -14,20 +14,26 @@ at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& out
   const bool mean = spec.reduction == Reduction::Mean;
   const int64_t reduction = mean ? at::Reduction::Mean : at::Reduction::Sum;
   switch (spec.kind) {
-    case LossKind::Sum: return mean ? at::mean(output) : at::sum(output);
-    case LossKind::Mse: return at::mse_loss(output, target, reduction);
+    case LossKind::Sum:
+      return mean ? at::mean(output) : at::sum(output);
+    case LossKind::Mse:
+      return at::mse_loss(output, target, reduction);
     case LossKind::CrossEntropy:
       return at::cross_entropy_loss(output.reshape({-1, output.size(-1)}), target.reshape(-1), {}, reduction);
-    case LossKind::Output: return output;
+    case LossKind::Output:
+      return output;
   }
   throw Error("unknown loss");
 }
 
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::F32: return at::kFloat;
-    case Dtype::BF16: return at::kBFloat16;
-    case Dtype::F64: return at::kDouble;
+    case Dtype::F32:
+      return at::kFloat;
+    case Dtype::BF16:
+      return at::kBFloat16;
+    case Dtype::F64:
+      return at::kDouble;
   }
   throw Error("unknown dtype");
 }

@@ -107,8 +107,10 @@ TEST(Oracle, ExactModelsGiveTheSameNumbersHoweverTheyAreCut) {
 TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   Case c = make_case("mlp", LossKind::Mse, Reduction::Mean, 6, 4);  // uneven: 2, 2, 1, 1
   const Batch probe = make_batch("mlp", Dtype::F32, 6, kSeed, 0);
-  if (!probe.target.defined()) c.loss.kind = LossKind::Sum;
-  else if (!probe.target.is_floating_point()) c.loss.kind = LossKind::CrossEntropy;
+  if (!probe.target.defined())
+    c.loss.kind = LossKind::Sum;
+  else if (!probe.target.is_floating_point())
+    c.loss.kind = LossKind::CrossEntropy;
   WholeModelOptions options;
   options.dtype = Dtype::F64;
   const Results results = run_whole_model(c, kSeed, options);

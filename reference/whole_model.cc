@@ -32,7 +32,8 @@ class StageSeeder : public ModuleObserver {
     seed_stage(0);
   }
   void enter(const torch::nn::Module& module) override {
-    if (const auto it = first_module_of_stage_.find(&module); it != first_module_of_stage_.end()) seed_stage(it->second);
+    if (const auto it = first_module_of_stage_.find(&module); it != first_module_of_stage_.end())
+      seed_stage(it->second);
   }
   void leave(const torch::nn::Module&) override {}
 

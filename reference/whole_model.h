@@ -12,7 +12,8 @@
 namespace plumbline {
 
 struct WholeModelOptions {
-  /// By micro-batch, in ascending order, gradients accumulating; or the whole batch at once (one forward, one backward).
+  /// By micro-batch, in ascending order, gradients accumulating; or the whole batch at once (one forward, one
+  /// backward).
   bool by_microbatch = true;
   /// Run in another precision than the case's (float64 for bounded truth).
   std::optional<Dtype> dtype;

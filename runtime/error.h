@@ -41,8 +41,8 @@ class PeerError : public Error {
 }  // namespace plumbline
 
 /// Aborts with context when an invariant of our own is broken; `context` is only evaluated then.
-#define PLUMBLINE_CHECK(condition, context)                                         \
-  do {                                                                              \
-    if (!(condition)) [[unlikely]]                                                  \
-      ::plumbline::check_failed(#condition, __FILE__, __LINE__, (context));         \
+#define PLUMBLINE_CHECK(condition, context)                                 \
+  do {                                                                      \
+    if (!(condition)) [[unlikely]]                                          \
+      ::plumbline::check_failed(#condition, __FILE__, __LINE__, (context)); \
   } while (false)

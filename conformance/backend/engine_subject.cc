@@ -66,7 +66,8 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     if (options.mutant && options.mutant->stage) {
       const StageMutation mutate = options.mutant->stage;
       const int microbatches = case_.microbatches;
-      engine.decorate = [mutate, microbatches](int stage, const StageState& state, std::unique_ptr<StageRunner> runner) {
+      engine.decorate = [mutate, microbatches](int stage, const StageState& state,
+                                               std::unique_ptr<StageRunner> runner) {
         return mutate(stage, microbatches, state, std::move(runner));
       };
     }

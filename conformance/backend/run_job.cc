@@ -16,8 +16,9 @@ namespace {
 void run_one(const Job& job, const JobCase& item, Transport& transport, const std::filesystem::path& out) {
   Case c = find_case(item.id);
   if (job.microbatches > 0) c.microbatches = job.microbatches;
-  EngineCaseOptions options{item.schedule, job.seed, std::chrono::duration_cast<Clock::duration>(
-                                                         std::chrono::duration<double>(job.timeout_seconds))};
+  EngineCaseOptions options{
+      item.schedule, job.seed,
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
   std::unique_ptr<Transport> mutated;
   if (!job.mutant.empty()) {
     options.mutant = &find_mutant(job.mutant);

@@ -23,10 +23,11 @@ struct BackendOptions {
 };
 
 int describe_backend() {
-  const nlohmann::json description = {{"name", "plumbline runtime"},
-                                      {"version", plumbline_version()},
-                                      {"schedules", schedule_names()},
-                                      {"delivers", {"forward", "output", "loss", "backward", "partial", "grad", "buffer", "param"}}};
+  const nlohmann::json description = {
+      {"name", "plumbline runtime"},
+      {"version", plumbline_version()},
+      {"schedules", schedule_names()},
+      {"delivers", {"forward", "output", "loss", "backward", "partial", "grad", "buffer", "param"}}};
   std::printf("%s\n", description.dump(2).c_str());
   return 0;
 }

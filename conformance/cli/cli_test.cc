@@ -115,7 +115,8 @@ TEST_F(Cli, AnUnwritableReportFolderIsRefused) {
 }
 
 TEST_F(Cli, SchedulePrintsWhatItReads) {
-  const ProcessResult compute = start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "3", "--format", "compute"});
+  const ProcessResult compute =
+      start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "3", "--format", "compute"});
   EXPECT_EQ(compute.output, "0F0,0F1,0B0,0F2,0B1,0B2\r\n1F0,1B0,1F1,1B1,1F2,1B2\r\n");
   std::ofstream(folder_ / "mine.csv") << compute.output;
   EXPECT_EQ(start({"schedule", "mine.csv", "--format", "compute"}).output, compute.output);
@@ -123,7 +124,8 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
 }
 
 TEST_F(Cli, PassingRunLeavesACompleteReport) {
-  const ProcessResult result = start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
+  const ProcessResult result =
+      start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
   ASSERT_EQ(exit_code(result), 0) << result.output;
   for (const char* word : {"gpipe", "1f1b", "sleep 5/10 ms", "report: "})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
@@ -136,10 +138,11 @@ TEST_F(Cli, PassingRunLeavesACompleteReport) {
 }
 
 TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
-  const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks", "4", "--mutant",
-                                      "drop-last-microbatch", "--report", report("r")});
+  const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks", "4",
+                                      "--mutant", "drop-last-microbatch", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 1);
-  for (const char* word : {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6", "repeat: plumbline run"})
+  for (const char* word :
+       {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6", "repeat: plumbline run"})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
   // The line after "repeat: " does repeat it.
   const size_t at = result.output.find("repeat: plumbline ") + std::string("repeat: plumbline ").size();

@@ -16,7 +16,8 @@ struct ListOptions {
 };
 
 int list(const ListOptions& options) {
-  const std::vector<Case> cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
+  const std::vector<Case> cases =
+      options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
   if (options.json) {
     nlohmann::json all = nlohmann::json::array();
     for (const Case& c : cases)
@@ -35,7 +36,8 @@ int list(const ListOptions& options) {
   for (const Case& c : cases) width = std::max(width, c.id.size());
   for (const Case& c : cases)
     std::printf("%-*s  %-10s  %s\n%*s  hunts: %s\n", static_cast<int>(width), c.id.c_str(),
-                std::string(truth_name(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "", c.why.c_str());
+                std::string(truth_name(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
+                c.why.c_str());
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // plumbline: the conformance runner for pipeline-parallel training. One file per subcommand.
 //
-// Exit codes: 0 all as expected; 1 something failed; 2 bad usage or input (one line says what and where); 3 could not judge.
+// Exit codes: 0 all as expected; 1 something failed; 2 bad usage or input (one line says what and where); 3 could not
+// judge.
 #include <cstdio>
 #include <filesystem>
 
@@ -52,7 +53,8 @@ int run(int argc, char** argv) {
     for (char& c : what)
       if (c == '\n') c = ' ';
     const auto subcommands = app.get_subcommands();
-    return fail(what + " (see plumbline " + (subcommands.empty() ? "" : subcommands[0]->get_name() + " ") + "--help)", 2);
+    return fail(what + " (see plumbline " + (subcommands.empty() ? "" : subcommands[0]->get_name() + " ") + "--help)",
+                2);
   }
   return chosen();
 }

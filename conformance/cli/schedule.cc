@@ -26,7 +26,8 @@ void print_grid(const Schedule& schedule) {
     for (const Action& action : rank) width = std::max(width, to_string(action).size());
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     std::printf("rank %-3zu", r);
-    for (const Action& action : schedule.ranks[r]) std::printf(" %-*s", static_cast<int>(width), to_string(action).c_str());
+    for (const Action& action : schedule.ranks[r])
+      std::printf(" %-*s", static_cast<int>(width), to_string(action).c_str());
     std::printf("\n");
   }
 }

@@ -13,6 +13,8 @@ struct Net : torch::nn::Module {
 
 int main() {
   at::manual_seed(0);
-  return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .target = at::randn({8, 16}),
+  return plumbline::hold<Net>({.split = {"b"},
+                               .inputs = {at::randn({8, 16})},
+                               .target = at::randn({8, 16}),
                                .loss = {plumbline::LossKind::Mse, plumbline::Reduction::Mean}});
 }

@@ -41,9 +41,9 @@ Model make_model(const std::string& name, Dtype dtype, uint64_t seed);
 /// and for rows < 1.
 Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step);
 
-/// Lets make_model and make_batch know a model from outside under `name`, so that every oracle can run it. The functions
-/// may be called from several threads at once, and must give the same values each time. A second one under one name
-/// takes the first one's place.
+/// Lets make_model and make_batch know a model from outside under `name`, so that every oracle can run it. The
+/// functions may be called from several threads at once, and must give the same values each time. A second one under
+/// one name takes the first one's place.
 void add_model(const std::string& name, std::function<Model(Dtype dtype, uint64_t seed)> model,
                std::function<Batch(Dtype dtype, int rows, uint64_t seed, int step)> batch);
 

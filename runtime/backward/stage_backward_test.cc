@@ -60,7 +60,8 @@ TEST_F(StageBackward, NestedOutputsEqualAutograd) {
   // Tuples and lists stand for each other; what needs no gradient and what is no tensor is passed over.
   const IValue output =
       tuple({3, constant, dict({{"b", tuple({b})}, {"n", 1.5}}), list({a, constant}), IValue(), int_list()});
-  const IValue grad = tuple({IValue(), int_list(), dict({{"n", IValue()}, {"b", list({gb})}}), tuple({ga, 7}), 1, IValue()});
+  const IValue grad =
+      tuple({IValue(), int_list(), dict({{"n", IValue()}, {"b", list({gb})}}), tuple({ga, 7}), 1, IValue()});
   const Tensors back = stage_backward(output, grad, {y, 3, x, IValue(), constant});
   ASSERT_EQ(back.size(), 5u);
   EXPECT_TRUE(at::equal(back[0], one[1]));

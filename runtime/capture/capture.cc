@@ -4,7 +4,6 @@
 #include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
-
 #include "runtime/capture/call.h"
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/random_turn.h"

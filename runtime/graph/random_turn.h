@@ -1,7 +1,7 @@
 // Turns at the default random generator.
 //
-// LibTorch has one CPU generator for the whole process. Ranks that are threads would disturb each other, so whoever seeds
-// it, runs something that draws, and puts it back, does so in a turn of its own.
+// LibTorch has one CPU generator for the whole process. Ranks that are threads would disturb each other, so whoever
+// seeds it, runs something that draws, and puts it back, does so in a turn of its own.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>

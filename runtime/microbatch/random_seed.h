@@ -8,7 +8,8 @@
 
 namespace plumbline {
 
-/// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), folded over the four numbers.
+/// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), folded over the four
+/// numbers.
 inline uint64_t stage_random_seed(uint64_t run_seed, int64_t step, int stage, int microbatch) {
   uint64_t state = run_seed;
   for (uint64_t part : {static_cast<uint64_t>(step), static_cast<uint64_t>(stage), static_cast<uint64_t>(microbatch)}) {

@@ -39,10 +39,14 @@ int run(int argc, char** argv) {
   add_schedule(app, chosen);
   add_backend(app, chosen);
   add_bench(app, chosen);
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+  if (argc > 1 && argv[1][0] != '-') {
     std::string known;
-    for (const CLI::App* command : app.get_subcommands({})) known += (known.empty() ? "" : ", ") + command->get_name();
-    return fail("no subcommand '" + std::string(argv[1]) + "'; there are: " + known, 2);
+    bool found = false;
+    for (const CLI::App* command : app.get_subcommands({})) {
+      found = found || command->get_name() == argv[1];
+      known += (known.empty() ? "" : ", ") + command->get_name();
+    }
+    if (!found) return fail("no subcommand '" + std::string(argv[1]) + "'; there are: " + known, 2);
   }
   try {
     app.parse(argc, argv);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "runtime/error.h"
+#include "runtime/join.h"
 
 namespace plumbline {
 namespace {
@@ -285,9 +287,7 @@ std::string near_ids(const std::vector<Case>& cases, const std::string& glob) {
   std::vector<std::pair<size_t, std::string>> ranked;
   for (const Case& c : cases) ranked.emplace_back(edit_distance(c.id, glob), c.id);
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::string text;
-  for (size_t i = 0; i < ranked.size() && i < 3; ++i) text += (i ? ", " : "") + ranked[i].second;
-  return text;
+  return join(ranked | std::views::take(3) | std::views::values);
 }
 
 }  // namespace

@@ -40,6 +40,15 @@ Expectation bounded_expectation(const Case& c, uint64_t seed) {
 std::string exactness_problem(const Case& c, uint64_t seed) {
   if (c.divide_by_microbatches && (c.microbatches & (c.microbatches - 1)) != 0)
     return "gradients are divided by " + std::to_string(c.microbatches) + ", which is no power of two";
+  if (c.loss.reduction == Reduction::Mean) {
+    // A mean divides by the number of its elements, and by the share of each micro-batch in the rows.
+    const Model model = make_model(c.model, c.dtype, seed);
+    const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
+    const int64_t elements = model.forward(batch.inputs).at(0).numel();
+    if ((elements & (elements - 1)) != 0 || c.rows % c.microbatches != 0)
+      return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(c.rows) + " rows over " +
+             std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
+  }
   // Means and the division by the number of micro-batches scale by powers of two, which moves no bit of a significand:
   // the proof is about the sums.
   Case sums = c;
@@ -60,13 +69,19 @@ std::string exactness_problem(const Case& c, uint64_t seed) {
   return why_not_exact(interposer.result(), scalar_type(c.dtype));
 }
 
-bool shares_parameters(const Case& c, int stages, uint64_t seed) {
+CaseTraits case_traits(const Case& c, int stages, uint64_t seed) {
   const Model model = make_model(c.model, c.dtype, seed);
   SplitOptions split;
   split.points = choose_split_points(model.split_points, stages);
   const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
-  return !make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split)
-              .shared.empty();
+  const Pipe pipe =
+      make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
+  CaseTraits traits;
+  traits.shares_parameters = !pipe.shared.empty();
+  for (const Stage& stage : pipe.stages)
+    for (const Node& node : stage.graph.nodes)
+      traits.draws_random_numbers = traits.draws_random_numbers || draws_random_numbers(node);
+  return traits;
 }
 
 }  // namespace plumbline

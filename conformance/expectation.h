@@ -21,7 +21,11 @@ Expectation bounded_expectation(const Case& c, uint64_t seed);
 /// magnitude.h.
 std::string exactness_problem(const Case& c, uint64_t seed);
 
-/// Whether a cut into that many stages leaves a parameter in more than one of them.
-bool shares_parameters(const Case& c, int stages, uint64_t seed);
+/// What the oracles have to know of a case that is cut into so many stages.
+struct CaseTraits {
+  bool shares_parameters = false;     ///< a parameter lies in more than one stage
+  bool draws_random_numbers = false;  ///< in training
+};
+CaseTraits case_traits(const Case& c, int stages, uint64_t seed);
 
 }  // namespace plumbline

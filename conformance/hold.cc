@@ -1,7 +1,6 @@
 #include "conformance/hold.h"
 
 #include <ATen/Parallel.h>
-#include <fnmatch.h>
 
 #include <cstdio>
 #include <mutex>
@@ -13,9 +12,11 @@
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
 #include "reference/models/zoo.h"
+#include "conformance/runner.h"
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/random_turn.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI
@@ -44,11 +45,14 @@ Case register_case(const std::function<OwnModel()>& make, const HoldOptions& opt
   c.loss = options.loss;
   c.steps = options.steps;
   c.optimizer = options.optimizer;
-  for (const at::Tensor& input : options.inputs)
-    if (input.is_floating_point())
-      c.dtype = input.scalar_type() == at::kBFloat16 ? Dtype::BF16
-                : input.scalar_type() == at::kDouble ? Dtype::F64
-                                                     : Dtype::F32;
+  if (!options.target.defined() && (c.loss.kind == LossKind::Mse || c.loss.kind == LossKind::CrossEntropy))
+    throw InputError("hold: this loss needs a target, and none is given");
+  for (const at::Tensor& input : options.inputs) {
+    if (!input.is_floating_point()) continue;
+    if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kBFloat16)
+      throw InputError("hold: inputs of type " + describe(input) + "; float32 and bfloat16 are judged");
+    c.dtype = input.scalar_type() == at::kBFloat16 ? Dtype::BF16 : Dtype::F32;
+  }
   add_model(
       c.model,
       [make, options, chunks](Dtype, uint64_t seed) {
@@ -100,16 +104,38 @@ std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, c
 int hold_over(int ranks, const Case& c, const HoldOptions& options, const RunRanks& run) {
   Judge judge(ranks, options.seed);
   RunReport report;
-  for (const std::string& schedule : schedule_names()) {
-    if (fnmatch(options.schedules.c_str(), schedule.c_str(), 0) != 0) continue;
+  for (const std::string& schedule : matching_schedules(options.schedules)) {
     const std::optional<TensorMap> results = run(c, {schedule, options.seed});
     if (results) report.verdicts.push_back(judge.judge(c, schedule, *results));
   }
-  if (report.verdicts.empty()) return 0;  // the judge sits on rank 0
+  if (report.verdicts.empty()) return 0;  // the judge sits on another rank
   std::printf("%s", matrix_text(report.verdicts).c_str());
   for (const CaseVerdict& verdict : report.verdicts) std::printf("%s\n", sentence(verdict).c_str());
   return exit_code(report);
 }
+
+#if PLUMBLINE_HAS_MPI
+int hold_over_mpi(int ranks, const Case& c, const HoldOptions& options) {
+  MpiSession mpi;
+  try {
+    if (mpi.size() != ranks)
+      throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
+                       std::to_string(ranks) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
+    const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
+    const int code = hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
+      barrier(*transport, Deadline::never());  // rank 0 may still be judging the schedule before
+      return run_on_transport(*transport, one, how);
+    });
+    return code;
+  } catch (const InputError& error) {
+    // Every rank found the same: all leave MPI in good order, one tells.
+    if (mpi.rank() == 0) std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    mpi.abort(error_text(error));
+  }
+}
+#endif
 
 }  // namespace
 
@@ -119,30 +145,16 @@ int hold(const std::function<OwnModel()>& make, const HoldOptions& options) {
   try {
     const Case c = register_case(make, options);
 #if PLUMBLINE_HAS_MPI
-    if (launched_under_mpi()) {
-      MpiSession mpi;
-      if (mpi.size() != ranks)
-        mpi.abort(std::to_string(options.split.size()) + " split points make " + std::to_string(ranks) +
-                  " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
-      const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-      try {
-        const int code = hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
-          return run_on_transport(*transport, one, how);
-        });
-        barrier(*transport, Deadline::never());
-        return code;
-      } catch (const std::exception& error) {
-        mpi.abort(error.what());
-      }
-    }
+    if (launched_under_mpi()) return hold_over_mpi(ranks, c, options);
 #endif
-    return hold_over(ranks, c, options,
-                     [&](const Case& one, const EngineCaseOptions& how) { return run_on_threads(ranks, one, how); });
+    return hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
+      return run_on_threads(ranks, one, how);
+    });
   } catch (const InputError& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    std::fprintf(stderr, "plumbline: %s\n", error_text(error).c_str());
     return 1;
   }
 }

@@ -1,8 +1,8 @@
 // The judge: holds what a backend delivered against the oracles, and the oracles against each other.
 //
 // Every case is computed twice here, by the detached stages and by the whole model under plain autograd. The detached
-// run has every boundary, so it can say where a difference begins; the whole model shares nothing with the runtime, so
-// it can say whether the detached run is right. Backends only deliver; nobody compares his own results.
+// run has every boundary, so it can say where a difference begins; the whole model is never captured or cut, so it can
+// say whether the detached run is right. Backends only deliver; nobody compares his own results.
 #pragma once
 
 #include <filesystem>

@@ -2,7 +2,10 @@
 
 #include <ATen/ops/mul.h>
 
+#include <ranges>
+
 #include "runtime/error.h"
+#include "runtime/join.h"
 
 namespace plumbline {
 namespace {
@@ -111,12 +114,9 @@ const std::vector<Mutant>& mutants() {
 }
 
 const Mutant& find_mutant(const std::string& name) {
-  std::string known;
-  for (const Mutant& mutant : mutants()) {
+  for (const Mutant& mutant : mutants())
     if (mutant.name == name) return mutant;
-    known += (known.empty() ? "" : ", ") + mutant.name;
-  }
-  throw InputError("no mutant '" + name + "'; there are: " + known);
+  throw InputError("no mutant '" + name + "'; there are: " + join(mutants() | std::views::transform(&Mutant::name)));
 }
 
 }  // namespace plumbline

@@ -286,22 +286,23 @@ ProcessResult run_process(const ProcessOptions& options) {
   Clock::time_point last_output = start;
   const auto take = [&](std::string_view piece) {
     if (piece.empty()) return;
-    last_output = Clock::now();
     output.add(piece);
     if (options.on_output) options.on_output(piece);
+    last_output = Clock::now();  // the callback may have taken its time, which is not the child's silence
   };
 
   const Clock::time_point never = Clock::time_point::max();
   const Clock::time_point deadline = options.timeout.count() > 0 ? start + options.timeout : never;
+  const auto silent_at = [&] {
+    return options.silence_timeout.count() > 0 ? last_output + options.silence_timeout : never;
+  };
   Clock::time_point kill_at = never;
   bool ended = false;
   while (!ended) {
-    const Clock::time_point silent_at =
-        options.silence_timeout.count() > 0 ? last_output + options.silence_timeout : never;
-    take(child.wait(std::min(kill_at, result.timed_out ? never : std::min(deadline, silent_at)), ended));
+    take(child.wait(std::min(kill_at, result.timed_out ? never : std::min(deadline, silent_at())), ended));
     if (ended) break;
     const Clock::time_point now = Clock::now();
-    if (!result.timed_out && now >= std::min(deadline, silent_at)) {
+    if (!result.timed_out && now >= std::min(deadline, silent_at())) {
       result.timed_out = true;
       result.timeout_reason = now >= deadline ? "no end within " + seconds_text(options.timeout)
                                               : "no output for " + seconds_text(options.silence_timeout);

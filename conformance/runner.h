@@ -20,6 +20,7 @@ struct RunOptions {
   std::string case_glob;  ///< empty: the whole profile
   std::string schedule_glob = "*";
   TransportKind transport = TransportKind::Threads;
+  bool transport_given = false;  ///< the user named one; under mpirun it must be mpi
   int ranks = 4;
   bool ranks_given = false;  ///< the user named a number; under mpirun it must be mpirun's
   int microbatches = 0;      ///< 0: each case's own
@@ -33,6 +34,12 @@ struct RunOptions {
 };
 
 /// The schedules whose name matches a shell pattern; throws InputError when none does.
+std::vector<std::string> matching_schedules(const std::string& glob);
+
+/// "threads" or "mpi".
+std::string transport_name(TransportKind kind);
+
+/// The schedules whose names match a pattern; throws InputError when none does.
 std::vector<std::string> matching_schedules(const std::string& glob);
 
 /// What a run consists of, checked before anything starts: throws InputError for an unknown case, schedule or mutant,

@@ -98,11 +98,6 @@ bool is_failure(Status status) {
 
 Status worse(Status a, Status b) { return info_of(a).badness >= info_of(b).badness ? a : b; }
 
-std::string_view truth_name(Truth truth) {
-  static constexpr std::array<std::string_view, 3> names = {"exact", "same-order", "bounded"};
-  return names[static_cast<size_t>(truth)];
-}
-
 void set_differences(CaseVerdict& verdict, const std::vector<Difference>& differences) {
   verdict.status = differences.empty() ? Status::Pass : Status::Fail;
   verdict.differing = static_cast<int64_t>(differences.size());

@@ -39,9 +39,6 @@ bool is_failure(Status status);
 /// The worse of two: what a cell of the matrix shows when several verdicts fall into it.
 Status worse(Status a, Status b);
 
-/// "exact", "same-order", "bounded".
-std::string_view truth_name(Truth truth);
-
 struct CaseVerdict {
   static constexpr size_t max_listed = 20;
 

@@ -61,19 +61,7 @@ struct Case {
   OptimizerSpec optimizer = {};
 };
 
-// The texts of the enumerators in case files and reports: exact, same-order, bounded; sum, mse, cross-entropy, output;
-// sum, mean; train, eval, zero_grad, optimizer; f32, bf16, f64.
+/// "exact", "same-order", "bounded".
 std::string_view to_string(Truth value);
-std::string_view to_string(LossKind value);
-std::string_view to_string(Reduction value);
-std::string_view to_string(StepKind value);
-std::string_view to_string(Dtype value);
-
-// Back from those texts. Errors: InputError that names the accepted ones.
-Truth parse_truth(std::string_view text);
-LossKind parse_loss_kind(std::string_view text);
-Reduction parse_reduction(std::string_view text);
-StepKind parse_step_kind(std::string_view text);
-Dtype parse_dtype(std::string_view text);
 
 }  // namespace plumbline

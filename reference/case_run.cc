@@ -2,6 +2,8 @@
 
 #include <torch/optim/sgd.h>
 
+#include <memory>
+
 #include "reference/loss.h"
 
 namespace plumbline {
@@ -35,7 +37,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
         subject.evaluate(step, make_batch(c.model, c.dtype, c.rows, seed, batches++));
         break;
       case StepKind::ZeroGrad:
-        for (const auto& [name, parameter] : subject.parameters()) parameter.mutable_grad() = at::Tensor();
+        subject.zero_grad();
         break;
       case StepKind::Optimizer:
         if (!optimizer) {

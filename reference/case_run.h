@@ -3,9 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
-#include <memory>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/case.h"
@@ -21,6 +21,7 @@ class CaseSubject {
   /// `step` is the number for result keys, the position in Case::steps.
   virtual void train(int step, const Batch& batch) = 0;
   virtual void evaluate(int step, const Batch& batch) = 0;
+  virtual void zero_grad() = 0;
   /// By canonical name, as far as this subject answers for them; more than one copy of a shared parameter is possible,
   /// and each of them is updated.
   virtual std::vector<std::pair<std::string, at::Tensor>> parameters() const = 0;

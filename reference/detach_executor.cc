@@ -60,6 +60,11 @@ class DetachedStages : public CaseSubject {
     carry_out(step, lanes, /*training=*/false);
   }
 
+  void zero_grad() override {
+    for_each_parameter(
+        [](int, const std::string&, const at::Tensor& parameter) { parameter.mutable_grad() = at::Tensor(); });
+  }
+
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
     std::vector<std::pair<std::string, at::Tensor>> out;
     for (const StageState& state : states_)

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "reference/rounding_ops.h"
 #include "runtime/error.h"
 
 namespace plumbline {
@@ -89,13 +90,6 @@ const Names kMoves = {"abs",
 
 /// Memory that is written later.
 bool gives_no_value(std::string_view name) { return name.starts_with("empty") || name.starts_with("new_empty"); }
-
-std::string_view short_name(const std::string& name) {
-  std::string_view out = name;
-  if (out.starts_with("aten::")) out.remove_prefix(6);
-  if (out.ends_with('_')) out.remove_suffix(1);
-  return out;
-}
 
 bool is_float(const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && at::isFloatingType(value.toTensor().scalar_type());
@@ -201,7 +195,7 @@ void MagnitudeInterposer::see(const at::Tensor& tensor, const std::string& where
 
 void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string& full_name = op.operator_name().name;
-  const std::string_view name = short_name(full_name);
+  const std::string_view name = rounding_name(full_name);
   const auto& schema = op.schema();
   const auto note = [&](const std::string& reason) {
     if (result_.unproven.empty() && !reason.empty()) result_.unproven = full_name + " " + reason;
@@ -240,15 +234,6 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
     });
   }
   if (gives_float) note(reason);
-}
-
-Magnitude largest_magnitude(const std::function<void()>& run, double quantum) {
-  MagnitudeInterposer interposer(quantum);
-  {
-    const InterposerScope scope(interposer);
-    run();
-  }
-  return interposer.result();
 }
 
 }  // namespace plumbline

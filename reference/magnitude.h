@@ -27,7 +27,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <string>
 
 #include "runtime/capture/interpose.h"
@@ -66,8 +65,5 @@ class MagnitudeInterposer : public Interposer {
  private:
   Magnitude result_;
 };
-
-/// Runs `run` (the case on absolute values, in float64) and says what its numbers reached.
-Magnitude largest_magnitude(const std::function<void()>& run, double quantum = 1.0);
 
 }  // namespace plumbline

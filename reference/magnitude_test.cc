@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "reference/models/fill.h"
 #include "runtime/error.h"
 
@@ -15,9 +17,17 @@ at::Tensor integers(at::IntArrayRef shape, uint64_t seed, const char* name, int6
   return out;
 }
 
+/// What the numbers of `run` reached.
+Magnitude measure(const std::function<void()>& run, double quantum = 1.0) {
+  MagnitudeInterposer interposer(quantum);
+  const InterposerScope scope(interposer);
+  run();
+  return interposer.result();
+}
+
 TEST(Magnitude, FindsTheLargestSumAndWhereItIs) {
   const at::Tensor x = at::full({2, 3}, 5.0, at::kDouble), weight = at::full({4, 3}, 7.0, at::kDouble).requires_grad_();
-  const Magnitude magnitude = largest_magnitude([&] { at::relu(at::linear(x, weight)).sum().backward(); });
+  const Magnitude magnitude = measure([&] { at::relu(at::linear(x, weight)).sum().backward(); });
   EXPECT_EQ(magnitude.max_abs, 2 * 4 * 3 * 5 * 7);
   EXPECT_EQ(magnitude.op, "aten::sum");
   EXPECT_TRUE(magnitude.integral);
@@ -28,7 +38,7 @@ TEST(Magnitude, FindsTheLargestSumAndWhereItIs) {
 
 TEST(Magnitude, SeesAGradientThatAccumulates) {
   const at::Tensor weight = at::ones({2}, at::kDouble).requires_grad_();
-  const Magnitude magnitude = largest_magnitude([&] {
+  const Magnitude magnitude = measure([&] {
     for (int i = 0; i < 3; ++i) (weight * 100).select(0, 0).backward();
   });
   EXPECT_EQ(magnitude.max_abs, 300);
@@ -38,19 +48,19 @@ TEST(Magnitude, SeesAGradientThatAccumulates) {
 TEST(Magnitude, SeesFractionsInUnitsOfTheQuantum) {
   const at::Tensor x = at::full({4}, 3.0, at::kDouble);
   const auto run = [&] { x.div(8); };
-  EXPECT_FALSE(largest_magnitude(run).integral);
-  EXPECT_EQ(largest_magnitude(run).fraction, "aten::div");
-  const Magnitude eighths = largest_magnitude(run, 0.125);
+  EXPECT_FALSE(measure(run).integral);
+  EXPECT_EQ(measure(run).fraction, "aten::div");
+  const Magnitude eighths = measure(run, 0.125);
   EXPECT_TRUE(eighths.integral);
   EXPECT_EQ(why_not_exact(eighths, at::kBFloat16), "");
-  EXPECT_NE(why_not_exact(largest_magnitude([&] { at::mul(x, 11.0); }, 0.125), at::kBFloat16), "");  // 264 eighths
-  EXPECT_EQ(largest_magnitude([&] { x.mean(); }).max_abs, 12) << "the sum that the mean divides";
+  EXPECT_NE(why_not_exact(measure([&] { at::mul(x, 11.0); }, 0.125), at::kBFloat16), "");  // 264 eighths
+  EXPECT_EQ(measure([&] { x.mean(); }).max_abs, 12) << "the sum that the mean divides";
   EXPECT_THROW(MagnitudeInterposer(0.3), InputError);
 }
 
 TEST(Magnitude, RefusesWhatItsArgumentDoesNotCover) {
   const at::Tensor x = at::full({4}, 3.0, at::kDouble);
-  const auto unproven = [](const std::function<void()>& run) { return largest_magnitude(run).unproven; };
+  const auto unproven = [](const std::function<void()>& run) { return measure(run).unproven; };
   EXPECT_NE(unproven([&] { x.exp(); }), "");
   EXPECT_NE(unproven([&] { x - x; }), "");
   const at::Tensor negative = at::full({4}, -2.0, at::kDouble);
@@ -61,7 +71,7 @@ TEST(Magnitude, RefusesWhatItsArgumentDoesNotCover) {
   EXPECT_NE(unproven([&] { x * -2; }), "");
   EXPECT_NE(unproven([&] { x / 3; }), "");
   EXPECT_EQ(unproven([&] { at::mse_loss(x, negative); }), "");
-  const Magnitude infinite = largest_magnitude([&] { at::full_like(x, INFINITY).clone(); });
+  const Magnitude infinite = measure([&] { at::full_like(x, INFINITY).clone(); });
   EXPECT_NE(why_not_exact(infinite, at::kFloat), "");
 }
 
@@ -107,7 +117,7 @@ TEST(Magnitude, WhatIsProvenIsTheSameInEveryOrder) {
                                           integers({16, 6}, seed, "target", limit)};
     std::vector<at::Tensor> with_bound = data;
     with_bound.push_back(data[3].abs().neg());
-    const Magnitude magnitude = largest_magnitude([&] { train(with_bound, at::kDouble, true, false); });
+    const Magnitude magnitude = measure([&] { train(with_bound, at::kDouble, true, false); });
     ASSERT_EQ(magnitude.unproven, "");
     if (why_not_exact(magnitude, at::kFloat) != "") {
       ++refused;

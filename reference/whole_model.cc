@@ -103,6 +103,10 @@ class WholeModel : public CaseSubject {
     for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m]);
   }
 
+  void zero_grad() override {
+    for (const at::Tensor& parameter : model_.module->parameters()) parameter.mutable_grad() = at::Tensor();
+  }
+
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
     return first_names(model_.module->named_parameters());
   }

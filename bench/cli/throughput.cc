@@ -15,6 +15,7 @@
 #include "conformance/runner.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
+#include "runtime/split/split.h"
 
 namespace plumbline::bench {
 namespace {

@@ -28,6 +28,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     step_ = step;
     record(engine_.evaluate(batch.inputs, batch.target));
   }
+  void zero_grad() override { engine_.zero_grad(); }
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
     std::vector<std::pair<std::string, at::Tensor>> out;
     for (const auto& [stage, state] : engine_.states())

@@ -6,7 +6,8 @@
 #include "conformance/backend/host_tensors.h"
 #include "conformance/backend/throughput.h"
 #include "conformance/corpus.h"
-#include "runtime/error.h"
+#include "conformance/judge.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 
@@ -14,8 +15,8 @@ namespace plumbline {
 namespace {
 
 void run_one(const Job& job, const JobCase& item, Transport& transport, const std::filesystem::path& out) {
-  Case c = find_case(item.id);
-  if (job.microbatches > 0) c.microbatches = job.microbatches;
+  std::string note;
+  const Case c = with_microbatches(find_case(item.id), job.microbatches, note);
   EngineCaseOptions options{
       item.schedule, job.seed,
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
@@ -43,12 +44,15 @@ void run_all(const Job& job, Transport& transport, const std::filesystem::path& 
     run_one(job, job.cases[i], transport, out);
     meet();
     say("case " + std::to_string(i) + " done");
+    // Rank 0 may be judging now; the others' deadlines are for messages, not for that.
+    barrier(transport, Deadline::never());
   }
   for (size_t i = 0; i < job.throughput.size(); ++i) {
     say("throughput " + std::to_string(i) + " begins");
     measure_on_rank(job.throughput[i], job, transport, throughput_path(out, i, transport.rank()));
     meet();
     say("throughput " + std::to_string(i) + " done");
+    barrier(transport, Deadline::never());
   }
 }
 
@@ -61,7 +65,7 @@ void run_job_on_rank(const Job& job, Transport& transport, const std::filesystem
   try {
     run_all(job, transport, out, progress);
   } catch (const std::exception& error) {
-    transport.abort(error.what());
+    transport.abort(error_text(error));
     throw;
   }
 }

@@ -24,7 +24,7 @@ int list(const ListOptions& options) {
       all.push_back({{"id", c.id},
                      {"title", c.title},
                      {"why", c.why},
-                     {"truth", truth_name(c.truth)},
+                     {"truth", to_string(c.truth)},
                      {"model", c.model},
                      {"rows", c.rows},
                      {"microbatches", c.microbatches},
@@ -36,7 +36,7 @@ int list(const ListOptions& options) {
   for (const Case& c : cases) width = std::max(width, c.id.size());
   for (const Case& c : cases)
     std::printf("%-*s  %-10s  %s\n%*s  hunts: %s\n", static_cast<int>(width), c.id.c_str(),
-                std::string(truth_name(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
+                std::string(to_string(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
                 c.why.c_str());
   return 0;
 }

@@ -42,7 +42,7 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_option("--mutant", options->mutant,
                       "Put this fault in on purpose: drop-last-microbatch, swap-microbatches, scale-stage-gradient");
   command->add_option("--seed", options->seed, "Of parameters, data and random layers")->capture_default_str();
-  command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")
+  command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last, and half of what a case may")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   command->add_option("--report", options->report, "Folder for matrix.svg, report.json, junit.xml and results/")
@@ -51,6 +51,7 @@ void add_run(CLI::App& app, Command& chosen) {
                                               "Measure each schedule's speed as well (default: for a whole profile)");
   command->callback([=, &chosen] {
     options->ranks_given = command->count("--ranks") > 0;
+    options->transport_given = command->count("--transport") > 0;
     if (throughput->count() == 0) options->throughput = options->case_glob.empty() && options->mutant.empty();
     options->program = own_path();
     options->command_line = command_line();

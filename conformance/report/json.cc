@@ -1,7 +1,6 @@
 #include "conformance/report/json.h"
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "conformance/report/write_text.h"
@@ -52,7 +51,7 @@ Json to_json(const CaseVerdict& v) {
   Json json = {{"case", v.case_id},
                {"title", v.title},
                {"schedule", v.schedule},
-               {"truth", truth_name(v.truth)},
+               {"truth", to_string(v.truth)},
                {"status", status_name(v.status)},
                {"reason", v.reason},
                {"sentence", sentence(v)},

@@ -180,7 +180,7 @@ double draw_matrix(std::string& svg, const RunReport& report, double top) {
   for (const Matrix::Row& row : matrix.rows) {
     svg += "<g><title>" + xml_escaped(row.title) + "</title>" +
            text_at(margin, y + 18, shortened(row.case_id, 13.5, truth_x - margin - 10), {13.5}) + "</g>\n";
-    svg += text_at(truth_x, y + 18, std::string(truth_name(row.truth)), {12, faint});
+    svg += text_at(truth_x, y + 18, std::string(to_string(row.truth)), {12, faint});
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i] == nullptr) continue;
       const double gap = column > 20 ? 4 : 1;

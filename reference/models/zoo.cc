@@ -6,6 +6,7 @@
 
 #include "reference/models/families.h"
 #include "runtime/error.h"
+#include "runtime/join.h"
 
 namespace plumbline {
 namespace {
@@ -40,11 +41,8 @@ Family find(const std::string& name, Dtype dtype) {
     if (const auto guest = guests().families.find(name); guest != guests().families.end()) return guest->second;
   }
   const auto found = std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.name == name; });
-  if (found == families.end()) {
-    std::string accepted;
-    for (const std::string& known : model_names()) accepted += (accepted.empty() ? "" : ", ") + known;
-    throw InputError("model: no model is named '" + name + "'; accepted: " + accepted);
-  }
+  if (found == families.end())
+    throw InputError("model: no model is named '" + name + "'; accepted: " + join(model_names()));
   if (dtype == Dtype::BF16 && is_exact_model(name) && name != "exact-mlp")
     throw InputError("model: the sums of '" + name + "' are not proven exact in bf16; accepted: exact-mlp, or f32");
   return *found;

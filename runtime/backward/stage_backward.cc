@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/graph/graph.h"
 
 namespace plumbline {
@@ -50,10 +51,8 @@ std::string debug_text(const std::vector<c10::IValue>& values) {
 
 std::string failure(const std::string& outputs, const std::string& grads, const std::string& inputs,
                     const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  return "Failed to run stage backward: " +
-         std::string(torch_error ? torch_error->what_without_backtrace() : error.what()) +
-         "\n  Stage output: " + outputs + "\n  Output gradient: " + grads + "\n  Input: " + inputs;
+  return "Failed to run stage backward: " + error_text(error) + "\n  Stage output: " + outputs +
+         "\n  Output gradient: " + grads + "\n  Input: " + inputs;
 }
 
 /// Autograd without the debug message. Roots are already those that require a gradient.

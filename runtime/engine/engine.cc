@@ -10,6 +10,7 @@
 
 #include "runtime/engine/gradients.h"
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/lower.h"
@@ -67,7 +68,7 @@ Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, Engin
     : transport_(transport), schedule_(std::move(schedule)), source_(std::move(source)), options_(std::move(options)) {
   if (static_cast<int>(schedule_.ranks.size()) != transport_.size())
     throw InputError("engine: the schedule is for " + std::to_string(schedule_.ranks.size()) + " ranks, there are " +
-                     std::to_string(transport_.size()));
+                     std::to_string(transport_.size()) + "; make the schedule for as many ranks as the transport has");
   my_stages_ = stages_of_rank(schedule_, transport_.rank());
   random_.run_seed = options_.seed;
 }
@@ -84,6 +85,15 @@ Engine::Flight& Engine::flight(int stage, int microbatch) {
 StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
   const c10::AutoGradMode grad(true);
   return run(/*training=*/true, inputs, target);
+}
+
+StepResult Engine::train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
+                         const at::Tensor& target) {
+  return train(bind_inputs(options_.input_names, positional, keyword), target);
+}
+
+std::vector<at::Tensor> Engine::merged_outputs(const StepResult& step) const {
+  return merge_outputs(step.outputs, options_.output_chunks);
 }
 
 StepResult Engine::evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
@@ -138,7 +148,7 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
 
 StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
   microbatches_ = split_inputs(options_.input_names, inputs, options_.input_chunks, schedule_.microbatches);
-  targets_ = split_target(target, schedule_.microbatches);
+  targets_ = split_target(target, schedule_.microbatches, options_.target_chunk);
   loss_weights_.assign(schedule_.microbatches, 1.0);
   for (size_t i = 0; options_.mean_loss && i < inputs.size(); ++i)
     if (!options_.input_chunks[i].replicate)
@@ -261,7 +271,11 @@ void Engine::forward(int stage, int microbatch) {
 
 void Engine::compute_loss(Flight& f, int microbatch) {
   if (!options_.loss) return;
-  f.loss = options_.loss(f.outputs, targets_[microbatch]);
+  try {
+    f.loss = options_.loss(f.outputs, targets_[microbatch]);
+  } catch (const std::exception& error) {
+    throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + error_text(error));
+  }
   if (f.loss.numel() != 1)
     throw InputError("engine: the loss of a micro-batch is " + describe(f.loss) + "; a scalar is needed");
   result_.losses[microbatch] = f.loss.detach();

@@ -50,6 +50,9 @@ class EngineObserver {
 struct EngineOptions {
   std::vector<std::string> input_names;
   std::vector<ChunkSpec> input_chunks;
+  ChunkSpec target_chunk;
+  /// How outputs are joined by merged_outputs(); what is not listed is joined along dimension 0.
+  std::vector<ChunkSpec> output_chunks;
   /// Without a loss a step ends with the outputs: there is no backward.
   LossFunction loss;
   /// The loss is a mean over the rows of its micro-batch.
@@ -90,6 +93,13 @@ class Engine {
   /// One forward and backward of a batch. Each rank gives the same batch: stage 0 reads the inputs, the last stage the
   /// target, and the others only their shapes. The number of stages of the model must be the schedule's.
   StepResult train(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+
+  /// The same with inputs by name, beside or in place of positional ones.
+  StepResult train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
+                   const at::Tensor& target);
+
+  /// The outputs of the whole batch, where a step's outputs are (else empty).
+  std::vector<at::Tensor> merged_outputs(const StepResult& step) const;
 
   /// One forward without gradients, in evaluation mode.
   StepResult evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target);

@@ -33,7 +33,7 @@ std::string expectations(const Plan& plan) {
   for (size_t m = 0; m < plan.variants.size(); ++m)
     for (const Boundary& boundary : plan.pipe(static_cast<int>(m)).boundaries)
       out << boundary.producer << ' ' << m << ' ' << boundary.name << ' '
-          << describe(boundary.value.dtype, boundary.value.sizes) << '\n';
+          << describe(boundary.value.dtype, boundary.value.sizes) << (boundary.has_gradient ? "*" : "") << '\n';
   return out.str();
 }
 

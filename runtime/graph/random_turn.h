@@ -9,13 +9,15 @@
 #include <mutex>
 #include <optional>
 
+#include "runtime/error.h"
+
 namespace plumbline {
 
 /// One turn: optionally seeded at its begin, the generator as it was at its end. Turns of one thread must not nest.
 class RandomTurn {
  public:
   explicit RandomTurn(std::optional<uint64_t> seed = std::nullopt)
-      : turn_(turns()), generator_(at::detail::getDefaultCPUGenerator()) {
+      : turn_(turn()), generator_(at::detail::getDefaultCPUGenerator()) {
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     before_ = generator_.get_state();
     if (seed) generator_.set_current_seed(*seed);
@@ -23,16 +25,22 @@ class RandomTurn {
   ~RandomTurn() {
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     generator_.set_state(before_);
+    in_turn = false;
   }
   RandomTurn(const RandomTurn&) = delete;
   RandomTurn& operator=(const RandomTurn&) = delete;
 
  private:
-  static std::mutex& turns() {
+  static std::unique_lock<std::mutex> turn() {
     static std::mutex mutex;
-    return mutex;
+    PLUMBLINE_CHECK(!in_turn, "a turn at the random generator inside another on one thread, which would wait for itself");
+    std::unique_lock<std::mutex> lock(mutex);
+    in_turn = true;
+    return lock;
   }
-  std::lock_guard<std::mutex> turn_;
+  static inline thread_local bool in_turn = false;
+
+  std::unique_lock<std::mutex> turn_;
   at::Generator generator_;
   at::Tensor before_;
 };

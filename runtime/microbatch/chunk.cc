@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/join.h"
 
 namespace plumbline {
 namespace {
@@ -48,11 +49,7 @@ std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const
   bound.resize(names.size());
   for (const auto& [name, tensor] : keyword) {
     const auto it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) {
-      std::string known;
-      for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
-      throw InputError("inputs: the model has no input '" + name + "'; it has: " + known);
-    }
+    if (it == names.end()) throw InputError("inputs: the model has no input '" + name + "'; it has: " + join(names));
     if (bound[it - names.begin()].defined())
       throw InputError("inputs: '" + name + "' is given twice, by position and by name");
     bound[it - names.begin()] = tensor;
@@ -99,11 +96,11 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
   return chunks;
 }
 
-std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, int dim) {
+std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, const ChunkSpec& spec) {
   check_count(microbatches);
-  if (!target.defined()) return std::vector<at::Tensor>(microbatches);
-  checked_rows("the target", target, dim, microbatches);
-  return divide(target, dim, microbatches);
+  if (!target.defined() || spec.replicate) return std::vector<at::Tensor>(microbatches, target);
+  checked_rows("the target", target, spec.dim, microbatches);
+  return divide(target, spec.dim, microbatches);
 }
 
 std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,

@@ -24,8 +24,8 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches);
 
-/// One target a micro-batch, divided along `dim`; all undefined for an undefined target. InputError as above.
-std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, int dim = 0);
+/// One target a micro-batch, divided as `spec` says; all undefined for an undefined target. InputError as above.
+std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, const ChunkSpec& spec = {});
 
 /// Joins [micro-batch][output] along each spec's dimension; a replicated output must be equal in all micro-batches.
 /// An output that is undefined (None) stays so. Throws InputError naming the output that cannot be joined.

@@ -40,7 +40,7 @@ TEST(Chunk, DividesAsTensorSplitDoesWithoutCopies) {
         const at::Tensor x = at::arange(sizes[0] * sizes[1] * sizes[2]).view(sizes);
         const Tensors expected = at::tensor_split(x, m, dim);
         const auto chunks = split_inputs({"x"}, {x}, {along(dim)}, m);
-        const Tensors target = split_target(x, m, dim);
+        const Tensors target = split_target(x, m, {.dim = dim});
         const std::vector<int64_t> rows = chunk_rows(n, m);
         ASSERT_EQ(chunks.size(), expected.size());
         ASSERT_EQ(target.size(), expected.size());

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/join.h"
 
 namespace plumbline {
 namespace {
@@ -22,10 +23,9 @@ std::vector<char> cuts(const Graph& graph, const std::vector<SplitPoint>& points
     if (entered) continue;
     std::set<std::string> names;
     for (const ModuleCall& module : graph.module_calls) names.insert(module.name);
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    throw InputError("split: no module named '" + point.module + "' was entered; " +
-                     (list.empty() ? "forward enters none through plumbline::call()" : "entered were: " + list));
+    throw InputError(
+        "split: no module named '" + point.module + "' was entered; " +
+        (names.empty() ? "forward enters none through plumbline::call()" : "entered were: " + join(names)));
   }
   return cut;
 }
@@ -135,9 +135,9 @@ class Analysis {
     };
     if (loss_outputs) {
       for (int i : *loss_outputs) {
-        PLUMBLINE_CHECK(i >= 0 && i < static_cast<int>(graph_.outputs.size()),
-                        "loss output " + std::to_string(i) + " of a graph with " +
-                            std::to_string(graph_.outputs.size()) + " outputs");
+        if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
+          throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
+                           std::to_string(graph_.outputs.size()) + " outputs");
         mark(graph_.outputs[i]);
       }
     } else {

@@ -10,14 +10,24 @@
 
 namespace plumbline {
 
-/// One outstanding operation of a thread rank.
-struct PostedOperation {
+/// What an operation is to move.
+struct Transfer {
   Direction direction;
   void* memory;  // of a send: only read
   size_t bytes;
   int source;       // the sending rank
-  int destination;  // the receiving rank, whose mailbox this is in
+  int destination;  // the receiving rank, whose mailbox it is posted in
   int64_t tag;
+};
+
+/// One outstanding operation.
+struct PostedOperation : Transfer {
+  /// A new operation, in the place of one that is over.
+  void begin(const Transfer& transfer) {
+    Transfer::operator=(transfer);
+    arrived = 0;
+    done.store(false, std::memory_order_relaxed);
+  }
 
   bool posted = false;              // in the mailbox, and nobody's counterpart yet; guarded by the mailbox's lock
   PostedOperation* next = nullptr;  // in its bucket; guarded by the mailbox's lock

@@ -84,8 +84,7 @@ class MpiTransport final : public Transport {
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     check_operation(*this, Direction::Send, peer, tag);
     Request request;
-    MpiOperation& send = pool_.take(request);
-    fill(send, Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag);
+    MpiOperation& send = begin(request, {Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag});
     const int code = with_datatype(bytes, [&](int count, MPI_Datatype datatype) {
       return MPI_Isend(data, count, datatype, peer, to_mpi(tag), comm_, &send.request);
     });
@@ -96,8 +95,7 @@ class MpiTransport final : public Transport {
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
     check_operation(*this, Direction::Receive, peer, tag);
     Request request;
-    MpiOperation& receive = pool_.take(request);
-    fill(receive, Direction::Receive, data, bytes, peer, rank_, tag);
+    MpiOperation& receive = begin(request, {Direction::Receive, data, bytes, peer, rank_, tag});
     if (PostedOperation* waiting = mailbox_.take(Direction::Send, peer, tag)) {
       MpiOperation& arrival = static_cast<MpiOperation&>(*waiting);
       start_receive(receive, arrival.message, arrival.bytes);
@@ -164,16 +162,11 @@ class MpiTransport final : public Transport {
     return code;
   }
 
-  static void fill(MpiOperation& operation, Direction direction, void* memory, size_t bytes, int source,
-                   int destination, int64_t tag) {
-    operation.direction = direction;
-    operation.memory = memory;
-    operation.bytes = bytes;
-    operation.source = source;
-    operation.destination = destination;
-    operation.tag = tag;
-    operation.arrived = 0;
+  MpiOperation& begin(Request& request, const Transfer& transfer) {
+    MpiOperation& operation = pool_.take(request);
+    operation.begin(transfer);
     operation.request = MPI_REQUEST_NULL;
+    return operation;
   }
 
   void start_receive(MpiOperation& receive, MPI_Message message, size_t arrived) {
@@ -207,7 +200,7 @@ class MpiTransport final : public Transport {
       }
       Request handle;
       MpiOperation& arrival = arrivals_.take(handle);
-      fill(arrival, Direction::Send, nullptr, bytes, status.MPI_SOURCE, rank_, tag);
+      arrival.begin({Direction::Send, nullptr, static_cast<size_t>(bytes), status.MPI_SOURCE, rank_, tag});
       arrival.message = message;
       arrival.handle = handle;
       mailbox_.post(arrival);

@@ -62,7 +62,7 @@ class ThreadTransport final : public Transport {
     std::unique_lock lock(receiver.mutex);
     PostedOperation* receive = receiver.mailbox.take(Direction::Receive, rank_, tag);
     // The memory of a send is only read; the cast lets both directions share one record.
-    if (receive == nullptr) return post(receiver, Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag);
+    if (receive == nullptr) return post(receiver, {Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag});
     lock.unlock();
     if (receive->bytes == bytes) copy_bytes(receive->memory, data, bytes);
     complete(receiver, *receive, bytes);
@@ -74,15 +74,15 @@ class ThreadTransport final : public Transport {
     throw_if_aborted();
     std::unique_lock lock(self_.mutex);
     PostedOperation* send = self_.mailbox.take(Direction::Send, peer, tag);
-    if (send == nullptr) return post(self_, Direction::Receive, data, bytes, peer, rank_, tag);
+    if (send == nullptr) return post(self_, {Direction::Receive, data, bytes, peer, rank_, tag});
     lock.unlock();
     const size_t arrived = send->bytes;
     if (arrived == bytes) copy_bytes(data, send->memory, bytes);
     complete(hub_->ranks[peer], *send, arrived);
     if (arrived == bytes) return Request();
     Request failed;  // told by the wait, as if the message had come later
-    fill(pool_.take(failed), Direction::Receive, data, bytes, peer, rank_, tag);
-    PostedOperation& operation = *pool_.find(failed);
+    PostedOperation& operation = pool_.take(failed);
+    operation.begin({Direction::Receive, data, bytes, peer, rank_, tag});
     operation.arrived = arrived;
     operation.done.store(true, std::memory_order_relaxed);
     return failed;
@@ -146,24 +146,12 @@ class ThreadTransport final : public Transport {
 
  private:
   /// Caller holds the lock of `receiver`, whose mailbox it goes into.
-  Request post(RankState& receiver, Direction direction, void* memory, size_t bytes, int source, int destination,
-               int64_t tag) {
+  Request post(RankState& receiver, const Transfer& transfer) {
     Request request;
     PostedOperation& operation = pool_.take(request);
-    fill(operation, direction, memory, bytes, source, destination, tag);
+    operation.begin(transfer);
     receiver.mailbox.post(operation);
     return request;
-  }
-
-  static void fill(PostedOperation& operation, Direction direction, void* memory, size_t bytes, int source,
-                   int destination, int64_t tag) {
-    operation.direction = direction;
-    operation.memory = memory;
-    operation.bytes = bytes;
-    operation.source = source;
-    operation.destination = destination;
-    operation.tag = tag;
-    operation.done.store(false, std::memory_order_relaxed);
   }
 
   PostedOperation& outstanding(const Request& request) {

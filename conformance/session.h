@@ -1,0 +1,64 @@
+// A session: judges cases as their results arrive, tells a person, and puts the report together.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <iosfwd>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/backend/job.h"
+#include "conformance/judge.h"
+#include "conformance/progress.h"
+#include "conformance/report/report.h"
+#include "conformance/runner.h"
+
+namespace plumbline {
+
+/// Makes the report folder with an empty results/ in it. Throws InputError when it cannot be made or written, or when
+/// there is a results/ that is not an earlier report's.
+void prepare_report_folder(const std::filesystem::path& report);
+
+class Session {
+ public:
+  /// `options` and `job` outlive the session.
+  Session(const RunOptions& options, const Job& job, std::ostream& out);
+
+  const std::filesystem::path& results() const { return results_; }
+
+  /// Case `index` of the job runs now.
+  void begins(size_t index);
+  /// All ranks have written their files for it: judge them.
+  void done(size_t index);
+  /// The ranks ended, or were ended, while it ran.
+  void failed(size_t index, Status status, const std::string& reason);
+  /// Measurement `item` is there; its files go by the number `index` it had in the job that was launched.
+  void measured(size_t index, const JobThroughput& item);
+  /// Something went wrong that belongs to no case: the run as a whole failed.
+  void broken(const std::string& reason);
+
+  bool judged(size_t index) const { return judged_.contains(index); }
+
+  /// Prints the matrix, the failures and the measurements, writes the report folder; returns the exit code.
+  int report();
+
+ private:
+  CaseVerdict empty_verdict(size_t index) const;
+  void finish(size_t index, CaseVerdict verdict);
+  void print(const RunReport& report);
+
+  const RunOptions& options_;
+  const Job& job_;
+  std::ostream& out_;
+  Judge judge_;
+  std::filesystem::path results_;
+  std::vector<CaseVerdict> verdicts_;
+  std::set<size_t> judged_;
+  std::vector<Throughput> throughput_;
+  bool broken_ = false;
+  std::chrono::steady_clock::time_point begin_, case_begin_;
+  Progress progress_;
+};
+
+}  // namespace plumbline

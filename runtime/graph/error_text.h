@@ -1,0 +1,15 @@
+// What an exception says, without the backtrace that LibTorch adds to its own.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+namespace plumbline {
+
+inline std::string error_text(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return torch_error ? torch_error->what_without_backtrace() : error.what();
+}
+
+}  // namespace plumbline

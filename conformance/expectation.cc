@@ -46,8 +46,8 @@ std::string exactness_problem(const Case& c, uint64_t seed) {
     const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
     const int64_t elements = model.forward(batch.inputs).at(0).numel();
     if ((elements & (elements - 1)) != 0 || c.rows % c.microbatches != 0)
-      return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(c.rows) + " rows over " +
-             std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
+      return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(c.rows) +
+             " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
   }
   // Means and the division by the number of micro-batches scale by powers of two, which moves no bit of a significand:
   // the proof is about the sums.

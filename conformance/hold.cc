@@ -11,8 +11,8 @@
 #include "conformance/judge.h"
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
-#include "reference/models/zoo.h"
 #include "conformance/runner.h"
+#include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/graph.h"
@@ -119,8 +119,8 @@ int hold_over_mpi(int ranks, const Case& c, const HoldOptions& options) {
   MpiSession mpi;
   try {
     if (mpi.size() != ranks)
-      throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
-                       std::to_string(ranks) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
+      throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " + std::to_string(ranks) +
+                       " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
     const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
     const int code = hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
       barrier(*transport, Deadline::never());  // rank 0 may still be judging the schedule before
@@ -147,9 +147,8 @@ int hold(const std::function<OwnModel()>& make, const HoldOptions& options) {
 #if PLUMBLINE_HAS_MPI
     if (launched_under_mpi()) return hold_over_mpi(ranks, c, options);
 #endif
-    return hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
-      return run_on_threads(ranks, one, how);
-    });
+    return hold_over(ranks, c, options,
+                     [&](const Case& one, const EngineCaseOptions& how) { return run_on_threads(ranks, one, how); });
   } catch (const InputError& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;

@@ -93,7 +93,8 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
         const Expectation expected = bounded_expectation(c, seed_);
         hold("float64 whole model", expected.value, kWhole, CompareMode::Bounded, expected.bounds);
       } else {
-        oracle->note = "against the detached stages only: with random layers the whole model in float64 draws other masks";
+        oracle->note =
+            "against the detached stages only: with random layers the whole model in float64 draws other masks";
       }
       break;
     }
@@ -121,8 +122,8 @@ CaseVerdict Judge::judge(const Case& c, const std::string& schedule_name, const 
   std::vector<Difference> differences = compare(oracle.detached, results, mode);
   TensorMap checked = results;
   if (c.truth == Truth::Bounded) {
-    // Values are judged by their bounds, which outputs, losses, gradients, buffers and parameters have; of the rest only
-    // that it is there, in the right form. If a value is outside, the detached run tells where it began.
+    // Values are judged by their bounds, which outputs, losses, gradients, buffers and parameters have; of the rest
+    // only that it is there, in the right form. If a value is outside, the detached run tells where it began.
     checked = of_kinds(results, kWhole);
     const std::vector<Difference> outside =
         compare(oracle.bounded.value, checked, CompareMode::Bounded, oracle.bounded.bounds);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -46,6 +47,17 @@ TEST(Process, ExitCodeAndOutputInOrder) {
   EXPECT_FALSE(result.succeeded());
   EXPECT_EQ(describe(result), "exited with code 3");
   EXPECT_TRUE(run_process(shell("exit 0")).succeeded());
+}
+
+TEST(Process, TimeSpentInTheCallbackIsNotTheChildsSilence) {
+  ProcessOptions options = shell("echo one; sleep 0.2; echo two");
+  options.silence_timeout = 5000ms;
+  options.on_output = [first = true](std::string_view) mutable {
+    if (std::exchange(first, false)) std::this_thread::sleep_for(6000ms);
+  };
+  const ProcessResult result = run_process(options);
+  EXPECT_FALSE(result.timed_out) << result.timeout_reason;
+  EXPECT_EQ(result.output, "one\ntwo\n");
 }
 
 TEST(Process, ArgumentsAreNotInterpreted) {

@@ -166,7 +166,8 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
           throw InputError("--ranks: " + std::to_string(given.ranks) + " given, but mpirun started " +
                            std::to_string(mpi.size()));
         if (given.transport_given && given.transport != TransportKind::Mpi)
-          throw InputError("--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
+          throw InputError(
+              "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         job = make_job(options);
         prepare_report_folder(options.report);
       } catch (const InputError& error) {

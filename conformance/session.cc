@@ -37,7 +37,8 @@ void prepare_report_folder(const std::filesystem::path& report) {
                      ")");
   const std::filesystem::path results = report / "results", log = report / "results.jsonl";
   if (std::filesystem::exists(results) && !std::filesystem::exists(log))
-    throw InputError("--report: '" + results.string() + "' is there already and no earlier report of ours; give another folder");
+    throw InputError("--report: '" + results.string() +
+                     "' is there already and no earlier report of ours; give another folder");
   std::filesystem::remove_all(results, error);
   if (error) throw InputError("--report: '" + results.string() + "' cannot be emptied (" + error.message() + ")");
   write_text_file(log, "");
@@ -132,8 +133,7 @@ int Session::report() {
                                                        {"seed", std::to_string(job_.seed)},
                                                        {"profile", options_.profile},
                                                        {"mutant", job_.mutant.empty() ? "none" : job_.mutant}});
-  for (size_t i = 0; i < verdicts_.size(); ++i)
-    report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
+  for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.wall_seconds = since(begin_);
   print(report);

@@ -30,6 +30,15 @@ int run(int argc, char** argv) {
   add_throughput(app, chosen);
   add_micro(app, chosen);
   add_instructions(app, chosen);
+  if (argc > 1 && argv[1][0] != '-') {
+    std::string known;
+    bool found = false;
+    for (const CLI::App* command : app.get_subcommands({})) {
+      found = found || command->get_name() == argv[1];
+      known += (known.empty() ? "" : ", ") + command->get_name();
+    }
+    if (!found) return fail("no subcommand '" + std::string(argv[1]) + "'; there are: " + known, 2);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {

@@ -154,9 +154,10 @@ TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
 
 TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
-  for (const char* ranks : {"2", "4", "8"}) {
+  // The whole core at 4 ranks; at 2 and 8 the tests core_threads_N and core_mpi_N run it, here a few cases do.
+  for (const auto& [ranks, profile] : {std::pair("2", "smoke"), std::pair("4", "core"), std::pair("8", "smoke")}) {
     for (const char* transport : {"threads", "mpi"}) {
-      const ProcessResult result = start({"run", "--profile", "smoke", "--ranks", ranks, "--transport", transport,
+      const ProcessResult result = start({"run", "--profile", profile, "--ranks", ranks, "--transport", transport,
                                           "--report", report(transport), "--no-throughput"});
       ASSERT_EQ(exit_code(result), 0) << ranks << " " << transport << "\n" << result.output;
     }
@@ -178,8 +179,36 @@ TEST_F(Cli, RunsUnderMpirunAsWell) {
   const ProcessResult bad = start({"run", "--case", "nonesuch"}, mpirun);
   EXPECT_EQ(exit_code(bad), 2) << bad.output;
   EXPECT_NE(bad.output.find("no case matches 'nonesuch'"), std::string::npos);
-  const ProcessResult wrong = start({"run", "--ranks", "3"}, mpirun);
-  EXPECT_EQ(exit_code(wrong), 2) << wrong.output;
+  std::ofstream(folder_ / "a_file") << "x";
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"run", "--ranks", "3"}, {"run", "--report", "a_file"}, {"run", "--transport", "threads"}}) {
+    const ProcessResult wrong = start(words, mpirun);
+    EXPECT_EQ(exit_code(wrong), 2) << words[1] << "\n" << wrong.output;
+    EXPECT_NE(wrong.output.find("plumbline: " + words[1]), std::string::npos) << wrong.output;
+  }
+}
+
+TEST_F(Cli, AResultsFolderThatIsNotOursIsLeftAlone) {
+  fs::create_directories(folder_ / "mine" / "results");
+  std::ofstream(folder_ / "mine" / "results" / "thesis.txt") << "years of work";
+  const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--report", report("mine")});
+  EXPECT_EQ(exit_code(result), 2) << result.output;
+  EXPECT_TRUE(fs::exists(folder_ / "mine" / "results" / "thesis.txt"));
+}
+
+TEST_F(Cli, ACrashedRankCostsItsCaseAloneAndTheRunFails) {
+  // A rank that gets no message in time gives up with its reason; the others follow, and the next case runs.
+  const ProcessResult result = start({"run", "--case", "exact-mlp-[ms]*", "--schedule", "gpipe", "--ranks", "2",
+                                      "--timeout", "0.001", "--report", report("r")});
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
+  EXPECT_EQ(json.at("verdicts").size(), 2u);
+  int errors = 0;
+  for (const auto& verdict : json.at("verdicts")) {
+    if (verdict.at("status") == "pass") continue;  // a quick machine may make it within a millisecond
+    ++errors;
+    EXPECT_NE(verdict.at("reason").get<std::string>().find("within"), std::string::npos) << verdict;
+  }
+  EXPECT_EQ(exit_code(result), errors > 0 ? 1 : 0) << result.output;
 }
 
 }  // namespace

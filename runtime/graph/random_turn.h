@@ -33,7 +33,8 @@ class RandomTurn {
  private:
   static std::unique_lock<std::mutex> turn() {
     static std::mutex mutex;
-    PLUMBLINE_CHECK(!in_turn, "a turn at the random generator inside another on one thread, which would wait for itself");
+    PLUMBLINE_CHECK(!in_turn,
+                    "a turn at the random generator inside another on one thread, which would wait for itself");
     std::unique_lock<std::mutex> lock(mutex);
     in_turn = true;
     return lock;

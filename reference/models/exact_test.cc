@@ -27,8 +27,12 @@ struct Extremes {
 
 thread_local Extremes* watching = nullptr;
 
-/// Operators that may give back memory in which nothing has been written yet, and compute nothing themselves.
+/// Operators that may give back memory in which nothing has been written yet, and compute nothing themselves. Views are
+/// among them: a kernel may take one of what it is about to fill (Meson's MALLOC_PERTURB_ shows it).
 bool hands_out_new_memory(const std::string& op) {
+  for (const char* view : {"aten::select", "aten::slice", "aten::narrow", "aten::view", "aten::expand", "aten::t",
+                           "aten::transpose", "aten::unsqueeze", "aten::squeeze", "aten::detach", "aten::alias"})
+    if (op == view) return true;
   for (const char* name : {"empty", "resize", "resolve_conj", "resolve_neg", "as_strided", "set_"})
     if (op.find(name) != std::string::npos) return true;
   return false;

@@ -13,7 +13,12 @@
 // stage.
 //
 // Receives are posted where the lowered schedule says so, sends never block; a rank that waits sleeps. After an
-// exception the step is gone and gradients are as before it; whoever owns the transport then aborts the other ranks.
+// exception the step is gone and gradients are as before it (buffers that a forward wrote are not); whoever owns the
+// transport then aborts the other ranks.
+//
+// Ranks compare the shapes of all boundary values when a list of micro-batch shapes is new to them. That every rank
+// gets the same batch in each later step is the caller's business: another size of a message is refused, another shape
+// of the same size is not seen.
 #pragma once
 
 #include <functional>

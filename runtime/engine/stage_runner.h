@@ -1,6 +1,6 @@
 // StageRunner: what the engine asks of one stage. The engine moves values; a runner computes.
 //
-// The real one is GraphStage. Others stand in its place from outside: an emulated stage that sleeps (bench), or a
+// The real one is GraphStage. Others stand in its place from outside: an emulated stage that sleeps, or a
 // decorator that does one thing wrong on purpose (conformance/mutants).
 #pragma once
 

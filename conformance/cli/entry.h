@@ -1,0 +1,55 @@
+// What the programs of plumbline have in common at their door: parsing, exit codes, one line for what was wrong.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/join.h"
+
+namespace plumbline {
+
+/// Set by the subcommand that was chosen; returns the exit code.
+using Command = std::function<int()>;
+
+/// This executable's own path.
+inline std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+/// Parses the command line and does what it asks for. `name` is how people call the program ("plumbline bench").
+/// Returns the exit code: 2, and one line on stderr, for bad usage or input; 1 for any other error.
+inline int run_chosen(CLI::App& app, const std::string& name, const Command& chosen, int argc, char** argv) {
+  const auto fail = [&](std::string what, int code) {
+    for (char& c : what)
+      if (c == '\n' && code == 2) c = ' ';
+    std::fprintf(stderr, "plumbline: %s\n", what.c_str());
+    return code;
+  };
+  if (argc > 1 && argv[1][0] != '-') {
+    std::vector<std::string> known;
+    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+    if (std::find(known.begin(), known.end(), argv[1]) == known.end())
+      return fail("no subcommand '" + std::string(argv[1]) + "'; there are: " + join(known), 2);
+  }
+  try {
+    app.parse(argc, argv);
+    return chosen();
+  } catch (const CLI::Success& wanted) {
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    const auto commands = app.get_subcommands();
+    const std::string place = commands.empty() ? "" : commands[0]->get_name() + " ";
+    return fail(std::string(error.what()) + " (see " + name + " " + place + "--help)", 2);
+  } catch (const InputError& error) {
+    return fail(error.what(), 2);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);
+  }
+}
+
+}  // namespace plumbline

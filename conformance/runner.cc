@@ -107,8 +107,9 @@ int run_supervised(const RunOptions& options, std::ostream& out) {
   prepare_report_folder(options.report);
   Session session(options, job, out);
   const Launcher launcher(options.program, options.transport == TransportKind::Mpi, job.ranks);
-  // Ranks that are in a case say nothing until it is over; each of their waits is shorter than this.
-  const std::chrono::duration<double> silence(options.timeout_seconds * 2);
+  // Ranks say nothing while they start and while they are in a case; they name a wait that is too long themselves, so
+  // this is only for ranks that hang elsewhere.
+  const std::chrono::duration<double> silence(60 + options.timeout_seconds * 2);
   std::set<size_t> measured;
   while (true) {
     const Rest rest = what_is_left(job, session, measured);

@@ -42,9 +42,7 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_option("--mutant", options->mutant,
                       "Put this fault in on purpose: drop-last-microbatch, swap-microbatches, scale-stage-gradient");
   command->add_option("--seed", options->seed, "Of parameters, data and random layers")->capture_default_str();
-  command
-      ->add_option("--timeout", options->timeout_seconds,
-                   "Seconds that one wait for a message may last, and half of what a case may")
+  command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   command->add_option("--report", options->report, "Folder for matrix.svg, report.json, junit.xml and results/")

@@ -154,7 +154,8 @@ TEST_F(StageBackward, UnusedInputsHaveAnEmptySlot) {
 
 TEST_F(StageBackward, TheSameOutputTwiceCountsTwice) {
   const Tensors one = expected({a}, {ga + gb}, {x});
-  EXPECT_TRUE(at::allclose(flat({a, a}, {ga, gb}, {x})[0], one[0], 1e-5, 1e-6));
+  // Autograd adds up what meets at a node before it runs it, so this is the same arithmetic.
+  EXPECT_TRUE(at::equal(flat({a, a}, {ga, gb}, {x})[0], one[0]));
 }
 
 TEST_F(StageBackward, AnInputMayBeAnOutput) {

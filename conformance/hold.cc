@@ -72,13 +72,6 @@ Case register_case(const std::function<OwnModel()>& make, const HoldOptions& opt
 /// Runs the case over whatever ranks there are; all results arrive where there is a judge (elsewhere: none).
 using RunRanks = std::function<std::optional<TensorMap>(const Case&, const EngineCaseOptions&)>;
 
-void merge(TensorMap& all, const TensorMap& part) {
-  for (const auto& [key, tensor] : part) {
-    const auto [it, inserted] = all.emplace(key, tensor);
-    if (!inserted && it->second != tensor) throw Error("ranks disagree on " + key);
-  }
-}
-
 std::optional<TensorMap> run_on_threads(int ranks, const Case& c, const EngineCaseOptions& options) {
   TensorMap all;
   std::mutex mutex;
@@ -86,7 +79,7 @@ std::optional<TensorMap> run_on_threads(int ranks, const Case& c, const EngineCa
     at::set_num_threads(1);
     const TensorMap mine = to_host(run_case_on_rank(c, transport, options));
     const std::lock_guard<std::mutex> lock(mutex);
-    merge(all, mine);
+    merge_results(all, mine);
   });
   return all;
 }
@@ -97,7 +90,7 @@ std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, c
   if (transport.rank() != 0) return std::nullopt;
   TensorMap all;
   for (const auto& part : parts)
-    merge(all, decode_tensors({reinterpret_cast<const char*>(part.data()), part.size()}, "a rank's results"));
+    merge_results(all, decode_tensors({reinterpret_cast<const char*>(part.data()), part.size()}, "a rank's results"));
   return all;
 }
 

@@ -149,14 +149,22 @@ CaseVerdict Judge::judge(const Case& c, const std::string& schedule_name, const 
   return verdict;
 }
 
+void merge_results(TensorMap& all, const TensorMap& part) {
+  for (const auto& [key, tensor] : part) {
+    const auto [it, inserted] = all.emplace(key, tensor);
+    if (!inserted && it->second != tensor)
+      throw Error("ranks disagree on " + key + " (copies of one tensor must be equal)");
+  }
+}
+
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
   TensorMap merged;
   for (const std::filesystem::path& file : files) {
     if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
-    for (auto& [key, tensor] : read_tensor_file(file)) {
-      const auto [it, inserted] = merged.emplace(key, tensor);
-      if (!inserted && it->second != tensor)
-        throw Error("ranks disagree on " + key + " (copies of one tensor must be equal): " + file.string());
+    try {
+      merge_results(merged, read_tensor_file(file));
+    } catch (const Error& error) {
+      throw Error(file.string() + ": " + error.what());
     }
   }
   return merged;

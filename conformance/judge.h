@@ -34,6 +34,10 @@ class Judge {
   std::map<std::string, std::shared_ptr<const Oracle>> oracles_;
 };
 
+/// Adds what one rank delivered. Throws Error naming the result on which it disagrees with another (copies of a shared
+/// parameter must be equal).
+void merge_results(TensorMap& all, const TensorMap& part);
+
 /// One map from the files that the ranks wrote. Throws Error naming the file that is missing or unreadable, or the
 /// result on which two ranks disagree (copies of a shared parameter must be equal).
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);

@@ -162,7 +162,7 @@ Argument Recorder::argument(const c10::IValue& value, const c10::Argument& param
   const bool reads =
       (parameter.alias_info() == nullptr && !op.ends_with("_like") && !op.starts_with("aten::new_")) || arithmetic;
   if (value.isTensor() && value.toTensor().defined()) {
-    argument.kind = Argument::Kind::Tensor;
+    argument.kind = Argument::Kind::Value;
     argument.values.push_back(use(value.toTensor(), reads));
   } else if (value.isTensorList()) {
     argument.kind = Argument::Kind::TensorList;

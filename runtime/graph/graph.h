@@ -3,7 +3,8 @@
 // it.
 //
 // Values are numbered densely (static single assignment: an in-place call gives its result a new id that shares the
-// storage of the old one). A value is defined by an input, an attribute or exactly one node.
+// storage of the old one). A value is defined by an input, an attribute or exactly one node. Most are tensors; a number
+// that a call reads from a tensor (a size that depends on data) is a value as well.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,28 +24,34 @@ using ValueId = int32_t;
 /// Stands for Python's None: an undefined tensor.
 inline constexpr ValueId kNoValue = -1;
 
-/// What is known of a value from the captured run.
+enum class ValueKind : uint8_t { Tensor, Int, Float, Bool };
+
+/// What is known of a value from the captured run. A number has the dtype i64, f64 or bool and no sizes.
 struct Value {
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> sizes;
   bool requires_grad = false;
   /// Values with the same number share memory; -1 where unknown (a graph read from text).
   int32_t storage = -1;
+  ValueKind kind = ValueKind::Tensor;
 };
 
-/// One argument of a call: a constant, a value, or a list of values (kNoValue: None).
+/// One argument of a call: a constant, a value, or a list of values (kNoValue: None). A list of numbers of which some are
+/// values is a NumberList: `constant` is the list, in which the places of `values` that are not kNoValue are filled in.
 struct Argument {
-  enum class Kind : uint8_t { Constant, Tensor, TensorList, OptionalTensorList };
+  enum class Kind : uint8_t { Constant, Value, TensorList, OptionalTensorList, NumberList };
   Kind kind = Kind::Constant;
   c10::IValue constant;
   std::vector<ValueId> values;
 };
 
-/// One return of a call: a tensor (one id) or a list of tensors.
+/// One return of a call: a tensor or a number (one id), or a list of tensors.
 struct Result {
   bool is_list = false;
   std::vector<ValueId> values;
 };
+
+struct Graph;
 
 struct Node {
   /// Empty for a split marker.
@@ -52,6 +60,10 @@ struct Node {
   std::vector<Result> results;
   /// Whether gradients were being recorded when the model made this call.
   bool grad_enabled = true;
+  /// Which of Graph::autocast it lies in; -1: none.
+  int32_t autocast = -1;
+  /// Of plumbline::cond: the graphs for true and for false, whose inputs are its operands.
+  std::vector<std::shared_ptr<const Graph>> branches = {};
 
   bool is_split() const { return !op.has_value(); }
 };
@@ -70,6 +82,8 @@ struct Attribute {
   std::string name;
   /// The other names of the same tensor (tied parameters).
   std::vector<std::string> aliases;
+  /// False for a buffer that is no part of the model's state dict.
+  bool persistent = true;
   at::Tensor tensor;
   /// kNoValue where the captured run never used it.
   ValueId value = kNoValue;
@@ -83,6 +97,18 @@ struct ModuleCall {
   int32_t end = 0;
 };
 
+/// A stretch of forward under autocast (or under autocast switched off): its calls choose the precision of their
+/// arguments as torch.autocast does, with one cache of cast parameters for the outermost region.
+struct AutocastRegion {
+  c10::DeviceType device = c10::DeviceType::CPU;
+  at::ScalarType dtype = at::kBFloat16;
+  bool enabled = true;
+  bool cache = true;
+  int32_t outer = -1;  ///< the region around it, which has a smaller number
+
+  bool operator==(const AutocastRegion&) const = default;
+};
+
 struct Graph {
   std::vector<GraphInput> inputs;
   std::vector<Attribute> attributes;
@@ -91,6 +117,7 @@ struct Graph {
   std::vector<Value> values;
   /// In the order of entry.
   std::vector<ModuleCall> module_calls;
+  std::vector<AutocastRegion> autocast;
 
   ValueId add_value(Value value) {
     values.push_back(std::move(value));

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "runtime/error.h"
+#include "runtime/graph/autocast_scope.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/graph/text.h"
 
 namespace plumbline {
@@ -40,7 +42,8 @@ std::vector<int32_t> last_uses(const Graph& graph) {
 
 }  // namespace
 
-Interpreter::Interpreter(const Graph& graph) : slots_(graph.values.size()), is_attribute_(graph.values.size(), 0) {
+Interpreter::Interpreter(const Graph& graph)
+    : autocast_(graph.autocast), slots_(graph.values.size()), is_attribute_(graph.values.size(), 0) {
   std::vector<char> pinned(graph.values.size(), 0);
   for (const Attribute& attribute : graph.attributes) {
     if (attribute.value == kNoValue) continue;
@@ -57,7 +60,8 @@ Interpreter::Interpreter(const Graph& graph) : slots_(graph.values.size()), is_a
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.is_split()) continue;
-    Instruction in{*node.op, {}, {}, {}, node.results, {}, node.grad_enabled, to_text(graph, node)};
+    Instruction in{i, *node.op, {}, {}, {}, node.results, {}, node.grad_enabled, node.autocast, {}, to_text(graph, node)};
+    for (const auto& branch : node.branches) in.branches.emplace_back(*branch);
     in.arguments.resize(node.arguments.size());
     std::map<ValueId, int> uses;
     for_each_use(node, [&](ValueId v) { ++uses[v]; });
@@ -66,13 +70,14 @@ Interpreter::Interpreter(const Graph& graph) : slots_(graph.values.size()), is_a
       const auto position = static_cast<uint32_t>(a);
       if (argument.kind == Argument::Kind::Constant) {
         in.arguments[a] = argument.constant;
-      } else if (argument.kind == Argument::Kind::Tensor) {
+      } else if (argument.kind == Argument::Kind::Value) {
         const ValueId v = argument.values[0];
         const bool moves = !pinned[v] && last[v] == static_cast<int32_t>(i) && uses[v] == 1;
         in.fills.push_back({position, v, moves});
         if (moves) uses[v] = 0;
       } else {
-        in.list_fills.push_back({position, argument.kind == Argument::Kind::OptionalTensorList, argument.values});
+        in.arguments[a] = argument.constant;
+        in.list_fills.push_back({position, argument.kind, argument.values});
       }
     }
     for (const auto& [v, count] : uses)
@@ -85,7 +90,7 @@ Interpreter::Interpreter(const Graph& graph) : slots_(graph.values.size()), is_a
   stack_.reserve(64);
 }
 
-void Interpreter::execute(const Instruction& in) {
+void Interpreter::fill(const Instruction& in) {
   stack_.clear();
   stack_.insert(stack_.end(), in.arguments.begin(), in.arguments.end());
   for (const Fill& fill : in.fills) {
@@ -95,7 +100,7 @@ void Interpreter::execute(const Instruction& in) {
       stack_[fill.position] = slots_[fill.slot];
   }
   for (const ListFill& fill : in.list_fills) {
-    if (fill.optional) {
+    if (fill.kind == Argument::Kind::OptionalTensorList) {
       c10::List<std::optional<at::Tensor>> list;
       list.reserve(fill.slots.size());
       for (Slot s : fill.slots) {
@@ -105,14 +110,41 @@ void Interpreter::execute(const Instruction& in) {
           list.push_back(slots_[s].toTensor());
       }
       stack_[fill.position] = std::move(list);
-    } else {
+    } else if (fill.kind == Argument::Kind::TensorList) {
       c10::List<at::Tensor> list;
       list.reserve(fill.slots.size());
       for (Slot s : fill.slots) list.push_back(s == kNoValue ? at::Tensor() : slots_[s].toTensor());
       stack_[fill.position] = std::move(list);
+    } else {
+      c10::impl::GenericList list = stack_[fill.position].toList().copy();
+      for (size_t k = 0; k < fill.slots.size(); ++k)
+        if (fill.slots[k] != kNoValue) list.set(k, slots_[fill.slots[k]]);
+      stack_[fill.position] = std::move(list);
     }
   }
-  in.op.callBoxed(&stack_);
+}
+
+/// The operands of a cond are a list of values; the branch that its predicate chooses runs on them.
+void Interpreter::choose_branch(Instruction& in) {
+  const c10::IValue pred = slots_[in.fills.at(0).slot];
+  Interpreter& branch = in.branches[(pred.isTensor() ? pred.toTensor().item<bool>() : pred.toBool()) ? 0 : 1];
+  const std::vector<Slot>& operands = in.list_fills.at(0).slots;
+  for (size_t i = 0; i < operands.size(); ++i) branch.slots_[branch.inputs_[i]] = slots_[operands[i]];
+  branch.carry_out(nullptr);
+  c10::List<at::Tensor> results;
+  for (Slot s : branch.outputs_) results.push_back(s == kNoValue ? at::Tensor() : branch.slots_[s].toTensor());
+  branch.clear();
+  stack_.clear();
+  stack_.emplace_back(std::move(results));
+}
+
+void Interpreter::execute(Instruction& in) {
+  if (in.branches.empty()) {
+    fill(in);
+    in.op.callBoxed(&stack_);
+  } else {
+    choose_branch(in);
+  }
   for (size_t r = 0; r < in.results.size(); ++r) {
     const Result& result = in.results[r];
     if (!result.is_list) {
@@ -126,26 +158,31 @@ void Interpreter::execute(const Instruction& in) {
     for (size_t k = 0; k < list.size(); ++k)
       if (result.values[k] != kNoValue) slots_[result.values[k]] = std::move(list[k]);
   }
-  for (Slot s : in.released) slots_[s] = c10::IValue();
 }
 
-void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+void Interpreter::carry_out(NodeObserver* observer) {
+  GradModeScope grad_mode;
+  AutocastScope autocast(autocast_);
+  for (Instruction& in : instructions_) {
+    grad_mode.set(in.grad_enabled);
+    autocast.set(in.autocast);
+    try {
+      if (observer) observer->before(in.node, *this);
+      execute(in);
+      if (observer) observer->after(in.node, *this);
+    } catch (const std::exception& error) {
+      clear();
+      throw Error("running " + in.text + ": " + error_text(error));
+    }
+    for (Slot s : in.released) slots_[s] = c10::IValue();
+  }
+}
+
+void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs, NodeObserver* observer) {
   PLUMBLINE_CHECK(inputs.size() == inputs_.size(),
                   std::to_string(inputs.size()) + " inputs for a graph that takes " + std::to_string(inputs_.size()));
   for (size_t i = 0; i < inputs.size(); ++i) slots_[inputs_[i]] = inputs[i];
-  {
-    GradModeScope grad_mode;
-    for (const Instruction& in : instructions_) {
-      grad_mode.set(in.grad_enabled);
-      try {
-        execute(in);
-      } catch (const std::exception& error) {
-        clear();
-        const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-        throw Error("running " + in.text + ": " + (torch_error ? torch_error->what_without_backtrace() : error.what()));
-      }
-    }
-  }
+  carry_out(observer);
   outputs.resize(outputs_.size());
   for (size_t i = 0; i < outputs_.size(); ++i)
     outputs[i] = outputs_[i] == kNoValue ? at::Tensor() : slots_[outputs_[i]].toTensor();

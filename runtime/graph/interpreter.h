@@ -13,6 +13,18 @@
 
 namespace plumbline {
 
+class Interpreter;
+
+/// Is shown each node of a run as it is carried out (to record shapes, to measure times).
+class NodeObserver {
+ public:
+  virtual ~NodeObserver() = default;
+  /// The values that the node reads are there; `node` is its index in the graph.
+  virtual void before(size_t node, const Interpreter& values) = 0;
+  /// The values that it defines are there, and what it read last is not gone yet unless it was moved into the call.
+  virtual void after(size_t node, const Interpreter& values) = 0;
+};
+
 class Interpreter {
  public:
   /// Every attribute that the graph uses must hold a tensor; the tensors are shared, not copied.
@@ -22,7 +34,10 @@ class Interpreter {
   /// Gradients are recorded where they were recorded at capture and the caller's grad mode allows it.
   /// Writes one tensor for each graph output (undefined for None). An error of a kernel comes back as Error with the
   /// node's text. Not thread safe: one interpreter serves one thread at a time.
-  void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+  void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs, NodeObserver* observer = nullptr);
+
+  /// A value of the run under way, as an observer may ask for it.
+  const c10::IValue& value(ValueId v) const { return slots_[v]; }
 
  private:
   using Slot = int32_t;
@@ -33,10 +48,11 @@ class Interpreter {
   };
   struct ListFill {
     uint32_t position;
-    bool optional;
+    Argument::Kind kind;
     std::vector<Slot> slots;
   };
   struct Instruction {
+    size_t node;
     c10::OperatorHandle op;
     std::vector<c10::IValue> arguments;  // constants; None where a value is filled in
     std::vector<Fill> fills;
@@ -44,13 +60,19 @@ class Interpreter {
     std::vector<Result> results;
     std::vector<Slot> released;  // slots that are dead after this instruction and were not moved into the call
     bool grad_enabled;
-    std::string text;  // for errors
+    int32_t autocast;
+    std::vector<Interpreter> branches;  // of a cond
+    std::string text;                   // for errors
   };
 
-  void execute(const Instruction& instruction);
+  void carry_out(NodeObserver* observer);
+  void execute(Instruction& instruction);
+  void fill(const Instruction& instruction);
+  void choose_branch(Instruction& instruction);
   void clear();
 
   std::vector<Instruction> instructions_;
+  std::vector<AutocastRegion> autocast_;
   std::vector<Slot> inputs_, outputs_;
   std::vector<c10::IValue> slots_;
   std::vector<char> is_attribute_;  // by slot: survives the run

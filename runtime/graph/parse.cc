@@ -190,7 +190,7 @@ class Parser {
     const c10::Type& type = without_optional(declared);
     Argument argument;
     if (type.kind() == c10::TypeKind::TensorType && line.peek("%")) {
-      argument.kind = Argument::Kind::Tensor;
+      argument.kind = Argument::Kind::Value;
       argument.values.push_back(use(line));
       return argument;
     }

@@ -65,7 +65,7 @@ std::string id_text(ValueId v) { return v == kNoValue ? "None" : "%" + std::to_s
 
 std::string argument_text(const Argument& argument) {
   if (argument.kind == Argument::Kind::Constant) return constant_text(argument.constant);
-  if (argument.kind == Argument::Kind::Tensor) return id_text(argument.values[0]);
+  if (argument.kind == Argument::Kind::Value) return id_text(argument.values[0]);
   return in_brackets(argument.values, id_text);
 }
 

@@ -1,0 +1,74 @@
+// The autocast state of this thread, moved from region to region of a graph and put back at the end.
+#pragma once
+
+#include <ATen/autocast_mode.h>
+
+#include <span>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace plumbline {
+
+/// Enters and leaves regions as torch.autocast does: leaving the outermost one forgets the cached casts of parameters.
+class AutocastScope {
+ public:
+  explicit AutocastScope(std::span<const AutocastRegion> regions) : regions_(regions) {}
+  ~AutocastScope() { set(-1); }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+  /// Makes `region` (an index, or -1 for none) the innermost one.
+  void set(int32_t region) {
+    if (region == current_) return;
+    while (current_ > common_outer(region)) leave();
+    enter(region);
+  }
+
+ private:
+  struct Saved {
+    bool enabled, cache;
+    at::ScalarType dtype;
+  };
+
+  /// The innermost region that holds both the current one and `region`.
+  int32_t common_outer(int32_t region) const {
+    int32_t mine = current_;
+    while (mine != region) {  // outer regions have smaller numbers
+      if (mine > region)
+        mine = regions_[mine].outer;
+      else
+        region = regions_[region].outer;
+    }
+    return mine;
+  }
+
+  void enter(int32_t region) {
+    if (region == current_) return;
+    const AutocastRegion& r = regions_[region];
+    enter(r.outer);
+    saved_.push_back({at::autocast::is_autocast_enabled(r.device), at::autocast::is_autocast_cache_enabled(),
+                      at::autocast::get_autocast_dtype(r.device)});
+    at::autocast::set_autocast_enabled(r.device, r.enabled);
+    at::autocast::set_autocast_dtype(r.device, r.dtype);
+    at::autocast::increment_nesting();
+    at::autocast::set_autocast_cache_enabled(r.cache);
+    current_ = region;
+  }
+
+  void leave() {
+    const AutocastRegion& r = regions_[current_];
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(r.device, saved_.back().enabled);
+    at::autocast::set_autocast_dtype(r.device, saved_.back().dtype);
+    at::autocast::set_autocast_cache_enabled(saved_.back().cache);
+    saved_.pop_back();
+    current_ = r.outer;
+  }
+
+  std::span<const AutocastRegion> regions_;
+  std::vector<Saved> saved_;
+  int32_t current_ = -1;
+};
+
+}  // namespace plumbline

@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -48,12 +47,11 @@ std::string place(int stage, int microbatch) {
 
 /// One micro-batch in one of this rank's stages, from its forward to the end of its backward.
 struct Engine::Flight {
-  std::vector<at::Tensor> inputs;          // by graph input
-  std::vector<Request> input_requests;     // by graph input; empty where nothing is on its way
-  std::vector<at::Tensor> outputs;         // by graph output
-  std::vector<at::Tensor> arriving_grads;  // by outgoing channel
-  std::vector<Request> arriving_requests;  // likewise
-  std::vector<at::Tensor> input_grads;     // by graph input
+  std::vector<at::Tensor> inputs;        // by graph input
+  std::vector<Arrival> arriving_inputs;  // by graph input
+  std::vector<at::Tensor> outputs;       // by graph output
+  std::vector<Arrival> arriving_grads;   // by outgoing channel
+  std::vector<at::Tensor> input_grads;   // by graph input
   at::Tensor loss;
 };
 
@@ -71,6 +69,7 @@ Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, Engin
                      std::to_string(transport_.size()) + "; make the schedule for as many ranks as the transport has");
   my_stages_ = stages_of_rank(schedule_, transport_.rank());
   random_.run_seed = options_.seed;
+  random_.by_microbatch = options_.seed_by_microbatch;
 }
 
 Engine::~Engine() = default;
@@ -126,7 +125,8 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
   const Schedule lowered = lower(compute, edges);
   require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
   mode->actions = lowered.ranks[transport_.rank()];
-  const int64_t tags = plan.tag_count() + shared_tag_count(plan.pipes.front().shared);
+  // Strides travel under tags of their own.
+  const int64_t tags = (options_.keep_strides ? 2 : 1) * plan.tag_count() + shared_tag_count(plan.pipes.front().shared);
   if (tags > transport_.max_tag())
     throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
                      std::to_string(schedule_.microbatches) + " micro-batches need more tags than the transport's " +
@@ -223,16 +223,12 @@ void Engine::clear_step() {
 void Engine::receive_forward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
   const Plan& plan = mode_->plan;
-  const size_t count = plan.pipe(microbatch).stages[stage].graph.inputs.size();
-  f.inputs.resize(count);
-  f.input_requests.resize(count);
+  f.arriving_inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     if (is_local(boundary.producer)) continue;
-    at::Tensor& buffer = f.inputs[plan.channels[c].consumer_input];
-    buffer = at::empty(boundary.value.sizes, at::TensorOptions().dtype(boundary.value.dtype));
-    f.input_requests[plan.channels[c].consumer_input] = transport_.irecv(
-        buffer.mutable_data_ptr(), buffer.nbytes(), rank_of(boundary.producer), plan.forward_tag(c, microbatch));
+    f.arriving_inputs[plan.channels[c].consumer_input] =
+        expect_value(boundary, rank_of(boundary.producer), plan.forward_tag(c, microbatch));
   }
 }
 
@@ -246,9 +242,10 @@ void Engine::forward(int stage, int microbatch) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     const int input = plan.channels[c].consumer_input;
     if (is_local(boundary.producer))
-      f.inputs[input] = flight(boundary.producer, microbatch).outputs[boundary.output].detach().contiguous();
+      f.inputs[input] =
+          as_it_crosses(flight(boundary.producer, microbatch).outputs[boundary.output], options_.keep_strides);
     else
-      wait(f.input_requests[input], [&] {
+      f.inputs[input] = take(f.arriving_inputs[input], [&] {
         return place(stage, microbatch) + ", value '" + boundary.name + "' " +
                describe(boundary.value.dtype, boundary.value.sizes);
       });
@@ -295,16 +292,17 @@ void Engine::check_outputs(int stage, int microbatch, const std::vector<at::Tens
 void Engine::send_forward(int stage, int microbatch) {
   const Plan& plan = mode_->plan;
   const Flight& f = flight(stage, microbatch);
-  // One contiguous tensor serves all consumers of a value: channels are ascending by boundary.
+  // One tensor serves all consumers of a value: channels are ascending by boundary.
   int sent_boundary = -1;
-  at::Tensor data;
+  Departure departure;
   for (int c : plan.outgoing[stage]) {
     if (is_local(plan.channels[c].consumer_stage)) continue;
     if (plan.channels[c].boundary != sent_boundary) {
       sent_boundary = plan.channels[c].boundary;
-      data = f.outputs[plan.boundary(c, microbatch).output].detach().contiguous();
+      departure = depart(as_it_crosses(f.outputs[plan.boundary(c, microbatch).output], options_.keep_strides),
+                         options_.keep_strides);
     }
-    send(data, rank_of(plan.channels[c].consumer_stage), plan.forward_tag(c, microbatch));
+    send(departure, rank_of(plan.channels[c].consumer_stage), plan.forward_tag(c, microbatch));
   }
 }
 
@@ -312,15 +310,12 @@ void Engine::receive_backward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
   const Plan& plan = mode_->plan;
   f.arriving_grads.resize(plan.outgoing[stage].size());
-  f.arriving_requests.resize(plan.outgoing[stage].size());
   for (size_t i = 0; i < plan.outgoing[stage].size(); ++i) {
     const int c = plan.outgoing[stage][i];
     const Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(plan.channels[c].consumer_stage)) continue;
-    f.arriving_grads[i] = at::empty(boundary.value.sizes, at::TensorOptions().dtype(boundary.value.dtype));
-    f.arriving_requests[i] =
-        transport_.irecv(f.arriving_grads[i].mutable_data_ptr(), f.arriving_grads[i].nbytes(),
-                         rank_of(plan.channels[c].consumer_stage), plan.backward_tag(c, microbatch));
+    f.arriving_grads[i] =
+        expect_value(boundary, rank_of(plan.channels[c].consumer_stage), plan.backward_tag(c, microbatch));
   }
 }
 
@@ -340,11 +335,10 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
     if (is_local(consumer)) {
       part = flight(consumer, microbatch).input_grads[plan.channels[c].consumer_input];
     } else {
-      wait(f.arriving_requests[i], [&] {
+      part = take(f.arriving_grads[i], [&] {
         return place(stage, microbatch) + ", gradient of '" + boundary.name + "' " +
                describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer);
       });
-      part = std::move(f.arriving_grads[i]);
     }
     sum = sum.defined() ? at::add(sum, part) : part;
   }
@@ -375,11 +369,11 @@ void Engine::backward(int stage, int microbatch) {
     mode_->runners.at(stage)->backward(microbatch, roots, root_grads, f.inputs, f.input_grads);
   }
   // The graph said that a gradient flows here; where autograd found none (a zero derivative) the sum goes on with
-  // zeros. Contiguous, as what comes from another rank is: the bits must not depend on where the producer is.
+  // zeros. Laid out as what comes from another rank is: the bits must not depend on where the producer is.
   for (size_t i = 0; i < part.inputs.size(); ++i) {
     if (!pipe.boundaries[part.inputs[i]].has_gradient) continue;
     at::Tensor& grad = f.input_grads[i];
-    grad = grad.defined() ? grad.contiguous() : at::zeros_like(f.inputs[i]).detach();
+    grad = grad.defined() ? as_it_crosses(grad, options_.keep_strides) : at::zeros_like(f.inputs[i]).detach();
   }
   if (options_.observer) {
     for (size_t i = 0; i < part.inputs.size(); ++i)
@@ -400,14 +394,30 @@ void Engine::send_backward(int stage, int microbatch) {
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(boundary.producer)) continue;
-    send(f.input_grads[plan.channels[c].consumer_input], rank_of(boundary.producer), plan.backward_tag(c, microbatch));
+    send(depart(f.input_grads[plan.channels[c].consumer_input], options_.keep_strides), rank_of(boundary.producer),
+         plan.backward_tag(c, microbatch));
   }
   for (int c : plan.incoming[stage])
     if (!is_local(plan.boundary(c, microbatch).producer)) f.input_grads[plan.channels[c].consumer_input] = at::Tensor();
 }
 
-void Engine::send(const at::Tensor& tensor, int rank, int64_t tag) {
-  sends_.push_back({tensor, transport_.isend(tensor.const_data_ptr(), tensor.nbytes(), rank, tag)});
+void Engine::send(const Departure& departure, int rank, int64_t tag) {
+  const at::Tensor &body = departure.body, &strides = departure.strides;
+  sends_.push_back({body, transport_.isend(body.const_data_ptr(), body.nbytes(), rank, tag)});
+  if (strides.defined())
+    sends_.push_back({strides, transport_.isend(strides.const_data_ptr(), strides.nbytes(), rank,
+                                                tag + mode_->plan.tag_count())});
+}
+
+Arrival Engine::expect_value(const Boundary& boundary, int peer, int64_t tag) {
+  return expect(transport_, boundary.value.dtype, boundary.value.sizes, peer, tag, tag + mode_->plan.tag_count(),
+                options_.keep_strides);
+}
+
+at::Tensor Engine::take(Arrival& arrival, const WaitContext& context) {
+  wait(arrival.body_request, context);
+  if (arrival.strides.defined()) wait(arrival.strides_request, context);
+  return arrived(std::move(arrival));
 }
 
 void Engine::wait(Request& request, const WaitContext& context) {

@@ -10,7 +10,7 @@
 //
 // A value crosses from stage to stage as a contiguous tensor, and so does its gradient, also between stages of one
 // rank: the order in which a kernel adds up depends on strides, and bits must not depend on which rank holds which
-// stage.
+// stage. With `keep_strides` both cross in the layout that they have, so that bits are those of the uncut model.
 //
 // Receives are posted where the lowered schedule says so, sends never block; a rank that waits sleeps. After an
 // exception the step is gone and gradients are as before it (buffers that a forward wrote are not); whoever owns the
@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/arrival.h"
 #include "runtime/engine/graph_stage.h"
 #include "runtime/engine/plan.h"
 #include "runtime/engine/stage_runner.h"
@@ -64,6 +65,11 @@ struct EngineOptions {
   bool mean_loss = false;
   bool divide_by_microbatches = true;
   uint64_t seed = 0;
+  /// Seed the generator with seed + micro-batch wherever a stage begins to draw, instead of differently for each step,
+  /// stage and micro-batch: with the random state carried along (SplitOptions) each micro-batch then draws what the
+  /// uncut model would after torch::manual_seed(seed + micro-batch).
+  bool seed_by_microbatch = false;
+  bool keep_strides = false;
   /// Every single wait ends after this long, at the latest.
   Clock::duration timeout = std::chrono::seconds(60);
   EngineObserver* observer = nullptr;
@@ -132,7 +138,9 @@ class Engine {
   at::Tensor output_gradient(int stage, int microbatch, int output);
   void compute_loss(Flight& flight, int microbatch);
   void check_outputs(int stage, int microbatch, const std::vector<at::Tensor>& outputs) const;
-  void send(const at::Tensor& tensor, int rank, int64_t tag);
+  void send(const Departure& departure, int rank, int64_t tag);
+  Arrival expect_value(const Boundary& boundary, int peer, int64_t tag);
+  at::Tensor take(Arrival& arrival, const WaitContext& context);
   void wait(Request& request, const WaitContext& context);
   void release_completed_sends();
   void finish_sends();

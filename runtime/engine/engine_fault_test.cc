@@ -128,7 +128,7 @@ TEST(EngineFault, StageThatMakesAnotherShape) {
         };
     });
     const std::string text = fails_in_second_step<Error>(fleet, "mlp", broken);
-    const std::string place = "stage " + std::to_string(culprit) + ", micro-batch 1, value 'v";
+    const std::string place = "stage " + std::to_string(culprit) + ", micro-batch 1, value 'gelu";
     expect_contains(text, {place.c_str(), "made f32[1,6]", "planned was f32[2,6]"});
   }
 }
@@ -145,7 +145,7 @@ TEST(EngineFault, StageThatMakesAnotherDtypeOrNothing) {
     });
     expect_contains(
         fails_in_second_step<Error>(fleet, "mlp", broken),
-        {"stage 0, micro-batch 0, value 'v", nothing ? "undefined" : "made f64[2,6]", "planned was f32[2,6]"});
+        {"stage 0, micro-batch 0, value 'gelu", nothing ? "undefined" : "made f64[2,6]", "planned was f32[2,6]"});
   }
 }
 
@@ -161,7 +161,7 @@ TEST(EngineFault, ModelsThatDifferInShapeAreRefusedBeforeTheFirstMessage) {
       engine.train({batch_of("mlp", rows)}, target_of("mlp", rows));
     });
   });
-  expect_contains(text, {"shapes disagree before the first message", "stage 0, micro-batch 0, value 'v",
+  expect_contains(text, {"shapes disagree before the first message", "stage 0, micro-batch 0, value 'gelu",
                          "rank 0 has f32[3,6]", "rank 2 has f32[4,6]"});
   EXPECT_EQ(forwards, 0);
 }
@@ -176,7 +176,7 @@ TEST(EngineFault, BatchesThatDifferOnceBothShapesAreKnown) {
       train(rank == 0 ? 6 : 8);
     });
   });
-  expect_contains(text, {"stage ", "micro-batch 0, ", "'v", "96", "72"});
+  expect_contains(text, {"stage ", "micro-batch 0, ", "'gelu", "96", "72"});
 }
 
 TEST(EngineFault, RankThatNeverComes) {
@@ -192,7 +192,7 @@ TEST(EngineFault, RankThatNeverComes) {
     if (steps_before == 0)
       expect_contains(text, {"within 2 s", "to compare shapes before the first message"});
     else
-      expect_contains(text, {"no message from rank 1 within 2 s", "stage ", "micro-batch 0, ", "'v", "f32[2,6]"});
+      expect_contains(text, {"no message from rank 1 within 2 s", "stage ", "micro-batch 0, ", "'gelu", "f32[2,6]"});
   }
 }
 

@@ -24,7 +24,9 @@ void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std
     interpreter.run(inputs, outputs);
     return;
   }
-  const RandomTurn seeded(stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
+  const RandomTurn seeded(random_.by_microbatch
+                              ? random_.run_seed + static_cast<uint64_t>(microbatch)
+                              : stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
   interpreter.run(inputs, outputs);
 }
 

@@ -13,6 +13,8 @@ namespace plumbline {
 struct RandomContext {
   uint64_t run_seed = 0;
   int64_t step = 0;
+  /// Seeds are run_seed + micro-batch.
+  bool by_microbatch = false;
 };
 
 class GraphStage : public StageRunner {

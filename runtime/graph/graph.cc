@@ -2,6 +2,7 @@
 
 #include <ATen/core/enum_tag.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "runtime/error.h"
@@ -27,7 +28,11 @@ void for_each_mutation(const Node& node, const std::function<void(ValueId)>& vis
 }
 
 bool draws_random_numbers(const Node& node) {
-  if (node.is_split() || !node.op->hasTag(at::Tag::nondeterministic_seeded)) return false;
+  for (const auto& branch : node.branches)
+    if (std::any_of(branch->nodes.begin(), branch->nodes.end(), &draws_random_numbers)) return true;
+  if (node.is_split()) return false;
+  if (node.op->schema().name() == "plumbline::set_random_state") return true;
+  if (!node.op->hasTag(at::Tag::nondeterministic_seeded)) return false;
   // A drop probability of zero, or evaluation, draws nothing.
   const auto& parameters = node.op->schema().arguments();
   for (size_t i = 0; i < parameters.size(); ++i) {

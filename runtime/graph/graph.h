@@ -145,7 +145,7 @@ void for_each_definition(const Node& node, Visit&& visit) {
 /// statistics of batch and instance norm, which their schemas keep quiet about.
 void for_each_mutation(const Node& node, const std::function<void(ValueId)>& visit);
 
-/// Whether `node` draws random numbers from the default generator (a dropout with p = 0 does not).
+/// Whether `node` draws random numbers from the default generator (a dropout with p = 0 does not) or sets its state.
 bool draws_random_numbers(const Node& node);
 
 /// Throws Error naming the place when a value is used before its definition, defined twice, or out of range.

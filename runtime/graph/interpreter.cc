@@ -1,6 +1,7 @@
 #include "runtime/graph/interpreter.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 #include <map>
@@ -33,6 +34,10 @@ class GradModeScope {
   bool ambient_, current_;
 };
 
+at::ScalarType number_dtype(ValueKind kind) {
+  return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
+}
+
 std::vector<int32_t> last_uses(const Graph& graph) {
   std::vector<int32_t> last(graph.values.size(), -1);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
@@ -51,9 +56,13 @@ Interpreter::Interpreter(const Graph& graph)
     slots_[attribute.value] = attribute.tensor;
     is_attribute_[attribute.value] = pinned[attribute.value] = 1;
   }
-  for (const GraphInput& input : graph.inputs) inputs_.push_back(input.value);
+  for (const GraphInput& input : graph.inputs) {
+    inputs_.push_back(input.value);
+    input_kinds_.push_back(graph.values[input.value].kind);
+  }
   for (ValueId v : graph.outputs) {
     outputs_.push_back(v);
+    output_kinds_.push_back(v == kNoValue ? ValueKind::Tensor : graph.values[v].kind);
     if (v != kNoValue) pinned[v] = 1;
   }
   const std::vector<int32_t> last = last_uses(graph);
@@ -181,11 +190,18 @@ void Interpreter::carry_out(NodeObserver* observer) {
 void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs, NodeObserver* observer) {
   PLUMBLINE_CHECK(inputs.size() == inputs_.size(),
                   std::to_string(inputs.size()) + " inputs for a graph that takes " + std::to_string(inputs_.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) slots_[inputs_[i]] = inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i)
+    slots_[inputs_[i]] = input_kinds_[i] == ValueKind::Tensor ? inputs[i] : c10::IValue(inputs[i].item());
   carry_out(observer);
   outputs.resize(outputs_.size());
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    outputs[i] = outputs_[i] == kNoValue ? at::Tensor() : slots_[outputs_[i]].toTensor();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i] == kNoValue)
+      outputs[i] = at::Tensor();
+    else if (output_kinds_[i] == ValueKind::Tensor)
+      outputs[i] = slots_[outputs_[i]].toTensor();
+    else
+      outputs[i] = at::scalar_tensor(slots_[outputs_[i]].toScalar(), number_dtype(output_kinds_[i]));
+  }
   for (Slot s : outputs_)
     if (s != kNoValue && !is_attribute_[s]) slots_[s] = c10::IValue();
   for (Slot s : inputs_) slots_[s] = c10::IValue();

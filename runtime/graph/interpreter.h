@@ -30,7 +30,8 @@ class Interpreter {
   /// Every attribute that the graph uses must hold a tensor; the tensors are shared, not copied.
   explicit Interpreter(const Graph& graph);
 
-  /// Runs once. `inputs` are in the graph's order, with the captured dtypes and shapes (the caller checks them).
+  /// Runs once. `inputs` are in the graph's order, with the captured dtypes and shapes (the caller checks them). A number
+  /// among inputs and outputs is a tensor without dimensions.
   /// Gradients are recorded where they were recorded at capture and the caller's grad mode allows it.
   /// Writes one tensor for each graph output (undefined for None). An error of a kernel comes back as Error with the
   /// node's text. Not thread safe: one interpreter serves one thread at a time.
@@ -74,6 +75,7 @@ class Interpreter {
   std::vector<Instruction> instructions_;
   std::vector<AutocastRegion> autocast_;
   std::vector<Slot> inputs_, outputs_;
+  std::vector<ValueKind> input_kinds_, output_kinds_;
   std::vector<c10::IValue> slots_;
   std::vector<char> is_attribute_;  // by slot: survives the run
   std::vector<c10::IValue> stack_;

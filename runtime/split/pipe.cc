@@ -2,26 +2,31 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <unordered_set>
+
 #include "runtime/error.h"
 
 namespace plumbline {
 namespace {
 
-bool used_before(const Pipe& pipe, int stage, const std::string& name) {
+/// The names of what earlier stages own.
+std::unordered_set<std::string> owned_before(const Pipe& pipe, int stage) {
+  std::unordered_set<std::string> names;
   for (int s = 0; s < stage; ++s)
     for (const Attribute& attribute : pipe.stages[s].graph.attributes)
-      if (attribute.kind != AttributeKind::Constant && attribute.name == name) return true;
-  return false;
+      if (attribute.kind != AttributeKind::Constant) names.insert(attribute.name);
+  return names;
 }
 
 }  // namespace
 
 StageState make_stage_state(const Pipe& pipe, int stage) {
   StageState state;
+  const std::unordered_set<std::string> earlier = owned_before(pipe, stage);
   for (const Attribute& attribute : pipe.stages.at(stage).graph.attributes) {
     if (attribute.kind == AttributeKind::Constant) continue;
     at::Tensor tensor = attribute.tensor;
-    if (used_before(pipe, stage, attribute.name)) {
+    if (earlier.contains(attribute.name)) {
       const c10::NoGradGuard no_grad;
       tensor = tensor.clone().requires_grad_(tensor.requires_grad());
     }
@@ -29,6 +34,18 @@ StageState make_stage_state(const Pipe& pipe, int stage) {
     tensors.emplace(attribute.name, tensor);
   }
   return state;
+}
+
+std::map<std::string, at::Tensor> state_dict(const Graph& graph, const StageState& state) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const Attribute& attribute : graph.attributes) {
+    if (attribute.kind == AttributeKind::Constant || !attribute.persistent) continue;
+    const auto& owned = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    const at::Tensor& tensor = owned.at(attribute.name);
+    tensors.emplace(attribute.name, tensor);
+    for (const std::string& alias : attribute.aliases) tensors.emplace(alias, tensor);
+  }
+  return tensors;
 }
 
 void bind(Graph& graph, const StageState& state) {

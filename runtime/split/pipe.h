@@ -1,9 +1,11 @@
 // Pipe: a graph cut into stages. Each stage owns its parameters and buffers under their original names; each value that
 // crosses from one stage to another is a boundary, with a direct edge from the stage that makes it to every stage that
-// uses it (a skip connection is a boundary whose consumer is not the next stage).
+// uses it (a skip connection is a boundary whose consumer is not the next stage). Where values hop from stage to stage,
+// each hop is a boundary: its producer hands on what it was handed.
 //
 // The behaviour follows PyTorch's torch.distributed.pipelining (_IR.py): stages are numbered in program order, a
-// parameter used by several stages is replicated, one copy a stage.
+// parameter used by several stages is replicated, one copy a stage, or transmitted: then it is a boundary value of the
+// stage that owns it.
 #pragma once
 
 #include <map>
@@ -16,7 +18,7 @@
 namespace plumbline {
 
 struct Boundary {
-  /// "v12", or the name of a model input that later stages use.
+  /// After the module that made it (runtime/split/boundary_names.h), or of the model input that later stages use.
   std::string name;
   /// Shape, dtype and requires_grad as captured.
   Value value;
@@ -64,6 +66,10 @@ struct StageState {
 
 /// The state of `stage`. Tensors are the captured ones, but a stage that is not the first to use a tensor gets a copy.
 StageState make_stage_state(const Pipe& pipe, int stage);
+
+/// What a checkpoint of a stage holds: its parameters and persistent buffers under all their names, which are those of
+/// the model. `state` is that of the stage whose graph this is.
+std::map<std::string, at::Tensor> state_dict(const Graph& graph, const StageState& state);
 
 /// Lets the parameters and buffers that `graph` uses be those of `state`; constants stay the graph's own. Throws
 /// InputError naming one that `state` lacks.

@@ -1,195 +1,70 @@
 #include "runtime/split/split.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <algorithm>
-#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/error.h"
 #include "runtime/join.h"
+#include "runtime/split/analysis.h"
+#include "runtime/split/boundary_names.h"
+#include "runtime/split/stage_of_nodes.h"
 
 namespace plumbline {
 namespace {
 
-/// Node indices before which a split point asks for a new stage.
-std::vector<char> cuts(const Graph& graph, const std::vector<SplitPoint>& points) {
-  std::vector<char> cut(graph.nodes.size() + 1, 0);
-  for (const SplitPoint& point : points) {
-    bool entered = false;
-    for (const ModuleCall& module : graph.module_calls) {
-      if (module.name != point.module) continue;
-      entered = true;
-      cut[point.where == SplitPoint::Where::Beginning ? module.begin : module.end] = 1;
-    }
-    if (entered) continue;
-    std::set<std::string> names;
-    for (const ModuleCall& module : graph.module_calls) names.insert(module.name);
-    throw InputError(
-        "split: no module named '" + point.module + "' was entered; " +
-        (names.empty() ? "forward enters none through plumbline::call()" : "entered were: " + join(names)));
-  }
-  return cut;
-}
-
-/// The stage of each node; markers get the stage before them.
-std::vector<int> stage_of_nodes(const Graph& graph, const std::vector<SplitPoint>& points) {
-  const std::vector<char> cut = cuts(graph, points);
-  std::vector<int> stage_of(graph.nodes.size(), 0);
-  int stage = 0;
-  bool pending = false, any_call = false;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    pending = pending || cut[i] || graph.nodes[i].is_split();
-    if (!graph.nodes[i].is_split()) {
-      if (pending && any_call) ++stage;
-      pending = false;
-      any_call = true;
-    }
-    stage_of[i] = stage;
-  }
-  return stage_of;
-}
-
-/// Everything about the whole graph that the construction of stages asks for, found in linear passes.
-class Analysis {
- public:
-  Analysis(const Graph& graph, const SplitOptions& options)
-      : graph_(graph),
-        stage_of_node_(stage_of_nodes(graph, options.points)),
-        producer_(graph.values.size(), kAttribute),
-        used_by_(graph.values.size()) {
-    stages_ = graph.nodes.empty() ? 1 : stage_of_node_.back() + 1;
-    for (const GraphInput& input : graph.inputs) producer_[input.value] = 0;
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for_each_definition(graph.nodes[i], [&](ValueId v) { producer_[v] = stage_of_node_[i]; });
-      for_each_use(graph.nodes[i], [&](ValueId v) { add_use(v, stage_of_node_[i]); });
-    }
-    for (ValueId v : graph.outputs)
-      if (v != kNoValue) add_use(v, stages_ - 1);
-    refuse_mutations_across_stages();
-    find_gradients(options.loss_outputs);
-  }
-
-  static constexpr int kAttribute = -1;
-
-  int stages() const { return stages_; }
-  int stage_of_node(size_t node) const { return stage_of_node_[node]; }
-  /// kAttribute for parameters, buffers and constants.
-  int producer(ValueId v) const { return producer_[v]; }
-  /// Ascending, without repetition.
-  const std::vector<int>& used_by(ValueId v) const { return used_by_[v]; }
-  bool has_gradient(ValueId v) const { return has_gradient_[v]; }
-
- private:
-  /// Stages come in ascending order, since nodes do.
-  void add_use(ValueId v, int stage) {
-    if (used_by_[v].empty() || used_by_[v].back() != stage) used_by_[v].push_back(stage);
-  }
-
-  /// Values in the same memory have the same key; a value of unknown memory has one to itself.
-  int32_t memory(ValueId v) const { return graph_.values[v].storage >= 0 ? graph_.values[v].storage : -2 - v; }
-
-  void refuse_mutations_across_stages() {
-    // The earliest stage that made a value in each memory; attributes are apart, they do not travel. All uses of an
-    // attribute's memory count: a view of it that crosses a border would be written while it is on its way.
-    std::unordered_map<int32_t, ValueId> first_in_memory;
-    std::unordered_map<int32_t, const Attribute*> attribute_in_memory;
-    std::unordered_map<int32_t, std::set<int>> users_of_memory;
-    for (const Attribute& attribute : graph_.attributes)
-      if (attribute.value != kNoValue) attribute_in_memory.emplace(memory(attribute.value), &attribute);
-    for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v) {
-      users_of_memory[memory(v)].insert(used_by_[v].begin(), used_by_[v].end());
-      if (producer_[v] == kAttribute) continue;
-      const auto [it, inserted] = first_in_memory.emplace(memory(v), v);
-      if (!inserted && producer_[v] < producer_[it->second]) it->second = v;
-    }
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const int stage = stage_of_node_[i];
-      for_each_mutation(graph_.nodes[i], [&](ValueId v) {
-        const std::string op = c10::toString(graph_.nodes[i].op->operator_name());
-        if (const auto owner = attribute_in_memory.find(memory(v)); owner != attribute_in_memory.end()) {
-          for (int user : users_of_memory[memory(v)])
-            if (user != stage)
-              throw InputError("split: " + op + " in stage " + std::to_string(stage) + " writes the memory of '" +
-                               owner->second->name + "', which stage " + std::to_string(user) +
-                               " uses as well; copies would part, so keep both in one stage");
-          return;
-        }
-        const auto it = first_in_memory.find(memory(v));
-        if (it == first_in_memory.end() || producer_[it->second] >= stage) return;
-        throw InputError("split: " + op + " in stage " + std::to_string(stage) + " changes in place the memory of %" +
-                         std::to_string(it->second) + " " +
-                         describe(graph_.values[it->second].dtype, graph_.values[it->second].sizes) + ", which stage " +
-                         std::to_string(producer_[it->second]) +
-                         " made; use the out-of-place form, or clone() the value first");
-      });
-    }
-  }
-
-  /// A value has a gradient when it requires one and the loss depends on it through values that require one.
-  void find_gradients(const std::optional<std::vector<int>>& loss_outputs) {
-    has_gradient_.assign(graph_.values.size(), 0);
-    std::set<int32_t> memory_with_gradient;
-    auto mark = [&](ValueId v) {
-      if (v == kNoValue || !graph_.values[v].requires_grad) return;
-      has_gradient_[v] = 1;
-      memory_with_gradient.insert(memory(v));
-    };
-    if (loss_outputs) {
-      for (int i : *loss_outputs) {
-        if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
-          throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
-                           std::to_string(graph_.outputs.size()) + " outputs");
-        mark(graph_.outputs[i]);
-      }
+Node call(const char* op, std::vector<ValueId> arguments, std::vector<ValueId> results) {
+  Node node;
+  node.op = c10::Dispatcher::singleton().findSchemaOrThrow(op, "");
+  for (const c10::Argument& parameter : node.op->schema().arguments()) {
+    Argument argument;
+    if (node.arguments.size() < arguments.size()) {
+      argument.kind = Argument::Kind::Value;
+      argument.values = {arguments[node.arguments.size()]};
     } else {
-      for (ValueId v : graph_.outputs) mark(v);
+      argument.constant = parameter.default_value().value_or(c10::IValue());
     }
-    // Backwards through the calls; what an in-place call writes may be read through any view of that memory.
-    for (size_t i = graph_.nodes.size(); i-- > 0;) {
-      const Node& node = graph_.nodes[i];
-      if (!node.grad_enabled) continue;
-      bool reaches_loss = false;
-      for_each_definition(node, [&](ValueId v) { reaches_loss = reaches_loss || has_gradient_[v]; });
-      for_each_mutation(node,
-                        [&](ValueId v) { reaches_loss = reaches_loss || memory_with_gradient.contains(memory(v)); });
-      if (reaches_loss) for_each_use(node, mark);
-    }
+    node.arguments.push_back(std::move(argument));
   }
-
-  const Graph& graph_;
-  std::vector<int> stage_of_node_;
-  std::vector<int> producer_;
-  std::vector<std::vector<int>> used_by_;
-  std::vector<char> has_gradient_;
-  int stages_ = 1;
-};
-
-std::string boundary_name(const Graph& graph, ValueId v) {
-  for (const GraphInput& input : graph.inputs)
-    if (input.value == v) return input.name;
-  return "v" + std::to_string(v);
+  for (ValueId v : results) node.results.push_back({false, {v}});
+  return node;
 }
 
 /// Builds the stages' graphs; ids are renumbered densely in each.
 class Builder {
  public:
-  Builder(const Graph& graph, const Analysis& analysis)
-      : graph_(graph), analysis_(analysis), local_(analysis.stages()) {
+  Builder(const Graph& graph, const SplitAnalysis& analysis, const SplitOptions& options)
+      : graph_(graph),
+        analysis_(analysis),
+        options_(options),
+        names_(boundary_names(graph)),
+        local_(analysis.stages(), std::vector<ValueId>(graph.values.size(), kNoValue)) {
     pipe_.stages.resize(analysis.stages());
+    for (int s = 0; s < stages(); ++s) graph_of(s).autocast = graph.autocast;
   }
 
   Pipe build() {
     for (const GraphInput& input : graph_.inputs) graph_of(0).inputs.push_back({input.name, local(0, input.value)});
-    add_boundaries();
+    choose_transmitted();
+    for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v) add_boundaries_of(v);
+    if (options_.carry_random_state) carry_random_state();
     add_attributes();
+    for (int s = 0; s < stages(); ++s)
+      for (ValueId v : analysis_.changed_in_place(s)) take_copy(s, v);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) add_node(analysis_.stage_of_node(i), graph_.nodes[i]);
     // Outputs last: only now has every value its number.
-    for (Boundary& boundary : pipe_.boundaries) {
+    for (size_t b = 0; b < pipe_.boundaries.size(); ++b) {
+      Boundary& boundary = pipe_.boundaries[b];
       Stage& producer = pipe_.stages[boundary.producer];
       boundary.output = static_cast<int>(producer.outputs.size());
-      producer.outputs.push_back(static_cast<int>(&boundary - pipe_.boundaries.data()));
-      producer.graph.outputs.push_back(local(boundary.producer, boundary_values_[producer.outputs.back()]));
+      producer.outputs.push_back(static_cast<int>(b));
+      const ValueId v = boundary_values_[b];
+      producer.graph.outputs.push_back(v == kRandomState ? add_state_reader(boundary.producer)
+                                                         : local(boundary.producer, v));
     }
-    const int last = analysis_.stages() - 1;
+    const int last = stages() - 1;
     for (ValueId v : graph_.outputs) graph_of(last).outputs.push_back(v == kNoValue ? kNoValue : local(last, v));
     for (const ModuleCall& module : graph_.module_calls) add_module_call(module);
     for (const Stage& stage : pipe_.stages) verify(stage.graph);
@@ -197,51 +72,135 @@ class Builder {
   }
 
  private:
+  /// Stands for the generator's state among boundary_values_.
+  static constexpr ValueId kRandomState = -2;
+
+  int stages() const { return analysis_.stages(); }
   Graph& graph_of(int stage) { return pipe_.stages[stage].graph; }
 
   ValueId local(int stage, ValueId v) {
-    const auto [it, inserted] = local_[stage].emplace(v, kNoValue);
-    if (inserted) it->second = graph_of(stage).add_value(graph_.values[v]);
-    return it->second;
+    ValueId& id = local_[stage][v];
+    if (id == kNoValue) id = graph_of(stage).add_value(graph_.values[v]);
+    return id;
   }
 
-  void add_boundaries() {
-    for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v) {
-      const int producer = analysis_.producer(v);
-      if (producer == Analysis::kAttribute) continue;
-      Boundary boundary;
-      for (int stage : analysis_.used_by(v)) {
-        if (stage == producer) continue;
-        Stage& consumer = pipe_.stages[stage];
-        boundary.consumers.push_back({stage, static_cast<int>(consumer.inputs.size())});
-        consumer.inputs.push_back(static_cast<int>(pipe_.boundaries.size()));
-        consumer.graph.inputs.push_back({boundary_name(graph_, v), local(stage, v)});
-      }
-      if (boundary.consumers.empty()) continue;
-      boundary.name = boundary_name(graph_, v);
-      boundary.value = graph_.values[v];
-      boundary.producer = producer;
-      boundary.has_gradient = analysis_.has_gradient(v);
-      pipe_.boundaries.push_back(std::move(boundary));
-      boundary_values_.push_back(v);
+  /// Parameters that go along as values: the stage that uses one first makes it, so to speak.
+  void choose_transmitted() {
+    std::unordered_set<std::string> unknown;
+    for (const auto& [name, use] : options_.multi_use_of) unknown.insert(name);
+    for (const Attribute& attribute : graph_.attributes) {
+      if (attribute.kind != AttributeKind::Parameter) continue;
+      MultiUse use = options_.multi_use;
+      const auto look_up = [&](const std::string& name) {
+        const auto it = options_.multi_use_of.find(name);
+        if (it != options_.multi_use_of.end()) use = it->second;
+        unknown.erase(name);
+      };
+      for (const std::string& alias : attribute.aliases) look_up(alias);
+      look_up(attribute.name);
+      if (use == MultiUse::Transmit && attribute.value != kNoValue && analysis_.used_by(attribute.value).size() > 1)
+        transmitted_.emplace(attribute.value, &attribute);
     }
+    if (!unknown.empty())
+      throw InputError("split: there is no parameter '" + *unknown.begin() +
+                       "' to transmit or replicate; use one of the names that the model's parameters have");
+  }
+
+  void add_boundaries_of(ValueId v) {
+    const std::vector<int>& users = analysis_.used_by(v);
+    const auto transmitted = transmitted_.find(v);
+    int producer = analysis_.producer(v);
+    if (producer == SplitAnalysis::kAttribute) {
+      if (transmitted == transmitted_.end()) return;
+      producer = users.front();
+    }
+    std::vector<int> consumers;
+    for (int stage : users)
+      if (stage != producer) consumers.push_back(stage);
+    if (consumers.empty()) return;
+    Boundary boundary;
+    boundary.name = transmitted == transmitted_.end() ? names_[v] : transmitted->second->name;
+    boundary.value = graph_.values[v];
+    boundary.value.requires_grad = analysis_.requires_grad(v);
+    boundary.has_gradient = analysis_.has_gradient(v);
+    if (options_.route == Route::Direct) {
+      add_boundary(boundary, v, producer, consumers);
+      return;
+    }
+    // Hop by hop: who consumes a value passes it on.
+    for (size_t i = 0; i < consumers.size(); ++i) {
+      const int from = i == 0 ? producer : consumers[i - 1];
+      const int step = options_.route == Route::Neighbours ? 1 : consumers[i] - from;
+      for (int stage = from; stage < consumers[i]; stage += step) add_boundary(boundary, v, stage, {stage + step});
+    }
+  }
+
+  void add_boundary(Boundary boundary, ValueId v, int producer, const std::vector<int>& consumers) {
+    boundary.producer = producer;
+    for (int stage : consumers) {
+      Stage& consumer = pipe_.stages[stage];
+      boundary.consumers.push_back({stage, static_cast<int>(consumer.inputs.size())});
+      consumer.inputs.push_back(static_cast<int>(pipe_.boundaries.size()));
+      consumer.graph.inputs.push_back(
+          {boundary.name, v == kRandomState ? consumer.graph.add_value(boundary.value) : local(stage, v)});
+    }
+    pipe_.boundaries.push_back(std::move(boundary));
+    boundary_values_.push_back(v);
+  }
+
+  /// From each stage that draws to the next one that does.
+  void carry_random_state() {
+    Boundary state;
+    state.name = "random state";
+    state.value.dtype = at::kByte;
+    state.value.sizes = at::detail::getDefaultCPUGenerator().get_state().sizes().vec();
+    int from = -1;
+    for (int stage = 0; stage < stages(); ++stage) {
+      if (!analysis_.draws(stage)) continue;
+      const int step = options_.route == Route::Neighbours ? 1 : stage - from;
+      for (int hop = from; from >= 0 && hop < stage; hop += step) {
+        add_boundary(state, kRandomState, hop, {hop + step});
+        const ValueId arrived = graph_of(hop + step).inputs.back().value;
+        graph_of(hop + step).nodes.push_back(call("plumbline::set_random_state", {arrived}, {}));
+      }
+      from = stage;
+    }
+  }
+
+  ValueId add_state_reader(int stage) {
+    Value value;
+    value.dtype = at::kByte;
+    const ValueId state = graph_of(stage).add_value(value);
+    graph_of(stage).nodes.push_back(call("plumbline::get_random_state", {}, {state}));
+    return state;
   }
 
   void add_attributes() {
     int neighbour = 0;  // an unused parameter goes where the one registered before it went
     for (const Attribute& attribute : graph_.attributes) {
-      std::vector<int> stages = {neighbour};
+      std::vector<int> owners = {neighbour};
       if (attribute.value != kNoValue && !analysis_.used_by(attribute.value).empty())
-        stages = analysis_.used_by(attribute.value);
-      neighbour = stages.front();
-      for (int stage : stages) {
+        owners = analysis_.used_by(attribute.value);
+      if (transmitted_.contains(attribute.value)) owners.resize(1);
+      neighbour = owners.front();
+      for (int stage : owners) {
         Attribute copy = attribute;
         if (attribute.value != kNoValue) copy.value = local(stage, attribute.value);
         graph_of(stage).attributes.push_back(std::move(copy));
       }
-      if (stages.size() > 1 && attribute.kind == AttributeKind::Parameter)
-        pipe_.shared.push_back({attribute.name, stages});
+      if (owners.size() > 1 && attribute.kind == AttributeKind::Parameter)
+        pipe_.shared.push_back({attribute.name, owners});
     }
+  }
+
+  /// What arrives may belong to the stage that made it, and is a leaf: a stage that writes it clones it first.
+  void take_copy(int stage, ValueId v) {
+    Graph& graph = graph_of(stage);
+    const ValueId arrived = local(stage, v);
+    const ValueId copy = graph.add_value(graph.values[arrived]);
+    graph.values[copy].storage = -1;
+    graph.nodes.push_back(call("aten::clone", {arrived}, {copy}));
+    local_[stage][v] = copy;
   }
 
   void add_node(int stage, const Node& node) {
@@ -270,9 +229,12 @@ class Builder {
   }
 
   const Graph& graph_;
-  const Analysis& analysis_;
+  const SplitAnalysis& analysis_;
+  const SplitOptions& options_;
+  std::vector<std::string> names_;  // by value
   Pipe pipe_;
-  std::vector<std::unordered_map<ValueId, ValueId>> local_;
+  std::vector<std::vector<ValueId>> local_;  // by stage and value of the whole graph
+  std::unordered_map<ValueId, const Attribute*> transmitted_;
   std::vector<ValueId> boundary_values_;  // by boundary: its id in the whole graph
   std::vector<int32_t> position_;         // by node: its index in its stage's graph
 };
@@ -280,8 +242,8 @@ class Builder {
 }  // namespace
 
 Pipe split(const Graph& graph, const SplitOptions& options) {
-  const Analysis analysis(graph, options);
-  return Builder(graph, analysis).build();
+  const SplitAnalysis analysis(graph, stage_of_nodes(graph, options), options.loss_outputs);
+  return Builder(graph, analysis, options).build();
 }
 
 std::vector<SplitPoint> choose_split_points(const std::vector<std::string>& candidates, int stages) {

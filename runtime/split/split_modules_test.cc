@@ -113,7 +113,7 @@ TEST(SplitModules, CapturedModulesAreCutByName) {
   const Pipe pipe = pipe_of(net, {{{"b", SplitPoint::Where::End}}, {}});
   ASSERT_EQ(pipe.num_stages(), 2);
   EXPECT_EQ(pipe.shared.size(), 2u);
-  expect_part(refusal([&] { pipe_of(net, {{{"d"}}, {}}); }), "'d' was entered; entered were: a, b, c");
+  expect_part(refusal([&] { pipe_of(net, {{{"d"}}, {}}); }), "'d' was entered; there is no 'd'; entered were: a, b, c");
 }
 
 TEST(SplitModules, RefusesInPlaceAcrossABorder) {
@@ -127,9 +127,16 @@ TEST(SplitModules, RefusesInPlaceAcrossABorder) {
     const at::Tensor h = n.run(0, in[0]);
     pipe_split();
     h.select(0, 0).mul_(2);
-    return Tensors{h};
+    pipe_split();
+    return Tensors{h.neg()};
   });
-  expect(", which stage 0 made; use", [](Net& n, const Tensors& in) {
+  expect("which stage 0 made and stage 1 reads by another path", [](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]), view = h.t();
+    pipe_split();
+    h.mul_(2);
+    return Tensors{h + view};
+  });
+  expect("accepted", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]), view = h.t();
     pipe_split();
     const at::Tensor k = n.run(1, h);
@@ -253,7 +260,7 @@ Tensors random_program(Net& net, const Tensors& in, unsigned seed) {
 }
 
 TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
-  int cuts = 0, refused = 0;
+  int cuts = 0, refused = 0, copies = 0;
   for (unsigned seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     at::manual_seed(seed);
@@ -272,21 +279,44 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
     }
     const Pipe pipe = split(graph, loss);
     cuts += pipe.num_stages() - 1;
-    const Outcome staged = run_stages(pipe, inputs);
     const Tensors whole = random_program(net, inputs, seed);
     if (whole[0].requires_grad()) whole[0].backward();
-    for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(staged.outputs[i], whole[i])) << "output " << i;
+    const at::Tensor x_grad = x.grad();
+    std::map<std::string, at::Tensor> grads;
+    bool in_place_at_a_border = false;
+    for (const Stage& stage : pipe.stages)
+      for (const Node& node : stage.graph.nodes)
+        in_place_at_a_border |= node.op->operator_name().name == "aten::clone";
+    copies += in_place_at_a_border;
+    for (const auto& item : net.named_parameters()) grads[item.key()] = std::move(item.value().mutable_grad());
     const auto same = [](const at::Tensor& got, const at::Tensor& expected, const std::string& what) {
       ASSERT_TRUE(got.defined() || !expected.defined()) << what;
       if (!got.defined()) return;
       EXPECT_TRUE(at::equal(got, expected.defined() ? expected : at::zeros_like(got))) << what;
       EXPECT_LT(got.abs().max().item<double>(), 1e15) << "no longer exact: " << what;
     };
-    same(staged.input_grads[0], x.grad(), "gradient of x");
-    for (const auto& item : net.named_parameters()) same(staged.grads.at(item.key()), item.value().grad(), item.key());
+    for (const Route route : {Route::Direct, Route::Chain, Route::Neighbours})
+      for (const MultiUse multi_use : {MultiUse::Replicate, MultiUse::Transmit}) {
+        SCOPED_TRACE("route " + std::to_string(int(route)) + ", multi use " + std::to_string(int(multi_use)));
+        SplitOptions options = loss;
+        options.route = route;
+        options.multi_use = multi_use;
+        const Pipe routed = split(graph, options);
+        EXPECT_EQ(routed.num_stages(), pipe.num_stages());
+        EXPECT_TRUE(multi_use == MultiUse::Replicate || routed.shared.empty());
+        for (const Boundary& boundary : routed.boundaries) {
+          EXPECT_TRUE(route == Route::Direct || boundary.consumers.size() == 1) << boundary.name;
+          EXPECT_TRUE(route != Route::Neighbours || boundary.consumers[0].stage == boundary.producer + 1);
+        }
+        Outcome staged = run_stages(routed, inputs);
+        for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(staged.outputs[i], whole[i])) << "output " << i;
+        same(staged.input_grads[0], x_grad, "gradient of x");
+        for (const auto& [name, grad] : grads) same(staged.grads[name], grad, name);
+      }
   }
   EXPECT_GT(cuts, 100);
   EXPECT_GT(refused, 5);
+  EXPECT_GT(copies, 5) << "stages that change what they were sent";
 }
 
 }  // namespace

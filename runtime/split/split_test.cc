@@ -83,7 +83,7 @@ TEST(Split, CutsAtModulesByName) {
   EXPECT_EQ(letters(split(chain("r|n", {{"m", "M", 1, 3}}), {{{"m"}}, {}})), "r|n")
       << "a module that opens with a marker";
   EXPECT_EQ(refusal([&] { cut({{"a"}, {"a.i"}}); }),
-            "split: no module named 'a.i' was entered; entered were: a, a.in, all, b, empty");
+            "split: no module named 'a.i' was entered; there is no 'a.i'; in 'a' were entered: a.in");
   expect_part(refusal([] { split(chain("r"), {{{"a"}}, {}}); }), "enters none through plumbline::call()");
   const Pipe pipe = split(chain("rnscr", modules), {{{"a.in"}, {"b", Where::End}}, {}});
   std::string calls;
@@ -130,7 +130,7 @@ pipe_split
 %8: f32[2]* = aten::mul.Tensor(%7, %1)
 return %8, %5, None, %0, %3, %8
 )"));
-  EXPECT_EQ(boundary_text(pipe), "x:0.0>3.0,g index:0.1>3.1, v3:0.2>1.0,2.0,3.2,g v5:1.0>2.1,3.3,g v6:2.0>3.4,g ");
+  EXPECT_EQ(boundary_text(pipe), "x:0.0>3.0,g index:0.1>3.1, relu:0.2>1.0,2.0,3.2,g neg#2:1.0>2.1,3.3,g add:2.0>3.4,g ");
   EXPECT_EQ(pipe.stages[0].graph.inputs.size(), 3u);
   EXPECT_EQ(pipe.stages[0].inputs.size(), 0u);
   EXPECT_EQ(pipe.stages[3].outputs.size(), 0u);
@@ -143,6 +143,60 @@ return %8, %5, None, %0, %3, %8
   EXPECT_EQ(last.outputs[3], last.inputs[0].value);
   for (size_t i = 0; i < last.inputs.size(); ++i)
     EXPECT_EQ(last.inputs[i].name, pipe.boundaries[pipe.stages[3].inputs[i]].name);
+}
+
+TEST(Split, AValueHopsFromUserToUserOrFromNeighbourToNeighbour) {
+  const Graph graph = parse_graph(R"(input %0: f32[2]* = "x"
+parameter %1: f32[2]* = "w" also "tied"
+%2: f32[2]* = aten::mul.Tensor(%0, %1)
+pipe_split
+%3: f32[2]* = aten::neg(%2)
+pipe_split
+%4: f32[2]* = aten::relu(%3)
+pipe_split
+%5: f32[2]* = aten::mul.Tensor(%4, %1)
+%6: f32[2]* = aten::add.Tensor(%5, %2, 1)
+return %6
+)");
+  const auto boundaries = [&](Route route, MultiUse multi_use, std::map<std::string, MultiUse> by_name = {}) {
+    SplitOptions options;
+    options.route = route;
+    options.multi_use = multi_use;
+    options.multi_use_of = std::move(by_name);
+    const Pipe pipe = split(graph, options);
+    return boundary_text(pipe) + std::to_string(pipe.shared.size());
+  };
+  const std::string rest = "neg:1.0>2.0,g relu:2.0>3.1,g ";
+  EXPECT_EQ(boundaries(Route::Direct, MultiUse::Replicate), "mul:0.0>1.0,3.0,g " + rest + "1");
+  EXPECT_EQ(boundaries(Route::Chain, MultiUse::Replicate),
+            "mul:0.0>1.0,g mul:1.0>3.0,g neg:1.1>2.0,g relu:2.0>3.1,g 1");
+  EXPECT_EQ(boundaries(Route::Neighbours, MultiUse::Replicate),
+            "mul:0.0>1.0,g mul:1.0>2.0,g mul:2.0>3.0,g neg:1.1>2.1,g relu:2.1>3.1,g 1");
+  EXPECT_EQ(boundaries(Route::Direct, MultiUse::Transmit),
+            "w:0.0>3.0,g mul:0.1>1.0,3.1,g neg:1.0>2.0,g relu:2.0>3.2,g 0");
+  const std::string transmitted = boundaries(Route::Direct, MultiUse::Transmit);
+  EXPECT_EQ(boundaries(Route::Direct, MultiUse::Replicate, {{"tied", MultiUse::Transmit}}), transmitted);
+  EXPECT_EQ(boundaries(Route::Direct, MultiUse::Transmit, {{"w", MultiUse::Replicate}}),
+            boundaries(Route::Direct, MultiUse::Replicate));
+  expect_part(refusal([&] { boundaries(Route::Direct, MultiUse::Transmit, {{"u", MultiUse::Replicate}}); }),
+              "there is no parameter 'u' to transmit or replicate");
+}
+
+TEST(Split, APolicyCutsWhereItSays) {
+  const auto cut = [](std::vector<int32_t> nodes, std::vector<SplitPoint> points = {}) {
+    SplitOptions options;
+    options.points = std::move(points);
+    options.policy = [&](const Graph& graph) {
+      EXPECT_EQ(graph.nodes.size(), 5u);
+      return nodes;
+    };
+    return letters(split(chain("rn|sc", {{"a", "A", 0, 1}}), options));
+  };
+  EXPECT_EQ(cut({1}), "r|n|sc") << "markers hold as well";
+  EXPECT_EQ(cut({}), "rn|sc");
+  EXPECT_EQ(cut({0, 2, 3, 5}), "rn|sc") << "no stage is empty";
+  expect_part(refusal([&] { cut({6}); }), "wants a stage to begin at node 6, but the graph has nodes 0 to 5");
+  expect_part(refusal([&] { cut({1}, {{"a"}}); }), "both split points and a split policy are given");
 }
 
 TEST(Split, OnlyWhatTheLossDependsOnHasAGradient) {
@@ -166,9 +220,9 @@ return %8, %9, %6
       if (b.has_gradient) names += b.name;
     return names;
   };
-  EXPECT_EQ(gradients(std::nullopt), "v3v4");
-  EXPECT_EQ(gradients(std::vector{0}), "v3");
-  EXPECT_EQ(gradients(std::vector{1}), "v4");
+  EXPECT_EQ(gradients(std::nullopt), "sincos");
+  EXPECT_EQ(gradients(std::vector{0}), "sin");
+  EXPECT_EQ(gradients(std::vector{1}), "cos");
   EXPECT_EQ(gradients(std::vector{2}), "");
   EXPECT_EQ(gradients(std::vector<int>{}), "");
 }
@@ -182,12 +236,13 @@ pipe_split
 %4: f32[2] = aten::add.Tensor(%3, %1, 1)
 )";
   EXPECT_EQ(split(parse_graph(text + "return %4\n")).num_stages(), 2) << "relu_ does not write the buffer";
-  const auto refusal_of_neg = [&](const std::string& value) {
-    return refusal([&] { split(parse_graph(text + "%5: f32[2] = aten::neg_(" + value + ")\nreturn %5\n")); });
+  const auto refusal_of_neg = [&](const std::string& value, const std::string& rest) {
+    return refusal([&] { split(parse_graph(text + "%5: f32[2] = aten::neg_(" + value + ")\n" + rest)); });
   };
-  expect_part(refusal_of_neg("%3"),
-              "aten::neg_ in stage 1 changes in place the memory of %3 f32[2], which stage 0 made");
-  expect_part(refusal_of_neg("%1"), "writes the memory of 'mask', which stage 0 uses as well");
+  EXPECT_EQ(refusal_of_neg("%3", "return %5\n"), "accepted") << "stage 1 takes a copy";
+  expect_part(refusal_of_neg("%3", "pipe_split\n%6: f32[2] = aten::cos(%3)\nreturn %6\n"),
+              "aten::neg_ in stage 1 changes in place the memory of %3 f32[2], which stage 0 made and stage 2 reads");
+  expect_part(refusal_of_neg("%1", "return %5\n"), "writes the memory of 'mask', which stage 0 uses as well");
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+#include "runtime/split/analysis.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+
+SplitAnalysis::SplitAnalysis(const Graph& graph, std::vector<int> stage_of_node,
+                             const std::optional<std::vector<int>>& loss_outputs)
+    : graph_(graph),
+      stage_of_node_(std::move(stage_of_node)),
+      stages_(stage_of_node_.empty() ? 1 : stage_of_node_.back() + 1),
+      producer_(graph.values.size(), kAttribute),
+      maker_(graph.values.size(), -1),
+      used_by_(graph.values.size()),
+      changed_in_place_(stages_),
+      draws_(stages_, 0) {
+  for (const GraphInput& input : graph.inputs) producer_[input.value] = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const int stage = stage_of_node_[i];
+    for_each_definition(graph.nodes[i], [&](ValueId v) {
+      producer_[v] = stage;
+      maker_[v] = static_cast<int32_t>(i);
+    });
+    for_each_use(graph.nodes[i], [&](ValueId v) { add_use(v, stage); });
+    draws_[stage] = draws_[stage] || draws_random_numbers(graph.nodes[i]);
+  }
+  for (ValueId v : graph.outputs)
+    if (v != kNoValue) add_use(v, stages_ - 1);
+  follow_writes();
+  find_gradients(loss_outputs);
+}
+
+/// Stages come in ascending order, since nodes do.
+void SplitAnalysis::add_use(ValueId v, int stage) {
+  if (used_by_[v].empty() || used_by_[v].back() != stage) used_by_[v].push_back(stage);
+}
+
+/// Values in the same memory have the same key; a value of unknown memory has one to itself.
+int32_t SplitAnalysis::memory_of(ValueId v) const {
+  return graph_.values[v].storage >= 0 ? graph_.values[v].storage : -2 - v;
+}
+
+void SplitAnalysis::follow_writes() {
+  std::unordered_map<int32_t, Memory> written;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i)
+    for_each_mutation(graph_.nodes[i], [&](ValueId v) { written[memory_of(v)].writes.push_back({i, v}); });
+  if (written.empty()) return;
+  for (const Attribute& attribute : graph_.attributes)
+    if (attribute.value != kNoValue)
+      if (const auto it = written.find(memory_of(attribute.value)); it != written.end() && !it->second.owner)
+        it->second.owner = &attribute;
+  for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v)
+    if (const auto it = written.find(memory_of(v)); it != written.end()) it->second.values.push_back(v);
+  for (const auto& [key, memory] : written) {
+    if (memory.owner)
+      check_attribute(memory);
+    else
+      check_values(memory);
+  }
+}
+
+/// What a stage writes into a buffer must be seen by all that use it: all uses of its memory count, since a view of it
+/// that crosses a border would be written while it is on its way.
+void SplitAnalysis::check_attribute(const Memory& memory) const {
+  for (const Write& write : memory.writes) {
+    const int stage = stage_of_node_[write.node];
+    for (ValueId v : memory.values)
+      for (int user : used_by_[v])
+        if (user != stage)
+          throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
+                           std::to_string(stage) + " writes the memory of '" + memory.owner->name +
+                           "', which stage " + std::to_string(user) +
+                           " uses as well; copies would part, so keep both in one stage");
+  }
+}
+
+/// A stage that writes what it was sent writes its own copy. That is right as long as it was sent that memory once, and
+/// nobody after it goes back to what the earlier stage made.
+void SplitAnalysis::check_values(const Memory& memory) {
+  for (const Write& write : memory.writes) {
+    const int stage = stage_of_node_[write.node];
+    std::vector<ValueId>& copied = changed_in_place_[stage];
+    ValueId arrives = kNoValue;
+    for (ValueId v : memory.values) {
+      const bool is_input = producer_[v] == 0 && maker_[v] < 0;
+      if (producer_[v] > stage || (producer_[v] == stage && !is_input) || used_by_[v].empty()) continue;
+      if (used_by_[v].back() > stage) refuse_change(write, v, used_by_[v].back());
+      if (!std::binary_search(used_by_[v].begin(), used_by_[v].end(), stage)) continue;
+      if (arrives != kNoValue) refuse_change(write, v, stage);
+      arrives = v;
+    }
+    if (arrives == kNoValue) continue;
+    if (std::find(copied.begin(), copied.end(), arrives) == copied.end()) copied.push_back(arrives);
+    if (!required_gradient_before(arrives, memory, stage)) plain_at_border_.insert(arrives);
+  }
+}
+
+/// Whether what `node` makes or writes requires a gradient.
+bool SplitAnalysis::records_gradient(const Node& node) const {
+  bool from_gradient = false;
+  for_each_use(node, [&](ValueId u) { from_gradient = from_gradient || graph_.values[u].requires_grad; });
+  return node.grad_enabled && from_gradient && node.op->operator_name().name != "aten::detach";
+}
+
+/// Whether `v` required a gradient before `stage` wrote into its memory: values say what they came to in the end.
+bool SplitAnalysis::required_gradient_before(ValueId v, const Memory& memory, int stage) const {
+  if (!graph_.values[v].requires_grad || maker_[v] < 0) return graph_.values[v].requires_grad;
+  if (records_gradient(graph_.nodes[maker_[v]])) return true;
+  return std::any_of(memory.writes.begin(), memory.writes.end(), [&](const Write& write) {
+    return stage_of_node_[write.node] < stage && records_gradient(graph_.nodes[write.node]);
+  });
+}
+
+void SplitAnalysis::refuse_change(const Write& write, ValueId seen, int stage) const {
+  const Value& value = graph_.values[seen];
+  throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
+                   std::to_string(stage_of_node_[write.node]) + " changes in place the memory of %" +
+                   std::to_string(seen) + " " + describe(value.dtype, value.sizes) + ", which stage " +
+                   std::to_string(producer_[seen]) + " made and stage " + std::to_string(stage) +
+                   " reads by another path; use the out-of-place form, clone() the value first, or move the border");
+}
+
+/// A value has a gradient when it requires one and the loss depends on it through values that require one.
+void SplitAnalysis::find_gradients(const std::optional<std::vector<int>>& loss_outputs) {
+  has_gradient_.assign(graph_.values.size(), 0);
+  std::unordered_set<int32_t> memory_with_gradient;
+  auto mark = [&](ValueId v) {
+    if (v == kNoValue || !graph_.values[v].requires_grad) return;
+    has_gradient_[v] = 1;
+    memory_with_gradient.insert(memory_of(v));
+  };
+  if (loss_outputs) {
+    for (int i : *loss_outputs) {
+      if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
+        throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
+                         std::to_string(graph_.outputs.size()) + " outputs");
+      mark(graph_.outputs[i]);
+    }
+  } else {
+    for (ValueId v : graph_.outputs) mark(v);
+  }
+  // Backwards through the calls; what an in-place call writes may be read through any view of that memory.
+  for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    const Node& node = graph_.nodes[i];
+    if (!node.grad_enabled) continue;
+    bool reaches_loss = false;
+    for_each_definition(node, [&](ValueId v) { reaches_loss = reaches_loss || has_gradient_[v]; });
+    for_each_mutation(node, [&](ValueId v) {
+      reaches_loss = reaches_loss || memory_with_gradient.contains(memory_of(v));
+    });
+    if (reaches_loss) for_each_use(node, mark);
+  }
+  for (ValueId v : plain_at_border_) has_gradient_[v] = 0;
+}
+
+}  // namespace plumbline

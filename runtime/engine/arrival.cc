@@ -50,8 +50,7 @@ Arrival expect(Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes
                int64_t strides_tag, bool keep_strides) {
   Arrival arrival;
   arrival.body = at::empty(sizes, at::TensorOptions().dtype(dtype));
-  arrival.body_request =
-      transport.irecv(arrival.body.mutable_data_ptr(), arrival.body.nbytes(), peer, tag);
+  arrival.body_request = transport.irecv(arrival.body.mutable_data_ptr(), arrival.body.nbytes(), peer, tag);
   if (!keep_strides || sizes.empty()) return arrival;
   arrival.strides = at::empty({static_cast<int64_t>(sizes.size())}, at::TensorOptions().dtype(at::kLong));
   arrival.strides_request =

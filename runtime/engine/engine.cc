@@ -405,8 +405,8 @@ void Engine::send(const Departure& departure, int rank, int64_t tag) {
   const at::Tensor &body = departure.body, &strides = departure.strides;
   sends_.push_back({body, transport_.isend(body.const_data_ptr(), body.nbytes(), rank, tag)});
   if (strides.defined())
-    sends_.push_back({strides, transport_.isend(strides.const_data_ptr(), strides.nbytes(), rank,
-                                                tag + mode_->plan.tag_count())});
+    sends_.push_back(
+        {strides, transport_.isend(strides.const_data_ptr(), strides.nbytes(), rank, tag + mode_->plan.tag_count())});
 }
 
 Arrival Engine::expect_value(const Boundary& boundary, int peer, int64_t tag) {

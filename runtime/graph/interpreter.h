@@ -30,11 +30,11 @@ class Interpreter {
   /// Every attribute that the graph uses must hold a tensor; the tensors are shared, not copied.
   explicit Interpreter(const Graph& graph);
 
-  /// Runs once. `inputs` are in the graph's order, with the captured dtypes and shapes (the caller checks them). A number
-  /// among inputs and outputs is a tensor without dimensions.
-  /// Gradients are recorded where they were recorded at capture and the caller's grad mode allows it.
-  /// Writes one tensor for each graph output (undefined for None). An error of a kernel comes back as Error with the
-  /// node's text. Not thread safe: one interpreter serves one thread at a time.
+  /// Runs once. `inputs` are in the graph's order, with the captured dtypes and shapes (the caller checks them). A
+  /// number among inputs and outputs is a tensor without dimensions. Gradients are recorded where they were recorded at
+  /// capture and the caller's grad mode allows it. Writes one tensor for each graph output (undefined for None). An
+  /// error of a kernel comes back as Error with the node's text. Not thread safe: one interpreter serves one thread at
+  /// a time.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs, NodeObserver* observer = nullptr);
 
   /// A value of the run under way, as an observer may ask for it.

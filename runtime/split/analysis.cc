@@ -71,9 +71,8 @@ void SplitAnalysis::check_attribute(const Memory& memory) const {
       for (int user : used_by_[v])
         if (user != stage)
           throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
-                           std::to_string(stage) + " writes the memory of '" + memory.owner->name +
-                           "', which stage " + std::to_string(user) +
-                           " uses as well; copies would part, so keep both in one stage");
+                           std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
+                           std::to_string(user) + " uses as well; copies would part, so keep both in one stage");
   }
 }
 
@@ -148,9 +147,8 @@ void SplitAnalysis::find_gradients(const std::optional<std::vector<int>>& loss_o
     if (!node.grad_enabled) continue;
     bool reaches_loss = false;
     for_each_definition(node, [&](ValueId v) { reaches_loss = reaches_loss || has_gradient_[v]; });
-    for_each_mutation(node, [&](ValueId v) {
-      reaches_loss = reaches_loss || memory_with_gradient.contains(memory_of(v));
-    });
+    for_each_mutation(node,
+                      [&](ValueId v) { reaches_loss = reaches_loss || memory_with_gradient.contains(memory_of(v)); });
     if (reaches_loss) for_each_use(node, mark);
   }
   for (ValueId v : plain_at_border_) has_gradient_[v] = 0;

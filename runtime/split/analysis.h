@@ -15,7 +15,8 @@ class SplitAnalysis {
  public:
   /// `stage_of_node` as stage_of_nodes() makes it. Throws InputError where an in-place change would be lost or seen by
   /// the wrong stage, and for a loss output that the model does not have.
-  SplitAnalysis(const Graph& graph, std::vector<int> stage_of_node, const std::optional<std::vector<int>>& loss_outputs);
+  SplitAnalysis(const Graph& graph, std::vector<int> stage_of_node,
+                const std::optional<std::vector<int>>& loss_outputs);
 
   static constexpr int kAttribute = -1;
 

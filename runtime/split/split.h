@@ -31,9 +31,9 @@ enum class MultiUse {
 
 /// How a value gets to the stages that use it. Its gradient returns the same way, summed where it was used.
 enum class Route {
-  Direct,      ///< from the stage that makes it to every stage that uses it
-  Chain,       ///< from each stage that uses it to the next one that does: as many messages as Direct, and gradients are
-               ///< added up one by one, the last use first, which is the order of the uncut model
+  Direct,  ///< from the stage that makes it to every stage that uses it
+  Chain,   ///< from each stage that uses it to the next one that does: as many messages as Direct, and gradients are
+           ///< added up one by one, the last use first, which is the order of the uncut model
   Neighbours,  ///< from stage to stage, also through those that do not use it, for transports without other links
 };
 

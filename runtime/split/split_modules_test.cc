@@ -285,8 +285,7 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
     std::map<std::string, at::Tensor> grads;
     bool in_place_at_a_border = false;
     for (const Stage& stage : pipe.stages)
-      for (const Node& node : stage.graph.nodes)
-        in_place_at_a_border |= node.op->operator_name().name == "aten::clone";
+      for (const Node& node : stage.graph.nodes) in_place_at_a_border |= node.op->operator_name().name == "aten::clone";
     copies += in_place_at_a_border;
     for (const auto& item : net.named_parameters()) grads[item.key()] = std::move(item.value().mutable_grad());
     const auto same = [](const at::Tensor& got, const at::Tensor& expected, const std::string& what) {

@@ -130,7 +130,8 @@ pipe_split
 %8: f32[2]* = aten::mul.Tensor(%7, %1)
 return %8, %5, None, %0, %3, %8
 )"));
-  EXPECT_EQ(boundary_text(pipe), "x:0.0>3.0,g index:0.1>3.1, relu:0.2>1.0,2.0,3.2,g neg#2:1.0>2.1,3.3,g add:2.0>3.4,g ");
+  EXPECT_EQ(boundary_text(pipe),
+            "x:0.0>3.0,g index:0.1>3.1, relu:0.2>1.0,2.0,3.2,g neg#2:1.0>2.1,3.3,g add:2.0>3.4,g ");
   EXPECT_EQ(pipe.stages[0].graph.inputs.size(), 3u);
   EXPECT_EQ(pipe.stages[0].inputs.size(), 0u);
   EXPECT_EQ(pipe.stages[3].outputs.size(), 0u);

@@ -8,7 +8,8 @@
 namespace plumbline {
 namespace {
 
-/// What to say of a module that forward did not enter: the first part of its name that leads nowhere, and what is there.
+/// What to say of a module that forward did not enter: the first part of its name that leads nowhere, and what is
+/// there.
 std::string unknown_module(const Graph& graph, const std::string& name) {
   std::set<std::string> names;
   for (const ModuleCall& module : graph.module_calls)

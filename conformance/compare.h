@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "conformance/tensor_file.h"
 #include "reference/result_key.h"
+#include "runtime/tensor_file.h"
 
 namespace plumbline {
 

@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
-#include "conformance/tensor_file.h"
 #include "conformance/verdict.h"
 #include "reference/case.h"
 #include "runtime/schedule/schedule.h"
+#include "runtime/tensor_file.h"
 
 namespace plumbline {
 

@@ -1,12 +1,11 @@
-// From LibTorch's tensors to the torch-free ones that are written to files and compared.
+// A run's results as the torch-free tensors that are written to files and compared.
 #pragma once
 
-#include "conformance/tensor_file.h"
 #include "reference/results.h"
+#include "runtime/graph/host_tensors.h"
 
 namespace plumbline {
 
-HostTensor to_host(const at::Tensor& tensor);
 TensorMap to_host(const Results& results);
 
 }  // namespace plumbline

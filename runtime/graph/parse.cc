@@ -1,48 +1,94 @@
 #include <algorithm>
+#include <optional>
 
 #include "runtime/error.h"
 #include "runtime/graph/cursor.h"
 #include "runtime/graph/dtype_names.h"
+#include "runtime/graph/parse_argument.h"
 #include "runtime/graph/text.h"
 
 namespace plumbline {
 namespace {
 
-/// What a constant argument of this type looks like, for errors.
-std::string expected_constant(const c10::Type& type) {
+/// The lines of a text that say something, with their numbers.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : text_(text) {}
+
+  std::optional<Cursor> next() {
+    while (begin_ < text_.size()) {
+      const size_t end = std::min(text_.find('\n', begin_), text_.size());
+      Cursor line(text_.substr(begin_, end - begin_), ++number_);
+      begin_ = end + 1;
+      if (!line.done() && !line.peek("#")) return line;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view text_;
+  size_t begin_ = 0;
+  int number_ = 0;
+};
+
+const char* kind_name(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::Tensor:
+      return "a tensor";
+    case ValueKind::Int:
+      return "an int";
+    case ValueKind::Float:
+      return "a float";
+    case ValueKind::Bool:
+      return "a bool";
+  }
+  return "";
+}
+
+/// Whether a value of this kind can be an argument or a result of this type. Operators of our own take numbers wherever
+/// they take tensors: they pass values on (a stage, a branch).
+bool is_of_type(ValueKind kind, const c10::Type& declared, bool own) {
+  const c10::Type& type = without_optional(declared);
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
-      return "a tensor such as %0, or None";
-    case c10::TypeKind::BoolType:
-      return "True or False";
+      return kind == ValueKind::Tensor || own;
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::SymIntType:
+      return kind == ValueKind::Int;
     case c10::TypeKind::FloatType:
-      return "a number";
+    case c10::TypeKind::SymFloatType:
+      return kind == ValueKind::Float;
+    case c10::TypeKind::BoolType:
+    case c10::TypeKind::SymBoolType:
+      return kind == ValueKind::Bool;
     case c10::TypeKind::NumberType:
-      return "a number, True or False";
-    case c10::TypeKind::StringType:
-      return "a text in quotes";
-    case c10::TypeKind::DeviceObjType:
-      return "a device such as device \"cpu\"";
-    case c10::TypeKind::ListType:
-      return "a list in brackets (" + type.str() + ")";
+      return kind != ValueKind::Tensor;
     default:
-      return "an integer (" + type.str() + ")";
+      return false;
   }
 }
 
+bool is_cond(const Node& node) { return !node.is_split() && node.op->operator_name().name == "plumbline::cond"; }
+
 class Parser {
  public:
-  Graph parse(std::string_view text) {
-    int number = 0;
-    for (size_t begin = 0; begin < text.size();) {
-      size_t end = text.find('\n', begin);
-      if (end == std::string_view::npos) end = text.size();
-      Cursor line(text.substr(begin, end - begin), ++number);
-      if (!line.done() && !line.peek("#")) parse_line(line);
+  explicit Parser(Lines& lines) : lines_(lines) {}
+
+  /// With `opening`, the line that opens a branch: up to its closing brace.
+  Graph parse(const Cursor* opening = nullptr) {
+    bool closed = false;
+    while (!closed) {
+      std::optional<Cursor> line = lines_.next();
+      if (!line) break;
+      closed = opening && !wants_branch() && line->accept("}");
+      if (closed && !returned_) line->fail_word("a 'return' line before '}'");
+      if (!closed) parse_line(*line);
+      if (!line->done()) line->fail("the end of the line");
       for (ValueId v : fresh_) defined_[v] = 1;
       fresh_.clear();
-      begin = end + 1;
     }
+    if (opening && !closed) opening->fail("a '}' that closes this branch");
+    if (wants_branch()) throw InputError("graph text: the plumbline::cond at its end lacks a branch");
     if (!returned_) throw InputError("graph text: no 'return' line");
     verify(graph_);
     return std::move(graph_);
@@ -50,7 +96,9 @@ class Parser {
 
  private:
   void parse_line(Cursor& line) {
-    if (line.accept("module ")) {
+    if (wants_branch()) {
+      branch(line);
+    } else if (line.accept("module ")) {
       ModuleCall module;
       module.name = line.quoted_text();
       module.type = line.quoted_text();
@@ -70,6 +118,8 @@ class Parser {
       attribute(line, AttributeKind::Buffer);
     } else if (line.accept("constant ")) {
       attribute(line, AttributeKind::Constant);
+    } else if (line.accept("autocast ")) {
+      region(line);
     } else if (line.accept("pipe_split")) {
       graph_.nodes.emplace_back();
     } else if (line.accept("return")) {
@@ -81,7 +131,62 @@ class Parser {
     } else {
       call(line);
     }
+  }
+
+  /// A cond is followed by its two branches.
+  bool wants_branch() const {
+    return !graph_.nodes.empty() && is_cond(graph_.nodes.back()) && graph_.nodes.back().branches.size() < 2;
+  }
+
+  void branch(Cursor& line) {
+    Node& cond = graph_.nodes.back();
+    const char* const word = cond.branches.empty() ? "then {" : "else {";
+    line.mark();
+    if (!line.accept(word)) line.fail("'" + std::string(word) + "', a branch of the plumbline::cond above");
     if (!line.done()) line.fail("the end of the line");
+    Graph graph = Parser(lines_).parse(&line);
+    const auto must_match = [&](size_t count, size_t wanted, const std::string& what) {
+      if (count != wanted)
+        line.fail_word("a branch with as many " + what + " (" + std::to_string(wanted) + "), not " +
+                       std::to_string(count));
+    };
+    must_match(graph.inputs.size(), cond.arguments[1].values.size(), "inputs as the call has operands");
+    must_match(graph.outputs.size(), cond.results[0].values.size(), "outputs as the call has results");
+    cond.branches.push_back(std::make_shared<const Graph>(std::move(graph)));
+  }
+
+  void region(Cursor& line) {
+    const auto number = static_cast<int64_t>(graph_.autocast.size());
+    if (line.integer() != number) line.fail_word("autocast " + std::to_string(number) + ", the next region");
+    line.expect("=");
+    AutocastRegion region;
+    const std::string device = line.word(" ");
+    try {
+      region.device = c10::Device(device).type();
+    } catch (const c10::Error&) {
+      line.fail_word("a type of device such as cpu or cuda, not '" + device + "'");
+    }
+    if (device.find(':') != std::string::npos)
+      line.fail_word("a type of device without a number, not '" + device + "'");
+    const std::string dtype = line.word(" ");
+    region.dtype = element_type(line, dtype);
+    region.enabled = !line.accept("disabled");
+    region.cache = !line.accept("no_cache");
+    if (line.accept("in")) region.outer = region_number(line);
+    graph_.autocast.push_back(region);
+  }
+
+  int32_t region_number(Cursor& line) {
+    const int64_t n = line.integer();
+    if (n < 0 || n >= static_cast<int64_t>(graph_.autocast.size()))
+      line.fail_word("an autocast region that a line above describes, not " + std::to_string(n));
+    return static_cast<int32_t>(n);
+  }
+
+  static at::ScalarType element_type(const Cursor& line, const std::string& name) {
+    const auto known = dtype_from_name(name);
+    if (!known) line.fail_word("an element type such as f32, bf16 or i64, not '" + name + "'");
+    return *known;
   }
 
   int32_t node_number(Cursor& line, int64_t least) {
@@ -116,12 +221,16 @@ class Parser {
       line.fail_word("a new value; %" + std::to_string(v) + " is defined already");
     fresh_.push_back(v);
     line.expect(":");
-    const std::string dtype = line.word("[ ");
-    const auto known = dtype_from_name(dtype);
-    if (!known) line.fail_word("an element type such as f32, bf16 or i64, not '" + dtype + "'");
+    const std::string type = line.word("[ ,]");
     Value& value = graph_.values[v];
-    value.dtype = *known;
-    value.sizes.clear();
+    if (!line.peek("[")) {
+      for (const ValueKind kind : {ValueKind::Int, ValueKind::Float, ValueKind::Bool})
+        if (const Value number{number_dtype(kind), {}, false, -1, kind}; value_text(number) == type) {
+          value = number;
+          return v;
+        }
+    }
+    value.dtype = element_type(line, type);
     line.bracketed([&] {
       value.sizes.push_back(line.integer());
       if (value.sizes.back() < 0) line.fail_word("a size of at least 0");
@@ -130,13 +239,20 @@ class Parser {
     return v;
   }
 
+  static at::ScalarType number_dtype(ValueKind kind) {
+    return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Float ? at::kDouble : at::kBool;
+  }
+
   void attribute(Cursor& line, AttributeKind kind) {
     Attribute attribute;
     attribute.kind = kind;
     if (!line.peek("=")) attribute.value = definition(line);
+    if (attribute.value != kNoValue && graph_.values[attribute.value].kind != ValueKind::Tensor)
+      line.fail_word("a tensor such as f32[2]");
     line.expect("=");
     attribute.name = line.quoted_text();
     while (line.accept("also")) attribute.aliases.push_back(line.quoted_text());
+    attribute.persistent = !line.accept("transient");
     graph_.attributes.push_back(std::move(attribute));
   }
 
@@ -167,105 +283,41 @@ class Parser {
     if (node.results.size() != returns.size())
       line.fail_word(std::to_string(node.results.size()) + " results, but " + name + " has " +
                      std::to_string(returns.size()));
-    for (size_t i = 0; i < returns.size(); ++i)
-      if (node.results[i].is_list != (returns[i].type()->kind() == c10::TypeKind::ListType))
-        line.fail_word("an operator whose result " + std::to_string(i) + " is " +
-                       (node.results[i].is_list ? "a list" : "one tensor") + ", not " + name);
+    const bool own = name.starts_with("plumbline::");
+    for (size_t i = 0; i < returns.size(); ++i) check_result(line, node, i, name, own);
     line.expect("(");
     const auto& parameters = node.op->schema().arguments();
+    const ReadValue read_value = [&](Cursor& at, const c10::Type& type) {
+      const ValueId v = use(at);
+      if (v != kNoValue && !is_of_type(graph_.values[v].kind, type, own))
+        at.fail_word("a value of type " + type.str() + "; %" + std::to_string(v) + " is " +
+                     kind_name(graph_.values[v].kind));
+      return v;
+    };
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (i) line.expect(",");
-      node.arguments.push_back(argument(line, *parameters[i].real_type()));
+      node.arguments.push_back(parse_argument(line, *parameters[i].real_type(), read_value));
     }
     line.expect(")");
     node.grad_enabled = !line.accept("no_grad");
+    if (line.accept("autocast")) node.autocast = region_number(line);
     graph_.nodes.push_back(std::move(node));
   }
 
-  static const c10::Type& without_optional(const c10::Type& type) {
-    return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
+  void check_result(const Cursor& line, const Node& node, size_t i, const std::string& name, bool own) const {
+    const c10::Type* type = node.op->schema().returns()[i].type().get();
+    const Result& result = node.results[i];
+    if (result.is_list != (type->kind() == c10::TypeKind::ListType))
+      line.fail_word("an operator whose result " + std::to_string(i) + " is " +
+                     (result.is_list ? "a list" : "one tensor or number") + ", not " + name);
+    if (result.is_list) type = type->castRaw<c10::ListType>()->getElementType().get();
+    for (ValueId v : result.values)
+      if (v != kNoValue && !is_of_type(graph_.values[v].kind, *type, own))
+        line.fail_word("an operator whose result %" + std::to_string(v) + " is " + kind_name(graph_.values[v].kind) +
+                       "; that of " + name + " is of type " + type->str());
   }
 
-  Argument argument(Cursor& line, const c10::Type& declared) {
-    const c10::Type& type = without_optional(declared);
-    Argument argument;
-    if (type.kind() == c10::TypeKind::TensorType && line.peek("%")) {
-      argument.kind = Argument::Kind::Value;
-      argument.values.push_back(use(line));
-      return argument;
-    }
-    if (type.kind() == c10::TypeKind::ListType && line.peek("[")) {
-      const c10::Type& element = *type.castRaw<c10::ListType>()->getElementType();
-      const bool optional = element.kind() == c10::TypeKind::OptionalType;
-      if (without_optional(element).kind() == c10::TypeKind::TensorType) {
-        argument.kind = optional ? Argument::Kind::OptionalTensorList : Argument::Kind::TensorList;
-        line.bracketed([&] { argument.values.push_back(use(line)); });
-        return argument;
-      }
-    }
-    argument.constant = constant(line, declared);
-    // An optional or undefined tensor argument is an undefined tensor to the boxed kernel, or None where declared so.
-    if (argument.constant.isNone() && declared.kind() == c10::TypeKind::TensorType) argument.constant = at::Tensor();
-    return argument;
-  }
-
-  c10::IValue constant(Cursor& line, const c10::Type& declared) {
-    const c10::Type& type = without_optional(declared);
-    const c10::TypeKind kind = type.kind();
-    const bool is_number = kind == c10::TypeKind::NumberType;
-    line.mark();
-    if (line.accept("None")) {
-      const bool allowed = kind == c10::TypeKind::TensorType || declared.kind() == c10::TypeKind::OptionalType;
-      if (!allowed) line.fail_word(expected_constant(type));
-      return {};
-    }
-    switch (kind) {
-      case c10::TypeKind::BoolType:
-      case c10::TypeKind::NumberType:
-        if (line.accept("True")) return true;
-        if (line.accept("False")) return false;
-        if (is_number) break;
-        line.fail(expected_constant(type));
-      case c10::TypeKind::StringType:
-        return line.quoted_text();
-      case c10::TypeKind::DeviceObjType:
-        return device(line);
-      case c10::TypeKind::ListType:
-        return list(line, type);
-      case c10::TypeKind::TensorType:
-        line.fail(expected_constant(type));
-      case c10::TypeKind::GeneratorType:
-        line.fail("None: an explicit generator has no text form");
-      default:
-        break;
-    }
-    const std::string text = line.word(" ,])");
-    int64_t integer = 0;
-    double real = 0;
-    if (kind != c10::TypeKind::FloatType && read_whole(text, integer)) return integer;
-    if ((is_number || kind == c10::TypeKind::FloatType) && read_whole(text, real)) return real;
-    line.fail_word(expected_constant(type) + ", not '" + text + "'");
-  }
-
-  static c10::IValue device(Cursor& line) {
-    line.expect("device");
-    line.mark();
-    const std::string name = line.quoted_text();
-    try {
-      return c10::Device(name);
-    } catch (const c10::Error&) {
-      line.fail_word("a device that LibTorch knows, not '" + name + "'");
-    }
-  }
-
-  c10::IValue list(Cursor& line, const c10::Type& type) {
-    const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
-    c10::impl::GenericList values(element->kind() == c10::TypeKind::SymIntType ? c10::IntType::get() : element);
-    if (!line.peek("[")) line.fail(expected_constant(type));
-    line.bracketed([&] { values.push_back(constant(line, *element)); });
-    return values;
-  }
-
+  Lines& lines_;
   Graph graph_;
   std::vector<char> defined_;   // by value, up to the line before
   std::vector<ValueId> fresh_;  // defined on this line
@@ -274,6 +326,9 @@ class Parser {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text) { return Parser().parse(text); }
+Graph parse_graph(std::string_view text) {
+  Lines lines(text);
+  return Parser(lines).parse();
+}
 
 }  // namespace plumbline

@@ -55,6 +55,10 @@ std::string constant_text(const c10::IValue& value) {
   if (value.isBool()) return value.toBool() ? "True" : "False";
   if (value.isInt()) return std::to_string(value.toInt());
   if (value.isDouble()) return float_text(value.toDouble());
+  if (value.isComplexDouble()) {
+    const c10::complex<double> z = value.toComplexDouble();
+    return "complex(" + float_text(z.real()) + ", " + float_text(z.imag()) + ")";
+  }
   if (value.isString()) return in_quotes(value.toStringRef());
   if (value.isDevice()) return "device " + in_quotes(value.toDevice().str());
   if (value.isList()) return in_brackets(value.toListRef(), constant_text);
@@ -66,18 +70,32 @@ std::string id_text(ValueId v) { return v == kNoValue ? "None" : "%" + std::to_s
 std::string argument_text(const Argument& argument) {
   if (argument.kind == Argument::Kind::Constant) return constant_text(argument.constant);
   if (argument.kind == Argument::Kind::Value) return id_text(argument.values[0]);
+  if (argument.kind == Argument::Kind::NumberList) {
+    const auto constants = argument.constant.toListRef();
+    return in_brackets(std::views::iota(size_t{0}, argument.values.size()), [&](size_t i) {
+      return argument.values[i] == kNoValue ? constant_text(constants[i]) : id_text(argument.values[i]);
+    });
+  }
   return in_brackets(argument.values, id_text);
 }
 
 std::string definition_text(const Graph& graph, ValueId v) {
   if (v == kNoValue) return "None";
   const Value& value = graph.values[v];
-  return id_text(v) + ": " + describe(value.dtype, value.sizes) + (value.requires_grad ? "*" : "");
+  return id_text(v) + ": " + value_text(value);
 }
 
 std::string result_text(const Graph& graph, const Result& result) {
   if (!result.is_list) return definition_text(graph, result.values[0]);
   return in_brackets(result.values, [&](ValueId v) { return definition_text(graph, v); });
+}
+
+std::string region_text(const AutocastRegion& region) {
+  std::string text = c10::DeviceTypeName(region.device, /*lower_case=*/true) + " " + dtype_name(region.dtype);
+  if (!region.enabled) text += " disabled";
+  if (!region.cache) text += " no_cache";
+  if (region.outer != -1) text += " in " + std::to_string(region.outer);
+  return text;
 }
 
 const char* kind_word(AttributeKind kind) {
@@ -92,7 +110,47 @@ const char* kind_word(AttributeKind kind) {
   return "";
 }
 
+void print(const Graph& graph, const std::string& indent, std::ostringstream& out) {
+  for (const GraphInput& input : graph.inputs)
+    out << indent << "input " << definition_text(graph, input.value) << " = " << in_quotes(input.name) << '\n';
+  for (const Attribute& attribute : graph.attributes) {
+    out << indent << kind_word(attribute.kind) << ' ';
+    if (attribute.value != kNoValue) out << definition_text(graph, attribute.value) << ' ';
+    out << "= " << in_quotes(attribute.name);
+    for (const std::string& alias : attribute.aliases) out << " also " << in_quotes(alias);
+    out << (attribute.persistent ? "\n" : " transient\n");
+  }
+  for (size_t i = 0; i < graph.autocast.size(); ++i)
+    out << indent << "autocast " << i << " = " << region_text(graph.autocast[i]) << '\n';
+  for (const Node& node : graph.nodes) {
+    out << indent << to_text(graph, node) << '\n';
+    for (size_t i = 0; i < node.branches.size(); ++i) {
+      out << indent << (i == 0 ? "then {" : "else {") << '\n';
+      print(*node.branches[i], indent + "  ", out);
+      out << indent << "}\n";
+    }
+  }
+  out << indent << (graph.outputs.empty() ? "return" : "return ") << listed(graph.outputs, id_text) << '\n';
+  for (const ModuleCall& module : graph.module_calls)
+    out << indent << "module " << in_quotes(module.name) << ' ' << in_quotes(module.type) << ' ' << module.begin << ' '
+        << module.end << '\n';
+}
+
 }  // namespace
+
+std::string value_text(const Value& value) {
+  switch (value.kind) {
+    case ValueKind::Int:
+      return "int";
+    case ValueKind::Float:
+      return "float";
+    case ValueKind::Bool:
+      return "bool";
+    case ValueKind::Tensor:
+      break;
+  }
+  return describe(value.dtype, value.sizes) + (value.requires_grad ? "*" : "");
+}
 
 std::string to_text(const Graph& graph, const Node& node) {
   if (node.is_split()) return "pipe_split";
@@ -100,25 +158,14 @@ std::string to_text(const Graph& graph, const Node& node) {
   if (!text.empty()) text += " = ";
   const c10::OperatorName& name = node.op->operator_name();
   text += name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
-  return text + "(" + listed(node.arguments, argument_text) + (node.grad_enabled ? ")" : ") no_grad");
+  text += "(" + listed(node.arguments, argument_text) + (node.grad_enabled ? ")" : ") no_grad");
+  if (node.autocast != -1) text += " autocast " + std::to_string(node.autocast);
+  return text;
 }
 
 std::string to_text(const Graph& graph) {
   std::ostringstream out;
-  for (const GraphInput& input : graph.inputs)
-    out << "input " << definition_text(graph, input.value) << " = " << in_quotes(input.name) << '\n';
-  for (const Attribute& attribute : graph.attributes) {
-    out << kind_word(attribute.kind) << ' ';
-    if (attribute.value != kNoValue) out << definition_text(graph, attribute.value) << ' ';
-    out << "= " << in_quotes(attribute.name);
-    for (const std::string& alias : attribute.aliases) out << " also " << in_quotes(alias);
-    out << '\n';
-  }
-  for (const Node& node : graph.nodes) out << to_text(graph, node) << '\n';
-  out << (graph.outputs.empty() ? "return" : "return ") << listed(graph.outputs, id_text) << '\n';
-  for (const ModuleCall& module : graph.module_calls)
-    out << "module " << in_quotes(module.name) << ' ' << in_quotes(module.type) << ' ' << module.begin << ' '
-        << module.end << '\n';
+  print(graph, "", out);
   return out.str();
 }
 

@@ -1,17 +1,33 @@
-// The text form of a graph: one line each for inputs, attributes, calls and outputs; it parses back.
+// The text form of a graph: one line each for inputs, attributes, autocast regions, calls and outputs; it parses back
+// to the same graph, but for the numbers of storages, which it leaves out.
 //
 //   input %0: f32[4,8] = "x"
 //   parameter %1: f32[8,8]* = "fc.weight" also "head.weight"      (* requires a gradient)
 //   parameter = "never_used.bias"
+//   buffer %9: i64[4] = "positions" transient                      (no part of the state dict)
+//   autocast 0 = cpu bf16
+//   autocast 1 = cpu bf16 disabled no_cache in 0                   (lies in region 0)
 //   %2: f32[8,8]* = aten::t(%1)
 //   %3: f32[4,8]* = aten::matmul(%0, %2) no_grad
 //   [%4: f32[2,8], %5: f32[2,8]] = aten::split.Tensor(%3, 2, 0)
+//   %5: f32[4,8]* = aten::linear(%4, %2, None) autocast 0
+//   %6: int = aten::sym_size.int(%4, 0)                            (numbers: int, float, bool)
+//   %7: f32[4,8]* = aten::reshape(%5, [%6, -1])
+//   [%8: f32[4,8]*] = plumbline::cond(%10, [%7])
+//   then {
+//     input %0: f32[4,8]* = "a"
+//     return %0
+//   }
+//   else {
+//     ...
+//   }
 //   pipe_split
 //   return %4, None
 //   module "fc" "torch::nn::LinearImpl" 0 2                        (made the nodes 0 and 1)
 //
 // Constants: None, True, 3, 0.5 (a float always shows a point, an exponent, inf or nan), "text", device "cpu",
-// [1, 2]. Their types are those of the operator's schema, so that a parsed call has exactly the captured arguments.
+// complex(0.0, 1.0), [1, 2]. Their types are those of the operator's schema, so that a parsed call has exactly the
+// captured arguments.
 #pragma once
 
 #include <string>
@@ -23,8 +39,11 @@ namespace plumbline {
 
 std::string to_text(const Graph& graph);
 
-/// The line of one node, as to_text prints it.
+/// The line of one node, as to_text prints it; without the branches of a cond.
 std::string to_text(const Graph& graph, const Node& node);
+
+/// What is known of a value, as to_text prints it: "f32[4,8]*" (* requires a gradient), "int", "float", "bool".
+std::string value_text(const Value& value);
 
 /// Attributes come back by name, without tensors: bind them before a run.
 /// Throws InputError naming line and column, and what was expected there.

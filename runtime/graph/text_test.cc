@@ -5,9 +5,12 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
+#include "runtime/graph/json.h"
+#include "runtime/testing/random_graph.h"
 
 namespace plumbline {
 namespace {
@@ -57,6 +60,129 @@ TEST(Text, RoundTripOfEveryConstruct) {
   EXPECT_EQ(graph.nodes[5].arguments[1].values, (std::vector<ValueId>{kNoValue, 1}));
   EXPECT_EQ(graph.outputs, (std::vector<ValueId>{8, kNoValue, 8, 0}));
   EXPECT_EQ(graph.module_calls[1].type, "torch::nn::LinearImpl");
+}
+
+const std::string kNewer = R"(input %0: f32[4,2] = "x"
+input %1: bool[] = "p"
+input %2: int = "n"
+parameter %3: f32[2,2]* = "w"
+buffer %4: i64[4] = "positions" also "other.positions" transient
+buffer = "unused" transient
+autocast 0 = cpu bf16
+autocast 1 = cpu f16 disabled no_cache in 0
+autocast 2 = cuda f16 in 0
+%5: bf16[4,2]* = aten::linear(%0, %3, None) autocast 0
+%6: int = aten::sym_size.int(%5, 0)
+%7: float = aten::sym_float(%6)
+%8: float = plumbline::number_truediv(%6, 2)
+%9: bool = plumbline::number_lt(%6, %7)
+%10: f32[8] = aten::reshape(%0, [%6, -1]) no_grad autocast 1
+%11: f32[4,2] = aten::add.Scalar(%0, complex(0.5, -inf), %8)
+[%12: f32[4,2], None] = plumbline::cond(%9, [%0, %6]) autocast 2
+then {
+  input %0: f32[4,2] = "a"
+  input %1: int = "n"
+  autocast 0 = cpu bf16
+  %2: bool = aten::is_nonzero(%0)
+  [%3: f32[4,2]] = plumbline::cond(%2, [%0]) autocast 0
+  then {
+    input %0: f32[4,2] = "b"
+    return %0
+  }
+  else {
+    input %0: f32[4,2] = "b"
+    constant %1: f32[] = "c"
+    %2: f32[4,2] = aten::mul.Tensor(%0, %1)
+    return %2
+    module "deep" "Deep" 0 1
+  }
+  return %3, %3
+}
+else {
+  input %0: f32[4,2] = "a"
+  input %1: int = "n"
+  return %0, None
+}
+[%13: f32[4,2]*, %14: int] = plumbline::call_stage(2, [%12, None, %6])
+pipe_split
+return %12, %6, %9
+module "" "Root" 0 8
+)";
+
+TEST(Text, RoundTripOfNumbersRegionsAndBranches) {
+  const Graph graph = parse_graph(kNewer);
+  EXPECT_EQ(to_text(graph), kNewer);
+  EXPECT_EQ(graph.values[6].kind, ValueKind::Int);
+  EXPECT_EQ(graph.values[6].dtype, at::kLong);
+  EXPECT_EQ(graph.values[7].kind, ValueKind::Float);
+  EXPECT_EQ(graph.values[7].dtype, at::kDouble);
+  EXPECT_EQ(graph.values[9].kind, ValueKind::Bool);
+  EXPECT_EQ(graph.values[9].dtype, at::kBool);
+  EXPECT_FALSE(graph.attributes[1].persistent);
+  EXPECT_TRUE(graph.attributes[0].persistent);
+  EXPECT_EQ(graph.autocast[1], (AutocastRegion{c10::kCPU, at::kHalf, false, false, 0}));
+  EXPECT_EQ(graph.autocast[2], (AutocastRegion{c10::kCUDA, at::kHalf, true, true, 0}));
+  EXPECT_EQ(graph.nodes[0].autocast, 0);
+  EXPECT_EQ(graph.nodes[1].autocast, -1);
+  EXPECT_EQ(graph.nodes[5].autocast, 1);
+  const Argument& sizes = graph.nodes[5].arguments[1];
+  EXPECT_EQ(sizes.kind, Argument::Kind::NumberList);
+  EXPECT_EQ(sizes.values, (std::vector<ValueId>{6, kNoValue}));
+  EXPECT_EQ(sizes.constant.toIntVector(), (std::vector<int64_t>{0, -1}));
+  EXPECT_EQ(graph.nodes[6].arguments[2].kind, Argument::Kind::Value);
+  ASSERT_EQ(graph.nodes[7].branches.size(), 2u);
+  EXPECT_EQ(graph.nodes[7].branches[0]->nodes[1].branches[1]->module_calls[0].name, "deep");
+  EXPECT_EQ(graph.nodes[7].branches[0]->autocast.size(), 1u);
+}
+
+TEST(Text, ParsedBranchesAndNumbersRun) {
+  Interpreter interpreter(parse_graph(R"(input %0: f32[2,3] = "x"
+%1: f32[] = aten::sum(%0, None)
+%2: bool[] = aten::gt.Scalar(%1, 0.5)
+[%3: f32[2,3]] = plumbline::cond(%2, [%0])
+then {
+  input %0: f32[2,3] = "a"
+  %1: f32[2,3] = aten::sin(%0)
+  return %1
+}
+else {
+  input %0: f32[2,3] = "a"
+  %1: f32[2,3] = aten::neg(%0)
+  return %1
+}
+%4: int = aten::sym_size.int(%3, 1)
+%5: f32[3,2] = aten::reshape(%3, [%4, -1])
+return %5
+)"));
+  for (const double sign : {1.0, -1.0}) {
+    const at::Tensor x = at::arange(1, 7).view({2, 3}) * sign;
+    std::vector<at::Tensor> outputs;
+    interpreter.run(std::vector<at::Tensor>{x}, outputs);
+    EXPECT_TRUE(at::equal(outputs[0], (sign > 0 ? x.sin() : x.neg()).reshape({3, 2})));
+  }
+}
+
+/// Numbers of storages are not in the text.
+void forget_storages(Graph& graph) {
+  for (Value& value : graph.values) value.storage = -1;
+  for (Node& node : graph.nodes)
+    for (auto& branch : node.branches) {
+      Graph copy = *branch;
+      forget_storages(copy);
+      branch = std::make_shared<const Graph>(std::move(copy));
+    }
+}
+
+TEST(Text, RandomGraphsComeBack) {
+  const unsigned first = std::random_device{}();
+  for (unsigned seed = first; seed < first + 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Graph graph = RandomGraph(seed).make();
+    forget_storages(graph);
+    const Graph again = parse_graph(to_text(graph));
+    // The JSON form tells every field; its code shares none with the text's.
+    EXPECT_EQ(to_json(again), to_json(graph)) << to_text(graph);
+  }
 }
 
 TEST(Text, ControlCharactersInNamesKeepToTheirLine) {
@@ -204,6 +330,35 @@ TEST(Text, ErrorsNameLineColumnAndWhatWasExpected) {
       {"return %0\n%1: f32[2] = aten::relu(%0)", "line 3, column 1", "after 'return'"},
       {"return %0\nmodule \"a\" \"A\" 0 3", "line 3, column 18", "between 0 and 0"},
       {"%1: f32[2] = aten::relu(%0)", "", "no 'return' line"},
+      {"%1: int = aten::relu(%0)\nreturn", "line 2, column 11", "%1 is an int; that of aten::relu is of type Tensor"},
+      {"%1: f32[2] = aten::sym_size.int(%0, 0)\nreturn", "line 2, column 14", "%1 is a tensor"},
+      {"%1: int* = aten::sym_size.int(%0, 0)\nreturn", "line 2, column 5", "an element type"},
+      {"%1: int = aten::sym_size.int(%0, 0)\n%2: f32[2] = aten::relu(%1)\nreturn", "line 3, column 26",
+       "a value of type Tensor; %1 is an int"},
+      {"%1: float[2] = aten::relu(%0)\nreturn", "line 2, column 5", "an element type such as f32"},
+      {"%1: f32[2] = aten::reshape(%0, [%0, 2])\nreturn", "line 2, column 34", "%0 is a tensor"},
+      {"%1: f32[2] = aten::reshape(%0, [%5, 2])\nreturn", "line 2, column 34", "a value that a line above defines"},
+      {"%1: f32[2] = aten::add.Scalar(%0, complex(1), 1)\nreturn", "line 2, column 44", "','"},
+      {"%1: f32[2] = aten::add.Scalar(%0, complex(1, x), 1)\nreturn", "line 2, column 46", "a number"},
+      {"parameter %1: int = \"n\"\nreturn", "line 2, column 15", "a tensor"},
+      {"autocast 1 = cpu bf16\nreturn", "line 2, column 10", "autocast 0, the next region"},
+      {"autocast 0 = moon bf16\nreturn", "line 2, column 14", "a type of device"},
+      {"autocast 0 = cuda:1 bf16\nreturn", "line 2, column 14", "without a number"},
+      {"autocast 0 = cpu bf17\nreturn", "line 2, column 18", "an element type"},
+      {"autocast 0 = cpu bf16 on\nreturn", "line 2, column 23", "the end of the line"},
+      {"autocast 0 = cpu bf16 in 0\nreturn", "line 2, column 26", "that a line above describes, not 0"},
+      {"%1: f32[2] = aten::relu(%0) autocast 0\nreturn", "line 2, column 38", "that a line above describes, not 0"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])\nreturn %1", "line 3, column 1", "'then {'"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])", "", "at its end lacks a branch"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])\nthen {\n", "line 3, column 7", "a '}' that closes this branch"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])\nthen {\n}\n", "line 4", "a 'return' line before '}'"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])\nthen {\nreturn\n}\n", "line 3, column 1",
+       "as many inputs as the call has operands (1), not 0"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])\nthen {\ninput %0: f32[2] = \"x\"\nreturn\n}\n", "line 3, column 1",
+       "as many outputs as the call has results (1), not 0"},
+      {"[%1: f32[2]] = plumbline::cond(%0, [%0])\nthen {\ninput %0: f32[2] = \"x\"\nreturn %0\n}\nreturn %1",
+       "line 7, column 1", "'else {'"},
+      {"}\nreturn", "line 2, column 1", "'}'"},
   };
   for (const Case& c : cases) {
     try {

@@ -1,4 +1,4 @@
-#include "conformance/tensor_file.h"
+#include "runtime/tensor_file.h"
 
 #include <unistd.h>
 
@@ -12,10 +12,10 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/json_place.h"
 
 namespace plumbline {
 namespace {
@@ -33,7 +33,7 @@ struct DtypeInfo {
   bool floating;
 };
 
-constexpr std::array<DtypeInfo, 10> dtypes = {{{"F64", 8, true},
+constexpr std::array<DtypeInfo, 13> dtypes = {{{"F64", 8, true},
                                                {"F32", 4, true},
                                                {"F16", 2, true},
                                                {"BF16", 2, true},
@@ -41,6 +41,9 @@ constexpr std::array<DtypeInfo, 10> dtypes = {{{"F64", 8, true},
                                                {"I32", 4, false},
                                                {"I16", 2, false},
                                                {"I8", 1, false},
+                                               {"U64", 8, false},
+                                               {"U32", 4, false},
+                                               {"U16", 2, false},
                                                {"U8", 1, false},
                                                {"BOOL", 1, false}}};
 
@@ -88,23 +91,10 @@ uint64_t byte_count(const DtypeInfo& dtype, const std::vector<int64_t>& shape, c
   return bytes;
 }
 
-/// Parses the header; nlohmann alone would let the last of two equal keys win.
 Json parse_header(std::string_view text, const std::string& source) {
-  std::vector<std::set<std::string>> keys;
-  const auto refuse_duplicates = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw InputError(source + ": the header names " + parsed.dump() + " twice");
-    return true;
-  };
-  try {
-    Json header = Json::parse(text.begin(), text.end(), refuse_duplicates);
-    if (!header.is_object()) throw InputError(source + ": the header is not a JSON object");
-    return header;
-  } catch (const Json::exception& error) {
-    throw InputError(source + ": the header is not JSON: " + error.what());
-  }
+  Json header = parse_json(text, source + ": the header");
+  if (!header.is_object()) throw InputError(source + ": the header is not a JSON object");
+  return header;
 }
 
 struct Entry {
@@ -196,6 +186,9 @@ double element_as_double(const HostTensor& tensor, int64_t index) {
   if (tensor.dtype == "I64") return static_cast<double>(load<int64_t>(tensor, index));
   if (tensor.dtype == "I32") return load<int32_t>(tensor, index);
   if (tensor.dtype == "I16") return load<int16_t>(tensor, index);
+  if (tensor.dtype == "U64") return static_cast<double>(load<uint64_t>(tensor, index));
+  if (tensor.dtype == "U32") return load<uint32_t>(tensor, index);
+  if (tensor.dtype == "U16") return load<uint16_t>(tensor, index);
   if (tensor.dtype == "I8") return load<int8_t>(tensor, index);
   const uint8_t byte = load<uint8_t>(tensor, index);
   return tensor.dtype == "BOOL" ? (byte != 0 ? 1.0 : 0.0) : byte;
@@ -278,8 +271,7 @@ TensorMap decode_tensors(std::string_view bytes, const std::string& source) {
   return tensors;
 }
 
-void write_tensor_file(const std::filesystem::path& path, const TensorMap& tensors) {
-  const std::string bytes = encode_tensors(tensors);
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
   static std::atomic<unsigned> counter{0};  // several threads (ranks) of one process may write the same folder
   std::filesystem::path temporary = path;
   temporary += ".tmp." + std::to_string(getpid()) + "." + std::to_string(counter++);
@@ -304,7 +296,7 @@ void write_tensor_file(const std::filesystem::path& path, const TensorMap& tenso
   }
 }
 
-TensorMap read_tensor_file(const std::filesystem::path& path) {
+std::string read_file(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw InputError("cannot read " + path.string() + ": it is a folder");
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -313,7 +305,13 @@ TensorMap read_tensor_file(const std::filesystem::path& path) {
   file.seekg(0);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!file) throw InputError("cannot read " + path.string() + ": " + system_reason());
-  return decode_tensors(bytes, path.string());
+  return bytes;
 }
+
+void write_tensor_file(const std::filesystem::path& path, const TensorMap& tensors) {
+  write_file(path, encode_tensors(tensors));
+}
+
+TensorMap read_tensor_file(const std::filesystem::path& path) { return decode_tensors(read_file(path), path.string()); }
 
 }  // namespace plumbline

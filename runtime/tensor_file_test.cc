@@ -1,4 +1,4 @@
-#include "conformance/tensor_file.h"
+#include "runtime/tensor_file.h"
 
 #include <gtest/gtest.h>
 
@@ -122,7 +122,8 @@ TEST_F(TensorFile, RandomMapsComeBackAndNothingElseIsLeftInTheFolder) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const std::vector<std::string> names = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"};
+  const std::vector<std::string> names = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16",
+                                          "I8",  "U64", "U32", "U16",  "U8",  "BOOL"};
   for (int round = 0; round < 20; ++round) {
     TensorMap tensors;
     for (unsigned i = random() % 6; i > 0; --i) {
@@ -155,6 +156,9 @@ TEST_F(TensorFile, DecodesElements) {
   EXPECT_EQ(element_as_double(tensor_of<int16_t>("I16", {1}, {-300}), 0), -300.0);
   EXPECT_EQ(element_as_double(tensor_of<int8_t>("I8", {1}, {-3}), 0), -3.0);
   EXPECT_EQ(element_as_double(tensor_of<uint8_t>("U8", {1}, {200}), 0), 200.0);
+  EXPECT_EQ(element_as_double(tensor_of<uint16_t>("U16", {1}, {65535}), 0), 65535.0);
+  EXPECT_EQ(element_as_double(tensor_of<uint32_t>("U32", {1}, {4294967295}), 0), 4294967295.0);
+  EXPECT_EQ(element_as_double(tensor_of<uint64_t>("U64", {1}, {uint64_t{1} << 63}), 0), 9223372036854775808.0);
   EXPECT_EQ(element_as_double(tensor_of<uint8_t>("BOOL", {2}, {0, 1}), 1), 1.0);
   EXPECT_EQ(element_as_double(make_f64({2}, {0.5, 0.25}), 1), 0.25);
   EXPECT_EQ(describe(half), "f16[7]");

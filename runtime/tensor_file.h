@@ -18,7 +18,7 @@ namespace plumbline {
 
 /// A dense row-major tensor in host memory, little-endian.
 struct HostTensor {
-  std::string dtype;           ///< safetensors name: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL
+  std::string dtype;           ///< safetensors name: F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL
   std::vector<int64_t> shape;  ///< empty for a scalar
   std::vector<std::byte> data;
 
@@ -36,7 +36,7 @@ bool is_floating(std::string_view dtype);
 /// Number of elements that the shape says (1 for a scalar). The shape must be free of negative sizes.
 int64_t element_count(const HostTensor& tensor);
 
-/// Element `index` (row-major) as a double: exact for every dtype but I64 beyond 2^53. BOOL gives 0 or 1.
+/// Element `index` (row-major) as a double: exact for every dtype but I64 and U64 beyond 2^53. BOOL gives 0 or 1.
 double element_as_double(const HostTensor& tensor, int64_t index);
 
 /// Dtype and shape for people: "f32[2,8]", "i64[]".
@@ -53,11 +53,17 @@ std::string encode_tensors(const TensorMap& tensors);
 /// InputError when the bytes are not exactly one well-formed safetensors file.
 TensorMap decode_tensors(std::string_view bytes, const std::string& source);
 
-/// Writes to a temporary name in the same folder, then renames: a reader sees the whole file or none.
+/// Writes bytes to a temporary name in the same folder, then renames: a reader sees the whole file or none.
 /// InputError when the place cannot be written, Error when writing fails half-way (a full disk).
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// The bytes of a file. InputError, naming it and what is wrong with it.
+std::string read_file(const std::filesystem::path& path);
+
+/// write_file() of encode_tensors().
 void write_tensor_file(const std::filesystem::path& path, const TensorMap& tensors);
 
-/// InputError, naming the file and what is wrong with it.
+/// decode_tensors() of read_file().
 TensorMap read_tensor_file(const std::filesystem::path& path);
 
 }  // namespace plumbline

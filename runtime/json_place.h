@@ -1,0 +1,61 @@
+// Reading JSON that a file or a message brought: each place knows where it is, so that an error can say it.
+//
+// Errors are InputErrors of one line: "program.json: stages[1].graph.nodes[3].op: expected a text, not 3".
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumbline {
+
+/// Parses `text`. InputError, opened by `source`, when it is not JSON or an object names a key twice.
+nlohmann::json parse_json(std::string_view text, const std::string& source);
+
+/// The text of `json` on one line. InputError when a name in it is not UTF-8.
+std::string json_text(const nlohmann::json& json);
+
+/// A place in a document, which must outlive it.
+class JsonPlace {
+ public:
+  JsonPlace(const nlohmann::json& document, std::string source) : json_(&document), source_(std::move(source)) {}
+
+  [[noreturn]] void fail(const std::string& expected) const;
+
+  const nlohmann::json& json() const { return *json_; }
+  bool is_null() const;
+
+  /// A member of an object, which must be there.
+  JsonPlace operator[](const char* key) const;
+  std::optional<JsonPlace> find(const char* key) const;
+  /// Refuses an object that has other members than these, and what is no object.
+  void expect_only(std::initializer_list<std::string_view> keys) const;
+  /// The elements of a list.
+  std::vector<JsonPlace> items() const;
+  /// The elements of a list that must have this length.
+  std::vector<JsonPlace> items(size_t count) const;
+
+  std::string text() const;
+  bool boolean() const;
+  int64_t integer(int64_t least = std::numeric_limits<int64_t>::min(),
+                  int64_t most = std::numeric_limits<int64_t>::max()) const;
+  int small(int least, int most) const { return static_cast<int>(integer(least, most)); }
+  std::vector<int64_t> integers(int64_t least = std::numeric_limits<int64_t>::min()) const;
+  /// The index in `words` of the text here.
+  size_t one_of(std::initializer_list<std::string_view> words) const;
+
+ private:
+  JsonPlace(const nlohmann::json& json, std::string source, std::string path)
+      : json_(&json), source_(std::move(source)), path_(std::move(path)) {}
+
+  const nlohmann::json* json_;
+  std::string source_;
+  std::string path_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,26 @@
+// A pipe as text, for people: what crosses between its stages, what they share, and each stage's graph.
+//
+//   pipe of 2 stages
+//   stage 0: 3 calls, 1 parameter (64 elements), 0 buffers
+//   stage 1: 1 call, 1 parameter (64 elements), 0 buffers
+//   boundary "v5": f32[4,8]*, output 0 of stage 0 -> input 0 of stage 1, gradient returns
+//   shared parameter "emb.weight": stages 0, 1
+//
+//   stage 0
+//   input %0: f32[4,8] = "x"
+//   ...
+#pragma once
+
+#include <string>
+
+#include "runtime/split/pipe.h"
+
+namespace plumbline {
+
+std::string to_text(const Pipe& pipe);
+
+/// "3 calls, 1 parameter (64 elements), 0 buffers". Elements are those of the captured shapes or bound tensors; a
+/// parameter that has neither counts none.
+std::string contents_text(const Graph& graph);
+
+}  // namespace plumbline

@@ -1,0 +1,24 @@
+// A split program on disk, as `plumbline split -o DIR` keeps it:
+//
+//   program.json          the pipe (pipe_json.h) and, by stage, what its tensors are (stored_tensors.h)
+//   stage0.safetensors    the parameters and buffers of stage 0 by their qualified names; what is no part of the state
+//                         dict as "transient/NAME" and "constant/NAME"
+//   stage1.safetensors    ...
+#pragma once
+
+#include <filesystem>
+
+#include "runtime/split/pipe.h"
+
+namespace plumbline {
+
+/// Makes `folder` where it is missing. program.json is taken away first and written last, each file under a temporary
+/// name: a folder that has one is complete. Throws InputError naming a file that cannot be written, Error for a tensor
+/// that is not dense.
+void write_pipe(const Pipe& pipe, const std::filesystem::path& folder);
+
+/// A parameter that several stages share comes back as one copy in each. Throws InputError naming the file and what is
+/// wrong in it.
+Pipe read_pipe(const std::filesystem::path& folder);
+
+}  // namespace plumbline

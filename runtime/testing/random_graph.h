@@ -1,0 +1,149 @@
+// Random graphs that run, with every feature of Graph: numbers, lists with numbers, autocast regions, branches, calls
+// without gradients, tied and transient attributes. Built node by node, so that no form of graphs (text, JSON) has a
+// part in it.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <random>
+
+#include "runtime/graph/graph.h"
+
+namespace plumbline {
+
+class RandomGraph {
+ public:
+  explicit RandomGraph(unsigned seed) : random_(seed) {}
+
+  /// All tensors are f32[3,4]. The attributes are bound; `depth` bounds the nesting of branches.
+  Graph make(int depth = 2) {
+    graph_ = Graph();
+    tensors_ = {}, numbers_ = {};
+    at::Tensor weight = tensor(true), other = tensor(false);
+    graph_.inputs = {{"x", value(true)}, {"the \"other\"\nx", value(false)}};
+    tensors_ = {graph_.inputs[0].value, graph_.inputs[1].value};
+    if (depth == 2) {
+      attribute({AttributeKind::Parameter, "fc.weight", {"tied.weight", "head \\ weight"}, true, weight, kNoValue});
+      attribute({AttributeKind::Buffer, "mean", {}, false, other, kNoValue});
+      attribute({AttributeKind::Constant, "constant0", {}, true, other + 1, kNoValue});
+      graph_.attributes.push_back({AttributeKind::Parameter, "unused", {}, true, tensor(true), kNoValue});
+    }
+    graph_.autocast = {{}, {c10::kCPU, at::kHalf, false, true, 0}, {c10::kCPU, at::kBFloat16, true, false, -1}};
+    for (int i = 0; i < 2; ++i) unary("aten::neg", "", {of(any())});
+    const int count = pick(14);
+    for (int i = 0; i < count; ++i) step(depth);
+    graph_.outputs = {tensors_.back(), kNoValue, any()};
+    graph_.module_calls = {{"", "Root", 0, size()}, {"fc", "a::\"Linear\"", 1, 1 + pick(size() - 1)}};
+    return graph_;
+  }
+
+  at::Tensor tensor(bool requires_grad) {
+    std::vector<float> data(12);
+    for (float& x : data) x = static_cast<float>(pick(9)) - 4.0f;
+    return at::tensor(data).view({3, 4}).set_requires_grad(requires_grad);
+  }
+
+ private:
+  int pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+  int32_t size() const { return static_cast<int32_t>(graph_.nodes.size()); }
+  ValueId any() { return tensors_[pick(static_cast<int>(tensors_.size()))]; }
+  ValueId value(bool requires_grad) { return graph_.add_value({at::kFloat, {3, 4}, requires_grad, pick(4) - 1}); }
+  ValueId number(ValueKind kind) {
+    const at::ScalarType dtype = kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
+    return graph_.add_value({dtype, {}, false, -1, kind});
+  }
+
+  void attribute(Attribute attribute) {
+    attribute.value = value(attribute.tensor.requires_grad());
+    tensors_.push_back(attribute.value);
+    graph_.attributes.push_back(std::move(attribute));
+  }
+
+  static Argument constant(c10::IValue constant) { return {Argument::Kind::Constant, std::move(constant), {}}; }
+  static Argument of(ValueId v) { return {Argument::Kind::Value, {}, {v}}; }
+
+  Node& node(const char* name, const char* overload, std::vector<Argument> arguments, std::vector<Result> results) {
+    Node node;
+    node.op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+    node.arguments = std::move(arguments);
+    node.results = std::move(results);
+    node.grad_enabled = pick(4) != 0;
+    node.autocast = pick(4) - 1;
+    graph_.nodes.push_back(std::move(node));
+    return graph_.nodes.back();
+  }
+  void unary(const char* name, const char* overload, std::vector<Argument> arguments) {
+    const ValueId result = value(pick(2) == 0);
+    node(name, overload, std::move(arguments), {{false, {result}}});
+    tensors_.push_back(result);
+  }
+
+  void step(int depth) {
+    switch (pick(12)) {
+      case 0:
+        return unary("aten::add", "Tensor", {of(any()), of(any()), constant(int64_t{2})});
+      case 1:
+        return unary("aten::mul", "Scalar", {of(any()), constant(std::ldexp(1.0 + pick(7), -pick(60)))});
+      case 2:
+        return unary("aten::clamp", "", {of(any()), constant({}), constant(pick(2) ? 0.1 : INFINITY)});
+      case 3:
+        return unary("aten::softmax", "int", {of(any()), constant(int64_t{-1}), constant({})});
+      case 4:
+        return unary("aten::to", "device",
+                     {of(any()), constant(c10::Device("cpu")), constant(static_cast<int64_t>(at::kFloat)),
+                      constant(false), constant(pick(2) == 0), constant({})});
+      case 5:
+        return unary("aten::gelu", "", {of(any()), constant(pick(2) ? "tanh" : "none")});
+      case 6: {
+        const ValueId size = number(ValueKind::Int);
+        node("aten::sym_size", "int", {of(any()), constant(int64_t{0})}, {{false, {size}}});
+        numbers_.push_back(size);
+        return;
+      }
+      case 7: {
+        if (numbers_.empty()) return;
+        const c10::List<int64_t> sizes({0, 4});
+        return unary("aten::reshape", "",
+                     {of(any()), {Argument::Kind::NumberList, sizes, {numbers_.back(), kNoValue}}});
+      }
+      case 8: {
+        const ValueId first = value(false), second = value(true);
+        graph_.values[first].sizes = {3, 2};
+        graph_.values[second].sizes = {3, 2};
+        node("aten::split", "Tensor", {of(any()), constant(int64_t{2}), constant(int64_t{1})},
+             {{true, {first, second}}});
+        return unary("aten::cat", "", {{Argument::Kind::TensorList, {}, {second, first}}, constant(int64_t{1})});
+      }
+      case 9: {
+        const ValueId index = graph_.add_value({at::kLong, {3, 4}, false, -1});
+        node("aten::argsort", "", {of(any()), constant(int64_t{0}), constant(false)}, {{false, {index}}});
+        return unary("aten::take_along_dim", "", {of(any()), of(index), constant(int64_t{0})});
+      }
+      case 10:
+        graph_.nodes.emplace_back();
+        return;
+      default:
+        if (depth > 0) cond(depth);
+    }
+  }
+
+  void cond(int depth) {
+    const ValueId sum = graph_.add_value({at::kFloat, {}, false, -1}), positive = graph_.add_value({at::kBool, {}});
+    node("aten::sum", "", {of(any()), constant({})}, {{false, {sum}}});
+    node("aten::gt", "Scalar", {of(sum), constant(0.5)}, {{false, {positive}}});
+    const ValueId result = value(false), second = value(false);
+    Node& call = node("plumbline::cond", "", {of(positive), {Argument::Kind::TensorList, {}, {any(), any()}}},
+                      {{true, {result, kNoValue, second}}});
+    for (int i = 0; i < 2; ++i)
+      call.branches.push_back(std::make_shared<const Graph>(RandomGraph(random_()).make(depth - 1)));
+    tensors_.push_back(result);
+    tensors_.push_back(second);
+  }
+
+  std::mt19937 random_;
+  Graph graph_;
+  std::vector<ValueId> tensors_, numbers_;
+};
+
+}  // namespace plumbline

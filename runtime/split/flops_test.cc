@@ -19,8 +19,7 @@ using Function = std::function<at::Tensor(const Tensors&)>;
 Graph graph_of(const torch::nn::Module& module, const Function& forward, const Tensors& inputs) {
   std::vector<NamedTensor> named;
   for (const at::Tensor& input : inputs) named.push_back({"x" + std::to_string(named.size()), input});
-  return capture(
-      module, [&](const Tensors& in) { return Tensors{forward(in)}; }, named);
+  return capture(module, [&](const Tensors& in) { return Tensors{forward(in)}; }, named);
 }
 
 double sum(const std::vector<double>& terms) { return std::accumulate(terms.begin(), terms.end(), 0.0); }
@@ -63,14 +62,10 @@ std::vector<Row> rows() {
       {"mv", {{3, 4}, {4}}, [](auto& x) { return at::matmul(x[0], x[1]); }, 24, 48, 48},
       {"dot", {{4}, {4}}, [](auto& x) { return at::dot(x[0], x[1]); }, 8, 16, 8},
       plain("tensordot", {{3, 4, 5}, {5, 4, 2}}, 240,
-            [](auto& x) {
-              return at::tensordot(x[0], x[1], {1, -1}, {1, 0});
-            }),
+            [](auto& x) { return at::tensordot(x[0], x[1], {1, -1}, {1, 0}); }),
       plain("conv1d, no batch", {{3, 8}, {4, 3, 3}}, 432, [](auto& x) { return at::conv1d(x[0], x[1]); }),
       plain("conv2d", {{2, 6, 9, 8}, {4, 3, 3, 2}, {4}}, 2 * (2 * 4 * 5 * 7) * (3 * 3 * 2),
-            [](auto& x) {
-              return at::conv2d(x[0], x[1], x[2], {2, 1}, {1, 0}, 1, /*groups=*/2);
-            }),
+            [](auto& x) { return at::conv2d(x[0], x[1], x[2], {2, 1}, {1, 0}, 1, /*groups=*/2); }),
       plain("conv_transpose2d", {{2, 4, 5, 5}, {4, 3, 3, 3}}, 2 * (2 * 4 * 5 * 5) * (3 * 3 * 3),
             [](auto& x) { return at::conv_transpose2d(x[0], x[1], {}, 2, 0, 0, /*groups=*/2); }),
       plain("convolution", {{2, 4, 5}, {4, 3, 3}}, 2 * (2 * 4 * 5) * (3 * 3),

@@ -91,6 +91,7 @@ NodeAlone::NodeAlone(const Graph& graph, size_t index, const std::vector<c10::IV
     program_.inputs.push_back({"", renumber(v)});
     const c10::IValue& value = values[v];
     operands_.push_back(value.isTensor() ? value.toTensor() : at::scalar_tensor(value.toScalar()));
+    if (!operands_.back().defined()) return detached_.emplace_back(), local[v];
     const bool gradient = graph.values[v].requires_grad && node.grad_enabled;
     at::Tensor detached = operands_.back().detach();
     if (gradient) detached.requires_grad_();

@@ -213,6 +213,7 @@ class Parser {
     const c10::Type& type = without_optional(declared);
     const c10::TypeKind kind = type.kind();
     const bool is_number = kind == c10::TypeKind::NumberType;
+    const bool takes_any_number = is_number || kind == c10::TypeKind::TensorType;
     line.mark();
     if (line.accept("None")) {
       const bool allowed = kind == c10::TypeKind::TensorType || declared.kind() == c10::TypeKind::OptionalType;
@@ -232,18 +233,26 @@ class Parser {
         return device(line);
       case c10::TypeKind::ListType:
         return list(line, type);
-      case c10::TypeKind::TensorType:
-        line.fail(expected_constant(type));
+      case c10::TypeKind::TensorType:  // a number stands for a tensor that holds it
+        if (line.accept("True")) return true;
+        if (line.accept("False")) return false;
+        break;
       case c10::TypeKind::GeneratorType:
         line.fail("None: an explicit generator has no text form");
       default:
         break;
     }
+    if (takes_any_number && line.accept("complex ")) {
+      const std::string re = line.word(" "), im = line.word(" ,])");
+      double parts[2];
+      if (!read_whole(re, parts[0]) || !read_whole(im, parts[1])) line.fail_word("two numbers after 'complex'");
+      return c10::complex<double>(parts[0], parts[1]);
+    }
     const std::string text = line.word(" ,])");
     int64_t integer = 0;
     double real = 0;
     if (kind != c10::TypeKind::FloatType && read_whole(text, integer)) return integer;
-    if ((is_number || kind == c10::TypeKind::FloatType) && read_whole(text, real)) return real;
+    if ((takes_any_number || kind == c10::TypeKind::FloatType) && read_whole(text, real)) return real;
     line.fail_word(expected_constant(type) + ", not '" + text + "'");
   }
 

@@ -55,6 +55,8 @@ std::string constant_text(const c10::IValue& value) {
   if (value.isBool()) return value.toBool() ? "True" : "False";
   if (value.isInt()) return std::to_string(value.toInt());
   if (value.isDouble()) return float_text(value.toDouble());
+  if (value.isComplexDouble())
+    return "complex " + float_text(value.toComplexDouble().real()) + " " + float_text(value.toComplexDouble().imag());
   if (value.isString()) return in_quotes(value.toStringRef());
   if (value.isDevice()) return "device " + in_quotes(value.toDevice().str());
   if (value.isList()) return in_brackets(value.toListRef(), constant_text);

@@ -1,36 +1,15 @@
 #include "runtime/capture/capture.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
 #include "runtime/capture/call.h"
+#include "runtime/capture/kept_tensors.h"
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/random_turn.h"
 
 namespace plumbline {
 namespace {
-
-/// Puts the buffers back when the captured run is over.
-class BufferScope {
- public:
-  explicit BufferScope(const std::vector<NamedTensor>& buffers) {
-    const c10::NoGradGuard no_grad;
-    for (const NamedTensor& buffer : buffers)
-      if (buffer.tensor.defined()) buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
-  }
-  ~BufferScope() {
-    const c10::NoGradGuard no_grad;
-    // Only what changed is written: a write makes a new version, which a pending backward would take amiss.
-    for (auto& [buffer, before] : buffers_)
-      if (!at::equal(buffer, before)) buffer.copy_(before);
-  }
-  BufferScope(const BufferScope&) = delete;
-  BufferScope& operator=(const BufferScope&) = delete;
-
- private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
-};
 
 /// Passes modules on to the recorder under the names they have in the root.
 class NamingObserver : public ModuleObserver {
@@ -73,7 +52,8 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
   {
     const RandomTurn generator_kept;
-    const BufferScope kept_buffers(buffers);
+    KeptTensors kept_buffers;
+    for (const NamedTensor& buffer : buffers) kept_buffers.keep(buffer.tensor);
     const c10::AutoGradMode grad_enabled(true);
     const ModuleObserverScope observing(&observer);
     const RecordingScope recording(recorder);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/capture/takes_gradient.h"
+
 namespace plumbline {
 namespace {
 
@@ -18,13 +20,6 @@ bool is_tensor_like(const c10::Type& type) {
 
 const torch::autograd::Node* grad_fn_of(const at::Tensor& tensor) {
   return tensor.is_view() ? nullptr : tensor.grad_fn().get();
-}
-
-/// Whether a gradient flows through a tensor just made: a view made without gradients says that it requires one
-/// (because its base does), and has none.
-bool takes_gradient(const at::Tensor& tensor) {
-  if (!tensor.requires_grad()) return false;
-  return !tensor.is_view() || tensor.grad_fn() || !tensor._base().requires_grad();
 }
 
 }  // namespace

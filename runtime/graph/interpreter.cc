@@ -1,5 +1,6 @@
 #include "runtime/graph/interpreter.h"
 
+#include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 
@@ -36,6 +37,20 @@ class GradModeScope {
 
 at::ScalarType number_dtype(ValueKind kind) {
   return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
+}
+
+/// A number where the operator takes a tensor, as Python's `x * 2.0` passes it: a tensor that is no more than a number to
+/// the rules of type promotion.
+c10::IValue wrapped_number(const c10::IValue& number) {
+  at::Tensor tensor = c10::scalar_to_tensor(number.toScalar());
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+bool takes_tensor(const c10::Argument& parameter) {
+  const c10::Type& type = *parameter.type();
+  if (type.kind() != c10::TypeKind::OptionalType) return type.kind() == c10::TypeKind::TensorType;
+  return type.castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType;
 }
 
 std::vector<int32_t> last_uses(const Graph& graph) {
@@ -79,11 +94,14 @@ Interpreter::Interpreter(const Graph& graph)
       const Argument& argument = node.arguments[a];
       const auto position = static_cast<uint32_t>(a);
       if (argument.kind == Argument::Kind::Constant) {
-        in.arguments[a] = argument.constant;
+        const bool number_for_tensor = argument.constant.isScalar() && takes_tensor(node.op->schema().arguments()[a]);
+        in.arguments[a] = number_for_tensor ? wrapped_number(argument.constant) : argument.constant;
       } else if (argument.kind == Argument::Kind::Value) {
         const ValueId v = argument.values[0];
         const bool moves = !pinned[v] && last[v] == static_cast<int32_t>(i) && uses[v] == 1;
-        in.fills.push_back({position, v, moves});
+        const bool number_for_tensor =
+            graph.values[v].kind != ValueKind::Tensor && takes_tensor(node.op->schema().arguments()[a]);
+        in.fills.push_back({position, v, moves, number_for_tensor});
         if (moves) uses[v] = 0;
       } else {
         in.arguments[a] = argument.constant;
@@ -108,6 +126,7 @@ void Interpreter::fill(const Instruction& in) {
       stack_[fill.position] = std::move(slots_[fill.slot]);
     else
       stack_[fill.position] = slots_[fill.slot];
+    if (fill.number_for_tensor) stack_[fill.position] = wrapped_number(stack_[fill.position]);
   }
   for (const ListFill& fill : in.list_fills) {
     if (fill.kind == Argument::Kind::OptionalTensorList) {

@@ -46,6 +46,7 @@ class Interpreter {
     uint32_t position;
     Slot slot;
     bool last_use;
+    bool number_for_tensor;
   };
   struct ListFill {
     uint32_t position;

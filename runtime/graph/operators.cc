@@ -112,6 +112,19 @@ TORCH_LIBRARY_FRAGMENT(plumbline, library) {
   library.def("number_max(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
     return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return std::max(x, y); });
   });
+  library.def("number_trunc(Scalar a) -> int", [](const c10::Scalar& a) {
+    return a.isFloatingPoint() ? static_cast<int64_t>(std::trunc(a.toDouble())) : a.toLong();
+  });
+  library.def("number_floor(Scalar a) -> int", [](const c10::Scalar& a) {
+    return a.isFloatingPoint() ? static_cast<int64_t>(std::floor(a.toDouble())) : a.toLong();
+  });
+  library.def("number_ceil(Scalar a) -> int", [](const c10::Scalar& a) {
+    return a.isFloatingPoint() ? static_cast<int64_t>(std::ceil(a.toDouble())) : a.toLong();
+  });
+  library.def("number_float(Scalar a) -> float", [](const c10::Scalar& a) { return a.toDouble(); });
+  library.def("number_sqrt(Scalar a) -> float", [](const c10::Scalar& a) { return std::sqrt(a.toDouble()); });
+  library.def("number_ite(bool condition, Scalar a, Scalar b) -> Scalar",
+              [](bool condition, const c10::Scalar& a, const c10::Scalar& b) { return condition ? a : b; });
   library.def("number_eq(Scalar a, Scalar b) -> bool", [](const c10::Scalar& a, const c10::Scalar& b) {
     return comparison(a, b, [](auto x, auto y) { return x == y; });
   });

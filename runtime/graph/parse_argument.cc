@@ -9,7 +9,7 @@ namespace {
 std::string expected_constant(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
-      return "a tensor such as %0, or None";
+      return "a tensor such as %0, a number, or None";
     case c10::TypeKind::BoolType:
       return "True or False";
     case c10::TypeKind::FloatType:
@@ -99,6 +99,7 @@ class ArgumentParser {
         if (line_.accept("False")) return false;
         line_.fail(expected_constant(type));
       case c10::TypeKind::NumberType:
+      case c10::TypeKind::TensorType:  // a number stands for a tensor that holds it
         if (line_.accept("True")) return true;
         if (line_.accept("False")) return false;
         if (line_.peek("complex")) return complex();
@@ -112,8 +113,6 @@ class ArgumentParser {
         return device();
       case c10::TypeKind::ListType:
         return list(type, nullptr);
-      case c10::TypeKind::TensorType:
-        line_.fail(expected_constant(type));
       case c10::TypeKind::GeneratorType:
         line_.fail("None: an explicit generator has no text form");
       default:
@@ -122,8 +121,10 @@ class ArgumentParser {
     const std::string text = line_.word(" ,])");
     int64_t integer = 0;
     double real = 0;
+    const bool takes_real =
+        kind == c10::TypeKind::NumberType || kind == c10::TypeKind::TensorType || kind == c10::TypeKind::FloatType;
     if (kind != c10::TypeKind::FloatType && read_whole(text, integer)) return integer;
-    if ((kind == c10::TypeKind::NumberType || kind == c10::TypeKind::FloatType) && read_whole(text, real)) return real;
+    if (takes_real && read_whole(text, real)) return real;
     line_.fail_word(expected_constant(type) + ", not '" + text + "'");
   }
 

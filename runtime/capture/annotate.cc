@@ -1,0 +1,139 @@
+#include "runtime/capture/annotate.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "runtime/capture/kept_tensors.h"
+#include "runtime/capture/takes_gradient.h"
+#include "runtime/error.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/graph/random_turn.h"
+
+namespace plumbline {
+namespace {
+
+class Annotator : public NodeObserver {
+ public:
+  Annotator(Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
+    for (const Attribute& attribute : graph.attributes) {
+      if (!attribute.tensor.defined()) continue;
+      // Buffers are kept at once: not every write to one is known from schemas.
+      if (attribute.kind == AttributeKind::Buffer)
+        kept_.keep(attribute.tensor);
+      else
+        keep_when_written(attribute.tensor);
+      if (attribute.value != kNoValue) describe_tensor(attribute.value, attribute.tensor);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      keep_when_written(inputs[i]);
+      describe_tensor(graph.inputs[i].value, inputs[i]);
+    }
+  }
+
+  void before(size_t node, const Interpreter& values) override {
+    for_each_mutation(graph_.nodes[node], [&](ValueId v) {
+      const c10::IValue& written = values.value(v);
+      if (!written.isTensor() || !written.toTensor().has_storage()) return;
+      const auto it = unwritten_.find(written.toTensor().storage().unsafeGetStorageImpl());
+      if (it == unwritten_.end()) return;
+      for (const at::Tensor& tensor : it->second) kept_.keep(tensor);
+      unwritten_.erase(it);
+    });
+  }
+
+  void after(size_t node, const Interpreter& values) override {
+    for_each_definition(graph_.nodes[node], [&](ValueId v) { describe_result(v, values.value(v)); });
+    for_each_mutation(graph_.nodes[node], [&](ValueId v) { note_write(graph_.values[v].storage, values); });
+  }
+
+ private:
+  void keep_when_written(const at::Tensor& tensor) {
+    if (tensor.has_storage()) unwritten_[tensor.storage().unsafeGetStorageImpl()].push_back(tensor);
+  }
+
+  int32_t storage_number(const at::Tensor& tensor) {
+    if (!tensor.has_storage()) return -1;
+    c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
+    const auto [it, inserted] = numbers_.emplace(impl, static_cast<int32_t>(numbers_.size()));
+    if (inserted) {
+      reserved_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
+      values_in_.emplace_back();
+    }
+    return it->second;
+  }
+
+  void describe_tensor(ValueId v, const at::Tensor& tensor) {
+    Value& value = graph_.values[v];
+    value.kind = ValueKind::Tensor;
+    value.dtype = tensor.scalar_type();
+    value.sizes = tensor.sizes().vec();
+    value.requires_grad = takes_gradient(tensor);
+    value.storage = storage_number(tensor);
+    if (value.storage >= 0) values_in_[value.storage].push_back(v);
+  }
+
+  void describe_number(ValueId v, ValueKind kind, at::ScalarType dtype) {
+    Value& value = graph_.values[v];
+    value = Value{};
+    value.kind = kind;
+    value.dtype = dtype;
+  }
+
+  void describe_result(ValueId v, const c10::IValue& result) {
+    if (result.isTensor() && result.toTensor().defined())
+      describe_tensor(v, result.toTensor());
+    else if (result.isInt())
+      describe_number(v, ValueKind::Int, at::kLong);
+    else if (result.isDouble())
+      describe_number(v, ValueKind::Float, at::kDouble);
+    else if (result.isBool())
+      describe_number(v, ValueKind::Bool, at::kBool);
+  }
+
+  /// A write may give gradients to whatever shares the memory. The tensor that was written in place goes by its newest
+  /// value from now on; its older ones keep what they were.
+  void note_write(int32_t storage, const Interpreter& values) {
+    if (storage < 0) return;
+    std::vector<ValueId>& sharing = values_in_[storage];
+    std::unordered_set<const c10::TensorImpl*> seen;
+    std::vector<ValueId> alive;
+    for (size_t i = sharing.size(); i-- > 0;) {
+      const c10::IValue& value = values.value(sharing[i]);
+      if (!value.isTensor() || !value.toTensor().defined()) continue;  // released
+      if (!seen.insert(value.toTensor().unsafeGetTensorImpl()).second) continue;
+      graph_.values[sharing[i]].requires_grad = takes_gradient(value.toTensor());
+      alive.push_back(sharing[i]);
+    }
+    std::reverse(alive.begin(), alive.end());
+    sharing = std::move(alive);
+  }
+
+  Graph& graph_;
+  KeptTensors kept_;
+  std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> unwritten_;
+  std::unordered_map<const c10::StorageImpl*, int32_t> numbers_;
+  /// Weak: they reserve the addresses that the map is keyed by, and no memory of tensors.
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> reserved_;
+  std::vector<std::vector<ValueId>> values_in_;  // by storage, in the order of definition
+};
+
+}  // namespace
+
+void annotate(Graph& graph, const std::vector<at::Tensor>& inputs) {
+  if (inputs.size() != graph.inputs.size())
+    throw InputError("annotate: " + std::to_string(inputs.size()) + " inputs for a graph that takes " +
+                     std::to_string(graph.inputs.size()));
+  Interpreter interpreter(graph);
+  std::vector<at::Tensor> outputs;
+  const RandomTurn generator_kept;
+  Annotator annotator(graph, inputs);
+  const c10::AutoGradMode grad_enabled(true);
+  interpreter.run(inputs, outputs, &annotator);
+}
+
+}  // namespace plumbline

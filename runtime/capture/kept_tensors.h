@@ -1,0 +1,41 @@
+// KeptTensors: what tensors held before a trial run of a model, put back when it is over.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+
+#include <vector>
+
+namespace plumbline {
+
+class KeptTensors {
+ public:
+  KeptTensors() = default;
+  ~KeptTensors() {
+    const c10::NoGradGuard no_grad;
+    for (Kept& kept : kept_) {
+      // What was computed into it may have given it a history.
+      if (!kept.required_grad && kept.tensor.requires_grad()) kept.tensor.detach_();
+      // Only what changed is written: a write makes a new version, which a pending backward would take amiss.
+      if (!at::equal(kept.tensor, kept.before)) kept.tensor.copy_(kept.before);
+    }
+  }
+  KeptTensors(const KeptTensors&) = delete;
+  KeptTensors& operator=(const KeptTensors&) = delete;
+
+  void keep(const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const c10::NoGradGuard no_grad;
+    kept_.push_back({tensor, tensor.clone(), tensor.requires_grad()});
+  }
+
+ private:
+  struct Kept {
+    at::Tensor tensor, before;
+    bool required_grad;
+  };
+  std::vector<Kept> kept_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,194 @@
+#include "runtime/capture/pt2/arguments.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "runtime/capture/pt2/archive.h"
+#include "runtime/error.h"
+
+namespace plumbline::pt2 {
+namespace {
+
+using nlohmann::json;
+using c10::TypeKind;
+
+/// A float; JSON has no infinities, so they come as texts.
+double real(const json& value) {
+  if (!value.is_string()) return value.get<double>();
+  const auto text = value.get<std::string>();
+  if (text == "Infinity") return std::numeric_limits<double>::infinity();
+  if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  throw Error("'" + text + "' is not a float");
+}
+
+const c10::TypePtr& without_optional(const c10::TypePtr& type) {
+  return type->kind() == TypeKind::OptionalType ? type->castRaw<c10::OptionalType>()->getElementType() : type;
+}
+
+/// `value` as `type` asks for it: what Python does when it calls an operator with an int for a float.
+c10::IValue as_type(const c10::IValue& value, const c10::Type& type) {
+  switch (type.kind()) {
+    case TypeKind::FloatType:
+      return value.isDouble() ? value : value.toScalar().toDouble();
+    case TypeKind::IntType:
+      if (value.isBool()) return static_cast<int64_t>(value.toBool());
+      break;
+    case TypeKind::BoolType:
+      if (value.isInt()) return value.toInt() != 0;
+      break;
+    default:
+      break;
+  }
+  return value;
+}
+
+Argument constant(c10::IValue value) {
+  Argument argument;
+  argument.constant = std::move(value);
+  return argument;
+}
+
+/// One number (or text, device, ...) for `formal`, which may want a list of it ("int[2] stride" given 1).
+Argument single(const c10::IValue& value, const c10::Argument& formal) {
+  const c10::TypePtr& type = without_optional(formal.type());
+  if (type->kind() != TypeKind::ListType) return constant(as_type(value, *type));
+  const c10::TypePtr& element = type->castRaw<c10::ListType>()->getElementType();
+  c10::impl::GenericList list(element);
+  for (int i = 0; i < formal.N().value_or(1); ++i) list.push_back(as_type(value, *element));
+  return constant(list);
+}
+
+Argument named(const Meaning& meaning, const c10::Argument& formal) {
+  if (!meaning.is_value()) return single(meaning.constant, formal);
+  Argument argument;
+  if (without_optional(formal.type())->kind() == TypeKind::ListType) {
+    argument = single(int64_t{0}, formal);
+    argument.kind = Argument::Kind::NumberList;
+    argument.values.assign(formal.N().value_or(1), meaning.value);
+    return argument;
+  }
+  argument.kind = Argument::Kind::Value;
+  argument.values = {meaning.value};
+  return argument;
+}
+
+const c10::TypePtr& element_of(const c10::Argument& formal) {
+  const c10::TypePtr& type = without_optional(formal.type());
+  if (type->kind() != TypeKind::ListType) throw Error("it is a list where " + formal.type()->str() + " is wanted");
+  return type->castRaw<c10::ListType>()->getElementType();
+}
+
+Argument tensor_list(const json& items, const c10::Argument& formal, const Lookup& lookup) {
+  Argument argument;
+  argument.kind = element_of(formal)->kind() == TypeKind::OptionalType ? Argument::Kind::OptionalTensorList
+                                                                       : Argument::Kind::TensorList;
+  for (const json& item : items) {
+    // Of tensors {"name": ...}; of optional ones a union, {"as_none": true} or {"as_tensor": {"name": ...}}.
+    if (item.contains("as_none")) {
+      argument.values.push_back(kNoValue);
+      continue;
+    }
+    const json& tensor = item.contains("as_tensor") ? item.at("as_tensor") : item;
+    argument.values.push_back(lookup(tensor.at("name").get<std::string>()).value);
+  }
+  return argument;
+}
+
+/// A list of numbers or texts, of which some may be names of values ({"as_name": ...}).
+Argument number_list(const json& items, const c10::Argument& formal, const Lookup& lookup,
+                     const std::function<c10::IValue(const json&)>& read) {
+  const c10::TypePtr& element = element_of(formal);
+  if (without_optional(element)->kind() == TypeKind::TensorType) {
+    if (items.empty()) return tensor_list(items, formal, lookup);
+    throw Error("it is a list of numbers where " + formal.type()->str() + " is wanted");
+  }
+  Argument argument;
+  c10::impl::GenericList list(element);
+  bool any_value = false;
+  for (const json& item : items) {
+    Meaning meaning;
+    if (item.is_object() && item.contains("as_name"))
+      meaning = lookup(item.at("as_name").get<std::string>());
+    else
+      meaning.constant = read(item.is_object() ? item.begin().value() : item);
+    any_value = any_value || meaning.is_value();
+    argument.values.push_back(meaning.value);
+    list.push_back(meaning.is_value() ? as_type(int64_t{0}, *element) : as_type(meaning.constant, *element));
+  }
+  argument.constant = list;
+  if (any_value)
+    argument.kind = Argument::Kind::NumberList;
+  else
+    argument.values.clear();
+  return argument;
+}
+
+c10::IValue read_int(const json& value) { return value.get<int64_t>(); }
+c10::IValue read_float(const json& value) { return real(value); }
+c10::IValue read_bool(const json& value) { return value.get<bool>(); }
+c10::IValue read_string(const json& value) { return value.get<std::string>(); }
+
+c10::IValue read_device(const json& value) {
+  const c10::Device device(value.at("type").get<std::string>());
+  return device.is_meta() ? device : c10::Device(c10::kCPU);
+}
+
+c10::IValue read_complex(const json& value) {
+  return c10::complex<double>(real(value.at("real")), real(value.at("imag")));
+}
+
+/// The constant of a tag that stands for one; empty for other tags.
+std::optional<c10::IValue> read_constant(const std::string& tag, const json& value) {
+  if (tag == "as_none") return c10::IValue();
+  if (tag == "as_int") return read_int(value);
+  if (tag == "as_float") return read_float(value);
+  if (tag == "as_bool") return read_bool(value);
+  if (tag == "as_string") return read_string(value);
+  if (tag == "as_complex") return read_complex(value);
+  if (tag == "as_device") return read_device(value);
+  if (tag == "as_scalar_type") return static_cast<int64_t>(scalar_type(value.get<int64_t>()));
+  if (tag == "as_layout") return static_cast<int64_t>(layout(value.get<int64_t>()));
+  if (tag == "as_memory_format") return static_cast<int64_t>(memory_format(value.get<int64_t>()));
+  return std::nullopt;
+}
+
+bool is_number_union(const std::string& tag) {
+  return tag == "as_sym_int" || tag == "as_sym_float" || tag == "as_sym_bool";
+}
+
+}  // namespace
+
+std::string tag_of(const json& argument) {
+  if (!argument.is_object() || argument.size() != 1) throw Error("an argument must be an object with exactly one tag");
+  return argument.begin().key();
+}
+
+Meaning plain_meaning(const json& argument, const Lookup& lookup) {
+  const std::string tag = tag_of(argument);
+  const json& value = argument.begin().value();
+  if (tag == "as_tensor") return lookup(value.at("name").get<std::string>());
+  if (tag == "as_optional_tensor") return plain_meaning(value, lookup);
+  if (is_number_union(tag)) {
+    if (value.contains("as_name")) return lookup(value.at("as_name").get<std::string>());
+    return {kNoValue, read_constant(tag_of(value), value.begin().value()).value_or(c10::IValue())};
+  }
+  if (auto constant = read_constant(tag, value)) return {kNoValue, std::move(*constant)};
+  throw Error("an argument of the kind " + tag + " is not supported");
+}
+
+Argument convert_argument(const json& argument, const c10::Argument& formal, const Lookup& lookup) {
+  const std::string tag = tag_of(argument);
+  const json& value = argument.begin().value();
+  if (tag == "as_none") return constant({});
+  if (tag == "as_tensors" || tag == "as_optional_tensors") return tensor_list(value, formal, lookup);
+  if (tag == "as_ints" || tag == "as_sym_ints") return number_list(value, formal, lookup, read_int);
+  if (tag == "as_floats" || tag == "as_sym_floats") return number_list(value, formal, lookup, read_float);
+  if (tag == "as_bools" || tag == "as_sym_bools") return number_list(value, formal, lookup, read_bool);
+  if (tag == "as_strings") return number_list(value, formal, lookup, read_string);
+  const Meaning meaning = plain_meaning(argument, lookup);
+  if (!meaning.is_value() && meaning.constant.isNone()) return constant({});
+  return named(meaning, formal);
+}
+
+}  // namespace plumbline::pt2

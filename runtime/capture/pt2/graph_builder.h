@@ -1,0 +1,76 @@
+// GraphBuilder: appends the nodes of an exported program's graph to a Graph.
+//
+// torch.ops calls become calls of the dispatcher; Python's operators on symbolic numbers become plumbline::number_*.
+// wrap_with_set_grad_enabled and wrap_with_autocast are modes of a region: their subgraphs are inlined. cond becomes
+// plumbline::cond. Every other higher-order operator is refused.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/capture/pt2/arguments.h"
+#include "runtime/capture/pt2/module_calls.h"
+#include "runtime/graph/graph.h"
+
+namespace plumbline::pt2 {
+
+/// What a name of the program is bound to; an attribute gets its value in the graph when something first uses it.
+struct Binding {
+  enum class Kind { Value, Attribute, Constant };
+  Kind kind = Kind::Value;
+  int32_t index = kNoValue;  ///< a ValueId, or an index in Graph::attributes
+  c10::IValue constant;
+};
+
+/// The names of one graph; each subgraph has its own.
+using Names = std::unordered_map<std::string, Binding>;
+
+/// Under which modes calls are made.
+struct Region {
+  bool grad_enabled = true;
+  int32_t autocast = -1;
+};
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph) : graph_(graph), modules_(graph.module_calls) {}
+
+  /// Appends the nodes of `source` (the schema's Graph) and binds what they define in `names`.
+  /// InputError naming the node, its operator and its module: an operator that this process has no kernel for, a
+  /// higher-order operator or an argument that is not supported, a malformed node.
+  void add_nodes(const nlohmann::json& source, Names& names, const Region& region = {});
+
+  /// What a name of `names` means by now: what was changed in place is the result of the last change.
+  Meaning resolve(const Names& names, const std::string& name);
+
+  /// A number as a tensor of no dimensions, by a call of its own: graphs return tensors.
+  ValueId as_tensor(ValueId number);
+
+ private:
+  void add_node(const nlohmann::json& source, const nlohmann::json& node, Names& names, const Region& region);
+  void add_call(const nlohmann::json& source, const nlohmann::json& node, const c10::OperatorHandle& op,
+                bool by_position, Names& names, const Region& region);
+  void add_region(const nlohmann::json& node, const nlohmann::json& subgraph, size_t first_operand, Names& names,
+                  const Region& region);
+  void add_cond(const nlohmann::json& source, const nlohmann::json& node, Names& names, const Region& region);
+  void inline_graph(const nlohmann::json& node, const nlohmann::json& subgraph, const std::vector<Binding>& operands,
+                    Names& names, const Region& region);
+  int32_t add_autocast(const nlohmann::json& node, int32_t outer);
+  Result define(const nlohmann::json& source, const nlohmann::json& output, Names& names);
+  ValueId define_tensor(const nlohmann::json& source, const std::string& name, Names& names);
+  Binding operand(const nlohmann::json& argument, const Names& names);
+  Lookup lookup_in(const Names& names);
+  void append(Node node, const nlohmann::json& source);
+  ValueId latest(ValueId v);
+
+  Graph& graph_;
+  ModuleCallTracker modules_;
+  std::vector<ValueId> changed_to_;  // by value: the result of the in-place call that changed it
+};
+
+/// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or 0.
+Value value_of_meta(const nlohmann::json& meta);
+
+}  // namespace plumbline::pt2

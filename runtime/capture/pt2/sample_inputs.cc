@@ -1,0 +1,58 @@
+#include "runtime/capture/pt2/sample_inputs.h"
+
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+
+namespace plumbline::pt2 {
+namespace {
+
+constexpr const char* kEntry = "data/sample_inputs/model.pt";
+
+void flatten(const TreeSpec& spec, const c10::IValue& value, std::vector<c10::IValue>& leaves) {
+  if (spec.is_leaf()) {
+    leaves.push_back(value);
+    return;
+  }
+  if (value.isGenericDict() && spec.keys.size() == spec.children.size()) {
+    const auto dict = value.toGenericDict();
+    if (dict.size() != spec.keys.size()) throw Error("a dict has other keys than the program");
+    for (size_t i = 0; i < spec.keys.size(); ++i) flatten(spec.children[i], dict.at(spec.keys[i]), leaves);
+    return;
+  }
+  std::vector<c10::IValue> items;
+  if (value.isTuple()) {
+    items = value.toTupleRef().elements().vec();
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) items.push_back(item);
+  } else {
+    throw Error("they hold a " + value.tagKind() + " where the program has a " + spec.type);
+  }
+  if (items.size() != spec.children.size())
+    throw Error("they hold " + std::to_string(items.size()) + " items where the program has " +
+                std::to_string(spec.children.size()));
+  for (size_t i = 0; i < items.size(); ++i) flatten(spec.children[i], items[i], leaves);
+}
+
+}  // namespace
+
+SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec) {
+  SampleInputs sample;
+  if (!archive.has(kEntry)) {
+    sample.error = std::string("the archive has no entry '") + kEntry + "'";
+    return sample;
+  }
+  const auto [bytes, count] = archive.read(kEntry, "the sample inputs");
+  const auto* begin = static_cast<const char*>(bytes.get());
+  try {
+    flatten(in_spec, torch::jit::pickle_load({begin, begin + count}), sample.leaves);
+  } catch (const std::exception& error) {
+    const std::string text = error_text(error);
+    sample.leaves.clear();
+    sample.error = std::string("'") + kEntry + "' cannot be read: " + text.substr(0, text.find('\n'));
+  }
+  return sample;
+}
+
+}  // namespace plumbline::pt2

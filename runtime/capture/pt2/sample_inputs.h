@@ -1,0 +1,23 @@
+// The inputs that a program was exported with, which its archive keeps as a pickle.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/capture/pt2/archive.h"
+#include "runtime/capture/pt2/tree_spec.h"
+
+namespace plumbline::pt2 {
+
+struct SampleInputs {
+  std::vector<c10::IValue> leaves;  ///< in the order of the program's inputs, constants among them
+  std::string error;                ///< why there are none; empty when there are
+};
+
+/// `in_spec` is that of (args, kwargs): keyword inputs may be saved in another order than the program takes them in.
+/// Never throws for what the pickle holds (a Python class that only Python can unpickle, another nesting).
+SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec);
+
+}  // namespace plumbline::pt2

@@ -4,7 +4,11 @@
 #include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "runtime/capture/call.h"
+#include "runtime/capture/meta_device.h"
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/random_turn.h"
 
@@ -17,7 +21,7 @@ class BufferScope {
   explicit BufferScope(const std::vector<NamedTensor>& buffers) {
     const c10::NoGradGuard no_grad;
     for (const NamedTensor& buffer : buffers)
-      if (buffer.tensor.defined()) buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
+      if (buffer.tensor.defined() && !buffer.tensor.is_meta()) buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
   }
   ~BufferScope() {
     const c10::NoGradGuard no_grad;
@@ -56,6 +60,11 @@ class NamingObserver : public ModuleObserver {
   std::unordered_map<const torch::nn::Module*, std::string> names_;
 };
 
+bool any_on_meta(const std::vector<NamedTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const NamedTensor& named) { return named.tensor.defined() && named.tensor.is_meta(); });
+}
+
 template <class Items>
 std::vector<NamedTensor> named(const Items& items) {
   std::vector<NamedTensor> out;
@@ -67,7 +76,8 @@ std::vector<NamedTensor> named(const Items& items) {
 
 Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, const std::vector<NamedTensor>& inputs) {
   const std::vector<NamedTensor> buffers = named(module.named_buffers());
-  Recorder recorder(named(module.named_parameters()), buffers, inputs);
+  const std::vector<NamedTensor> parameters = named(module.named_parameters());
+  Recorder recorder(parameters, buffers, inputs);
   NamingObserver observer(module, recorder);
   std::vector<at::Tensor> arguments, outputs;
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
@@ -76,6 +86,8 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
     const BufferScope kept_buffers(buffers);
     const c10::AutoGradMode grad_enabled(true);
     const ModuleObserverScope observing(&observer);
+    std::optional<detail::MetaCaptureScope> on_meta;
+    if (any_on_meta(parameters) || any_on_meta(buffers) || any_on_meta(inputs)) on_meta.emplace();
     const RecordingScope recording(recorder);
     outputs = forward(arguments);
   }

@@ -15,9 +15,10 @@
 namespace plumbline {
 namespace {
 
-/// Writes value(index) for each row-major index.
+/// Writes value(index) for each row-major index; a tensor on the meta device has no memory to write.
 template <class Value>
 void fill(const at::Tensor& tensor, Value value) {
+  if (tensor.is_meta()) return;
   const c10::NoGradGuard no_grad;
   const at::Tensor values = at::empty(tensor.sizes(), at::kDouble);
   double* out = values.mutable_data_ptr<double>();

@@ -3,8 +3,12 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "runtime/capture/call.h"
 #include "runtime/capture/kept_tensors.h"
+#include "runtime/capture/meta_device.h"
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/random_turn.h"
 
@@ -35,6 +39,11 @@ class NamingObserver : public ModuleObserver {
   std::unordered_map<const torch::nn::Module*, std::string> names_;
 };
 
+bool any_on_meta(const std::vector<NamedTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const NamedTensor& named) { return named.tensor.defined() && named.tensor.is_meta(); });
+}
+
 template <class Items>
 std::vector<NamedTensor> named(const Items& items) {
   std::vector<NamedTensor> out;
@@ -46,7 +55,8 @@ std::vector<NamedTensor> named(const Items& items) {
 
 Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, const std::vector<NamedTensor>& inputs) {
   const std::vector<NamedTensor> buffers = named(module.named_buffers());
-  Recorder recorder(named(module.named_parameters()), buffers, inputs);
+  const std::vector<NamedTensor> parameters = named(module.named_parameters());
+  Recorder recorder(parameters, buffers, inputs);
   NamingObserver observer(module, recorder);
   std::vector<at::Tensor> arguments, outputs;
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
@@ -56,6 +66,8 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
     for (const NamedTensor& buffer : buffers) kept_buffers.keep(buffer.tensor);
     const c10::AutoGradMode grad_enabled(true);
     const ModuleObserverScope observing(&observer);
+    std::optional<detail::MetaCaptureScope> on_meta;
+    if (any_on_meta(parameters) || any_on_meta(buffers) || any_on_meta(inputs)) on_meta.emplace();
     const RecordingScope recording(recorder);
     outputs = forward(arguments);
   }

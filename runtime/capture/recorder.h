@@ -26,6 +26,9 @@ class Recorder {
   void before(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   void after(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
+  /// Throws CaptureError: `what`, at the operator and in the module that the recording has come to.
+  [[noreturn]] void refuse(const std::string& what) const;
+
   void enter_module(const std::string& name, const std::string& type);
   void leave_module();
 
@@ -61,7 +64,6 @@ class Recorder {
   /// Takes note of what a write did to the gradients of the values in that memory.
   void after_write(int32_t storage);
   int32_t storage_number(const at::Tensor& tensor);
-  [[noreturn]] void refuse(const std::string& what) const;
 
   Graph graph_;
   std::vector<Known> known_;

@@ -8,6 +8,7 @@
 
 #include "runtime/capture/call.h"
 #include "runtime/capture/interpose.h"
+#include "runtime/capture/meta_device.h"
 #include "runtime/capture/recorder.h"
 
 namespace plumbline {
@@ -19,9 +20,14 @@ thread_local Recorder* recorder = nullptr;
 
 void record(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard inner(kKey);
-  if (recorder) recorder->before(op, *stack);
-  op.callBoxed(stack);
-  if (recorder) recorder->after(op, *stack);
+  if (!recorder) return op.callBoxed(stack);
+  recorder->before(op, *stack);
+  try {
+    if (!detail::stand_in_for_composition(op, stack)) op.callBoxed(stack);
+  } catch (const detail::NoMetaPath& error) {
+    recorder->refuse(error.what());
+  }
+  recorder->after(op, *stack);
 }
 
 void do_nothing() {}

@@ -25,7 +25,7 @@ class KeptTensors {
   KeptTensors& operator=(const KeptTensors&) = delete;
 
   void keep(const at::Tensor& tensor) {
-    if (!tensor.defined()) return;
+    if (!tensor.defined() || tensor.is_meta()) return;
     const c10::NoGradGuard no_grad;
     kept_.push_back({tensor, tensor.clone(), tensor.requires_grad()});
   }

@@ -87,9 +87,10 @@ TEST(Json, RandomGraphsComeBackAndRunTheSame) {
 }
 
 TEST(Json, FloatsComeBackBitForBit) {
-  for (const uint64_t bits : {0x0000000000000000u, 0x8000000000000000u, 0x0000000000000001u, 0x3fb999999999999au,
-                              0x7fefffffffffffffu, 0x7ff0000000000000u, 0xfff0000000000000u, 0x7ff8000000000000u,
-                              0xfff8000000000000u, 0x7ff0000000000001u, 0x4340000000000000u, 0x3ff0000000000000u}) {
+  for (const uint64_t bits :
+       std::vector<uint64_t>{0x0000000000000000u, 0x8000000000000000u, 0x0000000000000001u, 0x3fb999999999999au,
+                             0x7fefffffffffffffu, 0x7ff0000000000000u, 0xfff0000000000000u, 0x7ff8000000000000u,
+                             0xfff8000000000000u, 0x7ff0000000000001u, 0x4340000000000000u, 0x3ff0000000000000u}) {
     const c10::IValue again = round_trip(c10::IValue(std::bit_cast<double>(bits)));
     ASSERT_TRUE(again.isDouble()) << std::hex << bits;
     EXPECT_EQ(std::bit_cast<uint64_t>(again.toDouble()), bits) << std::hex << bits;

@@ -73,7 +73,7 @@ autocast 1 = cpu f16 disabled no_cache in 0
 autocast 2 = cuda f16 in 0
 %5: bf16[4,2]* = aten::linear(%0, %3, None) autocast 0
 %6: int = aten::sym_size.int(%5, 0)
-%7: float = aten::sym_float(%6)
+%7: float = plumbline::number_mul(%6, 0.5)
 %8: float = plumbline::number_truediv(%6, 2)
 %9: bool = plumbline::number_lt(%6, %7)
 %10: f32[8] = aten::reshape(%0, [%6, -1]) no_grad autocast 1
@@ -297,7 +297,8 @@ TEST(Text, ErrorsNameLineColumnAndWhatWasExpected) {
       {"%1: f32[2] = aten::add.Tensor(%0, %0)\nreturn %1", "line 2, column 37", "','"},
       {"%1: f32[2] = aten::add.Tensor(%0, %0, 1, 1)\nreturn %1", "line 2, column 40", "')'"},
       {"%1: f32[2] = aten::add.Tensor(%0, 3, 1)\nreturn %1", "line 2, column 35", "a tensor such as %0"},
-      {"%1: f32[2] = aten::add.Tensor(%0, %0, %0)\nreturn %1", "line 2, column 39", "a number"},
+      {"%1: f32[2] = aten::add.Tensor(%0, %0, %0)\nreturn %1", "line 2, column 40",
+       "a value of type Scalar; %0 is a tensor"},
       {"%1: f32[2] = aten::add.Tensor(%0, %0, None)\nreturn %1", "line 2, column 39", "a number"},
       {"%1: f32[2] = aten::softmax.int(%0, 1.5, None)\nreturn %1", "line 2, column 36", "an integer"},
       {"%1: f32[2] = aten::softmax.int(%0, True, None)\nreturn %1", "line 2, column 36", "an integer"},

@@ -84,7 +84,7 @@ TEST(PipeJson, StructureComesBack) {
 TEST(PipeJson, ErrorsNameThePlace) {
   const nlohmann::json good = to_json(three_stage_pipe(), [](int) { return true; });
   const std::pair<const char*, const char*> cases[] = {
-      {"/format", "p: format: expected \"plumbline-pipe/1\", not 3"},
+      {"/format", "p: format: expected a text, not 3"},
       {"/stages/1/inputs/0", "p: stages[1].inputs[0]: expected an integer from 0 to 2, not 3"},
       {"/boundaries/0/consumers/1/stage",
        "p: boundaries[0].consumers[1].stage: expected an integer from 0 to 2, not 3"},

@@ -6,7 +6,7 @@
 #include "conformance/backend/host_tensors.h"
 #include "conformance/compare.h"
 #include "conformance/expectation.h"
-#include "reference/detach_executor.h"
+#include "reference/detached_run.h"
 #include "reference/whole_model.h"
 #include "runtime/error.h"
 #include "runtime/schedule/generators.h"

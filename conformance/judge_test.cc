@@ -8,7 +8,7 @@
 #include "conformance/backend/host_tensors.h"
 #include "conformance/corpus.h"
 #include "conformance/expectation.h"
-#include "reference/detach_executor.h"
+#include "reference/detached_run.h"
 #include "runtime/error.h"
 #include "runtime/schedule/generators.h"
 

@@ -1,29 +1,59 @@
-// The second oracle: the stages of a Pipe run detached on one device, after PyTorch's DetachExecutor.
+// DetachExecutor: runs the root graph of a Pipe, forward and backward, on one device, after PyTorch's
+// torch.distributed.pipelining (_IR.py).
 //
-// Every value that crosses a border is detached and made a leaf, every stage has its own copy of a shared parameter and
-// one accumulator for it, and the order in which a stage adds up its micro-batches is given as plain data. So it does
-// the same floating-point operations in the same order as a correct runtime, without schedule, engine or transport;
-// results must agree bit for bit. It is itself held against the whole model (whole_model.h).
+// Every value that a stage takes is detached once and made a leaf, so each stage has an autograd graph of its own, as
+// it has where stages live on different ranks; gradients go from stage to stage by the calls that the root graph holds.
+// It knows neither schedule nor transport nor micro-batches, and calls autograd itself, so it can judge those who do.
+// It is itself held against the whole model (detach_executor_test.cc).
 #pragma once
 
+#include <map>
+#include <optional>
 #include <vector>
 
-#include "reference/case.h"
-#include "reference/results.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/split/pipe.h"
 
 namespace plumbline {
 
-/// One forward or backward of one micro-batch.
-struct StageAction {
-  bool backward = false;
-  int microbatch = 0;
+class DetachExecutor {
+ public:
+  /// Each stage gets a state of its own (make_stage_state): parameters are the captured ones, but copies in all stages
+  /// but the first that uses them. `loss_output` is an index of the model's outputs (see find_loss); without one there
+  /// is no backward. Throws InputError as root_graph() does.
+  explicit DetachExecutor(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
+
+  /// The model's outputs (undefined for None). With a loss, gradients are added into the .grad of the stages'
+  /// parameters, not into that of the inputs. Throws InputError when the inputs are others in number, dtype or shape
+  /// than at capture, or when one requires a gradient that did not then.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
+  /// The same with keyword inputs, by the names they had at capture.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& positional,
+                              const std::map<std::string, at::Tensor>& keyword);
+
+  const Graph& root() const { return root_; }
+  const StageState& state(int stage) const { return states_.at(stage); }
+
+  /// Of the last run: the gradient of a model input, summed over the stages that use it; undefined where the loss does
+  /// not depend on it.
+  at::Tensor input_gradient(int input) const;
+  /// Of the last run: the gradient of the value that crosses pipe.boundaries[boundary], summed over the stages that
+  /// take it; undefined where the loss does not depend on it.
+  at::Tensor boundary_gradient(int boundary) const;
+
+ private:
+  void check(const std::vector<at::Tensor>& inputs) const;
+  const at::Tensor& leaf(ValueId v);
+  void call_stage(const Node& node);
+  void stage_backward(const Node& node);
+  void accumulate(const Node& node);
+
+  Graph root_;
+  std::vector<StageState> states_;
+  std::vector<Interpreter> stages_;
+  std::vector<ValueId> boundary_values_;
+  // By value of the root.
+  std::vector<at::Tensor> values_, leaves_, gradients_;
 };
-
-/// For each stage, its forwards and backwards in the order in which it does them.
-using StageOrders = std::vector<std::vector<StageAction>>;
-
-/// Records everything: forward, output, loss, backward, partial, grad, buffer, param.
-/// Throws InputError when the model cannot be cut into that many stages, Error when the orders wait for one another.
-Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders);
 
 }  // namespace plumbline

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "reference/detach_executor.h"
+#include "reference/detached_run.h"
 #include "reference/loss.h"
 #include "reference/models/zoo.h"
 #include "reference/whole_model.h"

@@ -156,9 +156,9 @@ TORCH_LIBRARY_FRAGMENT(plumbline, library) {
               torch::CppFunction::makeFromBoxedFunction<&refuse_branches>());
 
   // The root graph of a pipe (runtime/split/root_graph.h).
-  library.def("call_stage(int stage, Tensor?[] inputs) -> Tensor[]",
+  library.def("call_stage(int stage, Tensor[] inputs) -> Tensor[]",
               torch::CppFunction::makeFromBoxedFunction<&refuse_split_graph>());
-  library.def("stage_backward(Tensor?[] stage_output, Tensor?[] output_grads, Tensor?[] input_values) -> Tensor[]",
+  library.def("stage_backward(Tensor[] stage_output, Tensor?[] output_grads, Tensor[] input_values) -> Tensor[]",
               torch::CppFunction::makeFromBoxedFunction<&refuse_split_graph>());
   library.def("null_coalesce_accumulate(Tensor? lhs, Tensor? rhs) -> Tensor?", &null_coalesce_accumulate);
 }

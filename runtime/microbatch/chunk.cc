@@ -3,10 +3,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
-#include <algorithm>
-
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/split/signature.h"
 
 namespace plumbline {
 namespace {
@@ -42,21 +40,10 @@ std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatch
 
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword) {
-  if (positional.size() > names.size())
-    throw InputError("inputs: " + std::to_string(positional.size()) + " positional inputs given, the model takes " +
-                     std::to_string(names.size()));
-  std::vector<at::Tensor> bound = positional;
-  bound.resize(names.size());
-  for (const auto& [name, tensor] : keyword) {
-    const auto it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) throw InputError("inputs: the model has no input '" + name + "'; it has: " + join(names));
-    if (bound[it - names.begin()].defined())
-      throw InputError("inputs: '" + name + "' is given twice, by position and by name");
-    bound[it - names.begin()] = tensor;
-  }
-  for (size_t i = 0; i < names.size(); ++i)
-    if (!bound[i].defined()) throw InputError("inputs: '" + names[i] + "' is missing");
-  return bound;
+  std::vector<at::Tensor> inputs;
+  for (NamedTensor& input : Signature::from_placeholders(names).bind(positional, keyword))
+    inputs.push_back(std::move(input.tensor));
+  return inputs;
 }
 
 std::vector<int64_t> chunk_rows(int64_t rows, int microbatches) {

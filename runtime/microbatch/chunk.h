@@ -14,7 +14,8 @@
 
 namespace plumbline {
 
-/// Positional and keyword inputs in the model's order. Throws InputError naming a missing, unknown or doubled input.
+/// Positional and keyword inputs in the model's order; `names` may hold "*rest" and "**extra". Throws InputError naming
+/// a missing, unknown or doubled input; see Signature::bind().
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword = {});
 

@@ -116,11 +116,12 @@ TEST(Chunk, BindsInputsByPositionAndName) {
   const auto of = [&](const Tensors& positional, const std::map<std::string, at::Tensor>& keyword) {
     return refusal([&] { bind_inputs(names, positional, keyword); });
   };
-  EXPECT_EQ(of({a, b}, {{"d", c}}), "inputs: the model has no input 'd'; it has: a, b, c");
-  EXPECT_EQ(of({a, b, c}, {{"b", b}}), "inputs: 'b' is given twice, by position and by name");
-  EXPECT_EQ(of({a}, {{"c", c}}), "inputs: 'b' is missing");
-  EXPECT_EQ(of({a, at::Tensor()}, {{"c", c}}), "inputs: 'b' is missing");
-  EXPECT_EQ(of({a, b, c, c}, {}), "inputs: 4 positional inputs given, the model takes 3");
+  EXPECT_EQ(of({a, b}, {{"d", c}}), "inputs: the model has no input 'd'; it takes (a, b, c)");
+  EXPECT_EQ(of({a, b, c}, {{"b", b}}),
+            "inputs: 'b' is given twice, by position and by name; the model takes (a, b, c)");
+  EXPECT_EQ(of({a}, {{"c", c}}), "inputs: 'b' is missing; the model takes (a, b, c)");
+  EXPECT_EQ(of({a, at::Tensor()}, {{"c", c}}), "inputs: 'b' is missing; the model takes (a, b, c)");
+  EXPECT_EQ(of({a, b, c, c}, {}), "inputs: 4 positional inputs given, the model takes 3: (a, b, c)");
 }
 
 TEST(Chunk, MergeIsTheInverseOfDividing) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/graph/gradient_reach.h"
 
 namespace plumbline {
 
@@ -122,35 +123,16 @@ void SplitAnalysis::refuse_change(const Write& write, ValueId seen, int stage) c
                    " reads by another path; use the out-of-place form, clone() the value first, or move the border");
 }
 
-/// A value has a gradient when it requires one and the loss depends on it through values that require one.
 void SplitAnalysis::find_gradients(const std::optional<std::vector<int>>& loss_outputs) {
-  has_gradient_.assign(graph_.values.size(), 0);
-  std::unordered_set<int32_t> memory_with_gradient;
-  auto mark = [&](ValueId v) {
-    if (v == kNoValue || !graph_.values[v].requires_grad) return;
-    has_gradient_[v] = 1;
-    memory_with_gradient.insert(memory_of(v));
-  };
-  if (loss_outputs) {
-    for (int i : *loss_outputs) {
-      if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
-        throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
-                         std::to_string(graph_.outputs.size()) + " outputs");
-      mark(graph_.outputs[i]);
-    }
-  } else {
-    for (ValueId v : graph_.outputs) mark(v);
+  std::vector<ValueId> roots;
+  if (!loss_outputs) roots = graph_.outputs;
+  for (int i : loss_outputs.value_or(std::vector<int>{})) {
+    if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
+      throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
+                       std::to_string(graph_.outputs.size()) + " outputs");
+    roots.push_back(graph_.outputs[i]);
   }
-  // Backwards through the calls; what an in-place call writes may be read through any view of that memory.
-  for (size_t i = graph_.nodes.size(); i-- > 0;) {
-    const Node& node = graph_.nodes[i];
-    if (!node.grad_enabled) continue;
-    bool reaches_loss = false;
-    for_each_definition(node, [&](ValueId v) { reaches_loss = reaches_loss || has_gradient_[v]; });
-    for_each_mutation(node,
-                      [&](ValueId v) { reaches_loss = reaches_loss || memory_with_gradient.contains(memory_of(v)); });
-    if (reaches_loss) for_each_use(node, mark);
-  }
+  has_gradient_ = gradient_reach(graph_, roots);
   for (ValueId v : plain_at_border_) has_gradient_[v] = 0;
 }
 

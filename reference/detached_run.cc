@@ -1,0 +1,271 @@
+#include "reference/detached_run.h"
+
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/tensor_split.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/module.h>
+
+#include "reference/case_run.h"
+#include "reference/loss.h"
+#include "runtime/error.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/graph/random_turn.h"
+#include "runtime/microbatch/random_seed.h"
+#include "runtime/split/module_pipe.h"
+
+namespace plumbline {
+namespace {
+
+/// One micro-batch of one step: what each stage took, made, and got back.
+struct Lane {
+  std::vector<at::Tensor> inputs;
+  at::Tensor target, loss;
+  Pipe pipe;
+  std::vector<Interpreter> stages;
+  std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
+  std::vector<char> forward_done, backward_done;
+};
+
+class DetachedStages : public CaseSubject {
+ public:
+  DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, Results& results)
+      : case_(c), seed_(seed), orders_(orders), model_(make_model(c.model, c.dtype, seed)), results_(results) {
+    split_.points = choose_split_points(model_.split_points, static_cast<int>(orders.size()));
+    split_.loss_outputs = std::vector<int>{0};
+  }
+
+  void train(int step, const Batch& batch) override {
+    std::vector<Lane> lanes = make_lanes(batch, /*training=*/true);
+    std::map<const void*, at::Tensor> before;
+    for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
+      before[parameter.unsafeGetTensorImpl()] = parameter.grad();
+      parameter.mutable_grad() = at::Tensor();
+    });
+    carry_out(step, lanes, /*training=*/true);
+    ++train_steps_;
+    const c10::NoGradGuard no_grad;
+    sum_copies();
+    for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
+      at::Tensor& grad = parameter.mutable_grad();
+      if (grad.defined() && case_.divide_by_microbatches) grad = grad / case_.microbatches;
+      const at::Tensor& earlier = before.at(parameter.unsafeGetTensorImpl());
+      if (earlier.defined()) grad = grad.defined() ? earlier + grad : earlier;
+    });
+  }
+
+  void evaluate(int step, const Batch& batch) override {
+    const c10::NoGradGuard no_grad;
+    std::vector<Lane> lanes = make_lanes(batch, /*training=*/false);
+    carry_out(step, lanes, /*training=*/false);
+  }
+
+  void zero_grad() override {
+    for_each_parameter(
+        [](int, const std::string&, const at::Tensor& parameter) { parameter.mutable_grad() = at::Tensor(); });
+  }
+
+  std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
+    std::vector<std::pair<std::string, at::Tensor>> out;
+    for (const StageState& state : states_)
+      for (const auto& item : state.parameters) out.push_back(item);
+    return out;
+  }
+  std::vector<std::pair<std::string, at::Tensor>> buffers() const override {
+    std::vector<std::pair<std::string, at::Tensor>> out;
+    for (const StageState& state : states_)
+      for (const auto& item : state.buffers) out.push_back(item);
+    return out;
+  }
+
+ private:
+  template <class Visit>
+  void for_each_parameter(Visit&& visit) {
+    for (size_t s = 0; s < states_.size(); ++s)
+      for (const auto& [name, parameter] : states_[s].parameters)
+        if (parameter.requires_grad()) visit(static_cast<int>(s), name, parameter);
+  }
+
+  std::vector<Lane> make_lanes(const Batch& batch, bool training) {
+    const int count = case_.microbatches;
+    std::vector<Lane> lanes(count);
+    for (size_t i = 0; i < batch.inputs.size(); ++i) {
+      const ChunkSpec& spec = model_.input_chunks[i];
+      const std::vector<at::Tensor> pieces = spec.replicate ? std::vector<at::Tensor>(count, batch.inputs[i])
+                                                            : at::tensor_split(batch.inputs[i], count, spec.dim);
+      for (int m = 0; m < count; ++m) lanes[m].inputs.push_back(pieces[m]);
+    }
+    if (batch.target.defined())
+      for (int m = 0; m < count; ++m) lanes[m].target = at::tensor_split(batch.target, count, 0)[m];
+    for (Lane& lane : lanes) {
+      lane.pipe = make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
+      for (int s = 0; s < lane.pipe.num_stages(); ++s) {
+        if (static_cast<int>(states_.size()) == s) states_.push_back(make_stage_state(lane.pipe, s));
+        bind(lane.pipe.stages[s].graph, states_[s]);
+        lane.stages.emplace_back(lane.pipe.stages[s].graph);
+      }
+      const size_t stages = orders_.size();
+      PLUMBLINE_CHECK(lane.stages.size() == stages, "the model was cut into another number of stages than asked for");
+      lane.stage_inputs.resize(stages);
+      lane.stage_outputs.resize(stages);
+      lane.stage_input_grads.resize(stages);
+      lane.forward_done.resize(stages);
+      lane.backward_done.resize(stages);
+    }
+    shared_ = lanes.front().pipe.shared;
+    return lanes;
+  }
+
+  /// Every stage goes through its own list; whoever can go on does.
+  void carry_out(int step, std::vector<Lane>& lanes, bool training) {
+    std::vector<size_t> next(orders_.size(), 0);
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (size_t s = 0; s < orders_.size(); ++s) {
+        while (next[s] < orders_[s].size()) {
+          const StageAction& action = orders_[s][next[s]];
+          Lane& lane = lanes.at(action.microbatch);
+          const int stage = static_cast<int>(s);
+          if (action.backward) {
+            if (training && !backward_ready(lane, stage)) break;
+            if (training) backward(step, lane, stage, action.microbatch, weight(lane, lanes));
+          } else {
+            if (!forward_ready(lane, stage)) break;
+            forward(step, lane, stage, action.microbatch, training);
+          }
+          ++next[s];
+          progress = true;
+        }
+      }
+    }
+    for (size_t s = 0; s < orders_.size(); ++s)
+      if (next[s] < orders_[s].size())
+        throw Error("detached run: the order of stage " + std::to_string(s) + " is stuck");
+  }
+
+  static bool forward_ready(const Lane& lane, int stage) {
+    for (int b : lane.pipe.stages[stage].inputs)
+      if (!lane.forward_done[lane.pipe.boundaries[b].producer]) return false;
+    return true;
+  }
+
+  static bool backward_ready(const Lane& lane, int stage) {
+    if (!lane.forward_done[stage]) return false;
+    for (int b : lane.pipe.stages[stage].outputs)
+      for (const Boundary::Consumer& consumer : lane.pipe.boundaries[b].consumers)
+        if (!lane.backward_done[consumer.stage]) return false;
+    return true;
+  }
+
+  void forward(int step, Lane& lane, int stage, int microbatch, bool training) {
+    const Stage& part = lane.pipe.stages[stage];
+    std::vector<at::Tensor>& inputs = lane.stage_inputs[stage];
+    if (stage == 0) inputs = lane.inputs;
+    for (int b : part.inputs) {
+      const Boundary& boundary = lane.pipe.boundaries[b];
+      const at::Tensor& value = lane.stage_outputs[boundary.producer][boundary.output];
+      inputs.push_back(
+          value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(training && boundary.value.requires_grad));
+    }
+    {
+      const RandomTurn seeded(stage_random_seed(seed_, train_steps_, stage, microbatch));
+      lane.stages[stage].run(inputs, lane.stage_outputs[stage]);
+    }
+    lane.forward_done[stage] = 1;
+    const std::vector<at::Tensor>& outputs = lane.stage_outputs[stage];
+    for (int b : part.outputs)
+      if (keeps_details(case_))
+        put(results_, {step, ResultKind::Forward, stage, microbatch, lane.pipe.boundaries[b].name},
+            outputs[lane.pipe.boundaries[b].output]);
+    if (stage + 1 < lane.pipe.num_stages()) return;
+    for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
+      put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+    lane.loss = compute_loss(case_.loss, outputs, lane.target);
+    put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
+  }
+
+  double weight(const Lane& lane, const std::vector<Lane>& lanes) const {
+    if (case_.loss.reduction != Reduction::Mean) return 1.0;
+    const auto rows = [&](const Lane& l) -> double {
+      for (size_t i = 0; i < l.inputs.size(); ++i)
+        if (!model_.input_chunks[i].replicate) return static_cast<double>(l.inputs[i].size(model_.input_chunks[i].dim));
+      return 1.0;
+    };
+    double total = 0;
+    for (const Lane& l : lanes) total += rows(l);
+    return rows(lane) * static_cast<double>(lanes.size()) / total;
+  }
+
+  void backward(int step, Lane& lane, int stage, int microbatch, double loss_weight) {
+    const Stage& part = lane.pipe.stages[stage];
+    std::vector<at::Tensor> roots, grads;
+    if (stage + 1 == lane.pipe.num_stages()) {
+      if (lane.loss.requires_grad()) {
+        roots.push_back(lane.loss);
+        grads.push_back(at::full_like(lane.loss, loss_weight));
+      }
+    } else {
+      for (int b : part.outputs) {
+        const Boundary& boundary = lane.pipe.boundaries[b];
+        if (!boundary.has_gradient) continue;
+        at::Tensor grad;
+        for (auto consumer = boundary.consumers.rbegin(); consumer != boundary.consumers.rend(); ++consumer) {
+          const at::Tensor& share = lane.stage_input_grads[consumer->stage][consumer->input];
+          grad = grad.defined() ? grad + share : share;
+        }
+        roots.push_back(lane.stage_outputs[stage][boundary.output]);
+        grads.push_back(grad);
+      }
+    }
+    if (!roots.empty()) torch::autograd::backward(roots, grads);
+    std::vector<at::Tensor>& input_grads = lane.stage_input_grads[stage];
+    for (const at::Tensor& input : lane.stage_inputs[stage])
+      input_grads.push_back(input.grad().defined() ? input.grad().contiguous() : at::Tensor());
+    for (size_t i = 0; i < part.inputs.size(); ++i) {
+      const Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
+      if (!boundary.has_gradient) continue;
+      if (!input_grads[i].defined()) input_grads[i] = at::zeros_like(lane.stage_inputs[stage][i]).detach();
+      if (keeps_details(case_))
+        put(results_, {step, ResultKind::Backward, stage, microbatch, boundary.name}, input_grads[i]);
+    }
+    for (const auto& [name, parameter] : states_[stage].parameters)
+      if (keeps_details(case_) && parameter.grad().defined())
+        put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
+    lane.backward_done[stage] = 1;
+    lane.stage_outputs[stage].clear();
+    lane.stage_inputs[stage].clear();
+  }
+
+  void sum_copies() {
+    for (const SharedParameter& parameter : shared_) {
+      at::Tensor sum;
+      for (int stage : parameter.stages) {
+        const at::Tensor& grad = states_[stage].parameters.at(parameter.name).grad();
+        if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
+      }
+      for (int stage : parameter.stages)
+        states_[stage].parameters.at(parameter.name).mutable_grad() = sum.defined() ? sum.clone() : sum;
+    }
+  }
+
+  const Case& case_;
+  uint64_t seed_;
+  StageOrders orders_;
+  Model model_;
+  SplitOptions split_;
+  std::vector<StageState> states_;
+  std::vector<SharedParameter> shared_;
+  Results& results_;
+  int64_t train_steps_ = 0;
+};
+
+}  // namespace
+
+Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders) {
+  Results results;
+  DetachedStages subject(c, seed, orders, results);
+  run_case(c, seed, subject, results);
+  return results;
+}
+
+}  // namespace plumbline

@@ -8,26 +8,6 @@
 namespace plumbline {
 namespace {
 
-/// Settings for the launchers of Open MPI 4 and 5 and of MPICH at once: each reads its own and ignores the rest.
-std::map<std::string, std::string> rank_environment() {
-  return {
-      {"OMP_NUM_THREADS", "1"},
-      // root is usual in containers
-      {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-      {"PRTE_ALLOW_RUN_AS_ROOT", "1"},
-      {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-      // more ranks than cores: share them, and never spin
-      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
-      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
-      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-      {"OMPI_MCA_mpi_yield_when_idle", "1"},
-      // what mpirun would say about a rank that aborted comes after the rank's own reason; keep it short
-      {"OMPI_MCA_orte_abort_print_stack", "0"},
-  };
-}
-
 /// Splits output into lines as it comes and picks out the events.
 class EventReader {
  public:
@@ -61,6 +41,25 @@ std::string without_events(const std::string& output) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> rank_environment() {
+  return {
+      {"OMP_NUM_THREADS", "1"},
+      // root is usual in containers
+      {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      {"PRTE_ALLOW_RUN_AS_ROOT", "1"},
+      {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      // more ranks than cores: share them, and never spin
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      // what mpirun would say about a rank that aborted comes after the rank's own reason; keep it short
+      {"OMPI_MCA_orte_abort_print_stack", "0"},
+  };
+}
 
 LaunchEvent parse_event(std::string_view line) {
   const std::string_view whole = line;

@@ -4,12 +4,17 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "conformance/backend/job.h"
 
 namespace plumbline {
+
+/// What mpirun and the ranks find in their environment: the settings of the launchers of Open MPI 4 and 5 and of MPICH
+/// at once; each reads its own and ignores the rest.
+std::map<std::string, std::string> rank_environment();
 
 /// What rank 0 of the job reports: case or measurement `index` begins, or is done.
 struct LaunchEvent {

@@ -64,12 +64,19 @@ void split_graph(benchmark::State& state) {
   const Graph graph = capture_chains(module);
   SplitOptions options;
   options.points = choose_split_points(models::later_children("parts", kStages), kStages);
+  options.route = state.range(1) == 0 ? Route::Direct : Route::Neighbours;
+  options.multi_use = state.range(1) == 0 ? MultiUse::Replicate : MultiUse::Transmit;
   for (auto _ : state) benchmark::DoNotOptimize(split(graph, options));
 }
 
 BENCHMARK(capture_forward_alone)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
 BENCHMARK(capture_graph)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
-BENCHMARK(split_graph)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
+BENCHMARK(split_graph)
+    ->ArgNames({"calls", "hop by hop"})
+    ->Args({1000, 0})
+    ->Args({10000, 0})
+    ->Args({10000, 1})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace plumbline::bench

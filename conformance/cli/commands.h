@@ -9,10 +9,13 @@ void add_list(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
 void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
+void add_split(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 
 /// The words this program was started with, as one line.
 void remember_command_line(int argc, char** argv);
 const std::string& command_line();
+/// The words after the program's own.
+const std::vector<std::string>& arguments();
 
 }  // namespace plumbline

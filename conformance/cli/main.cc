@@ -12,6 +12,10 @@ std::string& stored_command_line() {
   static std::string line;
   return line;
 }
+std::vector<std::string>& stored_arguments() {
+  static std::vector<std::string> words;
+  return words;
+}
 
 int run(int argc, char** argv) {
   CLI::App app{
@@ -20,13 +24,15 @@ int run(int argc, char** argv) {
       "against the model run whole on one device.\n\n"
       "Begin with:  plumbline run                      the core cases on 4 ranks, as threads\n"
       "             plumbline run --transport mpi      the same over MPI processes\n"
-      "             plumbline list                     the cases, and what each hunts for"};
+      "             plumbline list                     the cases, and what each hunts for\n"
+      "             plumbline run --program M.pt2      a model exported from Python"};
   app.set_version_flag("--version", plumbline_version());
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   Command chosen;
   add_run(app, chosen);
   add_list(app, chosen);
+  add_split(app, chosen);
   add_schedule(app, chosen);
   add_backend(app, chosen);
   add_bench(app, chosen);
@@ -37,9 +43,11 @@ int run(int argc, char** argv) {
 
 void remember_command_line(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) stored_command_line() += (i ? " " : "") + std::string(argv[i]);
+  stored_arguments().assign(argv + 1, argv + argc);
 }
 
 const std::string& command_line() { return stored_command_line(); }
+const std::vector<std::string>& arguments() { return stored_arguments(); }
 
 }  // namespace plumbline
 

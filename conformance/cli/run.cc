@@ -4,16 +4,62 @@
 #include <iostream>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/program_options.h"
 #include "conformance/process.h"
+#include "conformance/program/run.h"
 #include "conformance/runner.h"
+#include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
 
 namespace plumbline {
 
+namespace {
+
+/// The options of `run --program`, which make no sense without it.
+std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions& program) {
+  CLI::App* group = command.add_option_group("A program from Python (torch.export's .pt2)");
+  group->add_option("--program", program.program, "Run one training step of this archive instead of cases")
+      ->type_name("M.pt2");
+  add_split_options(*group, program.split);
+  group
+      ->add_option("--inputs", program.inputs,
+                   "The whole batch under the names of the program's inputs, and the loss's target; default: the "
+                   "archive's sample inputs, varied by --seed for each micro-batch")
+      ->type_name("F.safetensors");
+  group
+      ->add_option("--loss", program.loss,
+                   "Default: the output 'loss', or one that is a scalar, or the sum of output 0; TARGET is the name of a "
+                   "tensor of the inputs")
+      ->type_name("output:K|sum|mean|mse:TARGET|cross-entropy:TARGET");
+  group
+      ->add_option("--save-results", program.save_results,
+                   "Write results.safetensors there: output.<m>.<i>, loss.<m>, grad.<name>, buffer.<name>")
+      ->type_name("DIR");
+  group->add_option("--expect", program.expect, "Compare the results with these, bit for bit")
+      ->type_name("F.safetensors");
+  std::vector<CLI::Option*> only_with_program;
+  for (CLI::Option* option : group->get_options())
+    if (option->get_name() != "--program") only_with_program.push_back(option);
+  return only_with_program;
+}
+
+/// What both kinds of run take, from where the options of a run of cases put it.
+void take_common_options(const RunOptions& run, ProgramOptions& program) {
+  if (run.schedule_glob != "*") program.schedule = run.schedule_glob;
+  program.microbatches = run.microbatches;
+  program.ranks = run.ranks_given ? run.ranks : 0;
+  program.mpi = run.transport == TransportKind::Mpi;
+  program.seed = run.seed;
+  program.timeout_seconds = run.timeout_seconds;
+}
+
+}  // namespace
+
 void add_run(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<RunOptions>();
+  auto program = std::make_shared<ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "run",
       "Run cases under schedules and hold every result against the oracles.\n"
@@ -49,12 +95,24 @@ void add_run(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   CLI::Option* throughput = command->add_flag("--throughput,!--no-throughput", options->throughput,
                                               "Measure each schedule's speed as well (default: for a whole profile)");
+  const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
   command->callback([=, &chosen] {
     options->ranks_given = command->count("--ranks") > 0;
     options->transport_given = command->count("--transport") > 0;
     if (throughput->count() == 0) options->throughput = options->case_glob.empty() && options->mutant.empty();
     options->program = own_path();
     options->command_line = command_line();
+    if (program->program.empty()) {
+      for (const CLI::Option* option : only_with_program)
+        if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
+    } else {
+      for (const char* name : {"--profile", "--case", "--mutant", "--report", "--throughput"})
+        if (command->count(name) > 0)
+          throw InputError(std::string(name) + " is about cases; it does not go with --program");
+      take_common_options(*options, *program);
+      chosen = [options, program] { return run_program(*program, options->program, arguments(), std::cout); };
+      return;
+    }
     chosen = [options] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI

@@ -1,0 +1,36 @@
+#include "conformance/cli/program_options.h"
+
+namespace plumbline {
+
+void add_split_options(CLI::App& command, ProgramSplit& split) {
+  command
+      .add_option("--split", split.points,
+                  "Modules at which a stage begins or ends: layers.4, layers.4:begin or layers.3:end; several with commas")
+      ->delimiter(',')
+      ->type_name("MODULE[:begin|:end],...");
+  command.add_option("--stages", split.stages, "As many stages, where --policy puts the borders")
+      ->check(CLI::Range(1, 4096));
+  command
+      .add_option("--policy", split.policy,
+                  "With --stages: equal flops (the default), measured-flops, parameter bytes, or forward+backward time "
+                  "(the optimal partition); or every:CLASS:N, every N-th call of modules of a class")
+      ->type_name("flops|measured-flops|bytes|time|every:CLASS:N");
+  const std::map<std::string, MultiUse> uses = {{"transmit", MultiUse::Transmit}, {"replicate", MultiUse::Replicate}};
+  command
+      .add_option("--shared", split.multi_use,
+                  "A parameter that several stages use is sent along as a value, or copied (gradients are summed)")
+      ->transform(CLI::CheckedTransformer(uses).description(""))
+      ->type_name("transmit|replicate")
+      ->default_str("transmit");
+  const std::map<std::string, Route> routes = {
+      {"chain", Route::Chain}, {"direct", Route::Direct}, {"neighbours", Route::Neighbours}};
+  command
+      .add_option("--route", split.route,
+                  "How a value reaches the stages that use it: from one user to the next (bits as in the uncut program), "
+                  "straight from where it is made, or from neighbour to neighbour")
+      ->transform(CLI::CheckedTransformer(routes).description(""))
+      ->type_name("chain|direct|neighbours")
+      ->default_str("chain");
+}
+
+}  // namespace plumbline

@@ -1,0 +1,71 @@
+// plumbline split: cuts a program from Python into stages, and prints, draws or keeps them.
+#include <ATen/Parallel.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/program_options.h"
+#include "conformance/program/prepare.h"
+#include "runtime/error.h"
+#include "runtime/split/pipe_dot.h"
+#include "runtime/split/print.h"
+#include "runtime/split/program_files.h"
+
+namespace plumbline {
+namespace {
+
+struct SplitCommand {
+  std::filesystem::path program, out, drawing;
+  ProgramSplit split;
+  std::string loss;
+  bool print = false;
+};
+
+int split_program(const SplitCommand& command) {
+  at::set_num_threads(1);
+  const PreparedProgram prepared = prepare_program(command.program, command.split, command.loss, 1);
+  const Pipe& pipe = prepared.pipe;
+  if (command.print) std::cout << to_text(pipe);
+  if (!command.drawing.empty()) {
+    std::ofstream file(command.drawing);
+    file << to_dot(pipe);
+    if (!file.flush()) throw InputError("--dot: cannot write " + command.drawing.string());
+  }
+  if (!command.out.empty()) write_pipe(pipe, command.out);
+  if (command.print) return 0;
+  std::cout << command.program.string() << ": " << pipe.num_stages() << " stages\n";
+  for (int s = 0; s < pipe.num_stages(); ++s) {
+    const Stage& stage = pipe.stages[s];
+    std::cout << "stage " << s << ": " << stage.graph.nodes.size() << " calls, " << stage.graph.attributes.size()
+              << " tensors of its own";
+    for (size_t i = 0; i < stage.inputs.size(); ++i) {
+      const Boundary& boundary = pipe.boundaries[stage.inputs[i]];
+      std::cout << (i ? ", " : ", takes ") << boundary.name << ' '
+                << describe(boundary.value.dtype, boundary.value.sizes) << " from stage " << boundary.producer;
+    }
+    std::cout << '\n';
+  }
+  if (!command.out.empty()) std::cout << "kept in " << command.out.string() << "/program.json\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_split(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SplitCommand>();
+  CLI::App* command = app.add_subcommand(
+      "split",
+      "Cut a program that torch.export saved (.pt2) into pipeline stages.\n"
+      "Without --split and --stages it is cut at its pipe_split() markers. Example:\n"
+      "  plumbline split model.pt2 --split layers.2,layers.4 -o stages");
+  command->add_option("program", options->program, "The archive")->required()->type_name("M.pt2");
+  add_split_options(*command, options->split);
+  command->add_option("--loss", options->loss, "As for plumbline run; decides which values have a gradient");
+  command->add_option("-o,--out", options->out, "Keep the stages in this folder: program.json and safetensors");
+  command->add_flag("--print", options->print, "Print the pipe and every stage's calls");
+  command->add_option("--dot", options->drawing, "Write a Graphviz drawing (dot -Tsvg)")->type_name("F.dot");
+  command->callback([=, &chosen] { chosen = [options] { return split_program(*options); }; });
+}
+
+}  // namespace plumbline

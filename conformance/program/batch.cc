@@ -1,0 +1,164 @@
+#include "conformance/program/batch.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/randperm.h>
+
+#include "runtime/error.h"
+#include "runtime/graph/host_tensors.h"
+#include "runtime/join.h"
+#include "runtime/microbatch/random_seed.h"
+
+namespace plumbline {
+namespace {
+
+const Value& value_of(const ExportedProgram& program, size_t input) {
+  return program.graph.values[program.graph.inputs[input].value];
+}
+
+std::string taken(const Value& value) { return describe(value.dtype, value.sizes); }
+
+/// How many micro-batches of the program's own size `tensor` holds; 0 where that is no whole number.
+int64_t held(const at::Tensor& tensor, const Value& value) {
+  if (static_cast<size_t>(tensor.dim()) != value.sizes.size() || value.sizes.empty() || value.sizes[0] == 0) return 0;
+  for (int64_t d = 1; d < tensor.dim(); ++d)
+    if (tensor.size(d) != value.sizes[d]) return 0;
+  return tensor.size(0) % value.sizes[0] == 0 ? tensor.size(0) / value.sizes[0] : 0;
+}
+
+class FileBatch {
+ public:
+  FileBatch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options)
+      : program_(program), loss_(loss), path_(options.inputs.string()), tensors_(read_tensor_file(options.inputs)) {
+    batch_.microbatches = options.microbatches;
+  }
+
+  ProgramBatch read() {
+    for (const GraphInput& input : program_.graph.inputs) {
+      names_.push_back(input.name);
+      const auto it = tensors_.find(input.name);
+      if (it == tensors_.end())
+        throw InputError(path_ + ": no tensor '" + input.name + "', which the program takes as " +
+                         taken(program_.graph.values[input.value]));
+      batch_.inputs.push_back(from_host(it->second));
+    }
+    refuse_others();
+    count_microbatches();
+    for (size_t i = 0; i < names_.size(); ++i) batch_.chunks.push_back(chunk_of(i));
+    read_target();
+    return std::move(batch_);
+  }
+
+ private:
+  void refuse_others() const {
+    for (const auto& [name, tensor] : tensors_)
+      if (name != loss_.target && std::find(names_.begin(), names_.end(), name) == names_.end())
+        throw InputError(path_ + ": '" + name + "' is no input of the program, which takes " + join(names_) +
+                         (loss_.target.empty() ? "; give --loss if it is a target" : ""));
+  }
+
+  /// The number that was asked for, or the one that the first divisible input holds.
+  void count_microbatches() {
+    for (size_t i = 0; batch_.microbatches == 0 && i < names_.size(); ++i)
+      batch_.microbatches = static_cast<int>(held(batch_.inputs[i], value_of(program_, i)));
+    if (batch_.microbatches == 0) batch_.microbatches = 1;
+  }
+
+  ChunkSpec chunk_of(size_t i) const {
+    const Value& value = value_of(program_, i);
+    const at::Tensor& tensor = batch_.inputs[i];
+    ChunkSpec spec;
+    if (tensor.scalar_type() == value.dtype) {
+      if (held(tensor, value) == batch_.microbatches) return spec;
+      spec.replicate = true;
+      if (tensor.sizes() == value.sizes) return spec;
+    }
+    std::vector<int64_t> whole = value.sizes;
+    if (!whole.empty()) whole[0] *= batch_.microbatches;
+    throw InputError(path_ + ": input '" + names_[i] + "' is " + describe(tensor) + "; the program is specialised to " +
+                     taken(value) + ", so " + std::to_string(batch_.microbatches) + " micro-batches take " +
+                     describe(value.dtype, whole) + " (divided) or " + taken(value) + " (the same for each)");
+  }
+
+  void read_target() {
+    if (loss_.target.empty()) return;
+    const auto it = tensors_.find(loss_.target);
+    if (it == tensors_.end())
+      throw InputError(path_ + ": no tensor '" + loss_.target + "', which --loss " + to_string(loss_) + " needs");
+    batch_.target = from_host(it->second);
+    if (batch_.target.dim() == 0 || batch_.target.size(0) % batch_.microbatches != 0)
+      throw InputError(path_ + ": the target '" + loss_.target + "' is " + describe(batch_.target) +
+                       ", which cannot be divided evenly along dimension 0 among " +
+                       std::to_string(batch_.microbatches) + " micro-batches");
+  }
+
+  const ExportedProgram& program_;
+  const ProgramLoss& loss_;
+  std::string path_;
+  TensorMap tensors_;
+  std::vector<std::string> names_;
+  ProgramBatch batch_;
+};
+
+at::Tensor varied(const at::Tensor& sample, at::Generator& generator) {
+  if (sample.is_floating_point())
+    return sample + at::randn(sample.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(sample.scalar_type());
+  if (sample.scalar_type() == at::kBool || sample.numel() < 2) return sample;
+  return sample.reshape(-1).index_select(0, at::randperm(sample.numel(), generator)).reshape(sample.sizes());
+}
+
+at::Tensor sample_target(const ExportedProgram& program, const ProgramLoss& loss, int microbatches,
+                         at::Generator& generator) {
+  const Value& output = program.graph.values[program.graph.outputs[loss.output]];
+  std::vector<int64_t> sizes = output.sizes;
+  if (sizes.empty())
+    throw InputError("--loss " + to_string(loss) + ": output " + std::to_string(loss.output) +
+                     " is a scalar, for which no target can be made up; give --inputs with it");
+  sizes[0] *= microbatches;
+  if (loss.spec.kind == LossKind::Mse) return at::randn(sizes, generator).to(output.dtype);
+  const int64_t classes = sizes.back();
+  sizes.pop_back();
+  return at::randint(0, classes, sizes, generator, at::TensorOptions().dtype(at::kLong));
+}
+
+ProgramBatch sample_batch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options,
+                          int stages) {
+  if (program.sample_inputs.size() != program.graph.inputs.size())
+    throw InputError(options.program.string() + ": the archive's sample inputs cannot be read" +
+                     (program.sample_inputs_error.empty() ? "" : " (" + program.sample_inputs_error + ")") +
+                     "; give --inputs F.safetensors");
+  ProgramBatch batch;
+  batch.microbatches = options.microbatches > 0 ? options.microbatches : stages;
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>();
+  for (size_t i = 0; i < program.sample_inputs.size(); ++i) {
+    const at::Tensor& sample = program.sample_inputs[i];
+    ChunkSpec spec;
+    spec.replicate = sample.dim() == 0;
+    batch.chunks.push_back(spec);
+    if (spec.replicate) {
+      batch.inputs.push_back(sample);
+      continue;
+    }
+    std::vector<at::Tensor> parts;
+    for (int m = 0; m < batch.microbatches; ++m) {
+      generator.set_current_seed(stage_random_seed(options.seed, 0, static_cast<int>(i), m));
+      parts.push_back(varied(sample.detach(), generator));
+    }
+    batch.inputs.push_back(at::cat(parts));
+  }
+  generator.set_current_seed(options.seed);
+  if (!loss.target.empty()) batch.target = sample_target(program, loss, batch.microbatches, generator);
+  return batch;
+}
+
+}  // namespace
+
+ProgramBatch program_batch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options,
+                           int stages) {
+  if (options.inputs.empty()) return sample_batch(program, loss, options, stages);
+  return FileBatch(program, loss, options).read();
+}
+
+}  // namespace plumbline

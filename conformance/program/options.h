@@ -1,0 +1,38 @@
+// What the user asked of `plumbline run --program` and `plumbline split`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/split/split.h"
+
+namespace plumbline {
+
+/// How a program is cut.
+struct ProgramSplit {
+  std::vector<std::string> points;  ///< "layers.4", "layers.4:begin" or "layers.3:end"
+  int stages = 0;                   ///< as many, where the policy puts them; 0: not asked for
+  /// "flops", "measured-flops", "bytes", "time", or "every:CLASS:N" (which needs no number of stages).
+  std::string policy;
+  /// The defaults keep the bits of the uncut program: see Route::Chain.
+  MultiUse multi_use = MultiUse::Transmit;
+  Route route = Route::Chain;
+};
+
+struct ProgramOptions {
+  std::filesystem::path program;
+  ProgramSplit split;
+  std::string schedule = "1f1b";
+  int microbatches = 0;  ///< 0: as many as the inputs hold, or as there are stages
+  int ranks = 0;         ///< 0: one for each stage
+  bool mpi = false;
+  std::filesystem::path inputs;
+  std::string loss;
+  std::filesystem::path save_results, expect;
+  uint64_t seed = 1;
+  double timeout_seconds = 60;
+};
+
+}  // namespace plumbline

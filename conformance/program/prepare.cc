@@ -1,0 +1,88 @@
+#include "conformance/program/prepare.h"
+
+#include <ATen/ops/ones.h>
+
+#include <charconv>
+
+#include "runtime/capture/annotate.h"
+#include "runtime/error.h"
+#include "runtime/split/policy.h"
+
+namespace plumbline {
+namespace {
+
+SplitPoint parse_point(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {text};
+  const std::string where = text.substr(colon + 1);
+  if (colon == 0 || (where != "begin" && where != "end"))
+    throw InputError("--split: '" + text + "' is not MODULE, MODULE:begin or MODULE:end");
+  return {text.substr(0, colon), where == "begin" ? SplitPoint::Where::Beginning : SplitPoint::Where::End};
+}
+
+SplitPolicy every_policy(const std::string& policy) {
+  const size_t first = policy.find(':'), last = policy.rfind(':');
+  int n = 0;
+  const char* end = policy.data() + policy.size();
+  const auto read = std::from_chars(policy.data() + last + 1, end, n);
+  if (first == last || read.ec != std::errc() || read.ptr != end || n < 1)
+    throw InputError("--policy: '" + policy + "' is not every:CLASS:N (every N-th call of modules of that class)");
+  return every_nth_call(policy.substr(first + 1, last - first - 1), n);
+}
+
+SplitPolicy make_policy(const std::string& policy, int stages, const std::vector<at::Tensor>& inputs) {
+  if (policy.starts_with("every:")) return every_policy(policy);
+  if (policy == "flops") return equal_estimated_flops(stages);
+  if (policy == "measured-flops") return equal_measured_flops(stages, inputs);
+  if (policy == "bytes") return equal_parameter_bytes(stages);
+  if (policy == "time") return optimal_partition(stages, inputs);
+  throw InputError("--policy: '" + policy + "' is none of flops, measured-flops, bytes, time, every:CLASS:N");
+}
+
+bool has_markers(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.is_split(); });
+}
+
+/// A program whose sample inputs cannot be read is looked at with ones; whole numbers must be valid as indices anyway.
+std::vector<at::Tensor> example_inputs(const ExportedProgram& program) {
+  if (program.sample_inputs.size() == program.graph.inputs.size()) return program.sample_inputs;
+  std::vector<at::Tensor> inputs;
+  for (const GraphInput& input : program.graph.inputs) {
+    const Value& value = program.graph.values[input.value];
+    inputs.push_back(at::ones(value.sizes, at::TensorOptions().dtype(value.dtype)));
+  }
+  return inputs;
+}
+
+}  // namespace
+
+PreparedProgram prepare_program(const std::filesystem::path& archive, const ProgramSplit& split,
+                                const std::string& loss, int default_stages) {
+  PreparedProgram prepared{read_program(archive), {}, false, {}};
+  Graph& graph = prepared.program.graph;
+  const std::vector<at::Tensor> example = example_inputs(prepared.program);
+  annotate(graph, example);
+  prepared.loss = choose_loss(loss, prepared.program);
+  prepared.has_backward = graph.values[graph.outputs[prepared.loss.output]].requires_grad;
+
+  SplitOptions options;
+  options.loss_outputs = std::vector<int>{prepared.loss.output};
+  options.multi_use = split.multi_use;
+  options.route = split.route;
+  options.carry_random_state = true;
+  for (const std::string& point : split.points) options.points.push_back(parse_point(point));
+  if (!options.points.empty() && (split.stages > 0 || !split.policy.empty()))
+    throw InputError("--split names the borders itself; leave --stages and --policy out");
+  int stages = split.stages;
+  if (stages == 0 && options.points.empty() && split.policy.empty() && !has_markers(graph)) stages = default_stages;
+  if (split.stages > 0 && has_markers(graph))
+    throw InputError("--stages: the program holds pipe_split() markers, which say where to cut it; leave --stages out");
+  if (stages == 0 && !split.policy.empty() && !split.policy.starts_with("every:"))
+    throw InputError("--policy " + split.policy + " needs --stages N");
+  if (stages > 1 || (stages == 0 && !split.policy.empty()))
+    options.policy = make_policy(split.policy.empty() ? "flops" : split.policy, stages, example);
+  prepared.pipe = plumbline::split(graph, options);
+  return prepared;
+}
+
+}  // namespace plumbline

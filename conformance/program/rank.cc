@@ -1,0 +1,147 @@
+#include "conformance/program/rank.h"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "runtime/engine/engine.h"
+#include "runtime/error.h"
+#include "runtime/graph/host_tensors.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/split/transmit.h"
+#include "runtime/transport/collectives.h"
+
+namespace plumbline {
+namespace {
+
+std::string new_run_id() {
+  std::random_device device;
+  char text[17];
+  std::snprintf(text, sizeof text, "%08x%08x", device(), device());
+  return text;
+}
+
+std::string broadcast_text(Transport& transport, const std::string& text, const Deadline& deadline) {
+  const auto bytes = broadcast_bytes(transport, 0, std::as_bytes(std::span(text)), deadline);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// What every rank needs to know of the step, as text.
+nlohmann::json describe_step(const ProgramStep& step) {
+  nlohmann::json names = nlohmann::json::array(), replicated = nlohmann::json::array();
+  for (const GraphInput& input : step.prepared.program.graph.inputs) names.push_back(input.name);
+  for (const ChunkSpec& chunk : step.batch.chunks) replicated.push_back(chunk.replicate);
+  const ProgramLoss& loss = step.prepared.loss;
+  return {{"run", new_run_id()},
+          {"schedule", step.schedule},
+          {"microbatches", step.batch.microbatches},
+          {"inputs", names},
+          {"replicated", replicated},
+          {"loss_kind", static_cast<int>(loss.spec.kind)},
+          {"loss_reduction", static_cast<int>(loss.spec.reduction)},
+          {"loss_output", loss.output},
+          {"target", loss.target},
+          {"backward", step.prepared.has_backward},
+          {"seed", step.seed},
+          {"timeout", step.timeout_seconds}};
+}
+
+TensorMap batch_tensors(const ProgramStep& step) {
+  TensorMap tensors;
+  for (size_t i = 0; i < step.batch.inputs.size(); ++i)
+    tensors.emplace("input." + std::to_string(i), to_host(step.batch.inputs[i]));
+  if (step.batch.target.defined()) tensors.emplace("target", to_host(step.batch.target));
+  return tensors;
+}
+
+/// Rank 0 sends each rank the stages that the schedule gives it, and no others.
+Pipe distribute(Transport& transport, const Pipe* pipe, const Schedule& schedule, const std::string& run,
+                const Deadline& deadline) {
+  constexpr int64_t kSizeTag = 0, kBodyTag = 1;
+  const auto what = [] { return std::string("the stages that rank 0 sends"); };
+  if (transport.rank() != 0) {
+    uint64_t size = 0;
+    Request header = transport.irecv(&size, sizeof size, 0, kSizeTag);
+    transport.wait(header, Deadline::never(), what);
+    std::string bytes(size, '\0');
+    Request body = transport.irecv(bytes.data(), bytes.size(), 0, kBodyTag);
+    transport.wait(body, deadline, what);
+    return unpack_stages(bytes, run);
+  }
+  for (int rank = 1; rank < transport.size(); ++rank) {
+    const std::string bytes = pack_stages(*pipe, stages_of_rank(schedule, rank), run);
+    const uint64_t size = bytes.size();
+    Request header = transport.isend(&size, sizeof size, rank, kSizeTag);
+    Request body = transport.isend(bytes.data(), bytes.size(), rank, kBodyTag);
+    transport.wait(header, deadline, what);
+    transport.wait(body, deadline, what);
+  }
+  return unpack_stages(pack_stages(*pipe, stages_of_rank(schedule, 0), run), run);
+}
+
+EngineOptions engine_options(const nlohmann::json& step) {
+  EngineOptions options;
+  options.input_names = step["inputs"].get<std::vector<std::string>>();
+  for (const bool replicated : step["replicated"]) {
+    ChunkSpec chunk;
+    chunk.replicate = replicated;
+    options.input_chunks.push_back(chunk);
+  }
+  ProgramLoss loss;
+  loss.spec = {static_cast<LossKind>(step["loss_kind"].get<int>()),
+               static_cast<Reduction>(step["loss_reduction"].get<int>())};
+  loss.output = step["loss_output"];
+  options.loss = loss_function(loss);
+  options.seed = step["seed"];
+  options.seed_by_microbatch = true;
+  options.keep_strides = true;
+  options.timeout = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step["timeout"]));
+  return options;
+}
+
+TensorMap results_of(const Engine& engine, const StepResult& step) {
+  TensorMap results;
+  for (size_t m = 0; m < step.outputs.size(); ++m)
+    for (size_t i = 0; i < step.outputs[m].size(); ++i)
+      if (step.outputs[m][i].defined())
+        results.emplace("output." + std::to_string(m) + "." + std::to_string(i), to_host(step.outputs[m][i]));
+  for (size_t m = 0; m < step.losses.size(); ++m)
+    if (step.losses[m].defined()) results.emplace("loss." + std::to_string(m), to_host(step.losses[m]));
+  for (const auto& [stage, state] : engine.states()) {
+    for (const auto& [name, tensor] : state.parameters)
+      if (tensor.grad().defined()) results.emplace("grad." + name, to_host(tensor.grad()));
+    for (const auto& [name, tensor] : state.buffers) results.emplace("buffer." + name, to_host(tensor));
+  }
+  return results;
+}
+
+}  // namespace
+
+TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step) {
+  const std::string text = broadcast_text(transport, step ? describe_step(*step).dump() : "", Deadline::never());
+  const nlohmann::json description = nlohmann::json::parse(text);
+  const Deadline deadline = Deadline::after(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(description["timeout"])));
+  const TensorMap batch = decode_tensors(
+      broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", deadline), "the batch from rank 0");
+  const Schedule schedule =
+      make_schedule(description["schedule"], transport.size(), description["microbatches"].get<int>());
+  const Pipe pipe =
+      distribute(transport, step ? &step->prepared.pipe : nullptr, schedule, description["run"], deadline);
+
+  std::vector<at::Tensor> inputs;
+  for (size_t i = 0; i < description["inputs"].size(); ++i)
+    inputs.push_back(from_host(batch.at("input." + std::to_string(i))));
+  const at::Tensor target = batch.contains("target") ? from_host(batch.at("target")) : at::Tensor();
+  Engine engine(transport, schedule, [&](bool, const std::vector<at::Tensor>&) { return pipe; },
+                engine_options(description));
+  const bool backward = description["backward"];
+  const StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
+  const std::string mine = encode_tensors(results_of(engine, result));
+  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
+  TensorMap results;
+  for (const auto& bytes : all)
+    results.merge(decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results"));
+  return results;
+}
+
+}  // namespace plumbline

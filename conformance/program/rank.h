@@ -1,0 +1,26 @@
+// One rank of a program's step: rank 0 cuts the program once and sends every rank its stages and its part of the data.
+#pragma once
+
+#include "conformance/program/batch.h"
+#include "conformance/program/prepare.h"
+#include "runtime/tensor_file.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline {
+
+/// What rank 0 knows before the step; the other ranks know nothing.
+struct ProgramStep {
+  PreparedProgram prepared;
+  ProgramBatch batch;
+  std::string schedule;
+  uint64_t seed = 0;
+  double timeout_seconds = 60;
+};
+
+/// Every rank calls it; `step` is null but on rank 0. There it returns the results of all ranks: output.<m>.<i>,
+/// loss.<m>, grad.<name> (divided by the number of micro-batches) and buffer.<name>; elsewhere nothing. Gradients are
+/// bit for bit those of the uncut program run on one micro-batch after the other, each after seeding the generator with
+/// seed + micro-batch.
+TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step);
+
+}  // namespace plumbline

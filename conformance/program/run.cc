@@ -1,0 +1,190 @@
+#include "conformance/program/run.h"
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <ostream>
+
+#include "conformance/launch.h"
+#include "conformance/process.h"
+#include "conformance/program/rank.h"
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/transport/collectives.h"
+#include "runtime/transport/threads.h"
+#if PLUMBLINE_HAS_MPI
+#include "runtime/transport/mpi.h"
+#endif
+
+namespace plumbline {
+namespace {
+
+ProgramStep make_step(const ProgramOptions& options, int ranks) {
+  ProgramStep step;
+  step.prepared = prepare_program(options.program, options.split, options.loss, ranks > 0 ? ranks : 1);
+  const int stages = step.prepared.pipe.num_stages();
+  if (ranks > 0 && ranks != stages)
+    throw InputError(options.program.string() + " is cut into " + std::to_string(stages) + " stages, but there are " +
+                     std::to_string(ranks) + " ranks; " + options.schedule + " takes one stage a rank");
+  step.batch = program_batch(step.prepared.program, step.prepared.loss, options, stages);
+  step.schedule = options.schedule;
+  step.seed = options.seed;
+  step.timeout_seconds = options.timeout_seconds;
+  return step;
+}
+
+size_t bytes_of(const Graph& graph, AttributeKind kind) {
+  size_t bytes = 0;
+  for (const Attribute& attribute : graph.attributes)
+    if (attribute.kind == kind && attribute.tensor.defined()) bytes += attribute.tensor.nbytes();
+  return bytes;
+}
+
+void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ostream& out) {
+  const ExportedProgram& program = step.prepared.program;
+  const Pipe& pipe = step.prepared.pipe;
+  out << "program   " << options.program.string() << " (torch " << program.torch_version << "), "
+      << program.graph.nodes.size() << " calls\n";
+  for (int s = 0; s < pipe.num_stages(); ++s) {
+    const Graph& graph = pipe.stages[s].graph;
+    out << "stage " << s << "   " << graph.nodes.size() << " calls, " << bytes_of(graph, AttributeKind::Parameter)
+        << " bytes of parameters";
+    for (size_t i = 0; i < pipe.stages[s].inputs.size(); ++i)
+      out << (i ? ", " : ", takes ") << pipe.boundaries[pipe.stages[s].inputs[i]].name;
+    out << '\n';
+  }
+  out << "step      " << step.batch.microbatches << " micro-batches, " << step.schedule << ", inputs "
+      << (options.inputs.empty() ? "varied from the archive's samples" : options.inputs.string()) << ", loss "
+      << to_string(step.prepared.loss) << (step.prepared.has_backward ? "" : " (nothing to train: forward only)")
+      << '\n';
+}
+
+/// The largest difference of two tensors of one shape, and where it is.
+std::string difference(const HostTensor& got, const HostTensor& expected) {
+  if (got.dtype != expected.dtype || got.shape != expected.shape)
+    return "is " + describe(got) + ", expected was " + describe(expected);
+  double largest = 0;
+  int64_t place = 0, differing = 0;
+  for (int64_t i = 0; i < element_count(got); ++i) {
+    const double a = element_as_double(got, i), b = element_as_double(expected, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    ++differing;
+    const double distance = std::abs(a - b);
+    if (distance > largest || std::isnan(distance)) largest = distance, place = i;
+  }
+  char text[160];
+  std::snprintf(text, sizeof text, "%lld of %lld elements differ, by %g at most (element %lld: %.9g, expected %.9g)",
+                static_cast<long long>(differing), static_cast<long long>(element_count(got)), largest,
+                static_cast<long long>(place), element_as_double(got, place), element_as_double(expected, place));
+  return text;
+}
+
+/// Bit for bit; returns whether all that was expected is there.
+bool compare_with(const std::filesystem::path& path, const TensorMap& results, std::ostream& out) {
+  const TensorMap expected = read_tensor_file(path);
+  size_t equal = 0;
+  constexpr size_t kShown = 10;
+  size_t shown = 0;
+  for (const auto& [name, tensor] : expected) {
+    const auto it = results.find(name);
+    if (it != results.end() && it->second == tensor) {
+      ++equal;
+      continue;
+    }
+    if (++shown <= kShown)
+      out << "differs   " << name << ' ' << (it == results.end() ? "is missing" : difference(it->second, tensor))
+          << '\n';
+  }
+  if (shown > kShown) out << "differs   " << shown - kShown << " more\n";
+  out << "expected  " << equal << " of " << expected.size() << " tensors of " << path.string()
+      << " are the same bit for bit\n";
+  return equal == expected.size();
+}
+
+int finish(const ProgramOptions& options, const TensorMap& results, std::ostream& out) {
+  out << "losses   ";
+  for (int m = 0; results.contains("loss." + std::to_string(m)); ++m)
+    out << ' ' << element_as_double(results.at("loss." + std::to_string(m)), 0);
+  out << '\n';
+  if (!options.save_results.empty()) {
+    std::filesystem::create_directories(options.save_results);
+    const std::filesystem::path path = options.save_results / "results.safetensors";
+    write_tensor_file(path, results);
+    out << "saved     " << path.string() << " (" << results.size() << " tensors)\n";
+  }
+  return options.expect.empty() || compare_with(options.expect, results, out) ? 0 : 1;
+}
+
+/// Looks at the input here first, so that what is wrong with it is said before any rank starts.
+int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string& program,
+                     const std::vector<std::string>& argv, std::ostream& out) {
+  ProcessOptions process;
+  process.argv = {"mpirun", "-n", std::to_string(ranks), program};
+  process.argv.insert(process.argv.end(), argv.begin(), argv.end());
+  process.environment = rank_environment();
+  process.silence_timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * (120 + 2 * options.timeout_seconds)));
+  process.on_output = [&](std::string_view piece) { out << piece << std::flush; };
+  const ProcessResult ended = run_process(process);
+  if (!ended.could_not_start.empty()) throw Error(ended.could_not_start);
+  if (ended.exit_code && !ended.timed_out) return *ended.exit_code;
+  throw Error("the ranks " + describe(ended));
+}
+
+int run_on_threads(const ProgramOptions& options, const ProgramStep& step, std::ostream& out) {
+  TensorMap results;
+  run_thread_ranks(step.prepared.pipe.num_stages(), [&](Transport& transport) {
+    at::set_num_threads(1);
+    TensorMap mine = run_step_on_rank(transport, transport.rank() == 0 ? &step : nullptr);
+    if (transport.rank() == 0) results = std::move(mine);
+  });
+  return finish(options, results, out);
+}
+
+#if PLUMBLINE_HAS_MPI
+int run_as_rank(const ProgramOptions& options, std::ostream& out) {
+  MpiSession mpi;
+  try {
+    const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
+    const auto agree_on = [&](int code) {
+      const auto answer = broadcast_bytes(*transport, 0, std::as_bytes(std::span(&code, 1)), Deadline::never());
+      std::memcpy(&code, answer.data(), sizeof code);
+      return code;
+    };
+    std::optional<ProgramStep> step;
+    int code = 0;
+    if (mpi.rank() == 0) {
+      try {
+        step = make_step(options, mpi.size());
+        tell_about(*step, options, out);
+      } catch (const InputError& error) {
+        std::fprintf(stderr, "plumbline: %s\n", error.what());
+        code = 2;
+      }
+    }
+    if (code = agree_on(code); code != 0) return code;
+    const TensorMap results = run_step_on_rank(*transport, step ? &*step : nullptr);
+    return agree_on(step ? finish(options, results, out) : 0);
+  } catch (const std::exception& error) {
+    mpi.abort(error_text(error));
+  }
+}
+#endif
+
+}  // namespace
+
+int run_program(const ProgramOptions& options, const std::string& program, const std::vector<std::string>& argv,
+                std::ostream& out) {
+  at::set_num_threads(1);
+#if PLUMBLINE_HAS_MPI
+  if (launched_under_mpi()) return run_as_rank(options, out);
+#endif
+  const ProgramStep step = make_step(options, options.ranks);
+  if (options.mpi) return run_under_mpirun(options, step.prepared.pipe.num_stages(), program, argv, out);
+  tell_about(step, options, out);
+  return run_on_threads(options, step, out);
+}
+
+}  // namespace plumbline

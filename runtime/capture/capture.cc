@@ -21,7 +21,8 @@ class BufferScope {
   explicit BufferScope(const std::vector<NamedTensor>& buffers) {
     const c10::NoGradGuard no_grad;
     for (const NamedTensor& buffer : buffers)
-      if (buffer.tensor.defined() && !buffer.tensor.is_meta()) buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
+      if (buffer.tensor.defined() && !buffer.tensor.is_meta())
+        buffers_.push_back({buffer.tensor, buffer.tensor.clone()});
   }
   ~BufferScope() {
     const c10::NoGradGuard no_grad;

@@ -1,8 +1,5 @@
 // The program as a user meets it: exit codes, one line for bad input, files on disk, ranks as threads and under mpirun.
-// PLUMBLINE_PROGRAM names the executable; with PLUMBLINE_WITH_MPI=1 the parts that need mpirun run as well.
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,46 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "conformance/process.h"
+#include "conformance/cli/cli_fixture.h"
 
 namespace plumbline {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
-
-class Cli : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_NE(std::getenv("PLUMBLINE_PROGRAM"), nullptr) << "set PLUMBLINE_PROGRAM to the plumbline executable";
-    folder_ = fs::temp_directory_path() / ("plumbline_cli_test." + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override {
-    fs::permissions(folder_, fs::perms::owner_all);
-    fs::remove_all(folder_);
-  }
-
-  ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
-    ProcessOptions options;
-    options.argv = before;
-    options.argv.push_back(std::getenv("PLUMBLINE_PROGRAM"));
-    options.argv.insert(options.argv.end(), words.begin(), words.end());
-    options.directory = folder_.string();
-    options.timeout = std::chrono::minutes(4);
-    options.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"}};
-    return run_process(options);
-  }
-
-  std::string report(const std::string& name) const { return (folder_ / name).string(); }
-
-  fs::path folder_;
-};
-
-int exit_code(const ProcessResult& result) { return result.exit_code.value_or(-1); }
 
 std::map<std::string, std::string> result_files(const fs::path& folder) {
   std::map<std::string, std::string> files;

@@ -1,6 +1,6 @@
 // The rules for the operators of LibTorch that have neither a meta kernel nor a composition of such that runs without
-// Python. Sizes, types and strides are those of LibTorch's CPU kernels: strides decide whether a later reshape is a view,
-// and so which values share memory.
+// Python. Sizes, types and strides are those of LibTorch's CPU kernels: strides decide whether a later reshape is a
+// view, and so which values share memory.
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Reduction.h>
@@ -34,7 +34,11 @@ int64_t entry(const Sizes& list, size_t i) { return list.size() == 1 ? list[0] :
 
 Results like_first(Arguments a) { return {at::empty_like(tensor(a[0]))}; }
 
-Results twice_like_first(Arguments a) { return {at::empty_like(tensor(a[0])), at::empty_like(tensor(a[0]))}; }
+/// Output and what backward needs of it, both contiguous.
+Results log_sigmoid(Arguments a) {
+  const at::Tensor x = tensor(a[0]);
+  return {at::empty(x.sizes(), x.options()), at::empty(x.sizes(), x.options())};
+}
 
 Results like_each_of_two(Arguments a) { return {at::empty_like(tensor(a[0])), at::empty_like(tensor(a[1]))}; }
 
@@ -61,6 +65,13 @@ Results complex_of_two(Arguments a) {
 
 /// (condition, self, other)
 Results where(Arguments a) { return {at::mul(tensor(a[0]), at::add(tensor(a[1]), tensor(a[2])))}; }
+
+/// The same with a tensor for the result.
+Results where_out(Arguments a) {
+  const at::Tensor result = where(a)[0].toTensor(), out = tensor(a[3]);
+  if (out.sizes() != result.sizes()) out.resize_(result.sizes());
+  return {out};
+}
 
 /// (input, p, train): output and mask.
 Results dropout(Arguments a) {
@@ -109,8 +120,8 @@ Results huber(Arguments a) { return {at::smooth_l1_loss(tensor(a[0]), tensor(a[1
 /// (self [n, classes, h, w], target [n, h, w], weight, reduction, ignore_index): loss and weight in all.
 Results nll_of_images(Arguments a) {
   const at::Tensor x = tensor(a[0]);
-  const at::Tensor loss = a[3].toInt() == at::Reduction::None ? at::empty(tensor(a[1]).sizes(), x.options())
-                                                             : at::empty({}, x.options());
+  const at::Tensor loss =
+      a[3].toInt() == at::Reduction::None ? at::empty(tensor(a[1]).sizes(), x.options()) : at::empty({}, x.options());
   return {loss, at::empty({}, x.options())};
 }
 
@@ -139,7 +150,8 @@ Results multinomial(Arguments a) {
 
 /// randperm (n, ..., dtype, layout, device, pin_memory)
 Results permutation(Arguments a, size_t dtype) {
-  return {at::empty({a[0].toInt()}, at::TensorOptions(at::kMeta).dtype(a[dtype].toOptional<at::ScalarType>().value_or(at::kLong)))};
+  return {at::empty({a[0].toInt()},
+                    at::TensorOptions(at::kMeta).dtype(a[dtype].toOptional<at::ScalarType>().value_or(at::kLong)))};
 }
 
 // --- layers ------------------------------------------------------------------------------------------------------
@@ -181,7 +193,8 @@ Results normalised_batch(const at::Tensor& x, const at::Tensor& weight, bool tra
 Results layer_norm(Arguments a) {
   const at::Tensor x = tensor(a[0]);
   const Sizes normalised = a[1].toIntVector();
-  TORCH_CHECK(x.dim() >= static_cast<int64_t>(normalised.size()) && x.sizes().slice(x.dim() - normalised.size()).equals(normalised),
+  TORCH_CHECK(x.dim() >= static_cast<int64_t>(normalised.size()) &&
+                  x.sizes().slice(x.dim() - normalised.size()).equals(normalised),
               "an input of ", x.sizes(), " is not normalised over ", at::IntArrayRef(normalised));
   Sizes kept = x.sizes().vec();
   std::fill(kept.end() - static_cast<int64_t>(normalised.size()), kept.end(), 1);
@@ -271,20 +284,26 @@ bool takes_flash(const at::Tensor& query, const at::Tensor& key, const at::Tenso
     if (t.dim() != 4 || t.numel() == 0 || t.stride(3) != 1) return false;
   return dropout == 0.0 && query.size(3) == key.size(3) && query.size(3) == value.size(3) &&
          query.size(0) == key.size(0) && key.size(0) == value.size(0) && query.size(1) == key.size(1) &&
-         key.size(1) == value.size(1) && (!mask.defined() || (!mask.requires_grad() && (mask.dim() == 2 || mask.dim() == 4)));
+         key.size(1) == value.size(1) &&
+         (!mask.defined() || (!mask.requires_grad() && (mask.dim() == 2 || mask.dim() == 4)));
 }
 
 /// (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa), a composition: chooses between the fused
 /// kernel and the plain one as on the CPU, which shows in the strides of the result.
 Results attention(Arguments a) {
   const at::Tensor query = tensor(a[0]), key = tensor(a[1]), value = tensor(a[2]), mask = tensor(a[3]);
+  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3 && !mask.defined()) {  // one entry of a batch
+    const std::vector<c10::IValue> batched = {
+        query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), a[3], a[4], a[5], a[6], a[7]};
+    return {attention(batched)[0].toTensor().squeeze(0)};
+  }
   const std::optional<at::Tensor> some_mask = mask.defined() ? std::optional(mask) : std::nullopt;
   const std::optional<double> scale = a[6].toOptional<double>();
   if (takes_flash(query, key, value, mask, a[4].toDouble()))
-    return {std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, a[4].toDouble(), a[5].toBool(),
-                                                                        some_mask, scale))};
-  return {std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, some_mask, a[4].toDouble(), a[5].toBool(),
-                                                             std::nullopt, scale, a[7].toBool()))};
+    return {std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, a[4].toDouble(),
+                                                                        a[5].toBool(), some_mask, scale))};
+  return {std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, some_mask, a[4].toDouble(),
+                                                             a[5].toBool(), std::nullopt, scale, a[7].toBool()))};
 }
 
 }  // namespace
@@ -301,7 +320,7 @@ std::vector<NamedShapeRule> builtin_shape_rules() {
       {"aten::hardswish", like_first},
       {"aten::hardtanh", like_first},
       {"aten::isnan", truth_of_one},
-      {"aten::log_sigmoid_forward", twice_like_first},
+      {"aten::log_sigmoid_forward", log_sigmoid},
       {"aten::logical_and", truth_of_two},
       {"aten::logical_not", truth_of_one},
       {"aten::logical_or", truth_of_two},
@@ -314,15 +333,14 @@ std::vector<NamedShapeRule> builtin_shape_rules() {
       {"aten::roll", dense_like_first},
       {"aten::rsub.Tensor", [](Arguments a) { return Results{at::sub(tensor(a[1]), tensor(a[0]))}; }},
       {"aten::where.self", where},
+      {"aten::where.self_out", where_out},
 
       {"aten::count_nonzero.dim_IntList", count},
       {"aten::dot", scalar_like_first},
-      {"aten::kthvalue.values",
-       [](Arguments a) { return value_and_index(tensor(a[0]), a[2].toInt(), a[3].toBool()); }},
+      {"aten::kthvalue", [](Arguments a) { return value_and_index(tensor(a[0]), a[2].toInt(), a[3].toBool()); }},
       {"aten::max", scalar_like_first},
       {"aten::median", scalar_like_first},
-      {"aten::median.dim_values",
-       [](Arguments a) { return value_and_index(tensor(a[0]), a[1].toInt(), a[2].toBool()); }},
+      {"aten::median.dim", [](Arguments a) { return value_and_index(tensor(a[0]), a[1].toInt(), a[2].toBool()); }},
       {"aten::min", scalar_like_first},
       {"aten::nansum", nansum},
       {"aten::prod", total},

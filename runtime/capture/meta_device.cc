@@ -40,10 +40,13 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   }
 }
 
+/// Whether the call takes a meta tensor, or is told to make one.
 bool any_meta(const c10::OperatorHandle& op, const Stack& stack) {
   bool any = false;
-  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i)
+  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
+    any = any || (stack[i].isDevice() && stack[i].toDevice().is_meta());
     for_each_tensor(stack[i], [&](const at::Tensor& tensor) { any = any || tensor.is_meta(); });
+  }
   return any;
 }
 
@@ -90,9 +93,9 @@ class Likenesses {
 
 bool depends_on_data(const std::string& name) {
   static const std::set<std::string> names = {
-      "aten::nonzero",      "aten::masked_select", "aten::_local_scalar_dense",  "aten::equal",
-      "aten::_unique",      "aten::_unique2",      "aten::unique_dim",           "aten::unique_consecutive",
-      "aten::bincount",     "aten::is_nonzero",    "aten::repeat_interleave",    "aten::unique_dim_consecutive",
+      "aten::nonzero",      "aten::masked_select", "aten::_local_scalar_dense", "aten::equal",
+      "aten::_unique",      "aten::_unique2",      "aten::unique_dim",          "aten::unique_consecutive",
+      "aten::bincount",     "aten::is_nonzero",    "aten::repeat_interleave",   "aten::unique_dim_consecutive",
       "aten::_assert_async"};
   return names.contains(name);
 }
@@ -100,10 +103,12 @@ bool depends_on_data(const std::string& name) {
 std::string no_path_text(const c10::OperatorHandle& op) {
   const std::string name = c10::toString(op.operator_name());
   if (depends_on_data(op.schema().name()))
-    return name + " asks for values, on which its result depends, and a meta tensor has none; keep shapes static (where() "
-                  "and masked_fill() in place of masks and indices computed from data), or capture on a real device";
-  return name + " cannot run on the meta device: LibTorch has no meta kernel for it here, and there is no shape rule; give "
-                "it one by plumbline::add_shape_rule(\"" +
+    return name +
+           " asks for values, on which its result depends, and a meta tensor has none; keep shapes static (where() "
+           "and masked_fill() in place of masks and indices computed from data), or capture on a real device";
+  return name +
+         " cannot run on the meta device: LibTorch has no meta kernel for it here, and there is no shape rule; give "
+         "it one by plumbline::add_shape_rule(\"" +
          name + "\", ...), or capture on a real device";
 }
 
@@ -114,6 +119,16 @@ std::vector<c10::IValue> results_of(const ShapeRule& rule, const c10::OperatorHa
     throw InputError("shape rule: the rule of '" + c10::toString(op.operator_name()) + "' gave " +
                      std::to_string(results.size()) + " results; the operator returns " +
                      std::to_string(op.schema().returns().size()));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const c10::AliasInfo* alias = op.schema().returns()[i].alias_info();
+    const auto is_result = [&](const c10::IValue& argument) {
+      return argument.isTensor() && argument.toTensor().is_same(results[i].toTensor());
+    };
+    const auto arguments = std::span(stack).last(count);
+    if (alias && alias->isWrite() && std::none_of(arguments.begin(), arguments.end(), is_result))
+      throw InputError("shape rule: the rule of '" + c10::toString(op.operator_name()) +
+                       "' must return the argument that the operator writes");
+  }
   return results;
 }
 
@@ -151,7 +166,7 @@ void run_on_meta(const c10::OperatorHandle& op, Stack* stack) {
 /// The history of results whose maker has none.
 class WithoutFormula : public torch::autograd::Function<WithoutFormula> {
  public:
-  static std::vector<at::Tensor> forward(torch::autograd::AutogradContext*, const std::vector<at::Tensor>& /*inputs*/,
+  static std::vector<at::Tensor> forward(torch::autograd::AutogradContext*, const at::Tensor& /*input*/,
                                          const std::vector<at::Tensor>* results) {
     return *results;
   }
@@ -162,15 +177,18 @@ class WithoutFormula : public torch::autograd::Function<WithoutFormula> {
 
 /// Gives a history to the floating results that should have one and do not.
 void add_history(const std::vector<at::Tensor>& arguments, std::vector<c10::IValue>& results) {
-  const auto takes_part = [](const at::Tensor& t) { return t.requires_grad(); };
-  if (!c10::GradMode::is_enabled() || std::none_of(arguments.begin(), arguments.end(), takes_part)) return;
+  const auto input =
+      std::find_if(arguments.begin(), arguments.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+  if (!c10::GradMode::is_enabled() || input == arguments.end()) return;
   std::vector<at::Tensor> fresh;
   for (const c10::IValue& result : results)
     for_each_tensor(result, [&](const at::Tensor& t) {
-      const bool given = std::any_of(arguments.begin(), arguments.end(), [&](const at::Tensor& a) { return a.is_same(t); });
+      const bool given =
+          std::any_of(arguments.begin(), arguments.end(), [&](const at::Tensor& a) { return a.is_same(t); });
       if (!given && !t.requires_grad() && (t.is_floating_point() || t.is_complex())) fresh.push_back(t);
     });
-  if (!fresh.empty()) WithoutFormula::apply(arguments, &fresh);
+  // An edge to one of them will do: no backward comes this way.
+  if (!fresh.empty()) WithoutFormula::apply(*input, &fresh);
 }
 
 class CaptureInterposer : public Interposer {
@@ -209,15 +227,14 @@ class ConstructionInterposer : public Interposer {
   }
 
  private:
-  /// Raw access must not meet a null pointer. at::tensor() writes a list of numbers to an empty tensor of one dimension;
-  /// memory that nobody touches costs nothing.
+  /// Raw access must not meet a null pointer. at::tensor() writes a list of numbers to an empty tensor of one
+  /// dimension; memory that nobody touches costs nothing.
   static void guard_memory(const at::Tensor& made) {
     c10::StorageImpl* storage = made.storage().unsafeGetStorageImpl();
     if (made.dim() == 1 && made.numel() <= kWritableElements)
       storage->set_data_ptr_noswap(c10::GetCPUAllocator()->allocate(made.nbytes()));
     else
-      storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
-          "a tensor made under plumbline::MetaDeviceScope has no memory to read or write");
+      storage->set_throw_on_mutable_data_ptr();
   }
 };
 

@@ -6,9 +6,9 @@
 //     model = std::make_shared<Huge>(config);
 //   }
 //
-// A meta tensor has sizes, strides and a type, and no memory. capture() takes a module whose parameters are meta tensors
-// as any other: forward runs on shapes alone (shape_rules.h), and its graph is the one of a real device, which stands
-// where the graph's device constants say "meta".
+// A meta tensor has sizes, strides and a type, and no memory. capture() takes a module whose parameters are meta
+// tensors as any other: forward runs on shapes alone (shape_rules.h), and its graph is the one of a real device, which
+// stands where the graph's device constants say "meta".
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -26,7 +26,7 @@ namespace plumbline {
 /// and initialisers do nothing. A call that follows the device of a tensor it is given (zeros_like) still does.
 ///
 /// Tensors written as literals (torch::tensor({1, 2})) lose their values. A tensor of one dimension and at most
-/// 64 Ki elements may be written through its pointer, to no effect; other raw access throws c10::Error.
+/// 64 Ki elements may be written through its pointer, to no effect; others throw c10::Error when asked for theirs.
 /// For construction: around capture() it is not needed, and there it has no effect.
 class MetaDeviceScope {
  public:
@@ -62,8 +62,8 @@ class MetaCaptureScope {
   std::unique_ptr<Implementation> implementation_;
 };
 
-/// Inside a MetaCaptureScope: lets the shape rule of a composition that has one, and is called with a meta tensor, stand
-/// for it, and leaves the results on the stack. False where there is nothing to do.
+/// Inside a MetaCaptureScope: lets the shape rule of a composition that has one, and is called with a meta tensor,
+/// stand for it, and leaves the results on the stack. False where there is nothing to do.
 bool stand_in_for_composition(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace detail

@@ -38,7 +38,8 @@ using testing::expect_same_graph;
 using testing::meta_like;
 using Tensors = std::vector<at::Tensor>;
 
-// --- the zoo, and the layers of other families ------------------------------------------------------------------------
+// --- the zoo, and the layers of other families
+// ------------------------------------------------------------------------
 
 std::vector<NamedTensor> named(const Model& model, const Tensors& inputs) {
   std::vector<NamedTensor> out;
@@ -75,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(All, MetaZoo, ::testing::ValuesIn(model_names()), [](co
 
 using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
-/// Builds a root twice, on the CPU and on meta, and compares the captures. `build` registers children and gives forward.
+/// Builds a root twice, on the CPU and on meta, and compares the captures. `build` registers children and gives
+/// forward.
 void expect_same_capture(const std::function<Forward(torch::nn::Module&)>& build, const at::Tensor& x) {
   torch::nn::Module real("Root"), huge("Root");
   const Forward on_cpu = build(real);
@@ -135,7 +137,8 @@ TEST(MetaCapture, MixtureOfExperts) {
           const at::Tensor weights = at::zeros_like(call(router, x)).scatter(1, chosen, scores / scores.sum(-1, true));
           at::Tensor y = at::zeros_like(x);
           for (int64_t e = 0; e < 4; ++e) y = y + weights.select(1, e).unsqueeze(1) * x.mm(experts[e]);
-          const at::Tensor gathered = at::einsum("nd,nkde->nke", {x, experts.index_select(0, chosen.view({-1})).view({-1, 2, 8, 8})});
+          const at::Tensor gathered =
+              at::einsum("nd,nkde->nke", {x, experts.index_select(0, chosen.view({-1})).view({-1, 2, 8, 8})});
           return y + (gathered * scores.unsqueeze(-1)).sum(1);
         };
       },
@@ -146,10 +149,12 @@ TEST(MetaCapture, ConvolutionsAndNorms) {
   for (const at::MemoryFormat format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
     expect_same_capture(
         [](torch::nn::Module& root) -> Forward {
-          auto conv = root.register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 6, 3).stride(2).padding(1)));
+          auto conv =
+              root.register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 6, 3).stride(2).padding(1)));
           auto batch = root.register_module("batch", torch::nn::BatchNorm2d(6));
           auto group = root.register_module("group", torch::nn::GroupNorm(2, 6));
-          auto up = root.register_module("up", torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(6, 4, 2).stride(2)));
+          auto up = root.register_module(
+              "up", torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(6, 4, 2).stride(2)));
           return [=](const at::Tensor& x) mutable {
             at::Tensor h = at::max_pool2d(at::relu(call(batch, call(conv, x))), 2, 1, 1);
             h = at::hardswish(call(group, h));
@@ -181,14 +186,14 @@ TEST(MetaCapture, WhatForwardMakesKeepsItsValues) {
     const MetaDeviceScope on_meta;
     weight = root.register_parameter("weight", at::zeros({3}));
   }
-  const Graph graph = capture(
-      root,
-      [&](const Tensors& in) {
-        at::Tensor sums = at::zeros({3});  // on the CPU, written from meta
-        sums.add_(in[0] * torch::tensor({1.5F, 2.5F, 3.5F}));
-        return Tensors{sums.index_select(0, at::arange(2)) + weight.index_select(0, at::arange(2))};
-      },
-      {{"x", at::empty({3}, at::kMeta)}});
+  const Graph graph =
+      capture(root,
+              [&](const Tensors& in) {
+                at::Tensor sums = at::zeros({3});  // on the CPU, written from meta
+                sums.add_(in[0] * torch::tensor({1.5F, 2.5F, 3.5F}));
+                return Tensors{sums.index_select(0, at::arange(2)) + weight.index_select(0, at::arange(2))};
+              },
+              {{"x", at::empty({3}, at::kMeta)}});
   int constants = 0;
   for (const Attribute& attribute : graph.attributes)
     if (attribute.kind == AttributeKind::Constant) {
@@ -241,7 +246,8 @@ TEST(MetaCapture, RefusesWhatDependsOnData) {
 TEST(MetaCapture, AnOperatorWithoutAMetaPathNeedsARule) {
   const auto halved = [](const at::Tensor& x) { return call_operator("plumbline_meta_test::halved", x); };
   const std::string text = refusal(halved);
-  for (const char* part : {"at plumbline_meta_test::halved", "module 'inner'", "add_shape_rule(\"plumbline_meta_test::halved\""})
+  for (const char* part :
+       {"at plumbline_meta_test::halved", "module 'inner'", "add_shape_rule(\"plumbline_meta_test::halved\""})
     EXPECT_TRUE(has(text, part)) << text;
   add_shape_rule("plumbline_meta_test::ruled", [](std::span<const c10::IValue> arguments) {
     return std::vector<c10::IValue>{at::empty_like(arguments[0].toTensor())};
@@ -257,9 +263,9 @@ TEST(MetaCapture, TheRuleOfACompositionGivesAHistory) {
   });
   torch::nn::Module root("Root");
   const auto composed_of = [&](bool requires_grad) {
-    const Graph graph = capture(
-        root, [&](const Tensors& in) { return Tensors{call_operator("plumbline_meta_test::composed", in[0])}; },
-        {{"x", at::empty({3}, at::kMeta).requires_grad_(requires_grad)}});
+    const Graph graph =
+        capture(root, [&](const Tensors& in) { return Tensors{call_operator("plumbline_meta_test::composed", in[0])}; },
+                {{"x", at::empty({3}, at::kMeta).requires_grad_(requires_grad)}});
     EXPECT_EQ(graph.nodes.size(), 1U);
     return graph.values[graph.outputs[0]];
   };
@@ -275,14 +281,10 @@ TEST(MetaDevice, EverythingMadeInTheScopeIsOnMeta) {
   const at::Tensor outside = at::ones({2});
   {
     const MetaDeviceScope on_meta;
-    made = {torch::tensor({1.0, 2.0}),
-            torch::tensor(std::vector<double>{1, 2, 3}),
-            torch::tensor({{1, 2}, {3, 4}}),
-            at::arange(4),
-            at::randn({2, 2}, at::kCPU),
-            at::randperm(5),
-            at::full({2}, 1.0).normal_(),
-            at::zeros({2}, at::TensorOptions().pinned_memory(true))};
+    made = {torch::tensor({1.0, 2.0}),       torch::tensor(std::vector<double>{1, 2, 3}),
+            torch::tensor({{1, 2}, {3, 4}}), at::arange(4),
+            at::randn({2, 2}, at::kCPU),     at::randperm(5),
+            at::full({2}, 1.0).normal_(),    at::zeros({2}, at::TensorOptions().pinned_memory(true))};
     EXPECT_TRUE(at::zeros_like(outside).is_cpu());
     EXPECT_TRUE(at::equal(outside + outside, at::empty_like(outside).fill_(2)));
     EXPECT_THROW(at::empty({2, 2}).data_ptr<float>(), c10::Error);

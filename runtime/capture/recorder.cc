@@ -212,7 +212,8 @@ void Recorder::before_write(int32_t storage) {
     const bool kept = std::any_of(written_parameters_.begin(), written_parameters_.end(),
                                   [&](const auto& pair) { return pair.first.is_same(attribute.tensor); });
     const c10::NoGradGuard no_grad;
-    if (!kept && !attribute.tensor.is_meta()) written_parameters_.emplace_back(attribute.tensor, attribute.tensor.clone());
+    if (!kept && !attribute.tensor.is_meta())
+      written_parameters_.emplace_back(attribute.tensor, attribute.tensor.clone());
   }
 }
 

@@ -6,9 +6,9 @@
 //
 // A rule runs where the operator's own kernel would, below autograd: its results get their gradients, their aliases and
 // their versions from autograd's formula of the operator, as on a real device. The rule of an operator that is a
-// composition of others (scaled_dot_product_attention) stands for the composition, above autograd, where it is called by
-// the model itself: it may call differentiable operators; floating results without history that it makes with at::empty()
-// are given one when an argument requires a gradient.
+// composition of others (scaled_dot_product_attention) stands for the composition, above autograd, where it is called
+// by the model itself: it may call differentiable operators; floating results without history that it makes with
+// at::empty() are given one when an argument requires a gradient.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -84,7 +84,8 @@ Interpreter::Interpreter(const Graph& graph)
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.is_split()) continue;
-    Instruction in{i, *node.op, {}, {}, {}, node.results, {}, node.grad_enabled, node.autocast, {}, to_text(graph, node)};
+    Instruction in{
+        i, *node.op, {}, {}, {}, node.results, {}, node.grad_enabled, node.autocast, {}, to_text(graph, node)};
     for (const auto& branch : node.branches) in.branches.emplace_back(*branch);
     in.arguments.resize(node.arguments.size());
     std::map<ValueId, int> uses;

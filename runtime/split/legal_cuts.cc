@@ -12,7 +12,8 @@ struct Span {
 };
 
 struct Memory {
-  bool attribute = false;
+  /// It is not made by a node: a parameter, a buffer, a constant or an input.
+  bool given = false;
   /// The nodes that make or use a value in it; an input comes with node 0.
   Span used = {-1, -1};
   int32_t last_write = -1;
@@ -27,8 +28,11 @@ class Memories {
  public:
   explicit Memories(const Graph& graph) : graph_(graph) {
     for (const Attribute& attribute : graph.attributes)
-      if (attribute.value != kNoValue) of(attribute.value).attribute = true;
-    for (const GraphInput& input : graph.inputs) of(input.value).add_use(0);
+      if (attribute.value != kNoValue) of(attribute.value).given = true;
+    for (const GraphInput& input : graph.inputs) {
+      of(input.value).given = true;
+      of(input.value).add_use(0);
+    }
     const auto nodes = static_cast<int32_t>(graph.nodes.size());
     for (int32_t i = 0; i < nodes; ++i) {
       const Node& node = graph.nodes[i];
@@ -46,7 +50,7 @@ class Memories {
   void for_each_bound_span(Visit&& visit) const {
     for (const auto& [key, memory] : memories_)
       if (memory.last_write >= 0)
-        visit(Span{memory.used.first, memory.attribute ? memory.used.last : memory.last_write});
+        visit(Span{memory.used.first, memory.given ? memory.used.last : memory.last_write});
   }
 
  private:

@@ -9,11 +9,12 @@ namespace plumbline {
 
 /// For each position 0..nodes whether a stage may begin before that node (so the result has nodes + 1 entries).
 /// It may where a call stands, and another one somewhere before it, unless memory that is written in place would be
-/// parted from its write: memory that an earlier call made or an input brought, and that this or a later call writes;
-/// memory of a parameter, a buffer or a constant that is written anywhere and used on both sides. Memory is that of
-/// Value::storage, so views count; where it is unknown, each value is memory of its own. These are the rules of
-/// split(): stages that begin at any of the legal positions are accepted there, and none of them is empty.
-/// A number may cross like any value.
+/// parted from its write: memory that an earlier call made and that this or a later call writes; memory of an input, a
+/// parameter, a buffer or a constant that is written anywhere and used on both sides. Memory is that of Value::storage,
+/// so views count; where it is unknown, each value is memory of its own. A number may cross like any value.
+///
+/// split() accepts stages that begin at any of the legal positions, all at once as well, and makes none of them empty.
+/// It accepts some more: where a stage can change a copy of what it was sent. A policy has no reason to cut there.
 std::vector<char> legal_cuts(const Graph& graph);
 
 }  // namespace plumbline

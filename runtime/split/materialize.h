@@ -11,10 +11,10 @@ namespace plumbline {
 /// the meta device.
 using MakeTensor = std::function<at::Tensor(const Attribute&)>;
 
-/// The state of `stage`, its parameters and buffers made by `make`; parameters require gradients as the captured ones do.
-/// The state shares the memory of what `make` returns: for a parameter that several stages of one process use, each call
-/// should give a tensor of its own. Unset: tensors on the CPU with undefined content.
-/// Throws InputError naming a tensor that is undefined, without memory, or of other sizes or dtype than the captured one.
+/// The state of `stage`, its parameters and buffers made by `make`; parameters require gradients as the captured ones
+/// do. The state shares the memory of what `make` returns: for a parameter that several stages of one process use, each
+/// call should give a tensor of its own. Unset: tensors on the CPU with undefined content. Throws InputError naming a
+/// tensor that is undefined, without memory, or of other sizes or dtype than the captured one.
 StageState make_stage_state(const Pipe& pipe, int stage, const MakeTensor& make);
 
 }  // namespace plumbline

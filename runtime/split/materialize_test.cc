@@ -22,7 +22,8 @@ using Tensors = std::vector<at::Tensor>;
 void move_constants_to_cpu(Graph& graph) {
   for (Node& node : graph.nodes)
     for (Argument& argument : node.arguments)
-      if (argument.constant.isDevice() && argument.constant.toDevice().is_meta()) argument.constant = c10::Device(at::kCPU);
+      if (argument.constant.isDevice() && argument.constant.toDevice().is_meta())
+        argument.constant = c10::Device(at::kCPU);
 }
 
 /// The model of the zoo, constructed, captured and split without memory.
@@ -34,7 +35,8 @@ Pipe pipe_on_meta(const std::string& name, const Tensors& inputs) {
   }
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({model.input_names[i], meta_like(inputs[i])});
-  return split(capture(*model.module, model.forward, named), {choose_split_points(model.split_points, 3), std::nullopt});
+  return split(capture(*model.module, model.forward, named),
+               {choose_split_points(model.split_points, 3), std::nullopt});
 }
 
 /// One stage after the other; autograd sees them as one.
@@ -76,7 +78,8 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
   Pipe pipe = pipe_on_meta(GetParam(), inputs);
   std::vector<StageState> states;
   for (int s = 0; s < pipe.num_stages(); ++s)
-    states.push_back(make_stage_state(pipe, s, [&](const Attribute& a) { return tensors.at(a.name).detach().clone(); }));
+    states.push_back(
+        make_stage_state(pipe, s, [&](const Attribute& a) { return tensors.at(a.name).detach().clone(); }));
 
   at::manual_seed(9);
   const Tensors theirs = model.forward(inputs);

@@ -36,8 +36,9 @@ struct Value {
   ValueKind kind = ValueKind::Tensor;
 };
 
-/// One argument of a call: a constant (a number also where the operator takes a tensor), a value, or a list of values (kNoValue: None). A list of numbers of which some are
-/// values is a NumberList: `constant` is the list, in which the places of `values` that are not kNoValue are filled in.
+/// One argument of a call: a constant (a number also where the operator takes a tensor), a value, or a list of values
+/// (kNoValue: None). A list of numbers of which some are values is a NumberList: `constant` is the list, in which the
+/// places of `values` that are not kNoValue are filled in.
 struct Argument {
   enum class Kind : uint8_t { Constant, Value, TensorList, OptionalTensorList, NumberList };
   Kind kind = Kind::Constant;

@@ -34,8 +34,8 @@ class GradModeScope {
   bool ambient_, current_;
 };
 
-/// A number where the operator takes a tensor, as Python's `x * 2.0` passes it: a tensor that is no more than a number to
-/// the rules of type promotion.
+/// A number where the operator takes a tensor, as Python's `x * 2.0` passes it: a tensor that is no more than a number
+/// to the rules of type promotion.
 c10::IValue wrapped_number(const c10::IValue& number) {
   at::Tensor tensor = c10::scalar_to_tensor(number.toScalar());
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -75,7 +75,8 @@ Interpreter::Interpreter(const Graph& graph)
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.is_split()) continue;
-    Instruction in{i, *node.op, {}, {}, {}, node.results, {}, node.grad_enabled, node.autocast, {}, to_text(graph, node)};
+    Instruction in{
+        i, *node.op, {}, {}, {}, node.results, {}, node.grad_enabled, node.autocast, {}, to_text(graph, node)};
     for (const auto& branch : node.branches) in.branches.emplace_back(*branch);
     in.arguments.resize(node.arguments.size());
     std::map<ValueId, int> uses;

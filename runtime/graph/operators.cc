@@ -100,9 +100,8 @@ TORCH_LIBRARY_FRAGMENT(plumbline, library) {
   library.def("number_mul(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
     return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return x * y; });
   });
-  library.def("number_truediv(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
-    return c10::Scalar(a.toDouble() / b.toDouble());
-  });
+  library.def("number_truediv(Scalar a, Scalar b) -> Scalar",
+              [](const c10::Scalar& a, const c10::Scalar& b) { return c10::Scalar(a.toDouble() / b.toDouble()); });
   library.def("number_floordiv(Scalar a, Scalar b) -> Scalar", &number_floordiv);
   library.def("number_mod(Scalar a, Scalar b) -> Scalar", &number_mod);
   library.def("number_pow(Scalar a, Scalar b) -> Scalar", &number_pow);

@@ -10,8 +10,9 @@
 //   return %4, None
 //   module "fc" "torch::nn::LinearImpl" 0 2                        (made the nodes 0 and 1)
 //
-// Constants: None, True, 3, 0.5 (a float always shows a point, an exponent, inf or nan), complex 0.5 1.0, "text", device "cpu",
-// [1, 2]. Their types are those of the operator's schema, so that a parsed call has exactly the captured arguments.
+// Constants: None, True, 3, 0.5 (a float always shows a point, an exponent, inf or nan), complex 0.5 1.0, "text",
+// device "cpu", [1, 2]. Their types are those of the operator's schema, so that a parsed call has exactly the captured
+// arguments.
 #pragma once
 
 #include <string>

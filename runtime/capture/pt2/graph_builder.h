@@ -70,7 +70,8 @@ class GraphBuilder {
   std::vector<ValueId> changed_to_;  // by value: the result of the in-place call that changed it
 };
 
-/// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or 0.
+/// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or
+/// 0.
 Value value_of_meta(const nlohmann::json& meta);
 
 }  // namespace plumbline::pt2

@@ -12,7 +12,7 @@ namespace {
 std::string expected_constant(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
-      return "a tensor such as %0, or None";
+      return "a tensor such as %0, a number, or None";
     case c10::TypeKind::BoolType:
       return "True or False";
     case c10::TypeKind::FloatType:

@@ -97,6 +97,11 @@ void Archive::check_sum(const std::string& entry, const void* bytes, size_t coun
     refuse("entry " + in_quotes(entry) + " is damaged: its checksum is not that of its bytes");
 }
 
+std::string Archive::read_text(const std::string& entry) {
+  const auto [bytes, count] = read(entry, "a text");
+  return {static_cast<const char*>(bytes.get()), count};
+}
+
 json Archive::read_json(const std::string& entry, const std::string& purpose) {
   const auto [bytes, count] = read(entry, purpose);
   const auto* text = static_cast<const char*>(bytes.get());

@@ -117,6 +117,14 @@ TEST(Archive, TensorsMustFitTheirPayload) {
   EXPECT_SAYS(with([](auto& item, Entries&) { item.erase("path_name"); }), "'path_name' not found");
 }
 
+TEST(Archive, OtherByteOrdersAreRefused) {
+  const TemporaryFolder folder;
+  Entries entries = entries_of(testdata("tied") / "model.pt2");
+  EXPECT_EQ(entries["byteorder"], "little");
+  entries["byteorder"] = "big";
+  EXPECT_SAYS(refusal_of([&] { read_program(folder.write(entries)); }), "not little-endian");
+}
+
 TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
   const TemporaryFolder folder;
   Entries entries = entries_of(testdata("tied") / "model.pt2");

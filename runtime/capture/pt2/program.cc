@@ -27,6 +27,8 @@ class Loader {
   ExportedProgram load() {
     if (!archive_.has(kProgramEntry))
       archive_.refuse("no entry " + in_quotes(kProgramEntry) + "; expected an archive of torch.export.save()");
+    if (archive_.has("byteorder") && archive_.read_text("byteorder") != "little")
+      archive_.refuse("its tensors are not little-endian, as entry 'byteorder' says; only those can be read");
     try {
       const json model = archive_.read_json(kProgramEntry, "the program");
       read_versions(model);

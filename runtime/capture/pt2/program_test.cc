@@ -235,10 +235,12 @@ TEST(Program, WritesShareTheMemoryThatTheyChange) {
   annotate(program.graph, program.sample_inputs);
   const Graph& graph = program.graph;
   // fill_ on a view of the first linear's result, whose base is read later.
-  for (const Node& node : graph.nodes)
-    if (node.op->schema().name() == "aten::fill_" || node.op->schema().name() == "aten::masked_fill_")
+  for (const Node& node : graph.nodes) {
+    if (node.op->schema().name() == "aten::fill_" || node.op->schema().name() == "aten::masked_fill_") {
       EXPECT_EQ(graph.values[node.results[0].values[0]].storage,
                 graph.values[graph.nodes[1].results[0].values[0]].storage);
+    }
+  }
   EXPECT_EQ(graph.values[graph.nodes[0].results[0].values[0]].storage,
             graph.values[attribute(program, "calls").value].storage);
 }

@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <fstream>
 
 #include "runtime/capture/pt2/program.h"
+#include "runtime/capture/pt2/sample_inputs.h"
 #include "runtime/capture/pt2/testing.h"
 #include "runtime/error.h"
 
@@ -115,6 +117,29 @@ TEST(Archive, TensorsMustFitTheirPayload) {
   EXPECT_SAYS(with([](auto& item, Entries&) { item["tensor_meta"]["layout"] = 1; }), "is not strided");
   EXPECT_SAYS(with([](auto& item, Entries&) { item["use_pickle"] = true; }), "is a tensor subclass");
   EXPECT_SAYS(with([](auto& item, Entries&) { item.erase("path_name"); }), "'path_name' not found");
+}
+
+// Python keeps keyword arguments in the order they were given in; the program has an order of its own.
+TEST(SampleInputs, KeywordsAreTakenByName) {
+  c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
+  keywords.insert("late", int64_t{3});
+  keywords.insert("early", c10::ivalue::Tuple::create({int64_t{1}, int64_t{2}}));
+  const auto arguments = c10::ivalue::Tuple::create({int64_t{0}});
+  const std::vector<char> pickle = torch::jit::pickle_save(c10::ivalue::Tuple::create({arguments, keywords}));
+  const TemporaryFolder folder;
+  Archive archive(folder.write({{"data/sample_inputs/model.pt", {pickle.begin(), pickle.end()}}}));
+  const TreeSpec leaf, pair{"builtins.tuple", {}, {leaf, leaf}};
+  TreeSpec spec{
+      "builtins.tuple", {}, {{"builtins.tuple", {}, {leaf}}, {"builtins.dict", {"early", "late"}, {pair, leaf}}}};
+  const auto leaves = [&] {
+    std::vector<int64_t> numbers;
+    for (const c10::IValue& value : read_sample_inputs(archive, spec).leaves) numbers.push_back(value.toInt());
+    return numbers;
+  };
+  EXPECT_EQ(leaves(), (std::vector<int64_t>{0, 1, 2, 3}));
+  spec.children[1].keys[1] = "other";
+  EXPECT_EQ(leaves(), std::vector<int64_t>());
+  EXPECT_SAYS(read_sample_inputs(archive, spec).error, "cannot be read");
 }
 
 TEST(Archive, OtherByteOrdersAreRefused) {

@@ -72,7 +72,7 @@ class FileBatch {
     const at::Tensor& tensor = batch_.inputs[i];
     ChunkSpec spec;
     if (tensor.scalar_type() == value.dtype) {
-      if (held(tensor, value) == batch_.microbatches) return spec;
+      if (held(tensor, value) == batch_.microbatches && batch_.microbatches > 1) return spec;
       spec.replicate = true;
       if (tensor.sizes() == value.sizes) return spec;
     }

@@ -4,8 +4,9 @@ namespace plumbline {
 
 void add_split_options(CLI::App& command, ProgramSplit& split) {
   command
-      .add_option("--split", split.points,
-                  "Modules at which a stage begins or ends: layers.4, layers.4:begin or layers.3:end; several with commas")
+      .add_option(
+          "--split", split.points,
+          "Modules at which a stage begins or ends: layers.4, layers.4:begin or layers.3:end; several with commas")
       ->delimiter(',')
       ->type_name("MODULE[:begin|:end],...");
   command.add_option("--stages", split.stages, "As many stages, where --policy puts the borders")
@@ -25,9 +26,10 @@ void add_split_options(CLI::App& command, ProgramSplit& split) {
   const std::map<std::string, Route> routes = {
       {"chain", Route::Chain}, {"direct", Route::Direct}, {"neighbours", Route::Neighbours}};
   command
-      .add_option("--route", split.route,
-                  "How a value reaches the stages that use it: from one user to the next (bits as in the uncut program), "
-                  "straight from where it is made, or from neighbour to neighbour")
+      .add_option(
+          "--route", split.route,
+          "How a value reaches the stages that use it: from one user to the next (bits as in the uncut program), "
+          "straight from where it is made, or from neighbour to neighbour")
       ->transform(CLI::CheckedTransformer(routes).description(""))
       ->type_name("chain|direct|neighbours")
       ->default_str("chain");

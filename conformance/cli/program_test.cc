@@ -1,5 +1,5 @@
-// `plumbline split` and `plumbline run --program` on archives that torch.export made, against what PyTorch computed with
-// them (runtime/capture/pt2/testdata, whole numbers: the same bits on every machine).
+// `plumbline split` and `plumbline run --program` on archives that torch.export made, against what PyTorch computed
+// with them (runtime/capture/pt2/testdata, whole numbers: the same bits on every machine).
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -15,8 +15,12 @@ class Program : public Cli {
 
   /// Runs an archive on its stored batch and compares with what PyTorch stored.
   ProcessResult run_expecting(const std::string& name, const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"run",      "--program", data(name + "/model.pt2"), "--inputs",
-                                      data(name + "/inputs.safetensors"), "--expect",
+    std::vector<std::string> words = {"run",
+                                      "--program",
+                                      data(name + "/model.pt2"),
+                                      "--inputs",
+                                      data(name + "/inputs.safetensors"),
+                                      "--expect",
                                       data(name + "/expected.safetensors")};
     words.insert(words.end(), more.begin(), more.end());
     return start(words);
@@ -76,10 +80,10 @@ TEST_F(Program, OverMpiAsWell) {
   if (!with_mpi()) GTEST_SKIP() << "no mpirun";
   expect_same_bits("markers", {"--transport", "mpi"});
   expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle,head", "--transport", "mpi"});
-  const ProcessResult inside = start({"run", "--program", data("markers/model.pt2"), "--inputs",
-                                      data("markers/inputs.safetensors"), "--expect",
-                                      data("markers/expected.safetensors")},
-                                     {"mpirun", "-n", "3"});
+  const ProcessResult inside =
+      start({"run", "--program", data("markers/model.pt2"), "--inputs", data("markers/inputs.safetensors"), "--expect",
+             data("markers/expected.safetensors")},
+            {"mpirun", "-n", "3"});
   EXPECT_EQ(exit_code(inside), 0) << inside.output;
   const ProcessResult bad = start({"run", "--program", data("markers/model.pt2")}, {"mpirun", "-n", "2"});
   EXPECT_EQ(exit_code(bad), 2) << bad.output;
@@ -108,8 +112,8 @@ TEST_F(Program, WhatItSavesIsWhatItExpects) {
 }
 
 TEST_F(Program, SplitKeepsPrintsAndDraws) {
-  const ProcessResult kept =
-      start({"split", data("tied/model.pt2"), "--split", "middle,head:begin", "-o", report("kept"), "--dot", report("pipe.dot")});
+  const ProcessResult kept = start({"split", data("tied/model.pt2"), "--split", "middle,head:begin", "-o",
+                                    report("kept"), "--dot", report("pipe.dot")});
   EXPECT_EQ(exit_code(kept), 0) << kept.output;
   for (const char* file : {"program.json", "stage0.safetensors", "stage1.safetensors", "stage2.safetensors"})
     EXPECT_TRUE(fs::exists(fs::path(report("kept")) / file)) << file;

@@ -29,9 +29,10 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions&
                    "archive's sample inputs, varied by --seed for each micro-batch")
       ->type_name("F.safetensors");
   group
-      ->add_option("--loss", program.loss,
-                   "Default: the output 'loss', or one that is a scalar, or the sum of output 0; TARGET is the name of a "
-                   "tensor of the inputs")
+      ->add_option(
+          "--loss", program.loss,
+          "Default: the output 'loss', or one that is a scalar, or the sum of output 0; TARGET is the name of a "
+          "tensor of the inputs")
       ->type_name("output:K|sum|mean|mse:TARGET|cross-entropy:TARGET");
   group
       ->add_option("--save-results", program.save_results,

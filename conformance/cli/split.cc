@@ -6,6 +6,7 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/program_options.h"
+#include "conformance/process.h"
 #include "conformance/program/prepare.h"
 #include "runtime/error.h"
 #include "runtime/split/pipe_dot.h"
@@ -22,16 +23,32 @@ struct SplitCommand {
   bool print = false;
 };
 
+/// Graphviz makes a picture of it where that is asked for.
+void draw(const Pipe& pipe, const std::filesystem::path& path) {
+  std::filesystem::path source = path;
+  const bool picture = path.extension() == ".svg";
+  if (picture) source += ".dot";
+  std::ofstream file(source);
+  file << to_dot(pipe);
+  if (!file.flush()) throw InputError("--dot: cannot write " + source.string());
+  if (!picture) return;
+  ProcessOptions graphviz;
+  graphviz.argv = {"dot", "-Tsvg", source.string(), "-o", path.string()};
+  graphviz.timeout = std::chrono::minutes(2);
+  const ProcessResult drawn = run_process(graphviz);
+  if (!drawn.succeeded())
+    throw InputError("--dot: Graphviz's dot, which makes the picture, " +
+                     (drawn.could_not_start.empty() ? describe(drawn) : "is not installed") + "; the drawing is in " +
+                     source.string());
+  std::filesystem::remove(source);
+}
+
 int split_program(const SplitCommand& command) {
   at::set_num_threads(1);
   const PreparedProgram prepared = prepare_program(command.program, command.split, command.loss, 1);
   const Pipe& pipe = prepared.pipe;
   if (command.print) std::cout << to_text(pipe);
-  if (!command.drawing.empty()) {
-    std::ofstream file(command.drawing);
-    file << to_dot(pipe);
-    if (!file.flush()) throw InputError("--dot: cannot write " + command.drawing.string());
-  }
+  if (!command.drawing.empty()) draw(pipe, command.drawing);
   if (!command.out.empty()) write_pipe(pipe, command.out);
   if (command.print) return 0;
   std::cout << command.program.string() << ": " << pipe.num_stages() << " stages\n";
@@ -54,17 +71,18 @@ int split_program(const SplitCommand& command) {
 
 void add_split(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SplitCommand>();
-  CLI::App* command = app.add_subcommand(
-      "split",
-      "Cut a program that torch.export saved (.pt2) into pipeline stages.\n"
-      "Without --split and --stages it is cut at its pipe_split() markers. Example:\n"
-      "  plumbline split model.pt2 --split layers.2,layers.4 -o stages");
+  CLI::App* command =
+      app.add_subcommand("split",
+                         "Cut a program that torch.export saved (.pt2) into pipeline stages.\n"
+                         "Without --split and --stages it is cut at its pipe_split() markers. Example:\n"
+                         "  plumbline split model.pt2 --split layers.2,layers.4 -o stages");
   command->add_option("program", options->program, "The archive")->required()->type_name("M.pt2");
   add_split_options(*command, options->split);
   command->add_option("--loss", options->loss, "As for plumbline run; decides which values have a gradient");
   command->add_option("-o,--out", options->out, "Keep the stages in this folder: program.json and safetensors");
   command->add_flag("--print", options->print, "Print the pipe and every stage's calls");
-  command->add_option("--dot", options->drawing, "Write a Graphviz drawing (dot -Tsvg)")->type_name("F.dot");
+  command->add_option("--dot", options->drawing, "Draw the pipe: a Graphviz file, or a picture if Graphviz is installed")
+      ->type_name("F.dot|F.svg");
   command->callback([=, &chosen] { chosen = [options] { return split_program(*options); }; });
 }
 

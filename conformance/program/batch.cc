@@ -105,7 +105,8 @@ class FileBatch {
 
 at::Tensor varied(const at::Tensor& sample, at::Generator& generator) {
   if (sample.is_floating_point())
-    return at::add(sample, at::randn(sample.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(sample.scalar_type()));
+    return at::add(
+        sample, at::randn(sample.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(sample.scalar_type()));
   if (sample.scalar_type() == at::kBool || sample.numel() < 2) return sample;
   return sample.reshape(-1).index_select(0, at::randperm(sample.numel(), generator)).reshape(sample.sizes());
 }

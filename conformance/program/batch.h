@@ -14,10 +14,10 @@ struct ProgramBatch {
   at::Tensor target;               ///< undefined where the loss takes none
 };
 
-/// From `options.inputs`, a safetensors file that holds the whole batch under the names of the program's inputs (and the
-/// loss's target under its own): what has as many rows as all micro-batches together is divided along dimension 0, what
-/// has the program's own shape goes to every micro-batch. Without a file, from the sample inputs: each micro-batch has
-/// them varied by (seed, micro-batch): noise is added to floating-point values, whole numbers change places, truth
+/// From `options.inputs`, a safetensors file that holds the whole batch under the names of the program's inputs (and
+/// the loss's target under its own): what has as many rows as all micro-batches together is divided along dimension 0,
+/// what has the program's own shape goes to every micro-batch. Without a file, from the sample inputs: each micro-batch
+/// has them varied by (seed, micro-batch): noise is added to floating-point values, whole numbers change places, truth
 /// values and tensors without dimensions stay.
 ///
 /// Throws InputError naming the input: missing, unknown, of another type, or of a shape that the program, which is

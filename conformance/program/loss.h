@@ -16,7 +16,8 @@ struct ProgramLoss {
 };
 
 /// "output:K", "sum", "mean", "mse:TARGET", "cross-entropy:TARGET"; empty: the output under the key "loss" if there is
-/// one, else an output that is a floating-point scalar, else the sum of output 0. Throws InputError naming what is accepted, or the outputs there are.
+/// one, else an output that is a floating-point scalar, else the sum of output 0. Throws InputError naming what is
+/// accepted, or the outputs there are.
 ProgramLoss choose_loss(const std::string& text, const ExportedProgram& program);
 
 /// As the command line says it.

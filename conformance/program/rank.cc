@@ -132,8 +132,8 @@ TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step) {
   for (size_t i = 0; i < description["inputs"].size(); ++i)
     inputs.push_back(from_host(batch.at("input." + std::to_string(i))));
   const at::Tensor target = batch.contains("target") ? from_host(batch.at("target")) : at::Tensor();
-  Engine engine(transport, schedule, [&](bool, const std::vector<at::Tensor>&) { return pipe; },
-                engine_options(description));
+  Engine engine(
+      transport, schedule, [&](bool, const std::vector<at::Tensor>&) { return pipe; }, engine_options(description));
   const bool backward = description["backward"];
   const StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
   const std::string mine = encode_tensors(results_of(engine, result));

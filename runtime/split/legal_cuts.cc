@@ -49,8 +49,7 @@ class Memories {
   template <class Visit>
   void for_each_bound_span(Visit&& visit) const {
     for (const auto& [key, memory] : memories_)
-      if (memory.last_write >= 0)
-        visit(Span{memory.used.first, memory.given ? memory.used.last : memory.last_write});
+      if (memory.last_write >= 0) visit(Span{memory.used.first, memory.given ? memory.used.last : memory.last_write});
   }
 
  private:

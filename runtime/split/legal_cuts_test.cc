@@ -42,7 +42,8 @@ TEST(LegalCuts, AWriteStaysWithWhatItChanges) {
             "....|.")
       << "through a view";
   EXPECT_EQ(flags(start + "%4: f32[2] = aten::relu_(%0)\n%5: f32[2] = aten::neg(%3)"), "...|.") << "an input";
-  EXPECT_EQ(flags(start + "%4: f32[2] = aten::relu_(%0)\n%5: f32[2] = aten::neg(%0)"), "....." ) << "an input, read again";
+  EXPECT_EQ(flags(start + "%4: f32[2] = aten::relu_(%0)\n%5: f32[2] = aten::neg(%0)"), ".....")
+      << "an input, read again";
 }
 
 TEST(LegalCuts, AWrittenBufferHasOneStage) {

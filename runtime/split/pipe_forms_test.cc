@@ -47,10 +47,11 @@ TEST(PipeDot, EachBoundaryOnceForEachStageThatUsesIt) {
     edges.push_back(edge.from + ">" + edge.to + " " + attributes["label"] + (both ? " both" : "") +
                     (dashed ? "dashed" : ""));
   }
-  EXPECT_EQ(edges, (std::vector<std::string>{"stage0>stage1 block:matmul\nf32[2,3]* both", "stage0>stage2 block:matmul\nf32[2,3]* both",
-                                             "stage0>stage1 block\nf32[2,3]", "stage1>stage2 cond\nf32[2,3]* both",
-                                             "shared0>stage0 dashed", "shared0>stage2 dashed", "input0>stage0 ",
-                                             "input1>stage0 ", "stage2>output0 ", "stage2>output1 "}));
+  EXPECT_EQ(edges,
+            (std::vector<std::string>{
+                "stage0>stage1 block:matmul\nf32[2,3]* both", "stage0>stage2 block:matmul\nf32[2,3]* both",
+                "stage0>stage1 block\nf32[2,3]", "stage1>stage2 cond\nf32[2,3]* both", "shared0>stage0 dashed",
+                "shared0>stage2 dashed", "input0>stage0 ", "input1>stage0 ", "stage2>output0 ", "stage2>output1 "}));
   EXPECT_EQ(picture.subgraphs.size(), 3u);
   EXPECT_EQ(picture.members.at("cluster_stage2"), std::vector<std::string>{"stage2"});
   EXPECT_EQ(picture.nodes.at("shared0").at("label"), "block.w");

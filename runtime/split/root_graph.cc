@@ -138,4 +138,8 @@ Graph root_graph(const Pipe& pipe, std::optional<int> loss_output) {
   return builder.finish();
 }
 
+PipeInfo info(const Pipe& pipe, std::optional<int> loss_output) {
+  return {root_graph(pipe, loss_output), pipe.num_stages(), loss_output.has_value()};
+}
+
 }  // namespace plumbline

@@ -32,4 +32,14 @@ namespace plumbline {
 /// Throws InputError when the model has no such output, or it is not one number that requires a gradient.
 Graph root_graph(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
 
+/// What a pipe is, without its stages: nothing here keeps their graphs or tensors alive.
+struct PipeInfo {
+  Graph root;
+  int num_stages = 0;
+  bool has_loss_and_backward = false;
+};
+
+/// Throws InputError as root_graph() does.
+PipeInfo info(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
+
 }  // namespace plumbline

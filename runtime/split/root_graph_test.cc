@@ -137,6 +137,17 @@ return %0, None, %2, %1, %3
   for (int loss : {3, 4}) EXPECT_EQ(refusal(loss).find("loss:"), std::string::npos) << loss;
 }
 
+TEST(RootGraph, InfoTellsWhatAPipeIs) {
+  const Pipe pipe = split(parse_graph("input %0: f32[2]* = \"x\"\n%1: f32[2]* = aten::neg(%0)\npipe_split\n"
+                                      "%2: f32[]* = aten::sum(%1, None)\nreturn %2\n"));
+  const PipeInfo forward = info(pipe), both = info(pipe, 0);
+  EXPECT_EQ(forward.num_stages, 2);
+  EXPECT_FALSE(forward.has_loss_and_backward);
+  EXPECT_EQ(forward.root.nodes.size(), 2u);
+  EXPECT_TRUE(both.has_loss_and_backward);
+  EXPECT_EQ(both.root.nodes.size(), 4u);
+}
+
 TEST(TestIr, InvokePipelineError) {
   const at::Tensor x = at::ones({4}).requires_grad_(true);
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(0)}) {

@@ -83,8 +83,8 @@ class Builder {
     return id;
   }
 
-  /// Parameters, and buffers that their stage writes, that go along as values: the stage that uses one first makes it, so
-  /// to speak.
+  /// Parameters, and buffers that their stage writes, that go along as values: the stage that uses one first makes it,
+  /// so to speak.
   void choose_transmitted() {
     std::unordered_set<std::string> unknown;
     for (const auto& [name, use] : options_.multi_use_of) unknown.insert(name);

@@ -198,8 +198,7 @@ TEST(SplitModules, LaterStagesAreSentWhatAStageWroteIntoItsBuffer) {
   stages[0]->run(Tensors{x}, second);
   const auto finish = [&](const Tensors& arrived, double times) {
     Tensors inputs(pipe.stages[1].graph.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i)
-      inputs[i] = arrived[pipe.boundaries[pipe.stages[1].inputs[i]].output];
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = arrived[pipe.boundaries[pipe.stages[1].inputs[i]].output];
     stages[1]->run(inputs, outputs);
     const at::Tensor count = before + 4 * times;
     EXPECT_TRUE(at::equal(outputs[0], net.layers[0]->forward(x) * count)) << times;

@@ -1,8 +1,10 @@
 #include "runtime/split/split.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "runtime/graph/interpreter.h"
 #include "runtime/graph/text.h"
 
 namespace plumbline {
@@ -181,6 +183,36 @@ return %6
             boundaries(Route::Direct, MultiUse::Replicate));
   expect_part(refusal([&] { boundaries(Route::Direct, MultiUse::Transmit, {{"u", MultiUse::Replicate}}); }),
               "there is no parameter 'u' to transmit or replicate");
+}
+
+TEST(Split, NumbersCrossAsTensorsWithoutDimensions) {
+  const Pipe pipe = split(parse_graph(R"(input %0: f32[6] = "x"
+%1: f32[] = aten::sum(%0, None)
+%2: int = aten::sym_size.int(%0, 0)
+%3: float = aten::item(%1)
+pipe_split
+%5: f32[6] = aten::full([%2], %3, None, None, None, None)
+%6: f32[6] = aten::add.Tensor(%5, %0, 1)
+pipe_split
+%7: f32[6,1] = aten::view(%6, [%2, 1])
+return %7, %2
+)"));
+  ASSERT_EQ(pipe.num_stages(), 3);
+  std::vector<std::vector<at::Tensor>> outputs(3);
+  const at::Tensor x = at::arange(6, at::kFloat);
+  for (int s = 0; s < 3; ++s) {
+    std::vector<at::Tensor> inputs;
+    if (s == 0) inputs.push_back(x);
+    for (int b : pipe.stages[s].inputs) {
+      const Boundary& boundary = pipe.boundaries[b];
+      inputs.push_back(outputs[boundary.producer][boundary.output]);
+      EXPECT_EQ(inputs.back().scalar_type(), boundary.value.dtype) << boundary.name;
+      EXPECT_EQ(inputs.back().sizes(), boundary.value.sizes) << boundary.name;
+    }
+    Interpreter(pipe.stages[s].graph).run(inputs, outputs[s]);
+  }
+  EXPECT_TRUE(at::equal(outputs[2][0], (x + 15).view({6, 1})));
+  EXPECT_EQ(outputs[2][1].item<int64_t>(), 6) << "a number is an output like any";
 }
 
 TEST(Split, APolicyCutsWhereItSays) {

@@ -8,8 +8,9 @@ namespace {
 
 void check_stage(const Pipe& pipe, int stage) {
   if (stage < 0 || stage >= pipe.num_stages())
-    throw InputError("pipe: there is no stage " + std::to_string(stage) + "; it has " +
-                     (pipe.num_stages() == 1 ? "stage 0 only" : "stages 0 to " + std::to_string(pipe.num_stages() - 1)));
+    throw InputError(
+        "pipe: there is no stage " + std::to_string(stage) + "; it has " +
+        (pipe.num_stages() == 1 ? "stage 0 only" : "stages 0 to " + std::to_string(pipe.num_stages() - 1)));
 }
 
 /// The tensors that a bound graph owns.

@@ -5,11 +5,11 @@
 
 #include <cstring>
 
-#include "runtime/tensor_file.h"
 #include "runtime/capture/annotate.h"
 #include "runtime/capture/pt2/testing.h"
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
+#include "runtime/tensor_file.h"
 
 namespace plumbline::pt2 {
 namespace {

@@ -8,6 +8,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/loss.h>
 
+#include <array>
 #include <functional>
 #include <random>
 
@@ -49,8 +50,10 @@ at::Tensor gradient_of(const DetachExecutor& executor, int stages, const std::st
 }
 
 /// Runs the whole model under plain autograd, then its pipe, `runs` times each, and compares all there is.
-DetachExecutor expect_equal_to_whole(const ModelHandle& model, const Tensors& inputs, int loss, int runs = 1) {
+DetachExecutor expect_equal_to_whole(const ModelHandle& model, const Tensors& inputs, int loss, int runs = 1,
+                                     const SplitOptions& options = {}) {
   model.module->train();
+  model.module->zero_grad();
   Tensors expected;
   std::map<std::string, at::Tensor> expected_grads;
   Tensors expected_input_grads;
@@ -68,7 +71,7 @@ DetachExecutor expect_equal_to_whole(const ModelHandle& model, const Tensors& in
     expected_input_grads.push_back(input.grad());
     input.mutable_grad() = at::Tensor();
   }
-  const Pipe pipe = make_pipe(model, inputs, true, {});
+  const Pipe pipe = make_pipe(model, inputs, true, options);
   DetachExecutor executor(pipe, loss);
   Tensors actual;
   at::manual_seed(99);
@@ -179,6 +182,9 @@ TEST(DetachExecutor, StagesDrawAsTheWholeModelDoes) {
     return Tensors{at::dropout(h.mm(m.w), 0.3, true).sum()};
   });
   expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, 0);
+  SplitOptions carried;
+  carried.carry_random_state = true;
+  expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, 0, 1, carried);
 }
 
 TEST(DetachExecutor, TheMarkedOutputIsTheLoss) {
@@ -289,7 +295,11 @@ TEST(DetachExecutor, AgreesWithTheWholeModelOnRandomPrograms) {
     const ModelHandle handle = {&model, [&](const Tensors& in) { return model.forward(in); }, {"x", "y"}};
     const Tensors inputs = {at::randint(-2, 3, {4}, at::kDouble).requires_grad_(true),
                             at::randint(-2, 3, {4}, at::kDouble)};
-    const DetachExecutor executor = expect_equal_to_whole(handle, inputs, 1);
+    // However values and shared parameters travel, the root says the same.
+    SplitOptions options;
+    options.route = std::array{Route::Direct, Route::Chain, Route::Neighbours}[seed % 3];
+    options.multi_use = seed % 2 ? MultiUse::Transmit : MultiUse::Replicate;
+    const DetachExecutor executor = expect_equal_to_whole(handle, inputs, 1, 1, options);
     const int stages = count_nodes(executor, "call_stage");
     several_stages += stages > 1;
     accumulations += count_nodes(executor, "null_coalesce_accumulate");

@@ -1,6 +1,7 @@
 #include "conformance/program/batch.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -71,7 +72,7 @@ class FileBatch {
     const at::Tensor& tensor = batch_.inputs[i];
     ChunkSpec spec;
     if (tensor.scalar_type() == value.dtype) {
-      if (held(tensor, value) == batch_.microbatches) return spec;
+      if (held(tensor, value) == batch_.microbatches && batch_.microbatches > 1) return spec;
       spec.replicate = true;
       if (tensor.sizes() == value.sizes) return spec;
     }
@@ -104,7 +105,7 @@ class FileBatch {
 
 at::Tensor varied(const at::Tensor& sample, at::Generator& generator) {
   if (sample.is_floating_point())
-    return sample + at::randn(sample.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(sample.scalar_type());
+    return at::add(sample, at::randn(sample.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(sample.scalar_type()));
   if (sample.scalar_type() == at::kBool || sample.numel() < 2) return sample;
   return sample.reshape(-1).index_select(0, at::randperm(sample.numel(), generator)).reshape(sample.sizes());
 }

@@ -285,7 +285,8 @@ void Engine::check_outputs(int stage, int microbatch, const std::vector<at::Tens
     const at::Tensor& output = outputs[boundary.output];
     if (!output.defined() || output.scalar_type() != boundary.value.dtype || output.sizes() != boundary.value.sizes)
       throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " + describe(output) +
-                  ", planned was " + describe(boundary.value.dtype, boundary.value.sizes));
+                  ", planned was " + describe(boundary.value.dtype, boundary.value.sizes) +
+                  " (a value whose size depends on data cannot cross a border)");
   }
 }
 

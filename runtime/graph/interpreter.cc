@@ -39,8 +39,8 @@ at::ScalarType number_dtype(ValueKind kind) {
   return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
 }
 
-/// A number where the operator takes a tensor, as Python's `x * 2.0` passes it: a tensor that is no more than a number to
-/// the rules of type promotion.
+/// A number where the operator takes a tensor, as Python's `x * 2.0` passes it: a tensor that is no more than a number
+/// to the rules of type promotion.
 c10::IValue wrapped_number(const c10::IValue& number) {
   at::Tensor tensor = c10::scalar_to_tensor(number.toScalar());
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);

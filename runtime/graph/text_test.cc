@@ -296,7 +296,7 @@ TEST(Text, ErrorsNameLineColumnAndWhatWasExpected) {
       {"parameter %0: f32[2] = \"w\"\nreturn", "line 2, column 12", "%0 is defined already"},
       {"%1: f32[2] = aten::add.Tensor(%0, %0)\nreturn %1", "line 2, column 37", "','"},
       {"%1: f32[2] = aten::add.Tensor(%0, %0, 1, 1)\nreturn %1", "line 2, column 40", "')'"},
-      {"%1: f32[2] = aten::add.Tensor(%0, 3, 1)\nreturn %1", "line 2, column 35", "a tensor such as %0"},
+      {"%1: f32[2] = aten::add.Tensor(%0, x, 1)\nreturn %1", "line 2, column 35", "a tensor such as %0"},
       {"%1: f32[2] = aten::add.Tensor(%0, %0, %0)\nreturn %1", "line 2, column 40",
        "a value of type Scalar; %0 is a tensor"},
       {"%1: f32[2] = aten::add.Tensor(%0, %0, None)\nreturn %1", "line 2, column 39", "a number"},

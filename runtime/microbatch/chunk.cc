@@ -73,10 +73,10 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
       common_rows = rows;
       first_divided = i;
     }
-    if (rows != common_rows)
+    if (rows != common_rows && (rows % microbatches != 0 || common_rows % microbatches != 0))
       throw InputError("micro-batches: input '" + names[i] + "' has " + std::to_string(rows) + " rows, input '" +
                        names[first_divided] + "' has " + std::to_string(common_rows) +
-                       "; divided inputs need the same number");
+                       "; they need the same number, or numbers that divide evenly");
     const std::vector<at::Tensor> parts = divide(inputs[i], specs[i].dim, microbatches);
     for (int m = 0; m < microbatches; ++m) chunks[m][i] = parts[m];
   }

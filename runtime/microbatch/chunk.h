@@ -20,7 +20,7 @@ std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const
                                     const std::map<std::string, at::Tensor>& keyword = {});
 
 /// [micro-batch][input]. Throws InputError naming the input when a spec is missing, its dimension does not exist, it
-/// has fewer rows than micro-batches, or two divided inputs have different numbers of rows.
+/// has fewer rows than micro-batches, or two divided inputs have different numbers of rows that do not divide evenly.
 std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches);

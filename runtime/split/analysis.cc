@@ -63,18 +63,27 @@ void SplitAnalysis::follow_writes() {
   }
 }
 
-/// What a stage writes into a buffer must be seen by all that use it: all uses of its memory count, since a view of it
-/// that crosses a border would be written while it is on its way.
-void SplitAnalysis::check_attribute(const Memory& memory) const {
-  for (const Write& write : memory.writes) {
-    const int stage = stage_of_node_[write.node];
-    for (ValueId v : memory.values)
-      for (int user : used_by_[v])
-        if (user != stage)
-          throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
-                           std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
-                           std::to_string(user) + " uses as well; copies would part, so keep both in one stage");
-  }
+/// What a stage writes into a buffer must be seen by all that use it. Stages after it are sent what it came to; a stage
+/// before it would have to wait for the micro-batch before. All uses of the memory count, also through views.
+void SplitAnalysis::check_attribute(const Memory& memory) {
+  const Write& write = memory.writes.front();
+  const int writer = stage_of_node_[write.node];
+  const auto refuse = [&](int stage, int other) {
+    throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
+                     std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
+                     std::to_string(other) + " uses as well; copies would part, so keep both in one stage");
+  };
+  for (const Write& other : memory.writes)
+    if (stage_of_node_[other.node] != writer) refuse(writer, stage_of_node_[other.node]);
+  for (ValueId v : memory.values)
+    for (int user : used_by_[v]) {
+      const bool made_by_writer = producer_[v] == kAttribute ? used_by_[v].front() == writer : producer_[v] == writer;
+      const bool sent_on = user > writer && made_by_writer && memory.owner->kind == AttributeKind::Buffer;
+      if (sent_on)
+        written_buffers_.insert(v);
+      else if (user != writer)
+        refuse(writer, user);
+    }
 }
 
 /// A stage that writes what it was sent writes its own copy. That is right as long as it was sent that memory once, and

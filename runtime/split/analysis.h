@@ -31,8 +31,9 @@ class SplitAnalysis {
   bool requires_grad(ValueId v) const { return graph_.values[v].requires_grad && !plain_at_border_.contains(v); }
   /// The values that come to `stage` from another and are changed there in place: the stage needs a copy of its own.
   const std::vector<ValueId>& changed_in_place(int stage) const { return changed_in_place_[stage]; }
-  /// The node that makes a value; -1 for inputs and attributes.
-  int32_t maker(ValueId v) const { return maker_[v]; }
+  /// A value in the memory of a buffer that its stage writes, for stages after it: what crosses is a copy, since the next
+  /// micro-batch writes the buffer again.
+  bool is_written_buffer(ValueId v) const { return written_buffers_.contains(v); }
   /// Whether a stage draws random numbers.
   bool draws(int stage) const { return draws_[stage]; }
 
@@ -51,7 +52,7 @@ class SplitAnalysis {
   void add_use(ValueId v, int stage);
   int32_t memory_of(ValueId v) const;
   void follow_writes();
-  void check_attribute(const Memory& memory) const;
+  void check_attribute(const Memory& memory);
   void check_values(const Memory& memory);
   bool records_gradient(const Node& node) const;
   bool required_gradient_before(ValueId v, const Memory& memory, int stage) const;
@@ -66,7 +67,7 @@ class SplitAnalysis {
   std::vector<std::vector<int>> used_by_;
   std::vector<char> has_gradient_;
   std::vector<std::vector<ValueId>> changed_in_place_;
-  std::unordered_set<ValueId> plain_at_border_;
+  std::unordered_set<ValueId> plain_at_border_, written_buffers_;
   std::vector<char> draws_;
 };
 

@@ -12,8 +12,10 @@
 namespace plumbline {
 namespace {
 
-std::string root_text(const std::string& model, std::optional<int> loss = std::nullopt) {
-  return to_text(root_graph(split(parse_graph(model)), loss));
+std::string root_text(const std::string& model, std::optional<int> loss = std::nullopt, Route route = Route::Direct) {
+  SplitOptions options;
+  options.route = route;
+  return to_text(root_graph(split(parse_graph(model), options), loss));
 }
 
 /// Prints as expected, and the print reads back.
@@ -76,6 +78,15 @@ input %1: i64[] = "index"
 [%7: f32[], None] = plumbline::stage_backward([%2], [%6], [%0, %1])
 return %4, %3, None, %4, %0
 )");
+}
+
+TEST(RootGraph, IsTheSameHoweverValuesTravel) {
+  for (Route route : {Route::Chain, Route::Neighbours}) {
+    const std::string text = root_text(kSkip, 0, route);
+    EXPECT_NE(text.find("[%4: f32[4], %5: f32[4]] = plumbline::stage_backward([%3], [None], ["), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("%7: f32[4] = plumbline::null_coalesce_accumulate("), std::string::npos) << text;
+  }
 }
 
 TEST(RootGraph, OnlyWhatReachesTheLossGetsABackward) {

@@ -61,8 +61,7 @@ class Builder {
       boundary.output = static_cast<int>(producer.outputs.size());
       producer.outputs.push_back(static_cast<int>(b));
       const ValueId v = boundary_values_[b];
-      producer.graph.outputs.push_back(v == kRandomState ? add_state_reader(boundary.producer)
-                                                         : local(boundary.producer, v));
+      producer.graph.outputs.push_back(output_of(boundary.producer, v));
     }
     const int last = stages() - 1;
     for (ValueId v : graph_.outputs) graph_of(last).outputs.push_back(v == kNoValue ? kNoValue : local(last, v));
@@ -84,11 +83,14 @@ class Builder {
     return id;
   }
 
-  /// Parameters that go along as values: the stage that uses one first makes it, so to speak.
+  /// Parameters, and buffers that their stage writes, that go along as values: the stage that uses one first makes it, so
+  /// to speak.
   void choose_transmitted() {
     std::unordered_set<std::string> unknown;
     for (const auto& [name, use] : options_.multi_use_of) unknown.insert(name);
     for (const Attribute& attribute : graph_.attributes) {
+      if (attribute.value != kNoValue && analysis_.is_written_buffer(attribute.value))
+        transmitted_.emplace(attribute.value, &attribute);
       if (attribute.kind != AttributeKind::Parameter) continue;
       MultiUse use = options_.multi_use;
       const auto look_up = [&](const std::string& name) {
@@ -167,12 +169,22 @@ class Builder {
     }
   }
 
-  ValueId add_state_reader(int stage) {
-    Value value;
-    value.dtype = at::kByte;
-    const ValueId state = graph_of(stage).add_value(value);
-    graph_of(stage).nodes.push_back(call("plumbline::get_random_state", {}, {state}));
-    return state;
+  /// What a stage hands over for a value: at its end, when all its calls are made.
+  ValueId output_of(int stage, ValueId v) {
+    Graph& graph = graph_of(stage);
+    if (v == kRandomState) {
+      Value value;
+      value.dtype = at::kByte;
+      const ValueId state = graph.add_value(value);
+      graph.nodes.push_back(call("plumbline::get_random_state", {}, {state}));
+      return state;
+    }
+    const ValueId id = local(stage, v);
+    if (!analysis_.is_written_buffer(v)) return id;
+    const ValueId copy = graph.add_value(graph.values[id]);
+    graph.values[copy].storage = -1;
+    graph.nodes.push_back(call("aten::clone", {id}, {copy}));
+    return copy;
   }
 
   void add_attributes() {

@@ -59,8 +59,8 @@ struct SplitOptions {
 ///
 /// Throws InputError: points and a policy together; a module that was never entered (with the part of its name that
 /// does not exist); a parameter in `multi_use_of` that the model does not have; an in-place change that another stage
-/// would have to see; a buffer that one stage writes and another uses (also through a view, or what the write left in
-/// it).
+/// would have to see; a buffer that one stage writes and an earlier one uses (also through a view). Later ones are sent
+/// what the write left in it.
 Pipe split(const Graph& graph, const SplitOptions& options = {});
 
 /// Evenly chooses stages-1 of `candidates` (names in program order) as BEGINNING split points.

@@ -71,7 +71,8 @@ std::pair<at::DataPtr, size_t> Archive::read(const std::string& entry, const std
 }
 
 /// The reader does not hand out checksums; they stand in the entry's own header, or behind its data where the writer
-/// streamed (bit 3 of the flags). Only stored entries are looked at: a deflated one does not inflate when it is damaged.
+/// streamed (bit 3 of the flags). Only stored entries are looked at: a deflated one does not inflate when it is
+/// damaged.
 void Archive::check_sum(const std::string& entry, const void* bytes, size_t count) {
   const auto number = [](const unsigned char* at, int width) {
     uint32_t value = 0;
@@ -94,6 +95,11 @@ void Archive::check_sum(const std::string& entry, const void* bytes, size_t coun
   }
   if (!file || crc32_fast(bytes, count) != expected)
     refuse("entry " + in_quotes(entry) + " is damaged: its checksum is not that of its bytes");
+}
+
+std::string Archive::read_text(const std::string& entry) {
+  const auto [bytes, count] = read(entry, "a text");
+  return {static_cast<const char*>(bytes.get()), count};
 }
 
 json Archive::read_json(const std::string& entry, const std::string& purpose) {

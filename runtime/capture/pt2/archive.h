@@ -34,6 +34,7 @@ class Archive {
   /// InputError: no such entry (`purpose` says what it would hold), or its checksum is not that of its bytes, which
   /// LibTorch's own reader does not look at.
   std::pair<at::DataPtr, size_t> read(const std::string& entry, const std::string& purpose);
+  std::string read_text(const std::string& entry);
   nlohmann::json read_json(const std::string& entry, const std::string& purpose);
 
   const std::string& file() const { return file_; }

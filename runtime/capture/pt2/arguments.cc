@@ -9,8 +9,8 @@
 namespace plumbline::pt2 {
 namespace {
 
-using nlohmann::json;
 using c10::TypeKind;
+using nlohmann::json;
 
 /// A float; JSON has no infinities, so they come as texts.
 double real(const json& value) {

@@ -295,8 +295,7 @@ int32_t GraphBuilder::add_autocast(const json& node, int32_t outer) {
   AutocastRegion region;
   region.device = c10::kCPU;  // like every device of the program; without a dtype it is the one of its own device
   region.dtype = device.is_cpu() ? at::kBFloat16 : at::kHalf;
-  if (argument(1).contains("as_scalar_type"))
-    region.dtype = scalar_type(argument(1)["as_scalar_type"].get<int64_t>());
+  if (argument(1).contains("as_scalar_type")) region.dtype = scalar_type(argument(1)["as_scalar_type"].get<int64_t>());
   region.enabled = argument(2).at("as_bool").get<bool>();
   region.cache = argument(3).contains("as_none") || argument(3).at("as_bool").get<bool>();
   region.outer = outer;
@@ -329,7 +328,8 @@ void GraphBuilder::inline_graph(const json& node, const json& subgraph, const st
     throw Error("its subgraph has " + std::to_string(inner_outputs.size()) + " outputs and the node " +
                 std::to_string(outer_outputs.size()));
   for (size_t i = 0; i < outer_outputs.size(); ++i)
-    if (const std::string name = name_of(outer_outputs[i]); !name.empty()) names[name] = operand(inner_outputs[i], inner);
+    if (const std::string name = name_of(outer_outputs[i]); !name.empty())
+      names[name] = operand(inner_outputs[i], inner);
 }
 
 void GraphBuilder::add_cond(const json& source, const json& node, Names& names, const Region& region) {

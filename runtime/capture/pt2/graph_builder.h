@@ -2,7 +2,8 @@
 //
 // torch.ops calls become calls of the dispatcher; Python's operators on symbolic numbers become plumbline::number_*.
 // wrap_with_set_grad_enabled and wrap_with_autocast are modes of a region: their subgraphs are inlined. cond becomes
-// plumbline::cond. Every other higher-order operator is refused.
+// plumbline::cond. Every other higher-order operator is refused. Nodes that only check a symbol (_assert_scalar,
+// sym_constrain_range, _assert_tensor_metadata) have kernels and are calls like any other.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -70,7 +71,8 @@ class GraphBuilder {
   std::vector<ValueId> changed_to_;  // by value: the result of the in-place call that changed it
 };
 
-/// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or 0.
+/// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or
+/// 0.
 Value value_of_meta(const nlohmann::json& meta);
 
 }  // namespace plumbline::pt2

@@ -27,6 +27,8 @@ class Loader {
   ExportedProgram load() {
     if (!archive_.has(kProgramEntry))
       archive_.refuse("no entry " + in_quotes(kProgramEntry) + "; expected an archive of torch.export.save()");
+    if (archive_.has("byteorder") && archive_.read_text("byteorder") != "little")
+      archive_.refuse("its tensors are not little-endian, as entry 'byteorder' says; only those can be read");
     try {
       const json model = archive_.read_json(kProgramEntry, "the program");
       read_versions(model);
@@ -115,9 +117,8 @@ class Loader {
       it->second = attributes.size();
       attributes.push_back({kind, name, {}, persistent, tensor, kNoValue});
     }
-    names_[spec.at("arg").at("name").get<std::string>()] = {Binding::Kind::Attribute,
-                                                             static_cast<int32_t>(it->second),
-                                                             {}};
+    names_[spec.at("arg").at("name").get<std::string>()] = {
+        Binding::Kind::Attribute, static_cast<int32_t>(it->second), {}};
   }
 
   void add_user_input(const json& argument, const json& source, pt2::SampleInputs& sample) {
@@ -132,7 +133,8 @@ class Loader {
     }
     const auto name = argument.begin().value().at("as_name").get<std::string>();
     if (!leaf || !(leaf->isInt() || leaf->isDouble() || leaf->isBool()))
-      archive_.refuse("input " + in_quotes(name) + " is a symbolic number, and there is no sample input to take it from" +
+      archive_.refuse("input " + in_quotes(name) +
+                      " is a symbolic number, and there is no sample input to take it from" +
                       (sample.error.empty() ? "" : " (" + sample.error + ")"));
     names_[name] = {Binding::Kind::Constant, kNoValue, *leaf};
   }
@@ -140,8 +142,8 @@ class Loader {
   void add_tensor_input(const std::string& name, const json& source, pt2::SampleInputs& sample) {
     const json& meta = source.at("tensor_values").at(name);
     Value value = pt2::value_of_meta(meta);
-    const bool have = leaf_ < sample.leaves.size() && sample.leaves[leaf_].isTensor() &&
-                      sample.leaves[leaf_].toTensor().defined();
+    const bool have =
+        leaf_ < sample.leaves.size() && sample.leaves[leaf_].isTensor() && sample.leaves[leaf_].toTensor().defined();
     const json& sizes = meta.at("sizes");
     for (size_t d = 0; d < sizes.size(); ++d) {
       if (sizes[d].contains("as_int")) continue;
@@ -155,8 +157,8 @@ class Loader {
     if (have) {
       const at::Tensor& tensor = sample.leaves[leaf_].toTensor();
       if (tensor.scalar_type() != value.dtype || tensor.sizes() != value.sizes)
-        archive_.refuse("the sample of input " + in_quotes(name) + " is " + describe(tensor) + ", but the program takes " +
-                        describe(value.dtype, value.sizes));
+        archive_.refuse("the sample of input " + in_quotes(name) + " is " + describe(tensor) +
+                        ", but the program takes " + describe(value.dtype, value.sizes));
       if (program_.sample_inputs.size() == program_.graph.inputs.size()) program_.sample_inputs.push_back(tensor);
     } else if (sample.error.empty()) {
       program_.sample_inputs_error = "the sample of input " + in_quotes(name) + " is not a tensor";
@@ -176,8 +178,8 @@ class Loader {
                         ": it was functionalised; save what torch.export.export() returns, without "
                         "run_decompositions()");
       const json& argument = spec["user_output"].at("arg");
-      const pt2::Meaning meaning = pt2::plain_meaning(
-          argument, [&](const std::string& name) { return builder.resolve(names_, name); });
+      const pt2::Meaning meaning =
+          pt2::plain_meaning(argument, [&](const std::string& name) { return builder.resolve(names_, name); });
       OutputTree leaf;
       if (meaning.is_value() || meaning.constant.isNone()) {
         const bool number = meaning.is_value() && graph.values[meaning.value].kind != ValueKind::Tensor;

@@ -1,0 +1,41 @@
+// What the tests of this folder share: archives taken apart, changed and put together again, and archives of programs
+// that are written down in the test.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace plumbline::pt2 {
+
+/// The archives made by PyTorch (testdata/make).
+std::filesystem::path testdata(const std::string& name);
+
+/// Entry name -> bytes.
+using Entries = std::map<std::string, std::string>;
+Entries entries_of(const std::filesystem::path& archive);
+
+/// A folder of its own, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  /// Writes an archive there.
+  std::filesystem::path write(const Entries& entries, const std::string& name = "model.pt2") const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The text of the InputError that `action` throws, checked to be one line; "nothing was thrown" otherwise.
+std::string refusal_of(const std::function<void()>& action);
+
+/// A program over the input x, f32[2,3], without parameters: a model.json whose graph has these nodes and outputs.
+/// `nodes` is JSON with single quotes for double ones: a list of [target, name, inputs, outputs, stack], with inputs as
+/// {name: argument}.
+Entries program_of(const std::string& nodes, const std::string& outputs);
+
+}  // namespace plumbline::pt2

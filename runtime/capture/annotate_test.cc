@@ -62,10 +62,10 @@ return %7
 
 TEST(Annotate, NumbersHaveAKindAndNoSizes) {
   Graph graph = graph_of(R"(input %0: f64[7] = "x"
-%1: f64[7] = aten::sym_size.int(%0, 1)
+%1: int = aten::sym_size.int(%0, 1)
 %2: f64[7] = aten::sum(%0, None)
-%3: f64[7] = aten::item(%2)
-%4: f64[7] = aten::is_nonzero(%2)
+%3: float = aten::item(%2)
+%4: bool = aten::is_nonzero(%2)
 return %0
 )",
                          {});

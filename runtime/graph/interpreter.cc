@@ -39,6 +39,12 @@ at::ScalarType number_dtype(ValueKind kind) {
   return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
 }
 
+c10::IValue number_in(const at::Tensor& tensor, ValueKind kind) {
+  if (kind == ValueKind::Int) return tensor.item<int64_t>();
+  if (kind == ValueKind::Bool) return tensor.item<bool>();
+  return tensor.item<double>();
+}
+
 /// A number where the operator takes a tensor, as Python's `x * 2.0` passes it: a tensor that is no more than a number
 /// to the rules of type promotion.
 c10::IValue wrapped_number(const c10::IValue& number) {
@@ -211,7 +217,7 @@ void Interpreter::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor
   PLUMBLINE_CHECK(inputs.size() == inputs_.size(),
                   std::to_string(inputs.size()) + " inputs for a graph that takes " + std::to_string(inputs_.size()));
   for (size_t i = 0; i < inputs.size(); ++i)
-    slots_[inputs_[i]] = input_kinds_[i] == ValueKind::Tensor ? inputs[i] : c10::IValue(inputs[i].item());
+    slots_[inputs_[i]] = input_kinds_[i] == ValueKind::Tensor ? inputs[i] : number_in(inputs[i], input_kinds_[i]);
   carry_out(observer);
   outputs.resize(outputs_.size());
   for (size_t i = 0; i < outputs_.size(); ++i) {

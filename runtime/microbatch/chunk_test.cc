@@ -86,7 +86,7 @@ TEST(Chunk, RefusesWhatCannotBeDivided) {
   expect_part(of({a}, {along(0)}, 5), "input 'a' has 4 rows along dimension 0; 5 micro-batches need at least as many");
   expect_part(of({at::ones({0})}, {along(0)}, 1), "0 rows");
   expect_part(of({a, b}, {along(0), along(0)}, 2),
-              "input 'b' has 5 rows, input 'a' has 4; divided inputs need the same");
+              "input 'b' has 5 rows, input 'a' has 4; they need the same number, or numbers that divide evenly");
   EXPECT_EQ(of({a, b}, {along(0), along(1)}, 2), "accepted") << "4 rows each, along other dimensions";
   EXPECT_EQ(of({a, b}, {along(0), kReplicate}, 2), "accepted");
   for (int dim : {-1, 2}) expect_part(of({a}, {along(dim)}, 1), "has 2 dimensions, so it cannot be divided along");

@@ -19,9 +19,9 @@ TEST(PipePrint, RootAndStages) {
 stage 0: 2 calls, 2 parameters (14 elements), 0 buffers
 stage 1: 4 calls, 0 parameters (0 elements), 1 buffer
 stage 2: 3 calls, 1 parameter (9 elements), 0 buffers
-boundary "v5": f32[2,3]*, output 0 of stage 0 -> input 0 of stage 1, input 0 of stage 2, gradient returns
-boundary "v6": f32[2,3], output 1 of stage 0 -> input 1 of stage 1
-boundary "v10": f32[2,3]*, output 0 of stage 1 -> input 1 of stage 2, gradient returns
+boundary "block:matmul": f32[2,3]*, output 0 of stage 0 -> input 0 of stage 1, input 0 of stage 2, gradient returns
+boundary "block": f32[2,3], output 1 of stage 0 -> input 1 of stage 1
+boundary "cond": f32[2,3]*, output 0 of stage 1 -> input 1 of stage 2, gradient returns
 shared parameter "block.w": stages 0, 2
 
 stage 0
@@ -47,8 +47,8 @@ TEST(PipeDot, EachBoundaryOnceForEachStageThatUsesIt) {
     edges.push_back(edge.from + ">" + edge.to + " " + attributes["label"] + (both ? " both" : "") +
                     (dashed ? "dashed" : ""));
   }
-  EXPECT_EQ(edges, (std::vector<std::string>{"stage0>stage1 v5\nf32[2,3]* both", "stage0>stage2 v5\nf32[2,3]* both",
-                                             "stage0>stage1 v6\nf32[2,3]", "stage1>stage2 v10\nf32[2,3]* both",
+  EXPECT_EQ(edges, (std::vector<std::string>{"stage0>stage1 block:matmul\nf32[2,3]* both", "stage0>stage2 block:matmul\nf32[2,3]* both",
+                                             "stage0>stage1 block\nf32[2,3]", "stage1>stage2 cond\nf32[2,3]* both",
                                              "shared0>stage0 dashed", "shared0>stage2 dashed", "input0>stage0 ",
                                              "input1>stage0 ", "stage2>output0 ", "stage2>output1 "}));
   EXPECT_EQ(picture.subgraphs.size(), 3u);
@@ -70,7 +70,7 @@ TEST(PipeJson, StructureComesBack) {
   const Pipe pipe = three_stage_pipe();
   const nlohmann::json json = parse_json(json_text(to_json(pipe, [](int) { return true; })), "p");
   EXPECT_EQ(json["boundaries"][0],
-            nlohmann::json::parse(R"({"name": "v5", "producer": 0, "output": 0, "has_gradient": true,
+            nlohmann::json::parse(R"({"name": "block:matmul", "producer": 0, "output": 0, "has_gradient": true,
               "value": {"kind": "tensor", "dtype": "f32", "sizes": [2, 3], "requires_grad": true, "storage": -1},
               "consumers": [{"stage": 1, "input": 0}, {"stage": 2, "input": 0}]})"));
   EXPECT_EQ(json["shared"], nlohmann::json::parse(R"([{"name": "block.w", "stages": [0, 2]}])"));

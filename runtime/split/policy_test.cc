@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/text.h"
 #include "runtime/split/flops.h"
+#include "runtime/split/legal_cuts.h"
 #include "runtime/split/split.h"
 
 namespace plumbline {
@@ -122,15 +123,17 @@ double costliest(const Graph& graph, const Cuts& cuts, const std::function<doubl
   }
 }
 
-/// The best that any choice of stages - 1 positions gives.
+/// The best that any choice of stages - 1 legal positions gives.
 double least_possible(const Graph& graph, int stages, const std::function<double(const Pipe&, int stage)>& cost) {
   double least = std::numeric_limits<double>::infinity();
   const auto nodes = static_cast<int>(graph.nodes.size());
+  const std::vector<char> legal = legal_cuts(graph);
   for (unsigned set = 0; set < 1u << (nodes - 1); ++set) {
     Cuts cuts;
     for (int p = 1; p < nodes; ++p)
       if (set >> (p - 1) & 1u) cuts.push_back(p);
-    if (static_cast<int>(cuts.size()) == stages - 1) least = std::min(least, costliest(graph, cuts, cost));
+    const bool possible = std::ranges::all_of(cuts, [&](int32_t p) { return legal[p]; });
+    if (possible && static_cast<int>(cuts.size()) == stages - 1) least = std::min(least, costliest(graph, cuts, cost));
   }
   return least;
 }

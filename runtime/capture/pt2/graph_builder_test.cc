@@ -82,7 +82,7 @@ TEST(GraphBuilder, ConstantsTakeTheTypeThatTheSchemaAsksFor) {
 %2: f32[] = aten::full([2], -inf, 4, 0, device "cpu", None)
 %3: f32[] = aten::index.Tensor(%0, [None, %2])
 %4: f32[] = aten::contiguous(%0, 2)
-%5: f32[] = aten::add.Scalar(%0, complex 1.5 inf, 1)
+%5: f32[] = aten::add.Scalar(%0, complex(1.5, inf), 1)
 return
 )");
   EXPECT_EQ(to_text(parse_graph(to_text(program.graph))), to_text(program.graph));

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "conformance/tensor_file.h"
+#include "runtime/tensor_file.h"
 #include "runtime/capture/annotate.h"
 #include "runtime/capture/pt2/testing.h"
 #include "runtime/error.h"

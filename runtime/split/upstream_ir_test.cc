@@ -242,7 +242,8 @@ TEST(TestIr, AnnotateSplitPointsNonexistentModule) {
   EXPECT_EQ(why("f.submod.l"), "accepted");
 }
 
-/// A buffer of two names that is read in two stages, one that is written, one that is not persistent, one that is not used.
+/// A buffer of two names that is read in two stages, one that is written, one that is not persistent, one that is not
+/// used.
 struct Buffers : Module {
   Tensors forward(const Tensors& in) {
     at::Tensor x = call(lin, in[0]) + read;

@@ -242,7 +242,8 @@ TEST(TestIr, AnnotateSplitPointsNonexistentModule) {
   EXPECT_EQ(why("f.submod.l"), "accepted");
 }
 
-/// A buffer that is read in two stages, one that is written, one that is not persistent, one that is not used.
+/// A buffer of two names that is read in two stages, one that is written, one that is not persistent, one that is not
+/// used.
 struct Buffers : Module {
   Tensors forward(const Tensors& in) {
     at::Tensor x = call(lin, in[0]) + read;
@@ -258,6 +259,7 @@ struct Buffers : Module {
   static Names names() { return {"x"}; }
   Linear lin = register_module("lin", Linear(kWidth, kWidth));
   at::Tensor read = register_buffer("read", at::randn({kWidth}));
+  at::Tensor tied = register_buffer("tied", read);
   at::Tensor count = register_buffer("count", at::zeros({}));
   at::Tensor transient = register_buffer("transient", at::randn({kWidth}));
   at::Tensor unused = register_buffer("unused", at::randn({2}));
@@ -282,6 +284,7 @@ TEST(TestIr, PreservesBuffer) {
     EXPECT_EQ(buffers, expected[s]) << "stage " << s;
     EXPECT_EQ(stages[s].state_dict().contains("count"), s == 1);
     EXPECT_FALSE(stages[s].state_dict().contains("transient"));
+    EXPECT_EQ(stages[s].state_dict().contains("tied"), s != 1);
   }
   const at::Tensor written = stages[1].state().buffers.at("count");
   for (int run = 1; run <= 3; ++run) {

@@ -115,6 +115,13 @@ TEST(TestPipe, ModelSplit_ModelWithParamAlias) {
     EXPECT_TRUE(state.at("mm_param0").is_same(state.at("mm_param1")));
     EXPECT_TRUE(state.at("lin0.weight").is_same(state.at("lin1.weight")));
   }
+  SplitOptions options;
+  options.loss_outputs = {1};
+  options.multi_use_of = {{"lin1.weight", MultiUse::Transmit}};  // any of its names will do
+  const Tensors inputs = two_inputs();
+  const Pipe mixed = make_pipe(with_loss(handle(model)), inputs, true, options);
+  EXPECT_EQ(shared_text(mixed), (Names{"lin0.bias: 0 1", "mm_param0: 0 1"}));
+  expect_equal(mixed, with_loss(handle(model)), inputs);
 }
 
 TEST(TestUnflatten, Unflatten) {

@@ -19,6 +19,7 @@ struct RunOptions {
   std::string profile = "core";
   std::string case_glob;  ///< empty: the whole profile
   std::string schedule_glob = "*";
+  bool schedule_given = false;
   TransportKind transport = TransportKind::Threads;
   bool transport_given = false;  ///< the user named one; under mpirun it must be mpi
   int ranks = 4;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,10 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
   }
   try {
     app.parse(argc, argv);
-    return chosen();
+    const int code = chosen();
+    std::cout.flush();
+    if (!std::cout || std::fflush(stdout) != 0) return fail("standard output cannot be written", 1);
+    return code;
   } catch (const CLI::Success& wanted) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 // plumbline run: runs cases under schedules and judges them.
 #include <ATen/Parallel.h>
 
+#include <cmath>
 #include <iostream>
 
 #include "conformance/cli/commands.h"
@@ -48,12 +49,13 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions&
 
 /// What both kinds of run take, from where the options of a run of cases put it.
 void take_common_options(const RunOptions& run, ProgramOptions& program) {
-  if (run.schedule_glob != "*") program.schedule = run.schedule_glob;
+  if (run.schedule_given) program.schedule = run.schedule_glob;
   program.microbatches = run.microbatches;
   program.ranks = run.ranks_given ? run.ranks : 0;
   program.mpi = run.transport == TransportKind::Mpi;
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
+  if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
 }
 
 }  // namespace
@@ -97,13 +99,15 @@ void add_run(CLI::App& app, Command& chosen) {
   CLI::Option* throughput = command->add_flag("--throughput,!--no-throughput", options->throughput,
                                               "Measure each schedule's speed as well (default: for a whole profile)");
   const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
+  const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
     options->ranks_given = command->count("--ranks") > 0;
     options->transport_given = command->count("--transport") > 0;
     if (throughput->count() == 0) options->throughput = options->case_glob.empty() && options->mutant.empty();
     options->program = own_path();
     options->command_line = command_line();
-    if (program->program.empty()) {
+    options->schedule_given = command->count("--schedule") > 0;
+    if (chooser->count() == 0) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
     } else {

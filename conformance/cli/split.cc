@@ -81,7 +81,8 @@ void add_split(CLI::App& app, Command& chosen) {
   command->add_option("--loss", options->loss, "As for plumbline run; decides which values have a gradient");
   command->add_option("-o,--out", options->out, "Keep the stages in this folder: program.json and safetensors");
   command->add_flag("--print", options->print, "Print the pipe and every stage's calls");
-  command->add_option("--dot", options->drawing, "Draw the pipe: a Graphviz file, or a picture if Graphviz is installed")
+  command
+      ->add_option("--dot", options->drawing, "Draw the pipe: a Graphviz file, or a picture if Graphviz is installed")
       ->type_name("F.dot|F.svg");
   command->callback([=, &chosen] { chosen = [options] { return split_program(*options); }; });
 }

@@ -29,6 +29,29 @@ int64_t held(const at::Tensor& tensor, const Value& value) {
   return tensor.size(0) % value.sizes[0] == 0 ? tensor.size(0) / value.sizes[0] : 0;
 }
 
+/// The target of one micro-batch: like the output, or a class index in place of the output's last dimension.
+Value target_value(const ExportedProgram& program, const ProgramLoss& loss) {
+  Value value = program.graph.values[program.graph.outputs[loss.output]];
+  if (value.sizes.empty())
+    throw InputError("--loss " + to_string(loss) + ": output " + std::to_string(loss.output) +
+                     " is a scalar, which is compared with no target; output:" + std::to_string(loss.output) +
+                     " takes it as the loss");
+  if (loss.spec.kind == LossKind::CrossEntropy) {
+    value.dtype = at::kLong;
+    value.sizes.pop_back();
+  }
+  return value;
+}
+
+void check_target(const ExportedProgram& program, const ProgramLoss& loss, const ProgramBatch& batch) {
+  const Value one = target_value(program, loss);
+  std::vector<int64_t> sizes = one.sizes;
+  if (!sizes.empty()) sizes[0] *= batch.microbatches;
+  if (batch.target.scalar_type() == one.dtype && batch.target.sizes() == sizes) return;
+  throw InputError("the target '" + loss.target + "' is " + describe(batch.target) + "; --loss " + to_string(loss) +
+                   " on " + std::to_string(batch.microbatches) + " micro-batches takes " + describe(one.dtype, sizes));
+}
+
 class FileBatch {
  public:
   FileBatch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options)
@@ -60,11 +83,13 @@ class FileBatch {
                          (loss_.target.empty() ? "; give --loss if it is a target" : ""));
   }
 
-  /// The number that was asked for, or the one that the first divisible input holds.
+  /// The number that was asked for, or the largest that an input holds: others may be the same for each.
   void count_microbatches() {
-    for (size_t i = 0; batch_.microbatches == 0 && i < names_.size(); ++i)
-      batch_.microbatches = static_cast<int>(held(batch_.inputs[i], value_of(program_, i)));
-    if (batch_.microbatches == 0) batch_.microbatches = 1;
+    if (batch_.microbatches > 0) return;
+    batch_.microbatches = 1;
+    for (size_t i = 0; i < names_.size(); ++i)
+      batch_.microbatches =
+          std::max(batch_.microbatches, static_cast<int>(held(batch_.inputs[i], value_of(program_, i))));
   }
 
   ChunkSpec chunk_of(size_t i) const {
@@ -78,6 +103,9 @@ class FileBatch {
     }
     std::vector<int64_t> whole = value.sizes;
     if (!whole.empty()) whole[0] *= batch_.microbatches;
+    if (batch_.microbatches == 1)
+      throw InputError(path_ + ": input '" + names_[i] + "' is " + describe(tensor) +
+                       "; the program is specialised to " + taken(value));
     throw InputError(path_ + ": input '" + names_[i] + "' is " + describe(tensor) + "; the program is specialised to " +
                      taken(value) + ", so " + std::to_string(batch_.microbatches) + " micro-batches take " +
                      describe(value.dtype, whole) + " (divided) or " + taken(value) + " (the same for each)");
@@ -89,10 +117,7 @@ class FileBatch {
     if (it == tensors_.end())
       throw InputError(path_ + ": no tensor '" + loss_.target + "', which --loss " + to_string(loss_) + " needs");
     batch_.target = from_host(it->second);
-    if (batch_.target.dim() == 0 || batch_.target.size(0) % batch_.microbatches != 0)
-      throw InputError(path_ + ": the target '" + loss_.target + "' is " + describe(batch_.target) +
-                       ", which cannot be divided evenly along dimension 0 among " +
-                       std::to_string(batch_.microbatches) + " micro-batches");
+    check_target(program_, loss_, batch_);
   }
 
   const ExportedProgram& program_;
@@ -113,15 +138,11 @@ at::Tensor varied(const at::Tensor& sample, at::Generator& generator) {
 
 at::Tensor sample_target(const ExportedProgram& program, const ProgramLoss& loss, int microbatches,
                          at::Generator& generator) {
-  const Value& output = program.graph.values[program.graph.outputs[loss.output]];
-  std::vector<int64_t> sizes = output.sizes;
-  if (sizes.empty())
-    throw InputError("--loss " + to_string(loss) + ": output " + std::to_string(loss.output) +
-                     " is a scalar, for which no target can be made up; give --inputs with it");
-  sizes[0] *= microbatches;
-  if (loss.spec.kind == LossKind::Mse) return at::randn(sizes, generator).to(output.dtype);
-  const int64_t classes = sizes.back();
-  sizes.pop_back();
+  const Value one = target_value(program, loss);
+  std::vector<int64_t> sizes = one.sizes;
+  if (!sizes.empty()) sizes[0] *= microbatches;
+  if (loss.spec.kind == LossKind::Mse) return at::randn(sizes, generator).to(one.dtype);
+  const int64_t classes = program.graph.values[program.graph.outputs[loss.output]].sizes.back();
   return at::randint(0, classes, sizes, generator, at::TensorOptions().dtype(at::kLong));
 }
 
@@ -151,7 +172,11 @@ ProgramBatch sample_batch(const ExportedProgram& program, const ProgramLoss& los
     batch.inputs.push_back(at::cat(parts));
   }
   generator.set_current_seed(options.seed);
-  if (!loss.target.empty()) batch.target = sample_target(program, loss, batch.microbatches, generator);
+  for (size_t i = 0; i < program.graph.inputs.size(); ++i)
+    if (program.graph.inputs[i].name == loss.target) batch.target = batch.inputs[i];
+  if (!loss.target.empty() && !batch.target.defined())
+    batch.target = sample_target(program, loss, batch.microbatches, generator);
+  if (batch.target.defined()) check_target(program, loss, batch);
   return batch;
 }
 

@@ -43,6 +43,24 @@ bool has_markers(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.is_split(); });
 }
 
+/// None where split points, markers or a single stage leave nothing to choose.
+SplitPolicy choose_policy(const ProgramSplit& split, int default_stages, bool markers,
+                          const std::vector<at::Tensor>& inputs) {
+  if (!split.points.empty() && (split.stages > 0 || !split.policy.empty()))
+    throw InputError("--split names the borders itself; leave --stages and --policy out");
+  if (split.stages > 0 && markers)
+    throw InputError("--stages: the program holds pipe_split() markers, which say where to cut it; leave --stages out");
+  const bool every = split.policy.starts_with("every:");
+  if (every && split.stages > 0)
+    throw InputError("--policy " + split.policy + " says itself how many stages there are; leave --stages out");
+  const bool chosen = split.points.empty() && !markers;
+  const int stages = split.stages > 0 ? split.stages : chosen || !split.policy.empty() ? default_stages : 1;
+  if (!split.policy.empty() && !every && stages == 1 && split.stages == 0)
+    throw InputError("--policy " + split.policy + " needs --stages N");
+  const SplitPolicy policy = make_policy(split.policy.empty() ? "flops" : split.policy, stages, inputs);
+  return every || stages > 1 ? policy : SplitPolicy();
+}
+
 /// A program whose sample inputs cannot be read is looked at with ones; whole numbers must be valid as indices anyway.
 std::vector<at::Tensor> example_inputs(const ExportedProgram& program) {
   if (program.sample_inputs.size() == program.graph.inputs.size()) return program.sample_inputs;
@@ -73,14 +91,7 @@ PreparedProgram prepare_program(const std::filesystem::path& archive, const Prog
   for (const std::string& point : split.points) options.points.push_back(parse_point(point));
   if (!options.points.empty() && (split.stages > 0 || !split.policy.empty()))
     throw InputError("--split names the borders itself; leave --stages and --policy out");
-  int stages = split.stages;
-  if (stages == 0 && options.points.empty() && split.policy.empty() && !has_markers(graph)) stages = default_stages;
-  if (split.stages > 0 && has_markers(graph))
-    throw InputError("--stages: the program holds pipe_split() markers, which say where to cut it; leave --stages out");
-  if (stages == 0 && !split.policy.empty() && !split.policy.starts_with("every:"))
-    throw InputError("--policy " + split.policy + " needs --stages N");
-  if (stages > 1 || (stages == 0 && !split.policy.empty()))
-    options.policy = make_policy(split.policy.empty() ? "flops" : split.policy, stages, example);
+  options.policy = choose_policy(split, default_stages, has_markers(graph), example);
   prepared.pipe = plumbline::split(graph, options);
   return prepared;
 }

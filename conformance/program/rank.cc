@@ -1,5 +1,7 @@
 #include "conformance/program/rank.h"
 
+#include <ATen/ops/view_as_real.h>
+
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -18,6 +20,18 @@ std::string new_run_id() {
   char text[17];
   std::snprintf(text, sizeof text, "%08x%08x", device(), device());
   return text;
+}
+
+/// Files hold no complex numbers.
+HostTensor result(const at::Tensor& tensor) {
+  return to_host(tensor.is_complex() ? at::view_as_real(tensor.detach().resolve_conj()) : tensor);
+}
+
+/// For what begins or ends a run: rank 0 reads and cuts the program, and ranks finish at different times; their own
+/// waits are bounded by the engine.
+Deadline patient(double timeout_seconds) {
+  return Deadline::after(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(600 + 20 * timeout_seconds)));
 }
 
 std::string broadcast_text(Transport& transport, const std::string& text, const Deadline& deadline) {
@@ -61,7 +75,7 @@ Pipe distribute(Transport& transport, const Pipe* pipe, const Schedule& schedule
   if (transport.rank() != 0) {
     uint64_t size = 0;
     Request header = transport.irecv(&size, sizeof size, 0, kSizeTag);
-    transport.wait(header, Deadline::never(), what);
+    transport.wait(header, deadline, what);
     std::string bytes(size, '\0');
     Request body = transport.irecv(bytes.data(), bytes.size(), 0, kBodyTag);
     transport.wait(body, deadline, what);
@@ -103,13 +117,13 @@ TensorMap results_of(const Engine& engine, const StepResult& step) {
   for (size_t m = 0; m < step.outputs.size(); ++m)
     for (size_t i = 0; i < step.outputs[m].size(); ++i)
       if (step.outputs[m][i].defined())
-        results.emplace("output." + std::to_string(m) + "." + std::to_string(i), to_host(step.outputs[m][i]));
+        results.emplace("output." + std::to_string(m) + "." + std::to_string(i), result(step.outputs[m][i]));
   for (size_t m = 0; m < step.losses.size(); ++m)
-    if (step.losses[m].defined()) results.emplace("loss." + std::to_string(m), to_host(step.losses[m]));
+    if (step.losses[m].defined()) results.emplace("loss." + std::to_string(m), result(step.losses[m]));
   for (const auto& [stage, state] : engine.states()) {
     for (const auto& [name, tensor] : state.parameters)
-      if (tensor.grad().defined()) results.emplace("grad." + name, to_host(tensor.grad()));
-    for (const auto& [name, tensor] : state.buffers) results.emplace("buffer." + name, to_host(tensor));
+      if (tensor.grad().defined()) results.emplace("grad." + name, result(tensor.grad()));
+    for (const auto& [name, tensor] : state.buffers) results.emplace("buffer." + name, result(tensor));
   }
   return results;
 }
@@ -117,16 +131,16 @@ TensorMap results_of(const Engine& engine, const StepResult& step) {
 }  // namespace
 
 TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step) {
-  const std::string text = broadcast_text(transport, step ? describe_step(*step).dump() : "", Deadline::never());
+  const std::string text = broadcast_text(transport, step ? describe_step(*step).dump() : "", patient(0));
   const nlohmann::json description = nlohmann::json::parse(text);
-  const Deadline deadline = Deadline::after(
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(description["timeout"])));
-  const TensorMap batch = decode_tensors(
-      broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", deadline), "the batch from rank 0");
+  const double timeout = description["timeout"];
+  const TensorMap batch =
+      decode_tensors(broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", patient(timeout)),
+                     "the batch from rank 0");
   const Schedule schedule =
       make_schedule(description["schedule"], transport.size(), description["microbatches"].get<int>());
   const Pipe pipe =
-      distribute(transport, step ? &step->prepared.pipe : nullptr, schedule, description["run"], deadline);
+      distribute(transport, step ? &step->prepared.pipe : nullptr, schedule, description["run"], patient(timeout));
 
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < description["inputs"].size(); ++i)
@@ -137,7 +151,7 @@ TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step) {
   const bool backward = description["backward"];
   const StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
   const std::string mine = encode_tensors(results_of(engine, result));
-  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
+  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), patient(timeout));
   TensorMap results;
   for (const auto& bytes : all)
     results.merge(decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results"));

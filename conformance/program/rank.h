@@ -1,4 +1,5 @@
-// One rank of a program's step: rank 0 cuts the program once and sends every rank its stages and its part of the data.
+// One rank of a program's step: rank 0 cuts the program once and sends every rank its own stages, and all of them the
+// batch.
 #pragma once
 
 #include "conformance/program/batch.h"
@@ -18,7 +19,8 @@ struct ProgramStep {
 };
 
 /// Every rank calls it; `step` is null but on rank 0. There it returns the results of all ranks: output.<m>.<i>,
-/// loss.<m>, grad.<name> (divided by the number of micro-batches) and buffer.<name>; elsewhere nothing. Gradients are
+/// loss.<m>, grad.<name> (divided by the number of micro-batches) and buffer.<name>; elsewhere nothing. Complex tensors
+/// are given as pairs of real numbers along a last dimension. Gradients are
 /// bit for bit those of the uncut program run on one micro-batch after the other, each after seeding the generator with
 /// seed + micro-batch.
 TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step);

@@ -13,6 +13,7 @@
 #include "conformance/program/rank.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/schedule/generators.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI
@@ -22,7 +23,23 @@
 namespace plumbline {
 namespace {
 
+/// What would fail after the step is looked at before it.
+void check_places(const ProgramOptions& options) {
+  if (!options.expect.empty() && read_tensor_file(options.expect).empty())
+    throw InputError("--expect: " + options.expect.string() + " holds no tensors, so everything would be as expected");
+  if (options.save_results.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(options.save_results, error);
+  if (error || !std::filesystem::is_directory(options.save_results))
+    throw InputError("--save-results: cannot make the folder " + options.save_results.string() +
+                     (error ? ": " + error.message() : ""));
+}
+
 ProgramStep make_step(const ProgramOptions& options, int ranks) {
+  if (ranks > 0 && options.ranks > 0 && options.ranks != ranks)
+    throw InputError("--ranks: " + std::to_string(options.ranks) + " given, but mpirun started " +
+                     std::to_string(ranks));
+  check_places(options);
   ProgramStep step;
   step.prepared = prepare_program(options.program, options.split, options.loss, ranks > 0 ? ranks : 1);
   const int stages = step.prepared.pipe.num_stages();
@@ -31,6 +48,7 @@ ProgramStep make_step(const ProgramOptions& options, int ranks) {
                      std::to_string(ranks) + " ranks; " + options.schedule + " takes one stage a rank");
   step.batch = program_batch(step.prepared.program, step.prepared.loss, options, stages);
   step.schedule = options.schedule;
+  make_schedule(step.schedule, stages, step.batch.microbatches);  // refuses what it cannot make
   step.seed = options.seed;
   step.timeout_seconds = options.timeout_seconds;
   return step;
@@ -85,7 +103,7 @@ std::string difference(const HostTensor& got, const HostTensor& expected) {
 /// Bit for bit; returns whether all that was expected is there.
 bool compare_with(const std::filesystem::path& path, const TensorMap& results, std::ostream& out) {
   const TensorMap expected = read_tensor_file(path);
-  size_t equal = 0;
+  size_t equal = 0, unexpected = 0;
   constexpr size_t kShown = 10;
   size_t shown = 0;
   for (const auto& [name, tensor] : expected) {
@@ -98,10 +116,16 @@ bool compare_with(const std::filesystem::path& path, const TensorMap& results, s
       out << "differs   " << name << ' ' << (it == results.end() ? "is missing" : difference(it->second, tensor))
           << '\n';
   }
+  // Buffers that did not change need not be in the file.
+  for (const auto& [name, tensor] : results) {
+    if (name.starts_with("buffer.") || expected.contains(name)) continue;
+    ++unexpected;
+    if (++shown <= kShown) out << "differs   " << name << " is not expected\n";
+  }
   if (shown > kShown) out << "differs   " << shown - kShown << " more\n";
   out << "expected  " << equal << " of " << expected.size() << " tensors of " << path.string()
       << " are the same bit for bit\n";
-  return equal == expected.size();
+  return equal == expected.size() && unexpected == 0;
 }
 
 int finish(const ProgramOptions& options, const TensorMap& results, std::ostream& out) {
@@ -110,7 +134,6 @@ int finish(const ProgramOptions& options, const TensorMap& results, std::ostream
     out << ' ' << element_as_double(results.at("loss." + std::to_string(m)), 0);
   out << '\n';
   if (!options.save_results.empty()) {
-    std::filesystem::create_directories(options.save_results);
     const std::filesystem::path path = options.save_results / "results.safetensors";
     write_tensor_file(path, results);
     out << "saved     " << path.string() << " (" << results.size() << " tensors)\n";
@@ -125,6 +148,7 @@ int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string
   process.argv = {"mpirun", "-n", std::to_string(ranks), program};
   process.argv.insert(process.argv.end(), argv.begin(), argv.end());
   process.environment = rank_environment();
+  end_children_on_signals();
   process.silence_timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * (120 + 2 * options.timeout_seconds)));
   process.on_output = [&](std::string_view piece) { out << piece << std::flush; };
   const ProcessResult ended = run_process(process);

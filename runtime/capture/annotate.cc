@@ -47,6 +47,7 @@ class Annotator : public NodeObserver {
   }
 
   void after(size_t node, const Interpreter& values) override {
+    if (!graph_.nodes[node].branches.empty()) allow_every_branch(graph_.nodes[node], values);
     for_each_definition(graph_.nodes[node], [&](ValueId v) { describe_result(v, values.value(v)); });
     for_each_mutation(graph_.nodes[node], [&](ValueId v) { note_write(graph_.values[v].storage, values); });
   }
@@ -93,6 +94,18 @@ class Annotator : public NodeObserver {
       describe_number(v, ValueKind::Float, at::kDouble);
     else if (result.isBool())
       describe_number(v, ValueKind::Bool, at::kBool);
+  }
+
+  /// Another run may take another branch: what comes out of a cond, and all that is made of it, requires a gradient if
+  /// any of the operands does.
+  void allow_every_branch(const Node& node, const Interpreter& values) {
+    bool from_gradient = false;
+    for_each_use(node, [&](ValueId v) { from_gradient = from_gradient || graph_.values[v].requires_grad; });
+    if (!from_gradient || !node.grad_enabled) return;
+    for_each_definition(node, [&](ValueId v) {
+      const at::Tensor& result = values.value(v).toTensor();
+      if (result.defined() && result.is_floating_point() && !result.requires_grad()) result.requires_grad_(true);
+    });
   }
 
   /// A write may give gradients to whatever shares the memory. The tensor that was written in place goes by its newest

@@ -360,8 +360,10 @@ void Engine::backward(int stage, int microbatch) {
     for (int b : part.outputs) {
       const Boundary& boundary = pipe.boundaries[b];
       if (!boundary.has_gradient) continue;
+      const at::Tensor grad = output_gradient(stage, microbatch, boundary.output);
+      if (!f.outputs[boundary.output].requires_grad()) continue;  // the branch taken has no gradient
       roots.push_back(f.outputs[boundary.output]);
-      root_grads.push_back(output_gradient(stage, microbatch, boundary.output));
+      root_grads.push_back(grad);
     }
   }
   f.input_grads.assign(f.inputs.size(), at::Tensor());
@@ -374,7 +376,11 @@ void Engine::backward(int stage, int microbatch) {
   for (size_t i = 0; i < part.inputs.size(); ++i) {
     if (!pipe.boundaries[part.inputs[i]].has_gradient) continue;
     at::Tensor& grad = f.input_grads[i];
-    grad = grad.defined() ? as_it_crosses(grad, options_.keep_strides) : at::zeros_like(f.inputs[i]).detach();
+    if (!grad.defined()) grad = at::zeros_like(f.inputs[i]).detach();
+    // Autograd may give an input and a parameter one memory (both behind views); the next backward adds to the
+    // parameter.
+    if (grad.storage().use_count() > 1) grad = grad.clone();
+    grad = as_it_crosses(grad, options_.keep_strides);
   }
   if (options_.observer) {
     for (size_t i = 0; i < part.inputs.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/empty_like.h>
 
 #include "runtime/error.h"
@@ -46,6 +47,9 @@ class GradientMover {
   const Deadline& deadline_;
 };
 
+/// Autograd may give two gradients one memory (parameters behind views): then neither may be changed in place.
+bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 1; }
+
 template <class Visit>
 void for_each_parameter(const std::map<int, StageState>& states, Visit&& visit) {
   for (const auto& [stage, state] : states)
@@ -71,7 +75,10 @@ void GradientStash::add_back() {
   for (Entry& entry : entries_) {
     if (!entry.before.defined()) continue;
     at::Tensor& grad = entry.parameter.mutable_grad();
-    if (grad.defined()) entry.before.add_(grad);
+    if (grad.defined() && owns_memory(entry.before))
+      entry.before.add_(grad);
+    else if (grad.defined())
+      entry.before = at::add(entry.before, grad);
     grad = std::move(entry.before);
   }
   entries_.clear();
@@ -130,7 +137,10 @@ void divide_gradients(const std::map<int, StageState>& states, double divisor) {
   const c10::NoGradGuard no_grad;
   for_each_parameter(states, [&](const at::Tensor& parameter) {
     at::Tensor& grad = parameter.mutable_grad();
-    if (grad.defined()) grad.div_(divisor);
+    if (grad.defined() && owns_memory(grad))
+      grad.div_(divisor);
+    else if (grad.defined())
+      grad = at::div(grad, divisor);
   });
 }
 

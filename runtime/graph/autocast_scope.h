@@ -3,6 +3,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <algorithm>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,8 @@
 namespace plumbline {
 
 /// Enters and leaves regions as torch.autocast does: leaving the outermost one forgets the cached casts of parameters.
+/// The cache is the process's: ranks that are threads take turns at regions that use it, so that none forgets
+/// another's.
 class AutocastScope {
  public:
   explicit AutocastScope(std::span<const AutocastRegion> regions) : regions_(regions) {}
@@ -47,6 +51,7 @@ class AutocastScope {
     if (region == current_) return;
     const AutocastRegion& r = regions_[region];
     enter(r.outer);
+    if (saved_.empty() && uses_cache()) turn_.lock();
     saved_.push_back({at::autocast::is_autocast_enabled(r.device), at::autocast::is_autocast_cache_enabled(),
                       at::autocast::get_autocast_dtype(r.device)});
     at::autocast::set_autocast_enabled(r.device, r.enabled);
@@ -64,10 +69,20 @@ class AutocastScope {
     at::autocast::set_autocast_cache_enabled(saved_.back().cache);
     saved_.pop_back();
     current_ = r.outer;
+    if (saved_.empty() && turn_.owns_lock()) turn_.unlock();
+  }
+
+  bool uses_cache() const {
+    return std::any_of(regions_.begin(), regions_.end(), [](const AutocastRegion& r) { return r.enabled && r.cache; });
+  }
+  static std::recursive_mutex& turns() {  // recursive: a branch of a cond has a scope of its own
+    static std::recursive_mutex mutex;
+    return mutex;
   }
 
   std::span<const AutocastRegion> regions_;
   std::vector<Saved> saved_;
+  std::unique_lock<std::recursive_mutex> turn_{turns(), std::defer_lock};
   int32_t current_ = -1;
 };
 

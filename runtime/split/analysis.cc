@@ -73,16 +73,15 @@ void SplitAnalysis::check_attribute(const Memory& memory) {
                      std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
                      std::to_string(other) + " uses as well; copies would part, so keep both in one stage");
   };
+  written_buffers_.insert(memory.values.begin(), memory.values.end());
   for (const Write& other : memory.writes)
     if (stage_of_node_[other.node] != writer) refuse(writer, stage_of_node_[other.node]);
   for (ValueId v : memory.values)
     for (int user : used_by_[v]) {
-      const bool made_by_writer = producer_[v] == kAttribute ? used_by_[v].front() == writer : producer_[v] == writer;
-      const bool sent_on = user > writer && made_by_writer && memory.owner->kind == AttributeKind::Buffer;
-      if (sent_on)
-        written_buffers_.insert(v);
-      else if (user != writer)
-        refuse(writer, user);
+      // A view that a later stage takes is one of the copy that it was sent.
+      const bool not_before = producer_[v] == kAttribute ? used_by_[v].front() == writer : producer_[v] >= writer;
+      const bool sent_on = user > writer && not_before && memory.owner->kind == AttributeKind::Buffer;
+      if (user != writer && !sent_on) refuse(writer, user);
     }
 }
 

@@ -31,8 +31,8 @@ class SplitAnalysis {
   bool requires_grad(ValueId v) const { return graph_.values[v].requires_grad && !plain_at_border_.contains(v); }
   /// The values that come to `stage` from another and are changed there in place: the stage needs a copy of its own.
   const std::vector<ValueId>& changed_in_place(int stage) const { return changed_in_place_[stage]; }
-  /// A value in the memory of a buffer that its stage writes, for stages after it: what crosses is a copy, since the
-  /// next micro-batch writes the buffer again.
+  /// A value in the memory of a buffer (or another attribute) that is written: what leaves its stage is a copy, since
+  /// the next micro-batch writes the buffer again.
   bool is_written_buffer(ValueId v) const { return written_buffers_.contains(v); }
   /// Whether a stage draws random numbers.
   bool draws(int stage) const { return draws_[stage]; }

@@ -138,8 +138,9 @@ return %0, None, %2, %1, %3
 }
 
 TEST(RootGraph, InfoTellsWhatAPipeIs) {
-  const Pipe pipe = split(parse_graph("input %0: f32[2]* = \"x\"\n%1: f32[2]* = aten::neg(%0)\npipe_split\n"
-                                      "%2: f32[]* = aten::sum(%1, None)\nreturn %2\n"));
+  const Pipe pipe =
+      split(parse_graph("input %0: f32[2]* = \"x\"\n%1: f32[2]* = aten::neg(%0)\npipe_split\n"
+                        "%2: f32[]* = aten::sum(%1, None)\nreturn %2\n"));
   const PipeInfo forward = info(pipe), both = info(pipe, 0);
   EXPECT_EQ(forward.num_stages, 2);
   EXPECT_FALSE(forward.has_loss_and_backward);

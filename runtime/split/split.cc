@@ -52,7 +52,8 @@ class Builder {
     if (options_.carry_random_state) carry_random_state();
     add_attributes();
     for (int s = 0; s < stages(); ++s)
-      for (ValueId v : analysis_.changed_in_place(s)) take_copy(s, v);
+      for (ValueId v : analysis_.changed_in_place(s)) replace_arrived(s, v, "aten::clone");
+    if (caches_casts()) hide_leaves();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) add_node(analysis_.stage_of_node(i), graph_.nodes[i]);
     // Outputs last: only now has every value its number.
     for (size_t b = 0; b < pipe_.boundaries.size(); ++b) {
@@ -64,7 +65,7 @@ class Builder {
       producer.graph.outputs.push_back(output_of(boundary.producer, v));
     }
     const int last = stages() - 1;
-    for (ValueId v : graph_.outputs) graph_of(last).outputs.push_back(v == kNoValue ? kNoValue : local(last, v));
+    for (ValueId v : graph_.outputs) graph_of(last).outputs.push_back(v == kNoValue ? kNoValue : output_of(last, v));
     for (const ModuleCall& module : graph_.module_calls) add_module_call(module);
     for (const Stage& stage : pipe_.stages) verify(stage.graph);
     return std::move(pipe_);
@@ -89,7 +90,8 @@ class Builder {
     std::unordered_set<std::string> unknown;
     for (const auto& [name, use] : options_.multi_use_of) unknown.insert(name);
     for (const Attribute& attribute : graph_.attributes) {
-      if (attribute.value != kNoValue && analysis_.is_written_buffer(attribute.value))
+      if (attribute.value != kNoValue && analysis_.is_written_buffer(attribute.value) &&
+          analysis_.used_by(attribute.value).size() > 1)
         transmitted_.emplace(attribute.value, &attribute);
       if (attribute.kind != AttributeKind::Parameter) continue;
       MultiUse use = options_.multi_use;
@@ -205,13 +207,31 @@ class Builder {
     }
   }
 
-  /// What arrives may belong to the stage that made it, and is a leaf: a stage that writes it clones it first.
-  void take_copy(int stage, ValueId v) {
+  bool caches_casts() const {
+    return std::any_of(graph_.autocast.begin(), graph_.autocast.end(),
+                       [](const AutocastRegion& region) { return region.enabled && region.cache; });
+  }
+
+  /// What arrives is a leaf, and autocast keeps the casts of leaves for their next use, with gradients added up in the
+  /// lower precision. In the uncut model only parameters are leaves.
+  void hide_leaves() {
+    for (size_t b = 0; b < pipe_.boundaries.size(); ++b) {
+      const ValueId v = boundary_values_[b];
+      if (v == kRandomState || transmitted_.contains(v) || !pipe_.boundaries[b].value.requires_grad) continue;
+      for (const Boundary::Consumer& consumer : pipe_.boundaries[b].consumers)
+        if (graph_of(consumer.stage).inputs[consumer.input].value == local(consumer.stage, v))
+          replace_arrived(consumer.stage, v, "aten::alias");
+    }
+  }
+
+  /// Lets the stage's calls use what `op` makes of a value that arrived: a clone where they write it, since it may
+  /// belong to the stage that made it, and is a leaf.
+  void replace_arrived(int stage, ValueId v, const char* op) {
     Graph& graph = graph_of(stage);
     const ValueId arrived = local(stage, v);
     const ValueId copy = graph.add_value(graph.values[arrived]);
     graph.values[copy].storage = -1;
-    graph.nodes.push_back(call("aten::clone", {arrived}, {copy}));
+    graph.nodes.push_back(call(op, {arrived}, {copy}));
     local_[stage][v] = copy;
   }
 

@@ -45,7 +45,9 @@ std::optional<int64_t> extent(at::IntArrayRef sizes, at::IntArrayRef strides, in
 }  // namespace
 
 Archive::Archive(const std::filesystem::path& path) : file_(path.string()) {
-  if (!std::filesystem::is_regular_file(path)) throw InputError(file_ + ": no such file; expected a .pt2 archive");
+  if (!std::filesystem::is_regular_file(path))
+    throw InputError(file_ + (std::filesystem::exists(path) ? ": not a file" : ": no such file") +
+                     "; expected a .pt2 archive");
   try {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(file_);
   } catch (const std::exception& error) {

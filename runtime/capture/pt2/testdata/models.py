@@ -222,6 +222,64 @@ class Block(nn.Module):
         return torch.relu(self.fc(x))
 
 
+class Views(nn.Module):
+    """Parameters and a stage's input behind views of one sum: autograd gives their gradients one memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.left = nn.Parameter(torch.zeros(ROWS, WIDTH))
+        self.right = nn.Parameter(torch.zeros(ROWS, WIDTH))
+        self.second = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        x = self.second(self.first(x))
+        return torch.relu(x.reshape(-1) + self.left.reshape(-1) + self.right.reshape(-1)).reshape(ROWS, WIDTH)
+
+
+def views():
+    return whole(Views()), (numbers(ROWS, WIDTH),), {}
+
+
+class Branches(nn.Module):
+    """A cond of which one branch has a gradient and the other has none; the sample takes the one without."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.second = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        y = self.first(x)
+        (g,) = torch.cond(x[0, 0] > 0, lambda v: (v * 2,), lambda v: (torch.zeros_like(v),), (y,))
+        return self.second(g + 1)
+
+
+def branches():
+    x = numbers(ROWS, WIDTH)
+    x[0, 0] = -1.0
+    return whole(Branches()), (x,), {}
+
+
+class BufferOut(nn.Module):
+    """Outputs that are a buffer which changes, and a view of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.second = nn.Linear(WIDTH, WIDTH)
+        self.register_buffer('total', torch.zeros(WIDTH))
+
+    def forward(self, x):
+        self.total.add_(x.sum(0))
+        y = self.first(x)
+        return self.second(y), self.total, self.total[1:3]
+
+
+def buffer_out():
+    return whole(BufferOut()), (numbers(ROWS, WIDTH),), {}
+
+
 class Twice(nn.Module):
     """The module `shared` (and `shared.fc` in it) is called twice, with `between` in the middle."""
 

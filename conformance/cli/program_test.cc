@@ -52,6 +52,7 @@ const std::vector<Archive> archives = {
     {"views", "sum", {"second"}},
     {"branches", "sum", {"second"}},
     {"buffer_out", "sum", {"second"}},
+    {"average", "sum", {"second"}},
     {"dynamic", "sum", {}},
 };
 

@@ -73,7 +73,7 @@ void SplitAnalysis::check_attribute(const Memory& memory) {
                      std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
                      std::to_string(other) + " uses as well; copies would part, so keep both in one stage");
   };
-  written_buffers_.insert(memory.values.begin(), memory.values.end());
+  for (ValueId v : memory.values) written_buffers_.emplace(v, static_cast<int32_t>(memory.writes.back().node));
   for (const Write& other : memory.writes)
     if (stage_of_node_[other.node] != writer) refuse(writer, stage_of_node_[other.node]);
   for (ValueId v : memory.values)
@@ -83,6 +83,14 @@ void SplitAnalysis::check_attribute(const Memory& memory) {
       const bool sent_on = user > writer && not_before && memory.owner->kind == AttributeKind::Buffer;
       if (user != writer && !sent_on) refuse(writer, user);
     }
+}
+
+bool SplitAnalysis::reads_written_buffer(int32_t node, ValueId v) const {
+  const auto it = written_buffers_.find(v);
+  if (it == written_buffers_.end()) return false;
+  const int32_t last_write = it->second;
+  // What is made of the copy needs none.
+  return node > last_write && maker_[v] <= last_write && stage_of_node_[node] == stage_of_node_[last_write];
 }
 
 /// A stage that writes what it was sent writes its own copy. That is right as long as it was sent that memory once, and

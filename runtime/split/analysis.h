@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -34,6 +35,9 @@ class SplitAnalysis {
   /// A value in the memory of a buffer (or another attribute) that is written: what leaves its stage is a copy, since
   /// the next micro-batch writes the buffer again.
   bool is_written_buffer(ValueId v) const { return written_buffers_.contains(v); }
+  /// Whether `node` reads, in the stage that writes it, such a value after its last write: it must read a copy, since
+  /// the write of the next micro-batch would change what backward needs.
+  bool reads_written_buffer(int32_t node, ValueId v) const;
   /// Whether a stage draws random numbers.
   bool draws(int stage) const { return draws_[stage]; }
 
@@ -67,7 +71,8 @@ class SplitAnalysis {
   std::vector<std::vector<int>> used_by_;
   std::vector<char> has_gradient_;
   std::vector<std::vector<ValueId>> changed_in_place_;
-  std::unordered_set<ValueId> plain_at_border_, written_buffers_;
+  std::unordered_set<ValueId> plain_at_border_;
+  std::unordered_map<ValueId, int32_t> written_buffers_;  // and the last node that writes that memory
   std::vector<char> draws_;
 };
 

@@ -182,11 +182,7 @@ class Builder {
       return state;
     }
     const ValueId id = local(stage, v);
-    if (!analysis_.is_written_buffer(v)) return id;
-    const ValueId copy = graph.add_value(graph.values[id]);
-    graph.values[copy].storage = -1;
-    graph.nodes.push_back(call("aten::clone", {id}, {copy}));
-    return copy;
+    return analysis_.is_written_buffer(v) ? add_copy(stage, id) : id;
   }
 
   void add_attributes() {
@@ -235,13 +231,29 @@ class Builder {
     local_[stage][v] = copy;
   }
 
+  ValueId copy_of_buffer(int stage, ValueId v) {
+    const auto [it, inserted] = buffer_copies_.emplace(v, kNoValue);
+    if (inserted) it->second = add_copy(stage, local(stage, v));
+    return it->second;
+  }
+
+  ValueId add_copy(int stage, ValueId id) {
+    Graph& graph = graph_of(stage);
+    const ValueId copy = graph.add_value(graph.values[id]);
+    graph.values[copy].storage = -1;
+    graph.nodes.push_back(call("aten::clone", {id}, {copy}));
+    return copy;
+  }
+
   void add_node(int stage, const Node& node) {
     position_.push_back(static_cast<int32_t>(graph_of(stage).nodes.size()));
     if (node.is_split()) return;
     Node copy = node;
+    const auto index = static_cast<int32_t>(position_.size()) - 1;
     for (Argument& argument : copy.arguments)
       for (ValueId& v : argument.values)
-        if (v != kNoValue) v = local(stage, v);
+        if (v != kNoValue) v = analysis_.reads_written_buffer(index, v) ? copy_of_buffer(stage, v) : local(stage, v);
+    position_.back() = static_cast<int32_t>(graph_of(stage).nodes.size());
     for (Result& result : copy.results)
       for (ValueId& v : result.values)
         if (v != kNoValue) v = local(stage, v);
@@ -268,7 +280,8 @@ class Builder {
   std::vector<std::vector<ValueId>> local_;  // by stage and value of the whole graph
   std::unordered_map<ValueId, const Attribute*> transmitted_;
   std::vector<ValueId> boundary_values_;  // by boundary: its id in the whole graph
-  std::vector<int32_t> position_;         // by node: its index in its stage's graph
+  std::unordered_map<ValueId, ValueId> buffer_copies_;
+  std::vector<int32_t> position_;  // by node: its index in its stage's graph
 };
 
 }  // namespace

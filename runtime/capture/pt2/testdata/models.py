@@ -280,6 +280,25 @@ def buffer_out():
     return whole(BufferOut()), (numbers(ROWS, WIDTH),), {}
 
 
+class Average(nn.Module):
+    """A buffer that every micro-batch changes before its forward needs it for backward."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.second = nn.Linear(WIDTH, WIDTH)
+        self.register_buffer('average', torch.ones(WIDTH))
+
+    def forward(self, x):
+        self.average.mul_(2.0).add_(x.detach().sum(0))
+        y = self.first(x) * self.average
+        return self.second(y) * self.average[0]
+
+
+def average():
+    return whole(Average()), (numbers(ROWS, WIDTH),), {}
+
+
 class Twice(nn.Module):
     """The module `shared` (and `shared.fc` in it) is called twice, with `between` in the middle."""
 

@@ -14,7 +14,7 @@ void add_split_options(CLI::App& command, ProgramSplit& split) {
   command
       .add_option("--policy", split.policy,
                   "With --stages: equal flops (the default), measured-flops, parameter bytes, or forward+backward time "
-                  "(the optimal partition); or every:CLASS:N, every N-th call of modules of a class")
+                  "(the optimal partition). Without it: every:CLASS:N, every N-th call of modules of a class")
       ->type_name("flops|measured-flops|bytes|time|every:CLASS:N");
   const std::map<std::string, MultiUse> uses = {{"transmit", MultiUse::Transmit}, {"replicate", MultiUse::Replicate}};
   command

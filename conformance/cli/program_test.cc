@@ -53,6 +53,7 @@ const std::vector<Archive> archives = {
     {"branches", "sum", {"second"}},
     {"buffer_out", "sum", {"second"}},
     {"average", "sum", {"second"}},
+    {"number_first", "output:1", {"second"}},
     {"dynamic", "sum", {}},
 };
 
@@ -154,6 +155,10 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--program", tied, "--policy", "every:Conv2d:2"}, "Linear"},
       {{"run", "--program", tied, "--loss", "huber"}, "none of output:K, sum, mean"},
       {{"run", "--program", tied, "--loss", "output:4"}, "there is no output 4"},
+      {{"run", "--program", data("number_first/model.pt2"), "--loss", "output:0"}, "output 0 is no tensor"},
+      {{"run", "--program", tied, "--loss", "mse:labels", "--inputs", data("tied/inputs.safetensors")},
+       "no tensor 'labels', which --loss mse:labels needs; it holds TARGET, x"},
+      {{"split", tied, "--dot", "pipe.png"}, "F.dot or F.svg"},
       {{"run", "--program", tied, "--loss", "output:0"}, "takes a scalar"},
       {{"run", "--program", tied, "--inputs", "absent.safetensors"}, "absent.safetensors"},
       {{"run", "--program", tied, "--inputs", data("markers/expected.safetensors")}, "no tensor 'x'"},

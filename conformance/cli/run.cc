@@ -73,7 +73,9 @@ void add_run(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--case", options->case_glob,
                       "Only cases whose id matches this pattern (* and ?), of any profile");
-  command->add_option("--schedule", options->schedule_glob, "Only schedules whose name matches this pattern")
+  command
+      ->add_option("--schedule", options->schedule_glob,
+                   "Only schedules whose name matches this pattern; for a program one name (1f1b)")
       ->capture_default_str();
   const std::map<std::string, TransportKind> transports = {{"threads", TransportKind::Threads},
                                                            {"mpi", TransportKind::Mpi}};
@@ -83,10 +85,12 @@ void add_run(CLI::App& app, Command& chosen) {
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi")
       ->default_str("threads");
-  command->add_option("--ranks", options->ranks, "How many ranks; one stage each")
+  command->add_option("--ranks", options->ranks, "How many ranks; one stage each (for a program: its number of stages)")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--microbatches", options->microbatches, "In place of each case's own number")
+  command
+      ->add_option("--microbatches", options->microbatches,
+                   "In place of each case's own number; for a program: what --inputs holds, else one a stage")
       ->check(CLI::Range(1, 65536));
   command->add_option("--mutant", options->mutant,
                       "Put this fault in on purpose: drop-last-microbatch, swap-microbatches, scale-stage-gradient");

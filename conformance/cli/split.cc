@@ -26,6 +26,8 @@ struct SplitCommand {
 /// Graphviz makes a picture of it where that is asked for.
 void draw(const Pipe& pipe, const std::filesystem::path& path) {
   std::filesystem::path source = path;
+  if (path.extension() != ".dot" && path.extension() != ".gv" && path.extension() != ".svg")
+    throw InputError("--dot: " + path.string() + " is not F.dot or F.svg");
   const bool picture = path.extension() == ".svg";
   if (picture) source += ".dot";
   std::ofstream file(source);
@@ -48,10 +50,11 @@ int split_program(const SplitCommand& command) {
   const PreparedProgram prepared = prepare_program(command.program, command.split, command.loss, 1);
   const Pipe& pipe = prepared.pipe;
   if (command.print) std::cout << to_text(pipe);
-  if (!command.drawing.empty()) draw(pipe, command.drawing);
   if (!command.out.empty()) write_pipe(pipe, command.out);
+  if (!command.drawing.empty()) draw(pipe, command.drawing);
   if (command.print) return 0;
-  std::cout << command.program.string() << ": " << pipe.num_stages() << " stages\n";
+  std::cout << command.program.string() << ": " << pipe.num_stages()
+            << (pipe.num_stages() == 1 ? " stage: --split or --stages says where to cut\n" : " stages\n");
   for (int s = 0; s < pipe.num_stages(); ++s) {
     const Stage& stage = pipe.stages[s];
     std::cout << "stage " << s << ": " << stage.graph.nodes.size() << " calls, " << stage.graph.attributes.size()

@@ -76,7 +76,14 @@ class FileBatch {
   }
 
  private:
+  /// A target that is missing, then what is neither input nor target.
   void refuse_others() const {
+    if (!loss_.target.empty() && !tensors_.contains(loss_.target)) {
+      std::vector<std::string> held;
+      for (const auto& [name, tensor] : tensors_) held.push_back(name);
+      throw InputError(path_ + ": no tensor '" + loss_.target + "', which --loss " + to_string(loss_) +
+                       " needs; it holds " + join(held));
+    }
     for (const auto& [name, tensor] : tensors_)
       if (name != loss_.target && std::find(names_.begin(), names_.end(), name) == names_.end())
         throw InputError(path_ + ": '" + name + "' is no input of the program, which takes " + join(names_) +
@@ -113,10 +120,7 @@ class FileBatch {
 
   void read_target() {
     if (loss_.target.empty()) return;
-    const auto it = tensors_.find(loss_.target);
-    if (it == tensors_.end())
-      throw InputError(path_ + ": no tensor '" + loss_.target + "', which --loss " + to_string(loss_) + " needs");
-    batch_.target = from_host(it->second);
+    batch_.target = from_host(tensors_.at(loss_.target));
     check_target(program_, loss_, batch_);
   }
 

@@ -50,7 +50,7 @@ ProgramLoss choose_loss(const std::string& text, const ExportedProgram& program)
   const ValueId v = graph.outputs[loss.output];
   if (v == kNoValue || !at::isFloatingType(graph.values[v].dtype))
     throw InputError("--loss: output " + std::to_string(loss.output) + " is " +
-                     (v == kNoValue ? "None" : describe(graph.values[v].dtype, graph.values[v].sizes)) +
+                     (v == kNoValue ? "no tensor" : describe(graph.values[v].dtype, graph.values[v].sizes)) +
                      "; a loss is computed from a floating-point tensor");
   if (loss.spec.kind == LossKind::Output && !is_floating_scalar(graph, loss.output) && graph.values[v].sizes.size() > 0)
     throw InputError("--loss: output " + std::to_string(loss.output) + " is " +

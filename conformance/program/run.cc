@@ -74,10 +74,12 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
       out << (i ? ", " : ", takes ") << pipe.boundaries[pipe.stages[s].inputs[i]].name;
     out << '\n';
   }
+  if (pipe.num_stages() == 1) out << "          one stage: --split or --stages says where to cut\n";
   out << "step      " << step.batch.microbatches << " micro-batches, " << step.schedule << ", inputs "
       << (options.inputs.empty() ? "varied from the archive's samples" : options.inputs.string()) << ", loss "
-      << to_string(step.prepared.loss) << (step.prepared.has_backward ? "" : " (nothing to train: forward only)")
-      << '\n';
+      << to_string(step.prepared.loss)
+      << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (made up)" : "")
+      << (step.prepared.has_backward ? "" : " (nothing to train: forward only)") << '\n';
 }
 
 /// The largest difference of two tensors of one shape, and where it is.
@@ -100,22 +102,32 @@ std::string difference(const HostTensor& got, const HostTensor& expected) {
   return text;
 }
 
+/// "output.", "loss.", "grad.", "buffer."; empty for any other name.
+std::string kind_of(const std::string& name) {
+  for (const char* kind : {"output.", "loss.", "grad.", "buffer."})
+    if (name.starts_with(kind)) return kind;
+  return "";
+}
+
 /// Bit for bit; returns whether all that was expected is there.
 bool compare_with(const std::filesystem::path& path, const TensorMap& results, std::ostream& out) {
   const TensorMap expected = read_tensor_file(path);
   size_t equal = 0, unexpected = 0;
   constexpr size_t kShown = 10;
   size_t shown = 0;
-  for (const auto& [name, tensor] : expected) {
-    const auto it = results.find(name);
-    if (it != results.end() && it->second == tensor) {
-      ++equal;
-      continue;
+  // In the order in which a step makes them: what comes later is mostly a consequence.
+  for (const char* kind : {"output.", "loss.", "", "grad.", "buffer."})
+    for (const auto& [name, tensor] : expected) {
+      if (kind_of(name) != kind) continue;
+      const auto it = results.find(name);
+      if (it != results.end() && it->second == tensor) {
+        ++equal;
+        continue;
+      }
+      if (++shown <= kShown)
+        out << "differs   " << name << ' ' << (it == results.end() ? "is missing" : difference(it->second, tensor))
+            << '\n';
     }
-    if (++shown <= kShown)
-      out << "differs   " << name << ' ' << (it == results.end() ? "is missing" : difference(it->second, tensor))
-          << '\n';
-  }
   // Buffers that did not change need not be in the file.
   for (const auto& [name, tensor] : results) {
     if (name.starts_with("buffer.") || expected.contains(name)) continue;
@@ -125,7 +137,12 @@ bool compare_with(const std::filesystem::path& path, const TensorMap& results, s
   if (shown > kShown) out << "differs   " << shown - kShown << " more\n";
   out << "expected  " << equal << " of " << expected.size() << " tensors of " << path.string()
       << " are the same bit for bit\n";
-  return equal == expected.size() && unexpected == 0;
+  const bool same = equal == expected.size() && unexpected == 0;
+  if (!same)
+    out << "hint      were they made with these inputs, this --loss and this --seed, by the same LibTorch on such a "
+           "CPU, "
+           "with one thread? --route chain and --shared transmit keep every sum in the uncut order\n";
+  return same;
 }
 
 int finish(const ProgramOptions& options, const TensorMap& results, std::ostream& out) {

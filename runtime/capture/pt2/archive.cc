@@ -21,6 +21,9 @@ using nlohmann::json;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// Without what LibTorch goes on to guess about checkpoints.
+std::string first_clause(const std::string& text) { return text.substr(0, text.find_first_of(".\n")); }
+
 std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 std::vector<int64_t> plain_numbers(const json& list) {
@@ -51,7 +54,7 @@ Archive::Archive(const std::filesystem::path& path) : file_(path.string()) {
   try {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(file_);
   } catch (const std::exception& error) {
-    refuse("not a .pt2 archive, or cut off: " + first_line(error_text(error)));
+    refuse("not a .pt2 archive, or cut off: " + first_clause(error_text(error)));
   }
 }
 

@@ -181,11 +181,13 @@ class Loader {
       const pt2::Meaning meaning =
           pt2::plain_meaning(argument, [&](const std::string& name) { return builder.resolve(names_, name); });
       OutputTree leaf;
-      if (meaning.is_value() || meaning.constant.isNone()) {
-        const bool number = meaning.is_value() && graph.values[meaning.value].kind != ValueKind::Tensor;
-        leaf.output = static_cast<int>(graph.outputs.size());
-        graph.outputs.push_back(number ? builder.as_tensor(meaning.value) : meaning.value);
-      } else {
+      leaf.output = static_cast<int>(graph.outputs.size());
+      const bool number = meaning.is_value() && graph.values[meaning.value].kind != ValueKind::Tensor;
+      // A constant keeps its place, so that outputs have the numbers that they have in Python.
+      graph.outputs.push_back(number               ? builder.as_tensor(meaning.value)
+                              : meaning.is_value() ? meaning.value
+                                                   : kNoValue);
+      if (!meaning.is_value() && !meaning.constant.isNone()) {
         leaf.kind = OutputTree::Kind::Constant;
         leaf.constant = constant_text(meaning.constant);
       }

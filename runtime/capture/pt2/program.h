@@ -22,8 +22,8 @@ namespace plumbline {
 struct ExportedProgram {
   /// Attributes by qualified name, in the order in which the model registered them, bound to tensors; a tied one under
   /// its first name, with the others as aliases. Inputs are the tensors among the program's, under its names; a number
-  /// or None given to export is part of the program. Outputs are the tensors among the program's; None is kNoValue, a
-  /// number computed from data is a tensor without dimensions.
+  /// or None given to export is part of the program. Outputs have the numbers of the program's flat outputs; None and
+  /// constants are kNoValue, a number computed from data is a tensor without dimensions.
   Graph graph;
   /// The nesting; its leaves, constants included, are in the order of the program's flat outputs.
   OutputTree output_tree;

@@ -299,6 +299,23 @@ def average():
     return whole(Average()), (numbers(ROWS, WIDTH),), {}
 
 
+class NumberFirst(nn.Module):
+    """A constant among the outputs, before the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.second = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        y = self.second(torch.relu(self.first(x)))
+        return 3, y.sum(), y
+
+
+def number_first():
+    return whole(NumberFirst()), (numbers(ROWS, WIDTH),), {}
+
+
 class Twice(nn.Module):
     """The module `shared` (and `shared.fc` in it) is called twice, with `between` in the middle."""
 

@@ -16,12 +16,13 @@ void add_split_options(CLI::App& command, ProgramSplit& split) {
                   "With --stages: equal flops (the default), measured-flops, parameter bytes, or forward+backward time "
                   "(the optimal partition). Without it: every:CLASS:N, every N-th call of modules of a class")
       ->type_name("flops|measured-flops|bytes|time|every:CLASS:N");
-  const std::map<std::string, MultiUse> uses = {{"transmit", MultiUse::Transmit}, {"replicate", MultiUse::Replicate}};
   command
-      .add_option("--shared", split.multi_use,
-                  "A parameter that several stages use is sent along as a value, or copied (gradients are summed)")
-      ->transform(CLI::CheckedTransformer(uses).description(""))
-      ->type_name("transmit|replicate")
+      .add_option(
+          "--shared", split.shared,
+          "A parameter that several stages use is sent along as a value (transmit), or copied and its gradients "
+          "summed (replicate); for one parameter: NAME=replicate")
+      ->delimiter(',')
+      ->type_name("transmit|replicate|NAME=...,...")
       ->default_str("transmit");
   const std::map<std::string, Route> routes = {
       {"chain", Route::Chain}, {"direct", Route::Direct}, {"neighbours", Route::Neighbours}};

@@ -74,6 +74,7 @@ TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
       expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, manner});
   }
   expect_same_bits("markers", {"--schedule", "gpipe"});
+  expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle,head", "--shared", "head.weight=replicate"});
   expect_same_bits("twice", {"--loss", "sum", "--stages", "3"});
   for (const char* policy : {"flops", "measured-flops", "bytes", "time"})
     expect_same_bits("twice", {"--loss", "sum", "--stages", "2", "--policy", policy});
@@ -166,6 +167,8 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--program", tied, "--inputs", data("markers/inputs.safetensors"), "--microbatches", "3"},
        "the program is specialised to f32[4,4]"},
       {{"run", "--program", tied, "--split", "middle", "--ranks", "3"}, "is cut into 2 stages, but there are 3 ranks"},
+      {{"run", "--program", tied, "--shared", "copy"}, "none of transmit, replicate, NAME=transmit"},
+      {{"run", "--program", tied, "--shared", "nowhere.weight=replicate"}, "there is no parameter 'nowhere.weight'"},
       {{"run", "--program", tied, "--case", "x"}, "does not go with --program"},
       {{"run", "--inputs", "x"}, "--inputs goes with --program"},
       {{"split", data("markers/model.pt2"), "--stages", "2"}, "holds pipe_split() markers"},

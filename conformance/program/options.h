@@ -16,8 +16,9 @@ struct ProgramSplit {
   int stages = 0;                   ///< as many, where the policy puts them; 0: not asked for
   /// "flops", "measured-flops", "bytes", "time", or "every:CLASS:N" (which needs no number of stages).
   std::string policy;
-  /// The defaults keep the bits of the uncut program: see Route::Chain.
-  MultiUse multi_use = MultiUse::Transmit;
+  /// "transmit" or "replicate" for all parameters, "NAME=transmit" or "NAME=replicate" for one. The defaults (all are
+  /// transmitted) keep the bits of the uncut program: see Route::Chain.
+  std::vector<std::string> shared;
   Route route = Route::Chain;
 };
 

@@ -20,6 +20,22 @@ SplitPoint parse_point(const std::string& text) {
   return {text.substr(0, colon), where == "begin" ? SplitPoint::Where::Beginning : SplitPoint::Where::End};
 }
 
+void choose_multi_use(const std::vector<std::string>& settings, SplitOptions& options) {
+  options.multi_use = MultiUse::Transmit;
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.rfind('=');
+    const std::string name = equals == std::string::npos ? "" : setting.substr(0, equals);
+    const std::string use = equals == std::string::npos ? setting : setting.substr(equals + 1);
+    if (use != "transmit" && use != "replicate")
+      throw InputError("--shared: '" + setting + "' is none of transmit, replicate, NAME=transmit, NAME=replicate");
+    const MultiUse chosen = use == "transmit" ? MultiUse::Transmit : MultiUse::Replicate;
+    if (equals == std::string::npos)
+      options.multi_use = chosen;
+    else
+      options.multi_use_of[name] = chosen;
+  }
+}
+
 SplitPolicy every_policy(const std::string& policy) {
   const size_t first = policy.find(':'), last = policy.rfind(':');
   int n = 0;
@@ -85,7 +101,7 @@ PreparedProgram prepare_program(const std::filesystem::path& archive, const Prog
 
   SplitOptions options;
   options.loss_outputs = std::vector<int>{prepared.loss.output};
-  options.multi_use = split.multi_use;
+  choose_multi_use(split.shared, options);
   options.route = split.route;
   options.carry_random_state = true;
   for (const std::string& point : split.points) options.points.push_back(parse_point(point));

@@ -54,7 +54,9 @@ std::map<std::string, at::Tensor> results_of(ExportedProgram& program, const Ten
         results["output." + std::to_string(m) + "." + std::to_string(i)] = outputs[leaves[i]->output].detach();
     const at::Tensor target =
         inputs.contains("TARGET") ? part(tensor_of(inputs.at("TARGET")), outputs[0].size(0), m) : at::Tensor();
-    const at::Tensor loss = target.defined() ? at::mse_loss(outputs[0], target) : outputs[0].sum();
+    // The loss of number_first is its output 1, a sum already; output 0 is a constant.
+    const at::Tensor& compared = outputs[0].defined() ? outputs[0] : outputs[1];
+    const at::Tensor loss = target.defined() ? at::mse_loss(compared, target) : compared.sum();
     results["loss." + std::to_string(m)] = loss.detach();
     loss.backward();
   }

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <ostream>
 #include <set>
@@ -153,11 +152,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     options.ranks = mpi.size();
     options.transport = TransportKind::Mpi;
     const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-    const auto agree_on = [&](int code) {
-      const auto answer = broadcast_bytes(*transport, 0, std::as_bytes(std::span(&code, 1)), Deadline::never());
-      std::memcpy(&code, answer.data(), sizeof code);
-      return code;
-    };
+    const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
     Job job;
     int code = 0;
@@ -176,7 +171,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
         code = 2;
       }
     }
-    code = agree_on(code);
+    code = agree(code);
     if (code != 0) return code;
     if (mpi.rank() != 0) job = make_job(options);
 
@@ -188,7 +183,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
       if (!event.throughput && event.done) session->done(event.index);
       if (event.throughput && event.done) session->measured(event.index, job.throughput[event.index]);
     });
-    return agree_on(session ? session->report() : 0);
+    return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(error_text(error));
   }

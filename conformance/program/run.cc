@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <ostream>
 
@@ -189,11 +188,7 @@ int run_as_rank(const ProgramOptions& options, std::ostream& out) {
   MpiSession mpi;
   try {
     const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-    const auto agree_on = [&](int code) {
-      const auto answer = broadcast_bytes(*transport, 0, std::as_bytes(std::span(&code, 1)), Deadline::never());
-      std::memcpy(&code, answer.data(), sizeof code);
-      return code;
-    };
+    const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
     std::optional<ProgramStep> step;
     int code = 0;
     if (mpi.rank() == 0) {
@@ -205,9 +200,9 @@ int run_as_rank(const ProgramOptions& options, std::ostream& out) {
         code = 2;
       }
     }
-    if (code = agree_on(code); code != 0) return code;
+    if (code = agree(code); code != 0) return code;
     const TensorMap results = run_step_on_rank(*transport, step ? &*step : nullptr);
-    return agree_on(step ? finish(options, results, out) : 0);
+    return agree(step ? finish(options, results, out) : 0);
   } catch (const std::exception& error) {
     mpi.abort(error_text(error));
   }

@@ -1,9 +1,22 @@
-// The attributes of a graph together with those of its branches.
+// The attributes of a graph: what they are called in its forms, and all of them together with those of its branches.
 #pragma once
 
 #include "runtime/graph/graph.h"
 
 namespace plumbline {
+
+/// "parameter", "buffer", "constant".
+inline const char* kind_word(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::Parameter:
+      return "parameter";
+    case AttributeKind::Buffer:
+      return "buffer";
+    case AttributeKind::Constant:
+      return "constant";
+  }
+  return "";
+}
 
 /// Calls `visit(const Attribute&, depth)`, depth 0 for the graph's own, in a fixed order.
 template <class Visit>

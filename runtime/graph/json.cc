@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/graph/attributes.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/json_constant.h"
 
@@ -42,18 +43,6 @@ Json list_to_json(const Items& items) {
 Json to_json(const GraphInput& input) {
   const auto& [name, value] = input;
   return {{"name", name}, {"value", value}};
-}
-
-const char* kind_word(AttributeKind kind) {
-  switch (kind) {
-    case AttributeKind::Parameter:
-      return "parameter";
-    case AttributeKind::Buffer:
-      return "buffer";
-    case AttributeKind::Constant:
-      return "constant";
-  }
-  return "";
 }
 
 Json to_json(const Attribute& attribute) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
+#include "runtime/graph/attributes.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/join.h"
 
@@ -96,18 +97,6 @@ std::string region_text(const AutocastRegion& region) {
   if (!region.cache) text += " no_cache";
   if (region.outer != -1) text += " in " + std::to_string(region.outer);
   return text;
-}
-
-const char* kind_word(AttributeKind kind) {
-  switch (kind) {
-    case AttributeKind::Parameter:
-      return "parameter";
-    case AttributeKind::Buffer:
-      return "buffer";
-    case AttributeKind::Constant:
-      return "constant";
-  }
-  return "";
 }
 
 void print(const Graph& graph, const std::string& indent, std::ostringstream& out) {

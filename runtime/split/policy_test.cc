@@ -13,20 +13,13 @@
 #include "runtime/split/flops.h"
 #include "runtime/split/legal_cuts.h"
 #include "runtime/split/split.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
 
 using Cuts = std::vector<int32_t>;
 using Tensors = std::vector<at::Tensor>;
-
-template <class Call>
-std::string refusal(Call&& call) try {
-  call();
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
-}
 
 /// `calls` neg in a chain, markers before those in `markers`.
 Graph chain(int calls, std::vector<ModuleCall> modules, const std::vector<int>& markers = {}) {

@@ -12,23 +12,12 @@
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/module_pipe.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-
-/// Why split refuses; "accepted" where it does not.
-template <class Call>
-std::string refusal(Call&& call) try {
-  call();
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 /// A layer with a weight, a bias and a buffer, all of small integers.
 struct Layer : torch::nn::Module {

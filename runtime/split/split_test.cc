@@ -6,23 +6,12 @@
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/text.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
 
 using Where = SplitPoint::Where;
-
-/// Why split refuses; "accepted" where it does not.
-template <class Call>
-std::string refusal(Call&& call) try {
-  call();
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 /// A chain of calls, one letter each (r relu, n neg, s sin, c cos), where '|' is a marker.
 Graph chain(const std::string& program, const std::vector<ModuleCall>& modules = {}) {

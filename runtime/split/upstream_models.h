@@ -26,6 +26,7 @@
 #include "runtime/error.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/split/stage_module.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::upstream {
 
@@ -173,15 +174,6 @@ inline ModelHandle with_loss(const ModelHandle& model) {
     return out;
   };
   return result;
-}
-
-/// Why it is refused; "accepted" where it is not.
-template <class Call>
-std::string refusal(Call&& call) try {
-  call();
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
 }
 
 inline void expect_same(const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {

@@ -1,5 +1,7 @@
 #include "runtime/transport/collectives.h"
 
+#include <cstring>
+
 #include <string>
 
 namespace plumbline {
@@ -83,6 +85,12 @@ std::vector<std::byte> broadcast_bytes(Transport& transport, int root, std::span
   }
   for (SizedSend& send : sends) send.finish(transport, deadline, "broadcast");
   return {bytes.begin(), bytes.end()};
+}
+
+int agree_on(Transport& transport, int code, const Deadline& deadline) {
+  const std::vector<std::byte> answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(&code, 1)), deadline);
+  std::memcpy(&code, answer.data(), sizeof code);
+  return code;
 }
 
 }  // namespace plumbline

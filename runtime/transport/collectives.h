@@ -23,4 +23,7 @@ std::vector<std::vector<std::byte>> gather_bytes(Transport& transport, int root,
 std::vector<std::byte> broadcast_bytes(Transport& transport, int root, std::span<const std::byte> bytes,
                                        const Deadline& deadline);
 
+/// The number that rank 0 gave, on every rank: an exit code on which all agree.
+int agree_on(Transport& transport, int code, const Deadline& deadline);
+
 }  // namespace plumbline

@@ -1,0 +1,19 @@
+// The contract between the cut (cut.h) and autograd nodes of ours that know about halves.
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+namespace plumbline {
+
+/// The handle that holds an autograd node: an intrusive pointer since LibTorch 2.15, a shared one before.
+using NodeHandle = decltype(torch::autograd::Edge::function);
+
+/// A node that may be executed twice, first with only the edges towards inputs valid, then with only those towards
+/// parameters, and keeps for itself what it needs in between: the cut stores no gradient for it, and its second
+/// execution gets undefined gradients. It sees what is asked for with should_compute_output(). In a full backward it is
+/// executed once with all edges.
+struct HalvedNode : torch::autograd::Node {
+  using Node::Node;
+};
+
+}  // namespace plumbline

@@ -70,6 +70,7 @@ struct EngineOptions {
   /// uncut model would after torch::manual_seed(seed + micro-batch).
   bool seed_by_microbatch = false;
   bool keep_strides = false;
+  RecomputeOptions recompute;
   /// Every single wait ends after this long, at the latest.
   Clock::duration timeout = std::chrono::seconds(60);
   EngineObserver* observer = nullptr;

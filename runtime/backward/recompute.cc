@@ -42,9 +42,16 @@ bool overlap(const std::vector<char>& a, const std::vector<char>& b) {
   return false;
 }
 
+/// Where the graph of a block ends at the inputs of a first half. A leaf in its place would keep the input's memory
+/// until the second half is over: tensors that are saved for that half hold the graph behind them, and a graph holds
+/// its leaves.
+struct EndOfBlock : AutogradNode {
+  variable_list apply(variable_list&&) override { throw Error("re-computation: a backward went past a block's end"); }
+};
+
 /// A block that was run again with its graph.
 struct Again {
-  std::vector<at::Tensor> leaves;  ///< by edge: in place of the input or parameter it leads to
+  std::vector<at::Tensor> sources;  ///< by edge: in place of the input or parameter it leads to
   std::vector<at::Tensor> roots, root_grads;
 };
 
@@ -114,14 +121,14 @@ class RecomputeNode : public HalvedNode {
 
   variable_list full(const variable_list& grads) {
     forget_half();
-    Again again = run_again(grads);
+    Again again = run_again(grads, {});
     variable_list result(value_of_edge_.size());
     if (again.roots.empty()) return result;
     variable_list asked;
     std::vector<size_t> edges;
     for (size_t e = 0; e < result.size(); ++e) {
       if (!task_should_compute_output(e)) continue;
-      asked.push_back(again.leaves[e]);
+      asked.push_back(again.sources[e]);
       edges.push_back(e);
     }
     if (asked.empty()) return result;
@@ -133,10 +140,10 @@ class RecomputeNode : public HalvedNode {
 
   variable_list first_half(const variable_list& grads, const std::vector<char>& wanted) {
     forget_half();
-    Again again = run_again(grads);
+    Again again = run_again(grads, wanted);
     variable_list asked, made, result(wanted.size());
     for (size_t e = 0; e < wanted.size(); ++e)
-      if (wanted[e]) asked.push_back(again.leaves[e]);
+      if (wanted[e]) asked.push_back(again.sources[e]);
     WeightBackward weights;
     if (!again.roots.empty())
       stage_backward_input(again.roots, again.root_grads, asked, made, weights, {.accumulate_into_inputs = false});
@@ -144,12 +151,12 @@ class RecomputeNode : public HalvedNode {
     for (size_t e = 0, i = 0; e < wanted.size(); ++e) {
       if (!wanted[e]) continue;
       result[e] = std::move(made[i++]);
-      again.leaves[e] = at::Tensor();
+      again.sources[e] = at::Tensor();
     }
     between_halves_ = true;
     first_edges_ = wanted;
     weights_ = std::move(weights);
-    leaves_ = std::move(again.leaves);
+    leaves_ = std::move(again.sources);
     return result;
   }
 
@@ -173,7 +180,8 @@ class RecomputeNode : public HalvedNode {
     leaves_.clear();
   }
 
-  Again run_again(const variable_list& grads) {
+  /// With leaves in place of the values, but for those of the edges `ending`.
+  Again run_again(const variable_list& grads, const std::vector<char>& ending) {
     Again again;
     std::vector<at::Tensor> values, outputs;
     {
@@ -183,7 +191,15 @@ class RecomputeNode : public HalvedNode {
     check_shared_memory();
     for (at::Tensor& value : values)
       if (value.defined()) value = value.detach();
-    for (const size_t i : value_of_edge_) again.leaves.push_back(values[i].requires_grad_());
+    const NodeHandle end = make_node<EndOfBlock>();
+    for (size_t e = 0; e < value_of_edge_.size(); ++e) {
+      at::Tensor& source = values[value_of_edge_[e]];
+      if (!ending.empty() && ending[e])
+        torch::autograd::set_history(source, end);
+      else
+        source.requires_grad_();
+      again.sources.push_back(source);
+    }
     {
       const at::AutoGradMode grad_mode(true);
       block_(values, outputs);
@@ -215,7 +231,7 @@ class RecomputeNode : public HalvedNode {
   /// Whatever the block got at other than through its values would silently have no gradient.
   static void check_leaves(const Again& again) {
     std::unordered_set<const c10::TensorImpl*> known;
-    for (const at::Tensor& leaf : again.leaves) known.insert(leaf.unsafeGetTensorImpl());
+    for (const at::Tensor& leaf : again.sources) known.insert(leaf.unsafeGetTensorImpl());
     std::unordered_set<const AutogradNode*> seen;
     std::vector<const AutogradNode*> open;
     const auto visit = [&](const AutogradNode* node) {
@@ -270,7 +286,7 @@ class RecomputeNode : public HalvedNode {
   bool between_halves_ = false;
   std::vector<char> first_edges_;
   WeightBackward weights_;
-  std::vector<at::Tensor> leaves_;
+  std::vector<at::Tensor> leaves_;  // by edge of the second half
 };
 
 void refuse_autocast(const std::vector<at::Tensor>& values) {

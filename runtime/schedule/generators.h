@@ -26,9 +26,8 @@ std::vector<std::string> schedule_names();
 ///         what rank 0 holds under 1f1b. It is the order of PyTorch's ScheduleInterleavedZeroBubble with one stage on
 ///         each rank, action by action.
 /// zb-h2   The second (same paper and section): as zb-h1 with min(M, 2(P-r)-1) forwards first and W that lag by 2r.
-/// From
-///         2P-1 micro-batches on no rank waits between its first and its last action where F, I and W take equal time;
-///         in return every rank holds up to min(M, 2P-1) activations.
+///         From 2P-1 micro-batches on no rank waits between its first and its last action where F, I and W take equal
+///         time; in return every rank holds up to min(M, 2P-1) activations.
 ///
 /// In both zero-bubble schedules each stage does its W, as its I, by ascending micro-batch, so that gradients have the
 /// same bits as under gpipe and 1f1b.

@@ -8,6 +8,7 @@
 #include "runtime/engine/emulated_stage.h"
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/engine/halved_schedules.h"
+#include "runtime/schedule/csv.h"
 
 namespace plumbline::testing {
 namespace {
@@ -171,8 +172,7 @@ struct Tale : EngineObserver {
   std::ostringstream text;
 };
 
-std::string tale_of(const std::string& kind, const Schedule& schedule,
-                    const std::function<void(EngineOptions&)>& change = {}) {
+std::string tale_of(const std::string& kind, const Schedule& schedule, const std::function<void(Fleet&)>& change = {}) {
   Tale tale;
   Fleet fleet(kind, schedule);
   fleet.options.observer = &tale;
@@ -181,7 +181,7 @@ std::string tale_of(const std::string& kind, const Schedule& schedule,
       if (what != "F") tale.text << stage << what << microbatch << ' ';
     };
   });
-  if (change) change(fleet.options);
+  if (change) change(fleet);
   fleet.train(batch_of(kind, 2 * schedule.microbatches), target_of(kind, 2 * schedule.microbatches));
   return tale.text.str();
 }
@@ -205,19 +205,62 @@ TEST(EngineHalves, WholeAndHalvedBackwardsMix) {
             "1B1 1grad1 l2@1part1 l3@1part1 0B1 l0@0part1 l1@0part1 ");
 }
 
-TEST(EngineHalves, NothingIsKeptForTheWOfAStageThatTheLossDoesNotNeed) {
-  // The loss reads the side output alone: stages 2 and 3, each of one layer, have no part in it.
-  const auto side = [](EngineOptions& options) {
-    options.loss = [](const Tensors& outputs, const at::Tensor& target) { return at::mse_loss(outputs[1], target); };
+TEST(EngineHalves, StageThatTheLossDoesNotNeedHasNothingToDo) {
+  // The loss reads the side output alone, which stage 1 makes: stage 2 has no part in it, and stage 3 hands on.
+  const LossFunction of_side = [](const Tensors& outputs, const at::Tensor& target) {
+    return at::mse_loss(outputs[1], target);
   };
-  const Schedule schedule = halved(placed({0, 0, 0, 0}, 1, 2), {});
-  Oracle oracle("two outputs", 4, 2);
-  oracle.loss = [](const Tensors& outputs, const at::Tensor& target) { return at::mse_loss(outputs[1], target); };
+  const Schedule schedule = halved(placed({0, 0, 0, 0}, 1, 1), {});
+  const auto change = [&](Fleet& fleet) {
+    fleet.options.loss = of_side;
+    fleet.split.loss_outputs = std::vector<int>{1};
+  };
+  EXPECT_EQ(tale_of("two outputs", schedule, change),
+            "3I0 3grad0 1I0 1grad0 0B0 l0@0part0 1W0 au@1part0 l1@1part0 3W0 ");
+  Oracle oracle("two outputs", 4, 1);
+  oracle.loss = of_side;
   Fleet fleet("two outputs", schedule);
-  fleet.split.loss_outputs = std::vector<int>{1};
-  side(fleet.options);
+  change(fleet);
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
   expect_same(fleet.train(x, target), oracle.train(x, target));
+}
+
+TEST(EngineHalves, GradientHandedBackSharesNoMemoryWithOnesThatAccumulate) {
+  // Autograd makes one tensor for the input and the parameter of stage 1, and .grad takes it over; stage 0 looks at its
+  // gradients only after stage 1 has added the second micro-batch's to that.
+  struct Views : torch::nn::Module {
+    at::Tensor forward(const at::Tensor& x) {
+      const at::Tensor h = x * scale;
+      pipe_split();
+      return (h.view(-1) + shift.view(-1)).view({2, kWidth}).square();
+    }
+    at::Tensor scale = register_parameter("scale", waves({kWidth}, 1));
+    at::Tensor shift = register_parameter("shift", waves({2, kWidth}, 2));
+  };
+  const at::Tensor x = waves({4, kWidth}, 0.1), target = waves({4, kWidth}, 2.5);
+  Views uncut;
+  for (int m : {0, 1}) mean_square({uncut.forward(x.narrow(0, 2 * m, 2))}, target.narrow(0, 2 * m, 2)).backward();
+  for (const char* rows : {"0F0,1F0,0F1,1F1,1B0,1B1,0B0,0B1", "0F0,1F0,0F1,1F1,1I0,1I1,1W0,1W1,0I0,0I1,0W0,0W1",
+                           "0F0,1F0,0F1,1F1,1I0,1B1,1W0,0B0,0B1"}) {
+    SCOPED_TRACE(rows);
+    with_ranks(1, [&](Transport& transport) {
+      at::set_num_threads(1);
+      Views model;
+      const PipeSource source = [&](bool training, const Tensors& inputs) {
+        const ForwardFunction forward = [&](const Tensors& in) { return Tensors{model.forward(in[0])}; };
+        return make_pipe({&model, forward, {"x"}}, inputs, training, {});
+      };
+      EngineOptions options;
+      options.input_names = {"x"};
+      options.input_chunks = {ChunkSpec{}};
+      options.loss = mean_square;
+      options.divide_by_microbatches = false;
+      Engine engine(transport, parse_csv(rows, "by hand"), source, options);
+      engine.train({x}, target);
+      expect_same(model.scale.grad(), uncut.scale.grad(), "scale");
+      expect_same(model.shift.grad(), uncut.shift.grad(), "shift");
+    });
+  }
 }
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;

@@ -74,7 +74,7 @@ struct Linears : torch::nn::Module {
   std::vector<std::shared_ptr<Layer>> layers;
 };
 
-/// How often each rank was asked, and had work left when a step began the next.
+/// How often there was a question about a stage and a micro-batch, and in which order the answers were called.
 struct Asked {
   std::map<std::pair<int, int>, int> times;
   std::vector<std::string> order;
@@ -99,7 +99,10 @@ NamedTensors gradients_of(const Schedule& schedule, bool own, Asked* asked = nul
           ++asked->times[{stage, microbatch}];
         }
         return [&, stage, microbatch, mine = std::exchange(queue, {})] {
-          if (asked) asked->order.push_back(std::to_string(stage) + "W" + std::to_string(microbatch));
+          if (asked) {
+            const std::lock_guard<std::mutex> lock(mutex);
+            asked->order.push_back(std::to_string(stage) + "W" + std::to_string(microbatch));
+          }
           for (const Queued& item : mine) {
             EXPECT_FALSE(at::GradMode::is_enabled());
             add_to_grad(item.weight, item.grad.t().mm(item.x));
@@ -172,6 +175,23 @@ TEST(WeightWork, NoneIsGoodToo) {
   Fleet fleet("mlp", schedule);
   fleet.options.weight_work = [](int, int) { return WeightWork(); };
   expect_same(fleet.train(x, target), Oracle("mlp", 2, 3).train(x, target));
+}
+
+TEST(WeightWork, IsNotAskedForWhereTheLossDoesNotDependOnTheStage) {
+  for (const Schedule& schedule : {placed({0, 0, 0, 0}, 1, 1), halved(placed({0, 0, 0, 0}, 1, 1), {})}) {
+    std::vector<int> stages;
+    Fleet fleet("two outputs", schedule);
+    fleet.options.loss = [](const Tensors& outputs, const at::Tensor& target) {
+      return at::mse_loss(outputs[1], target);  // made by stage 1, handed on by stage 3
+    };
+    fleet.split.loss_outputs = std::vector<int>{1};
+    fleet.options.weight_work = [&](int stage, int) {
+      stages.push_back(stage);
+      return WeightWork();
+    };
+    fleet.train(batch_of("mlp", 2), target_of("mlp", 2));
+    EXPECT_EQ(stages, (std::vector<int>{3, 1, 0}));
+  }
 }
 
 TEST(WeightWork, ErrorsSayWhere) {

@@ -200,6 +200,7 @@ std::vector<Seed> Cut::turn() {
     before->capture = nullptr;
     before->exchange_hooks();
     const bool halved = dynamic_cast<HalvedNode*>(&node) != nullptr;
+    if (halved && !retain_) node.release_variables();
     if (halved ? !before->grads.empty() : any_defined(before->grads))
       seeds.push_back({before->node, halved ? variable_list() : std::move(before->grads), node.name()});
   }

@@ -109,6 +109,7 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
     throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
                      std::to_string(schedule_.microbatches) + " micro-batches need more tags than the transport's " +
                      std::to_string(transport_.max_tag()) + "; use fewer micro-batches");
+  check_recompute(options_.recompute, plan.pipes.front());
   for (int stage : my_stages_) {
     if (!states_.contains(stage)) states_.emplace(stage, make_stage_state(plan.pipes.front(), stage));
     std::vector<const Graph*> graphs;
@@ -116,7 +117,8 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
       bind(pipe.stages[stage].graph, states_.at(stage));
       graphs.push_back(&pipe.stages[stage].graph);
     }
-    std::unique_ptr<StageRunner> runner = std::make_unique<GraphStage>(stage, graphs, plan.variants, random_);
+    std::unique_ptr<StageRunner> runner =
+        std::make_unique<GraphStage>(stage, graphs, plan.variants, random_, options_.recompute);
     if (options_.decorate) runner = options_.decorate(stage, states_.at(stage), std::move(runner));
     mode->runners.emplace(stage, std::move(runner));
   }

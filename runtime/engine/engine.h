@@ -76,6 +76,7 @@ struct EngineOptions {
   /// uncut model would after torch::manual_seed(seed + micro-batch).
   bool seed_by_microbatch = false;
   bool keep_strides = false;
+  RecomputeOptions recompute;
   /// Every single wait ends after this long, at the latest.
   Clock::duration timeout = std::chrono::seconds(60);
   /// For modules that make the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):

@@ -36,7 +36,7 @@ using Block = std::function<void(std::span<const at::Tensor> values, std::vector
 void recompute_in_backward(Block block, std::span<const at::Tensor> inputs, std::span<const at::Tensor> parameters,
                            std::vector<at::Tensor>& outputs);
 
-/// `block`, drawing in its later calls what it drew in the first: keeps the state of the default generator as the first
+/// `block`, drawing in its later calls what it drew in the first: keeps the state of the CPU generator as the first
 /// call finds it, and makes each later one in a RandomTurn from there, which must therefore not lie in another turn
 /// (a backward never does). The first call may. For blocks that draw; give each recompute_in_backward() its own.
 Block with_same_random_numbers(Block block);

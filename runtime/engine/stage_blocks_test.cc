@@ -119,7 +119,7 @@ std::pair<Told, int> steps(int ranks, int microbatches, const std::string& sched
 TEST(StageBlocks, KeepTheBitsInTheEngineForEveryPolicy) {
   constexpr int kMicrobatches = 3, kForwards = kLayers * kMicrobatches;
   for (const int ranks : {1, 2, 4})
-    for (const std::string schedule : {"gpipe", "1f1b"}) {
+    for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
       const auto [plain, plain_gelus] = steps(ranks, kMicrobatches, schedule, {});
       EXPECT_EQ(plain_gelus, kForwards);
       EXPECT_EQ(plain.buffers.size(), 3u * kLayers);
@@ -149,11 +149,11 @@ TEST(StageBlocks, CanBeChosenForEachStage) {
 TEST(StageBlocks, OfWholeStagesEqualAutograd) {
   for (const std::string kind : {"mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers", "frozen",
                                  "frozen early", "unused", "strided"})
-    for (const int ranks : {1, 2, 4}) {
-      SCOPED_TRACE(kind + ", " + std::to_string(ranks) + " ranks");
+    for (const auto& [ranks, schedule] : {std::pair{1, "1f1b"}, {2, "zb-h1"}, {4, "1f1b"}, {4, "zb-h2"}}) {
+      SCOPED_TRACE(kind + ", " + schedule + " on " + std::to_string(ranks) + " ranks");
       const at::Tensor x = batch_of(kind, 6), target = target_of(kind, 6);
       Oracle oracle(kind, ranks, 3);
-      Fleet fleet(kind, make_schedule("1f1b", ranks, 3));
+      Fleet fleet(kind, make_schedule(schedule, ranks, 3));
       oracle.seed = fleet.options.seed = 11;
       fleet.options.recompute.policy = Recompute::Always;
       fleet.options.keep_strides = kind == "strided";

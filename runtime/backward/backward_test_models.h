@@ -243,7 +243,7 @@ inline void full_backward(const MicroBatch& batch, bool retain_graph = false) {
     if (!batch.outputs[i].defined() || !batch.outputs[i].requires_grad()) continue;
     roots.push_back(batch.outputs[i]), grads.push_back(batch.root_grads[i]);
   }
-  torch::autograd::backward(roots, grads, retain_graph);
+  if (!roots.empty()) torch::autograd::backward(roots, grads, retain_graph);
 }
 inline Gradients run_full(const BuildStage& make, at::ScalarType dtype, int micro_batches = 1) {
   const Stage stage = build(make, dtype);

@@ -23,21 +23,17 @@ class Watch {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
 };
 
-/// Counts its living nodes by what it keeps in them.
-struct Token : torch::CustomClassHolder {
-  static inline int alive = 0;
-  Token() { ++alive; }
-  ~Token() override { --alive; }
-};
+/// 3 x w; its node keeps a tensor that nobody else does.
 struct Tripled : torch::autograd::Function<Tripled> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
-    context->saved_data["token"] = c10::make_intrusive<Token>();
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& w,
+                            const at::Tensor& token) {
+    context->saved_data["token"] = token;
     context->save_for_backward({x, w});
     return x.matmul(w) * 3;
   }
   static Tensors backward(torch::autograd::AutogradContext* context, Tensors grads) {
     const Tensors saved = context->get_saved_variables();
-    return {(grads[0] * 3).matmul(saved[1].t()), saved[0].t().matmul(grads[0] * 3)};
+    return {(grads[0] * 3).matmul(saved[1].t()), saved[0].t().matmul(grads[0] * 3), {}};
   }
 };
 
@@ -103,16 +99,17 @@ TEST_P(ReleasedOutput, StandsBesideOthers) {
 
 /// test_stage_backward_edge_keeps_python_autograd_function_alive
 TEST_P(ReleasedOutput, KeepsACustomNodeAlive) {
-  const int before = Token::alive;
-  at::Tensor out = Tripled::apply(x, w);
+  at::Tensor token = at::ones({1}), out = Tripled::apply(x, w, token);
+  const Watch node(token);
+  token = at::Tensor();
   const Tensors one = torch::autograd::grad({out}, {x, w}, {g}, true);
   at::Tensor left = released_output(out);
   out = at::Tensor();
-  EXPECT_EQ(Token::alive, before + 1);
+  EXPECT_FALSE(node.gone());
   EXPECT_TRUE(same(one[0], backward({left}, {g}, {x})[0]));
   EXPECT_TRUE(same(one[1], w.grad()));
   left = at::Tensor();
-  EXPECT_EQ(Token::alive, before);
+  EXPECT_TRUE(node.gone());
 }
 
 TEST_P(ReleasedOutput, OfAnInputOrAParameter) {
@@ -121,8 +118,8 @@ TEST_P(ReleasedOutput, OfAnInputOrAParameter) {
   const Tensors one = torch::autograd::grad({x * 1, b * 1, x.t(), x.matmul(w)}, {x, b, w}, {g, gb, gt, g});
   EXPECT_TRUE(x.is_leaf() && !is_released(x));
   // Three gradients meet at x. Added in whatever order, these whole numbers give one sum.
-  const Tensors whole = {at::ones({3, 4}), gb, at::full({4, 3}, 2), at::zeros({3, 4})};
-  EXPECT_TRUE(same(at::full({3, 4}, 3), backward(roots, whole, {x})[0]));
+  const Tensors whole = {at::ones({3, 4}), gb, at::full({4, 3}, 2.0), at::zeros({3, 4})};
+  EXPECT_TRUE(same(at::full({3, 4}, 3.0), backward(roots, whole, {x})[0]));
   EXPECT_TRUE(same(gb, b.grad()));
   EXPECT_TRUE(same(at::zeros({4, 4}), w.grad()));
 }
@@ -179,22 +176,16 @@ INSTANTIATE_TEST_SUITE_P(Backward, ReleasedOutput, testing::Bool(),
 TEST(SplitFrees, EachNodeAfterItsLastHalf) {
   at::manual_seed(2);
   const at::Tensor x = at::randn({3, 4}).requires_grad_(true), w = at::randn({4, 4}).requires_grad_(true);
-  at::Tensor first = x.matmul(w), h = first.sigmoid(), second = h.matmul(w), out = second.tanh() * 2;
-  const Watch of_sigmoid(h), of_tanh([&] {
-    const at::Tensor grown = second.exp();  // saved by its own node alone
-    out = out + grown.tanh();
-    return grown;
-  }());
-  at::Tensor product = second * second.detach().clone();  // saves a copy nobody else holds
-  const at::Tensor loss = out.sum() + product.sum();
-  first = h = second = out = product = at::Tensor();
+  at::Tensor h = x.matmul(w).sigmoid(), product = h.matmul(w), grown = product.exp(), out = grown.sin();
+  const Watch of_product(h), of_sine(grown);
+  h = product = grown = at::Tensor();
   WeightBackward weights;
   Tensors input_grads;
-  stage_backward_input(Tensors{loss}, Tensors{at::Tensor()}, Tensors{x}, input_grads, weights);
-  EXPECT_TRUE(of_tanh.gone()) << "no parameter needs it";
-  EXPECT_FALSE(of_sigmoid.gone()) << "the second product's weight needs it";
+  stage_backward_input(Tensors{out}, Tensors{at::randn({3, 4})}, Tensors{x}, input_grads, weights);
+  EXPECT_TRUE(of_sine.gone()) << "no parameter needs it";
+  EXPECT_FALSE(of_product.gone()) << "the product's weight needs it";
   stage_backward_weight(weights);
-  EXPECT_TRUE(of_sigmoid.gone());
+  EXPECT_TRUE(of_product.gone()) << "though the output is still there";
 }
 
 /// A second half that is dropped instead of run lets everything go.

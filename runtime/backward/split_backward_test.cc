@@ -111,7 +111,7 @@ TEST_F(SplitBackward, RootGradientsAreNotChanged) {
     stage_backward_weight(weights);
   }
   EXPECT_TRUE(at::equal(ga, kept) && at::equal(ones, at::ones({4, 2})));
-  EXPECT_TRUE(same(at::full({4, 2}, 2), w.grad()));
+  EXPECT_TRUE(same(at::full({4, 2}, 2.0), w.grad()));
   EXPECT_TRUE(same(gb + gb, bias.grad()));
 }
 
@@ -226,7 +226,6 @@ TEST_F(SplitBackward, MismatchesAreToldWithAllShapes) {
   expect_part(text, "\n  Stage output: (f32[3,2], f32[3,2]*)\n  Output gradient: (undefined, f32[1,2])\n"
                     "  Input: (f32[3,4]*, undefined)");
   expect_part(failure([&] { half({a}, {at::Tensor()}, {x}); }), "scalar");
-  EXPECT_NE(failure([&] { half({a, b}, {ga}, {x}); }), "accepted");
   EXPECT_FALSE(x.grad().defined() || w.grad().defined()) << "nothing ran";
   EXPECT_FALSE(weights.pending());
   EXPECT_TRUE(half({a}, {ga}, {x})[0].defined()) << "and the graph is as it was";
@@ -412,6 +411,7 @@ TEST_F(SplitBackward, HeldBytesCountEachMemoryOnce) {
   const at::Tensor v = leaf({4, 2}), g = leaf({4}), c = leaf({4});
   half({x.matmul(w) + x.matmul(v)}, {ga}, {x});
   EXPECT_EQ(weights.held_bytes(), 3u * 2 * sizeof(float)) << "one gradient, wanted by both products";
+  stage_backward_weight(weights);
   half({at::layer_norm(x, {4}, g, c)}, {at::randn({3, 4})}, {x});
   EXPECT_EQ(weights.held_bytes(), 2u * 4 * sizeof(float)) << "a norm is through, what it made is held";
   stage_backward_weight(weights);

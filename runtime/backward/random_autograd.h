@@ -84,8 +84,10 @@ inline RandomProgram random_program(unsigned seed) {
     const RandomOp op = static_cast<RandomOp>(pick(static_cast<size_t>(RandomOp::Count)));
     program.steps.push_back(
         {op, late(activations), late(activations), late(weights), late(weights), pick(RandomProgram::kVectors)});
-    if (makes_weight(op)) weights.push_back(RandomProgram::kWeights + i);
-    else activations.push_back(program.inputs() + i);
+    if (makes_weight(op))
+      weights.push_back(RandomProgram::kWeights + i);
+    else
+      activations.push_back(program.inputs() + i);
   }
   for (int i = 0, count = 1 + pick(4); i < count; ++i) {
     const auto kind = static_cast<RandomOutput::Kind>(i == 0 ? 0 : pick(RandomOutput::KindCount));
@@ -98,8 +100,10 @@ inline std::string text(const RandomProgram& program) {
   std::ostringstream out;
   const auto place = [&](char kind, int base, int index) {
     std::ostringstream one;
-    if (index < base) one << (kind == 'a' ? "input" : "weight") << index;
-    else one << kind << index - base;
+    if (index < base)
+      one << (kind == 'a' ? "input" : "weight") << index;
+    else
+      one << kind << index - base;
     return one.str();
   };
   const auto activation = [&](int index) { return place('a', program.inputs(), index); };
@@ -110,7 +114,8 @@ inline std::string text(const RandomProgram& program) {
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const RandomStep& step = program.steps[i];
     out << "\n  " << (makes_weight(step.op) ? 'w' : 'a') << i << " = " << name_of(step.op) << '(' << activation(step.a)
-        << ", " << activation(step.b) << ", " << weight(step.w) << ", " << weight(step.u) << ", vector" << step.v << ')';
+        << ", " << activation(step.b) << ", " << weight(step.w) << ", " << weight(step.u) << ", vector" << step.v
+        << ')';
   }
   static const char* const kinds[] = {"", "view of ", "transposed ", "sum of ", "detached ", ""};
   for (const RandomOutput& output : program.outputs)
@@ -128,12 +133,18 @@ struct RandomLeaves {
 
 inline at::Tensor weight_step(const RandomStep& step, const at::Tensor& w, const at::Tensor& u) {
   switch (step.op) {
-    case RandomOp::Normalized: return w / w.norm();
-    case RandomOp::Factors: return w.narrow(1, 0, 2).matmul(u.narrow(0, 3, 2));
-    case RandomOp::TanhOfWeight: return w.tanh();
-    case RandomOp::TransposedWeight: return w.t();
-    case RandomOp::SumOfWeights: return w + u;
-    default: return w.to(at::kDouble).mul(0.75).to(w.scalar_type());  // RoundTrip
+    case RandomOp::Normalized:
+      return w / w.norm();
+    case RandomOp::Factors:
+      return w.narrow(1, 0, 2).matmul(u.narrow(0, 3, 2));
+    case RandomOp::TanhOfWeight:
+      return w.tanh();
+    case RandomOp::TransposedWeight:
+      return w.t();
+    case RandomOp::SumOfWeights:
+      return w + u;
+    default:
+      return w.to(at::kDouble).mul(0.75).to(w.scalar_type());  // RoundTrip
   }
 }
 
@@ -142,19 +153,32 @@ inline at::Tensor activation_step(const RandomStep& step, const RandomLeaves& le
   const at::Tensor &v = leaves.vectors[step.v], &other = leaves.vectors[(step.v + 1) % RandomProgram::kVectors];
   at::Tensor made;
   switch (step.op) {
-    case RandomOp::Linear: return at::linear(a, w, v);
-    case RandomOp::Product: return a.matmul(w);
-    case RandomOp::ProductTransposed: return w.matmul(a.t()).t();
-    case RandomOp::Attention: return (a.matmul(b.t()) / 8).softmax(-1).matmul(a.matmul(w));
-    case RandomOp::Times: return a.tanh() * b;
-    case RandomOp::Plus: return a + b;
-    case RandomOp::Gelu: return at::gelu(a);
-    case RandomOp::Softmax: return a.softmax(-1);
-    case RandomOp::LayerNorm: return at::layer_norm(a, {8}, v, other);
-    case RandomOp::BatchNorm: return at::batch_norm(a, v, other, {}, {}, true, 0.1, 1e-5, false);
-    case RandomOp::Gain: return a * v;
-    case RandomOp::Bias: return a + v;
-    case RandomOp::AddInPlace: return (made = a.sin()).add_(v).mul_(0.5);
+    case RandomOp::Linear:
+      return at::linear(a, w, v);
+    case RandomOp::Product:
+      return a.matmul(w);
+    case RandomOp::ProductTransposed:
+      return w.matmul(a.t()).t();
+    case RandomOp::Attention:
+      return (a.matmul(b.t()) / 8).softmax(-1).matmul(a.matmul(w));
+    case RandomOp::Times:
+      return a.tanh() * b;
+    case RandomOp::Plus:
+      return a + b;
+    case RandomOp::Gelu:
+      return at::gelu(a);
+    case RandomOp::Softmax:
+      return a.softmax(-1);
+    case RandomOp::LayerNorm:
+      return at::layer_norm(a, {8}, v, other);
+    case RandomOp::BatchNorm:
+      return at::batch_norm(a, v, other, {}, {}, true, 0.1, 1e-5, false);
+    case RandomOp::Gain:
+      return a * v;
+    case RandomOp::Bias:
+      return a + v;
+    case RandomOp::AddInPlace:
+      return (made = a.sin()).add_(v).mul_(0.5);
     case RandomOp::CopyRow:
       made = a.clone();
       made.select(0, 2).copy_(v);
@@ -168,22 +192,34 @@ inline at::Tensor activation_step(const RandomStep& step, const RandomLeaves& le
       const Tensors parts = at::linear(a, w).chunk(2, 1);
       return at::cat({parts[1], parts[0] * v.narrow(0, 0, 4)}, 1);
     }
-    case RandomOp::OneChunk: return a.chunk(2, 1)[1].repeat({1, 2});
-    case RandomOp::OneRow: return b + a.unbind(0)[3];
-    case RandomOp::Permute: return a.view({2, 3, 8}).permute({2, 0, 1}).reshape({6, 8}).contiguous();
-    case RandomOp::Concatenate: return at::cat({a.narrow(0, 2, 2), v.unsqueeze(0), w.narrow(0, 0, 3)});
-    case RandomOp::Where: return at::where(leaves.mask > 0, a, w.narrow(0, 1, 6));
-    case RandomOp::Convolution: return at::conv1d(a.reshape({2, 3, 8}), leaves.kernel, {}, 1, 1).view({6, 8});
-    case RandomOp::Dropout: return a * leaves.mask;
+    case RandomOp::OneChunk:
+      return a.chunk(2, 1)[1].repeat({1, 2});
+    case RandomOp::OneRow:
+      return b + a.unbind(0)[3];
+    case RandomOp::Permute:
+      return a.view({2, 3, 8}).permute({2, 0, 1}).reshape({6, 8}).contiguous();
+    case RandomOp::Concatenate:
+      return at::cat({a.narrow(0, 2, 2), v.unsqueeze(0), w.narrow(0, 0, 3)});
+    case RandomOp::Where:
+      return at::where(leaves.mask > 0, a, w.narrow(0, 1, 6));
+    case RandomOp::Convolution:
+      return at::conv1d(a.reshape({2, 3, 8}), leaves.kernel, {}, 1, 1).view({6, 8});
+    case RandomOp::Dropout:
+      return a * leaves.mask;
     case RandomOp::TwoOutputsBoth: {
       const Tensors both = TwoOutputs::apply(a, w);
       return both[0] + both[1];
     }
-    case RandomOp::TwoOutputsOne: return TwoOutputs::apply(a, w)[step.v % 2];
-    case RandomOp::Constant: return a.detach();
-    case RandomOp::WeightRows: return a * 0.5 + w.narrow(0, 2, 6);
-    case RandomOp::Embedding: return at::embedding(w, leaves.rows);  // no input has a part in it
-    case RandomOp::NormOfWeight: return a * w.norm();
+    case RandomOp::TwoOutputsOne:
+      return TwoOutputs::apply(a, w)[step.v % 2];
+    case RandomOp::Constant:
+      return a.detach();
+    case RandomOp::WeightRows:
+      return a * 0.5 + w.narrow(0, 2, 6);
+    case RandomOp::Embedding:
+      return at::embedding(w, leaves.rows);  // no input has a part in it
+    case RandomOp::NormOfWeight:
+      return a * w.norm();
     default:  // Batched
       return at::bmm(a.view({2, 3, 8}), at::stack({w, u})).view({6, 8});
   }
@@ -219,33 +255,46 @@ inline Stage stage_of(const RandomProgram& program, at::ScalarType dtype) {
     for (const RandomOutput& output : program.outputs) {
       const at::Tensor& value = output.kind == RandomOutput::Weight ? weights[output.value] : activations[output.value];
       switch (output.kind) {
-        case RandomOutput::View: outputs.push_back(value.narrow(0, 1, 3)); break;
-        case RandomOutput::Transposed: outputs.push_back(value.t()); break;
-        case RandomOutput::Sum: outputs.push_back(value.sum()); break;
-        case RandomOutput::Detached: outputs.push_back(value.detach()); break;
-        default: outputs.push_back(value);
+        case RandomOutput::View:
+          outputs.push_back(value.narrow(0, 1, 3));
+          break;
+        case RandomOutput::Transposed:
+          outputs.push_back(value.t());
+          break;
+        case RandomOutput::Sum:
+          outputs.push_back(value.sum());
+          break;
+        case RandomOutput::Detached:
+          outputs.push_back(value.detach());
+          break;
+        default:
+          outputs.push_back(value);
       }
     }
     return outputs;
   });
 }
 
-/// Without the step; nothing else changes its meaning more than it must.
-inline RandomProgram without_step(RandomProgram program, int removed) {
+/// Without the step: who used its result uses its first operand, or its second.
+inline RandomProgram without_step(RandomProgram program, int removed, bool second) {
   const RandomStep gone = program.steps[removed];
   program.steps.erase(program.steps.begin() + removed);
   const auto mend = [&](int& use, int base, int instead) {
-    if (use == base + removed) use = instead;
-    else if (use > base + removed) --use;
+    if (use == base + removed)
+      use = instead;
+    else if (use > base + removed)
+      --use;
   };
   for (size_t i = removed; i < program.steps.size(); ++i) {
     RandomStep& step = program.steps[i];
-    for (int* use : {&step.a, &step.b}) mend(*use, program.inputs(), gone.a);
-    for (int* use : {&step.w, &step.u}) mend(*use, RandomProgram::kWeights, gone.w);
+    for (int* use : {&step.a, &step.b}) mend(*use, program.inputs(), second ? gone.b : gone.a);
+    for (int* use : {&step.w, &step.u}) mend(*use, RandomProgram::kWeights, second ? gone.u : gone.w);
   }
   for (RandomOutput& output : program.outputs) {
-    if (output.kind == RandomOutput::Weight) mend(output.value, RandomProgram::kWeights, gone.w);
-    else mend(output.value, program.inputs(), gone.a);
+    if (output.kind == RandomOutput::Weight)
+      mend(output.value, RandomProgram::kWeights, second ? gone.u : gone.w);
+    else
+      mend(output.value, program.inputs(), second ? gone.b : gone.a);
   }
   return program;
 }
@@ -260,7 +309,7 @@ inline RandomProgram shrink(RandomProgram program, const std::function<bool(cons
   for (bool smaller = true; smaller;) {
     smaller = false;
     for (int i = static_cast<int>(program.steps.size()) - 1; i >= 0; --i)
-      if (try_it(without_step(program, i))) smaller = true;
+      if (try_it(without_step(program, i, false)) || try_it(without_step(program, i, true))) smaller = true;
     for (int i = static_cast<int>(program.outputs.size()) - 1; i >= 0; --i) {
       RandomProgram one = program;
       one.outputs.erase(one.outputs.begin() + i);
@@ -273,7 +322,7 @@ inline RandomProgram shrink(RandomProgram program, const std::function<bool(cons
       }
     }
     for (size_t i = 0; i < program.steps.size(); ++i)
-      for (int RandomStep::*use : {&RandomStep::a, &RandomStep::b, &RandomStep::w, &RandomStep::u, &RandomStep::v}) {
+      for (int RandomStep::* use : {&RandomStep::a, &RandomStep::b, &RandomStep::w, &RandomStep::u, &RandomStep::v}) {
         RandomProgram one = program;
         if (one.steps[i].*use == 0) continue;
         one.steps[i].*use = 0;

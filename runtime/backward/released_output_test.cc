@@ -124,7 +124,8 @@ TEST_P(ReleasedOutput, OfAnInputOrAParameter) {
   EXPECT_TRUE(same(at::zeros({4, 4}), w.grad()));
 }
 
-/// A leaf is not kept by its accumulator alone in any other way than by the tensor; released, it still gets its gradient.
+/// A leaf is not kept by its accumulator alone in any other way than by the tensor; released, it still gets its
+/// gradient.
 TEST_P(ReleasedOutput, ALeafThatNobodyElseHolds) {
   at::Tensor input = leaf({2, 2});
   const at::Tensor left = released_output(input), grad = at::randn({2, 2});

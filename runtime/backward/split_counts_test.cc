@@ -1,10 +1,10 @@
 // Counted, not timed: operators and bytes of I and W together, against those of the full backward.
+#include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <unordered_map>
+#include <set>
 
 #include "runtime/backward/backward_test_models.h"
 #include "runtime/capture/interpose.h"
@@ -22,7 +22,9 @@ using Calls = std::map<std::string, int>;
 class Counter : public Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
-    const std::string name = op.schema().name().substr(6);  // without aten::
+    // Without aten::, and in place or not: what was kept for the second half is not added to in place.
+    std::string name = op.schema().name().substr(6);
+    if (name.ends_with('_')) name.pop_back();
     if (name == "convolution_backward") {
       const c10::List<bool> wanted = stack->back().toBoolList();
       calls["convolution_backward, input"] += wanted.get(0);
@@ -36,7 +38,7 @@ class Counter : public Interposer {
 
  private:
   static inline const std::set<std::string> kForms = {
-      "t",      "transpose", "permute", "view",       "_unsafe_view", "expand", "detach",          "alias",
+      "t",      "transpose", "permute", "view",       "_unsafe_view", "expand",  "detach",         "alias",
       "select", "slice",     "split",   "as_strided", "unsqueeze",    "squeeze", "_reshape_alias", "unbind"};
 };
 
@@ -64,9 +66,8 @@ Counts counts_of(const BuildStage& make) {
     counts.full = counted([&] { full_backward(one); });
     WeightBackward weights;
     Tensors input_grads;
-    counts.input_half = counted([&] {
-      stage_backward_input(other.outputs, other.root_grads, other.inputs, input_grads, weights);
-    });
+    counts.input_half =
+        counted([&] { stage_backward_input(other.outputs, other.root_grads, other.inputs, input_grads, weights); });
     counts.weight_half = counted([&] { stage_backward_weight(weights); });
   }
   return counts;
@@ -122,8 +123,11 @@ class Bytes : public c10::MemoryReportingInfoBase {
 struct Footprint {
   double after_forward = 0, between = 0, peak_input_half = 0, peak = 0, after = 0;  // MiB
 };
-/// One micro-batch, the gradient of its output not counted (it is the next stage's).
+/// One micro-batch, the gradient of its output not counted (it is the next stage's). On one thread: operators have
+/// buffers for each.
 Footprint footprint(const BuildStage& make, bool in_halves) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
   const Stage stage = build(make, at::kFloat);
   at::manual_seed(1);
   const Tensors sizes = stage.forward(stage.inputs());
@@ -145,6 +149,7 @@ Footprint footprint(const BuildStage& make, bool in_halves) {
     torch::autograd::backward(outputs, grads);
   }
   seen.after = mib(bytes->now), seen.peak = mib(bytes->peak);
+  at::set_num_threads(threads);
   return seen;
 }
 void PrintTo(const Footprint& f, std::ostream* out) {
@@ -167,26 +172,26 @@ TEST(SplitCounts, BytesOfALargeTransformerAreAtTheFloor) {
   EXPECT_LE(halves.peak, 82.15) << testing::PrintToString(halves);
 }
 
-/// The same counted in the size of one activation, where weights are small beside it.
+/// The same, smaller, in the size of one activation.
 TEST(SplitCounts, BytesInUnitsOfOneActivation) {
-  const BuildStage make = [](at::ScalarType dtype) { return transformer(dtype, 4, 256, 32, 2, 2); };
+  const BuildStage make = [](at::ScalarType dtype) { return transformer(dtype, 16, 64, 64, 2, 2); };
   const Footprint full = footprint(make, false), halves = footprint(make, true);
-  const double unit = 4 * 256 * 32 * 4 / double(1 << 20), params = 2 * 12 * 32 * 32 * 4 / double(1 << 20);
+  const double unit = 16 * 64 * 64 * 4 / double(1 << 20);
   EXPECT_EQ(halves.after_forward, full.after_forward);
   EXPECT_EQ(halves.after, full.after);
   // Of two blocks: 14 inputs of linears, 18 gradients of their outputs less the last one, which was given; and the
-  // stage's input, output and input gradient.
-  EXPECT_LE(halves.between, (14 + 17 + 3) * unit * 1.02) << testing::PrintToString(halves);
-  EXPECT_LE(halves.peak, full.peak + 2 * unit + params) << testing::PrintToString(full);
+  // stage's input, output and input gradient. One in a hundred is for gains and biases.
+  EXPECT_LE(halves.between, (14 + 17 + 3) * unit * 1.01) << testing::PrintToString(halves);
+  // At the first node that needs much: the gradients of gelu, before and after it.
+  EXPECT_LE(halves.peak, halves.after_forward + 8 * unit * 1.01) << testing::PrintToString(halves);
 }
 
 TEST(SplitCounts, BytesOfAnMlp) {
-  const Stage stage = mlp(at::kFloat, 4, 64, 16);
   const BuildStage make = [](at::ScalarType dtype) { return mlp(dtype, 4, 64, 16); };
   const Footprint full = footprint(make, false), halves = footprint(make, true);
   const double unit = 64 * 16 * 4 / double(1 << 20);
-  // Inputs of four linears (the first is the stage's), the gradients of three outputs (the fourth was given), the output
-  // and the input's gradient.
+  // Inputs of four linears (the first is the stage's), the gradients of three outputs (the fourth was given), the
+  // output and the input's gradient.
   EXPECT_EQ(halves.between, (4 + 3 + 2) * unit) << testing::PrintToString(halves);
   EXPECT_EQ(halves.after, full.after);
 }

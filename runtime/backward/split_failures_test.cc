@@ -1,6 +1,8 @@
-// Exceptions in the halves leave the graph as a failed full backward leaves it; nodes of users run once, or once a half.
+// Exceptions in the halves leave the graph as a failed full backward leaves it; nodes of users run once, or once a
+// half.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <atomic>
 #include <set>
@@ -66,7 +68,9 @@ class SplitFailures : public testing::Test {
 struct Chain {
   at::Tensor first, h, weight, out;
   Chain(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b, const at::Tensor& g)
-      : first(at::addmm(b, x, w)), h(at::layer_norm(first, {8}, g, b)), weight(w.tanh()),
+      : first(at::addmm(b, x, w)),
+        h(at::layer_norm(first, {8}, g, b)),
+        weight(w.tanh()),
         out(h.matmul(weight).tanh() + b) {}
 };
 
@@ -129,7 +133,29 @@ TEST_F(SplitFailures, AHookThatThrowsInTheSecondHalf) {
     EXPECT_FALSE(weights.pending());
     after.refresh();
     EXPECT_EQ(before.hooks, after.hooks) << "retain " << retain;
-    if (retain) EXPECT_TRUE(before.edges == after.edges);
+    if (retain) {
+      EXPECT_TRUE(before.edges == after.edges);
+    }
+  }
+}
+
+/// What a hook asks autograd to call at the end of the backward is called.
+TEST_F(SplitFailures, AHookMayQueueACallback) {
+  for (const bool shared : {false, true}) {
+    int hooks = 0, callbacks = 0;
+    const auto queue = [&](const at::Tensor& grad) {
+      ++hooks;
+      torch::autograd::Engine::get_default_engine().queue_callback([&] { ++callbacks; });
+      return grad;
+    };
+    const at::Tensor weight = leaf({8, 8}), h = x.matmul(weight).tanh();
+    h.register_hook(queue), weight.register_hook(queue);
+    const at::Tensor out = shared ? h.matmul(weight) : h.matmul(w);
+    stage_backward_input(Tensors{out}, Tensors{grad}, Tensors{x}, input_grads, weights);
+    EXPECT_EQ(callbacks, 1) << "of the first half";
+    stage_backward_weight(weights);
+    EXPECT_EQ(hooks, 2);
+    EXPECT_EQ(callbacks, 2);
   }
 }
 

@@ -50,6 +50,16 @@ Stage normalized_weight_used_twice(at::ScalarType dtype) {
   });
 }
 
+/// What all micro-batches share need not be a leaf, where autograd saved nothing for it.
+Stage views_of_weights_made_once(at::ScalarType dtype) {
+  Leaves leaves{dtype};
+  const at::Tensor w = leaves.param({8, 8}), b = leaves.param({8}), all = leaves.param({2, 8, 8});
+  const at::Tensor turned = w.t(), both = w + all.select(0, 1), row = all.select(0, 0).select(0, 3);
+  return leaves.stage(leaves.one({6, 8}), [=](const Tensors& in) {
+    return Tensors{(in[0].matmul(turned).tanh().matmul(both) + b).matmul(turned) * row};
+  });
+}
+
 /// Low-rank factors, and a weight that is cast once for two uses.
 Stage factors_and_a_shared_cast(at::ScalarType dtype) {
   Leaves leaves{dtype};
@@ -370,6 +380,7 @@ const Row kRows[] = {{"plain_mlp", [](at::ScalarType dtype) { return mlp(dtype);
                      ROW(weight_and_bias_five_times),
                      ROW(loss_with_weight_norm),
                      ROW(normalized_weight_used_twice),
+                     ROW(views_of_weights_made_once),
                      ROW(factors_and_a_shared_cast),
                      ROW(weight_as_activation),
                      ROW(outputs_from_parameters_only),

@@ -1,5 +1,5 @@
-// The halves on several threads: stages beside each other, micro-batches of one stage beside each other, the parts of one
-// micro-batch on different threads. Also built with ThreadSanitizer (backward_threads_tsan).
+// The halves on several threads: stages beside each other, micro-batches of one stage beside each other, the parts of
+// one micro-batch on different threads. Also built with ThreadSanitizer (backward_threads_tsan).
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -22,9 +22,8 @@ Stage exact_mlp(at::ScalarType dtype) {
   };
   const at::Tensor w = whole({4, 4}), v = whole({4, 4}), b = whole({4});
   const auto inputs = [dtype] { return Tensors{at::randint(-2, 3, {3, 4}).to(dtype).requires_grad_(true)}; };
-  return leaves.stage(inputs, [=](const Tensors& in) {
-    return Tensors{at::linear(at::linear(in[0], w, b).relu() * b, v).matmul(w)};
-  });
+  return leaves.stage(
+      inputs, [=](const Tensors& in) { return Tensors{at::linear(at::linear(in[0], w, b).relu() * b, v).matmul(w)}; });
 }
 
 /// The micro-batches of a stage with whole numbers as root gradients. Made on one thread: the generator is shared.

@@ -12,6 +12,7 @@ using namespace backward_test;
 
 // --- a parameter in several places -------------------------------------------------------------------------------
 
+/// test_stage_backward_weight_shared_weights
 Stage weight_at_two_depths(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor w = leaves.param({8, 8}), v = leaves.param({8, 8});
@@ -187,6 +188,7 @@ Stage custom_with_two_outputs(at::ScalarType dtype) {
   });
 }
 
+/// test_stage_backward_weight_multi_output_intermediate
 Stage chunks_and_unbind(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor w = leaves.param({16, 8}), b = leaves.param({16}), v = leaves.param({2, 8, 8});
@@ -424,8 +426,10 @@ class SplitModels : public testing::TestWithParam<std::tuple<Row, at::ScalarType
   at::ScalarType dtype = std::get<1>(GetParam());
 };
 
+/// test_stage_backward_weight
 TEST_P(SplitModels, OneMicroBatch) { expect_same(run_full(make, dtype), run_halves(make, dtype)); }
 
+/// test_stage_backward_weight_multiple_iters
 TEST_P(SplitModels, TenMicroBatchesAddUp) { expect_same(run_full(make, dtype, 10), run_halves(make, dtype, 10)); }
 
 TEST_P(SplitModels, TheSecondHalfMayComeLater) { expect_same(run_full(make, dtype, 4), run_halves(make, dtype, 4, 2)); }

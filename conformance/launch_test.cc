@@ -164,6 +164,7 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   job.seed = 18446744073709551615u;
   job.timeout_seconds = 2.5;
   job.mutant = "a \"mutant\"";
+  job.recompute = "except-last";
   job.cases = {{"mlp", "gpipe"}, {"tied", "1f1b"}};
   job.throughput = {{"gpipe", "", 5, 10, 0, 8, 3}};
   const LaunchResult result = run("for word in \"$@\"; do echo \"$word\"; done; echo $OMP_NUM_THREADS");
@@ -174,6 +175,7 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   EXPECT_EQ(read.seed, job.seed);
   EXPECT_EQ(read.timeout_seconds, 2.5);
   EXPECT_EQ(read.mutant, job.mutant);
+  EXPECT_EQ(read.recompute, job.recompute);
   ASSERT_EQ(read.cases.size(), 2u);
   EXPECT_EQ(read.cases[1].id + read.cases[1].schedule, "tied1f1b");
   ASSERT_EQ(read.throughput.size(), 1u);

@@ -70,6 +70,7 @@ Job make_job(const RunOptions& options) {
   job.timeout_seconds = options.timeout_seconds;
   job.microbatches = options.microbatches;
   job.mutant = options.mutant;
+  job.recompute = options.recompute;
   if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
   if (options.microbatches < 0)
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");

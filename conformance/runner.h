@@ -26,6 +26,7 @@ struct RunOptions {
   bool ranks_given = false;  ///< the user named a number; under mpirun it must be mpirun's
   int microbatches = 0;      ///< 0: each case's own
   std::string mutant;
+  std::string recompute = "never";  ///< see parse_recompute()
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = true;

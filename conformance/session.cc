@@ -114,6 +114,7 @@ CaseVerdict Session::empty_verdict(size_t index) const {
                   std::to_string(job_.seed);
   if (job_.microbatches) verdict.repro += " --microbatches " + std::to_string(job_.microbatches);
   if (!job_.mutant.empty()) verdict.repro += " --mutant " + job_.mutant;
+  if (job_.recompute != "never") verdict.repro += " --recompute " + job_.recompute;
   return verdict;
 }
 
@@ -132,7 +133,8 @@ int Session::report() {
                                                        {"ranks", std::to_string(job_.ranks)},
                                                        {"seed", std::to_string(job_.seed)},
                                                        {"profile", options_.profile},
-                                                       {"mutant", job_.mutant.empty() ? "none" : job_.mutant}});
+                                                       {"mutant", job_.mutant.empty() ? "none" : job_.mutant},
+                                                       {"recompute", job_.recompute}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.wall_seconds = since(begin_);

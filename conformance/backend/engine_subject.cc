@@ -63,6 +63,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     engine.divide_by_microbatches = case_.divide_by_microbatches;
     engine.seed = options.seed;
     engine.timeout = options.timeout;
+    engine.recompute = options.recompute;
     if (keeps_details(case_)) engine.observer = this;
     if (options.mutant && options.mutant->stage) {
       const StageMutation mutate = options.mutant->stage;

@@ -5,6 +5,7 @@
 
 #include "conformance/mutants.h"
 #include "reference/results.h"
+#include "runtime/engine/stage_blocks.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline {
@@ -14,6 +15,7 @@ struct EngineCaseOptions {
   uint64_t seed = 0;
   Clock::duration timeout = std::chrono::seconds(60);
   const Mutant* mutant = nullptr;
+  RecomputeOptions recompute = {};
 };
 
 /// Runs this rank's part of a case and returns what it has to say. Every rank of `transport` calls it.

@@ -10,7 +10,8 @@ namespace plumbline {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobCase, id, schedule)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobThroughput, schedule, model, forward_ms, backward_ms, rows, microbatches, steps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, cases, throughput)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, recompute, cases,
+                                   throughput)
 
 void write_job(const std::filesystem::path& path, const Job& job) {
   write_text_file(path, nlohmann::json(job).dump(1) + "\n");

@@ -33,6 +33,8 @@ struct Job {
   int microbatches = 0;
   /// A fault to put in on purpose; empty: none.
   std::string mutant;
+  /// Which micro-batches' stages are recomputed in the backward; see parse_recompute().
+  std::string recompute = "never";
   std::vector<JobCase> cases;
   std::vector<JobThroughput> throughput;
 };

@@ -20,6 +20,7 @@ void run_one(const Job& job, const JobCase& item, Transport& transport, const st
   EngineCaseOptions options{
       item.schedule, job.seed,
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
+  options.recompute.policy = parse_recompute(job.recompute);
   std::unique_ptr<Transport> mutated;
   if (!job.mutant.empty()) {
     options.mutant = &find_mutant(job.mutant);

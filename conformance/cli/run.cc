@@ -41,6 +41,12 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions&
       ->type_name("DIR");
   group->add_option("--expect", program.expect, "Compare the results with these, bit for bit")
       ->type_name("F.safetensors");
+  group
+      ->add_option("--recompute-blocks", program.recompute.blocks_in,
+                   "What --recompute keeps the inputs of: each stage, or each module directly inside MODULE (as layers "
+                   "holds layers.0): holds the inputs of all blocks and what autograd saves in one of them")
+      ->type_name("stage|MODULE")
+      ->default_str("stage");
   std::vector<CLI::Option*> only_with_program;
   for (CLI::Option* option : group->get_options())
     if (option->get_name() != "--program") only_with_program.push_back(option);
@@ -53,6 +59,8 @@ void take_common_options(const RunOptions& run, ProgramOptions& program) {
   program.microbatches = run.microbatches;
   program.ranks = run.ranks_given ? run.ranks : 0;
   program.mpi = run.transport == TransportKind::Mpi;
+  if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
+  program.recompute.policy = parse_recompute(run.recompute);
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
@@ -94,6 +102,13 @@ void add_run(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(1, 65536));
   command->add_option("--mutant", options->mutant,
                       "Put this fault in on purpose: drop-last-microbatch, swap-microbatches, scale-stage-gradient");
+  command
+      ->add_option("--recompute", options->recompute,
+                   "Micro-batches of which a stage keeps its inputs only, and runs its forward again in the backward: "
+                   "costs one more forward, saves what autograd would hold from forward to backward; same bits")
+      ->check(CLI::IsMember({"never", "except-last", "always"}).description(""))
+      ->type_name("never|except-last|always")
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "Of parameters, data and random layers")->capture_default_str();
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")
       ->check(CLI::Range(0.001, 1e6))

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/stage_blocks.h"
 #include "runtime/split/split.h"
 
 namespace plumbline {
@@ -32,6 +33,7 @@ struct ProgramOptions {
   std::filesystem::path inputs;
   std::string loss;
   std::filesystem::path save_results, expect;
+  RecomputeOptions recompute;
   uint64_t seed = 1;
   double timeout_seconds = 60;
 };

@@ -55,6 +55,8 @@ nlohmann::json describe_step(const ProgramStep& step) {
           {"loss_output", loss.output},
           {"target", loss.target},
           {"backward", step.prepared.has_backward},
+          {"recompute", static_cast<int>(step.recompute.policy)},
+          {"recompute_blocks_in", step.recompute.blocks_in},
           {"seed", step.seed},
           {"timeout", step.timeout_seconds}};
 }
@@ -105,6 +107,8 @@ EngineOptions engine_options(const nlohmann::json& step) {
                static_cast<Reduction>(step["loss_reduction"].get<int>())};
   loss.output = step["loss_output"];
   options.loss = loss_function(loss);
+  options.recompute.policy = static_cast<Recompute>(step["recompute"].get<int>());
+  options.recompute.blocks_in = step["recompute_blocks_in"];
   options.seed = step["seed"];
   options.seed_by_microbatch = true;
   options.keep_strides = true;

@@ -4,6 +4,7 @@
 
 #include "conformance/program/batch.h"
 #include "conformance/program/prepare.h"
+#include "runtime/engine/stage_blocks.h"
 #include "runtime/tensor_file.h"
 #include "runtime/transport/transport.h"
 
@@ -14,6 +15,7 @@ struct ProgramStep {
   PreparedProgram prepared;
   ProgramBatch batch;
   std::string schedule;
+  RecomputeOptions recompute;
   uint64_t seed = 0;
   double timeout_seconds = 60;
 };

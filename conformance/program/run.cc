@@ -48,6 +48,8 @@ ProgramStep make_step(const ProgramOptions& options, int ranks) {
   step.batch = program_batch(step.prepared.program, step.prepared.loss, options, stages);
   step.schedule = options.schedule;
   make_schedule(step.schedule, stages, step.batch.microbatches);  // refuses what it cannot make
+  check_recompute(options.recompute, step.prepared.pipe);
+  step.recompute = options.recompute;
   step.seed = options.seed;
   step.timeout_seconds = options.timeout_seconds;
   return step;

@@ -1,5 +1,7 @@
 #include "runtime/engine/graph_stage.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "runtime/backward/stage_backward.h"
@@ -9,30 +11,57 @@
 namespace plumbline {
 
 GraphStage::GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
-                       const RandomContext& random)
-    : stage_(stage), variants_(std::move(variants)), random_(random) {
+                       const RandomContext& random, const RecomputeOptions& recompute)
+    : stage_(stage),
+      variants_(std::move(variants)),
+      weights_(variants_.size()),
+      random_(random),
+      recompute_(recompute.of(stage)) {
   for (const Graph* graph : graphs) {
     interpreters_.emplace_back(*graph);
+    if (recompute_ != Recompute::Never) blocks_.emplace_back(*graph, recompute.blocks_in);
     draws_random_numbers_ =
         draws_random_numbers_ || std::any_of(graph->nodes.begin(), graph->nodes.end(), &draws_random_numbers);
   }
 }
 
+bool GraphStage::recomputes(int microbatch) const {
+  const bool is_last = microbatch + 1 == static_cast<int>(variants_.size());
+  return c10::GradMode::is_enabled() &&
+         (recompute_ == Recompute::Always || (recompute_ == Recompute::ExceptLast && !is_last));
+}
+
 void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
-  Interpreter& interpreter = interpreters_[variants_[microbatch]];
-  if (!draws_random_numbers_) {
-    interpreter.run(inputs, outputs);
-    return;
-  }
+  const int variant = variants_[microbatch];
+  const auto run = [&] {
+    if (recomputes(microbatch))
+      blocks_[variant].run(inputs, outputs);
+    else
+      interpreters_[variant].run(inputs, outputs);
+  };
+  if (!draws_random_numbers_) return run();
   const RandomTurn seeded(random_.by_microbatch
                               ? random_.run_seed + static_cast<uint64_t>(microbatch)
                               : stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
-  interpreter.run(inputs, outputs);
+  run();
 }
 
 void GraphStage::backward(int, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                           std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) {
   stage_backward(roots, root_grads, inputs, input_grads);
+}
+
+void GraphStage::backward_input(int microbatch, std::span<const at::Tensor> roots,
+                                std::span<const at::Tensor> root_grads, std::span<const at::Tensor> inputs,
+                                std::vector<at::Tensor>& input_grads) {
+  stage_backward_input(roots, root_grads, inputs, input_grads, weights_[microbatch], {.accumulate_into_inputs = false});
+}
+
+void GraphStage::backward_weight(int microbatch) { stage_backward_weight(weights_[microbatch]); }
+
+void GraphStage::drop_halves() noexcept {
+  for (WeightBackward& weights : weights_)
+    if (weights.pending()) weights = WeightBackward();
 }
 
 }  // namespace plumbline

@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "runtime/backward/split_backward.h"
+#include "runtime/engine/stage_blocks.h"
 #include "runtime/engine/stage_runner.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/pipe.h"
@@ -21,18 +23,27 @@ class GraphStage : public StageRunner {
  public:
   /// `graphs` are the captures of the stage for the shapes that occur, bound to one state; `variants[m]` says which of
   /// them micro-batch m takes. `random` is read at each forward and must outlive the stage.
-  GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
-             const RandomContext& random);
+  GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants, const RandomContext& random,
+             const RecomputeOptions& recompute = {});
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override;
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+  void backward_weight(int microbatch) override;
+  void drop_halves() noexcept override;
 
  private:
+  bool recomputes(int microbatch) const;
+
   int stage_;
   std::vector<Interpreter> interpreters_;
+  std::vector<StageBlocks> blocks_;  // by variant; none where nothing is recomputed
   std::vector<int> variants_;
+  std::vector<WeightBackward> weights_;  // by micro-batch
   const RandomContext& random_;
+  Recompute recompute_;
   bool draws_random_numbers_ = false;
 };
 

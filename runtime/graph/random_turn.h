@@ -13,7 +13,15 @@
 
 namespace plumbline {
 
-/// One turn: optionally seeded at its begin, the generator as it was at its end. Turns of one thread must not nest.
+/// The state of the default generator, as RandomTurn and at::Generator::set_state() take it.
+inline at::Tensor random_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+/// One turn: optionally seeded at its begin, or begun from a state; the generator as it was at its end. Turns of one
+/// thread must not nest.
 class RandomTurn {
  public:
   explicit RandomTurn(std::optional<uint64_t> seed = std::nullopt)
@@ -21,6 +29,10 @@ class RandomTurn {
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     before_ = generator_.get_state();
     if (seed) generator_.set_current_seed(*seed);
+  }
+  explicit RandomTurn(const at::Tensor& state) : RandomTurn() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state);
   }
   ~RandomTurn() {
     const std::lock_guard<std::mutex> lock(generator_.mutex());

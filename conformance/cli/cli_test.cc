@@ -38,6 +38,8 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--ranks", "0"}, "--ranks"},
       {{"run", "--ranks", "two"}, "--ranks"},
       {{"run", "--transport", "pigeon"}, "--transport"},
+      {{"run", "--recompute", "sometimes"}, "never,except-last,always"},
+      {{"run", "--recompute-blocks", "layers"}, "--program"},
       {{"run", "--mutant", "nonesuch"}, "drop-last-microbatch"},
       {{"run", "--mutant", "swap-microbatches", "--ranks", "1"}, "needs 2 ranks"},
       {{"run", "--case", "exact-mlp-mean", "--report", "a_file"}, "--report"},

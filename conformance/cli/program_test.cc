@@ -61,6 +61,14 @@ TEST_F(Program, WholeItHasTheBitsOfPyTorch) {
   for (const Archive& archive : archives) expect_same_bits(archive.name, {"--loss", archive.loss});
 }
 
+TEST_F(Program, RecomputedItHasTheBitsOfPyTorch) {
+  for (const Archive& archive : archives) {
+    if (archive.modules.empty()) continue;
+    expect_same_bits(archive.name, {"--loss", archive.loss, "--recompute", "always", "--split", archive.modules[0]});
+  }
+  expect_same_bits("twice", {"--loss", "sum", "--recompute", "except-last", "--recompute-blocks", "shared"});
+}
+
 TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
   for (const Archive& archive : archives) {
     std::string split;
@@ -136,6 +144,7 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--program", "no.pt2"}, "no.pt2"},
       {{"run", "--program", data("custom/model.pt2")}, "custom/model.pt2"},
       {{"run", "--program", tied, "--split", "middle.x"}, "there is no 'middle.x'"},
+      {{"run", "--program", tied, "--recompute-blocks", "nowhere"}, "no module directly inside 'nowhere' was entered"},
       {{"run", "--program", tied, "--split", "middle:before"}, "is not MODULE, MODULE:begin or MODULE:end"},
       {{"run", "--program", tied, "--split", "middle", "--stages", "2"}, "--split names the borders itself"},
       {{"run", "--program", tied, "--stages", "400"}, "stages"},

@@ -75,19 +75,19 @@ class Side {
   std::vector<std::string> program_, models_;
 };
 
-/// Holds Python's gradients against ours at one thread, bit for bit. Returns how many lines of difference it printed.
-int compare_gradients(const Side& cpp, const Side& python, const std::filesystem::path& folder) {
+/// Holds Python's gradients against ours at one thread, bit for bit, and prints the first that differs.
+bool gradients_agree(const Side& cpp, const Side& python, const std::filesystem::path& folder) {
   const TensorMap ours = cpp.gradients("split", folder);
-  int lines = 0;
+  bool agree = true;
   for (const std::string which : {"full", "split"}) {
     const std::vector<Difference> differences = compare(ours, python.gradients(which, folder), CompareMode::Bitwise);
-    for (const Difference& difference : differences)
-      std::printf("Python's %s backward: %s\n", which.c_str(), sentence(difference).c_str());
-    lines += static_cast<int>(differences.size());
+    if (differences.empty()) continue;
+    agree = false;
+    std::printf("gradients at one thread: Python's %s backward: %s (and %zu more tensors)\n", which.c_str(),
+                sentence(differences[0]).c_str(), differences.size() - 1);
   }
-  std::printf("gradients at one thread: %s\n",
-              lines == 0 ? "C++ and Python, full and split, equal bit for bit" : "differ");
-  return lines;
+  if (agree) std::printf("gradients at one thread: C++ and Python, full and split, equal bit for bit\n");
+  return agree;
 }
 
 std::string load_average() {
@@ -109,7 +109,7 @@ int compare_with_python(const PeersOptions& options) {
   if (!options.json.empty()) write_text_file(options.json, "");  // refused before the work, not after
   const TemporaryFolder folder;
   end_children_on_signals();
-  const bool equal = compare_gradients(cpp, python, folder.path()) == 0;
+  const bool equal = gradients_agree(cpp, python, folder.path());
   for (int round = 0; round < options.rounds; ++round) {
     std::fprintf(stderr, "round %d of %d, load average %s\n", round + 1, options.rounds, load_average().c_str());
     for (const bool ours : {round % 2 == 0, round % 2 != 0})

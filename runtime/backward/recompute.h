@@ -18,9 +18,9 @@ namespace plumbline {
 /// backward, with detached leaves in place of both; must do the same each time, draws of random numbers included.
 using Block = std::function<void(std::span<const at::Tensor> values, std::vector<at::Tensor>& outputs)>;
 
-/// The outputs of `block`, differentiable in those of `inputs` and `parameters` (leaves) that require a gradient, without
-/// anything saved but the two lists. `outputs` that are not floating point require no gradient. With gradients off, or
-/// when nothing requires one, it is a plain call.
+/// The outputs of `block`, differentiable in those of `inputs` and `parameters` (leaves) that require a gradient,
+/// without anything saved but the two lists. `outputs` that are not floating point require no gradient. With gradients
+/// off, or when nothing requires one, it is a plain call.
 void recompute_in_backward(Block block, std::span<const at::Tensor> inputs, std::span<const at::Tensor> parameters,
                            std::vector<at::Tensor>& outputs);
 

@@ -88,16 +88,16 @@ struct InputBackward {
 InputBackward stage_backward_input(const c10::IValue& output, const c10::IValue& output_grad,
                                    const std::vector<c10::IValue>& inputs, const SplitBackwardOptions& options = {});
 
-/// The second half: adds into the .grad of every parameter that the stage reaches, in the order in which a full backward
-/// would have added, and frees the graph (unless it is retained). Returns the .grad of each of `of` after that,
-/// undefined where there is none. Throws Error when the first half was not run or the second was already.
+/// The second half: adds into the .grad of every parameter that the stage reaches, in the order in which a full
+/// backward would have added, and frees the graph (unless it is retained). Returns the .grad of each of `of` after
+/// that, undefined where there is none. Throws Error when the first half was not run or the second was already.
 std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span<const at::Tensor> of = {});
 
 /// A user's autograd node that computes the gradients of its inputs and those of its parameters apart, each only when
 /// asked for (should_compute_output / needs_input_grad): the cut then leaves its parameters to the second half and runs
 /// it once for each half. `part_of_name` is looked for in the node's name ("MyLinear" finds
-/// "torch::autograd::CppNode<MyLinear>"). Any other node that is not known to do so runs once, in the first half, and the
-/// second half adds what it made. Call before any backward; not thread-safe.
+/// "torch::autograd::CppNode<MyLinear>"). Any other node that is not known to do so runs once, in the first half, and
+/// the second half adds what it made. Call before any backward; not thread-safe.
 void add_divisible_node(std::string part_of_name);
 
 }  // namespace plumbline

@@ -17,12 +17,16 @@ namespace {
 /// More zeros than this in gradients prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
 
+/// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B.
 StageOrders stage_orders(const Schedule& schedule) {
   StageOrders orders(schedule.stages);
-  for (const std::vector<Action>& rank : schedule.ranks)
-    for (const Action& action : rank)
-      if (action.type == ActionType::F || action.type == ActionType::B)
-        orders[action.stage].push_back({action.type == ActionType::B, action.microbatch});
+  for (const std::vector<Action>& rank : schedule.ranks) {
+    for (const Action& action : rank) {
+      StageOrder& order = orders[action.stage];
+      if (action.type == ActionType::F) order.forwards.push_back(action.microbatch);
+      if (action.type == ActionType::B || action.type == ActionType::W) order.backwards.push_back(action.microbatch);
+    }
+  }
   return orders;
 }
 
@@ -57,12 +61,10 @@ struct Judge::Oracle {
 const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) {
   const StageOrders orders = stage_orders(schedule);
   std::string key = c.id + " " + std::to_string(c.microbatches);
-  for (const auto& order : orders) {
+  for (const StageOrder& order : orders) {
     key += ";";
-    // Forwards and backwards of one stage do not see each other's order, only their own.
-    for (bool backward : {false, true})
-      for (const StageAction& action : order)
-        if (action.backward == backward) key += (backward ? "B" : "F") + std::to_string(action.microbatch);
+    for (int microbatch : order.forwards) key += "F" + std::to_string(microbatch);
+    for (int microbatch : order.backwards) key += "B" + std::to_string(microbatch);
   }
   if (const auto it = oracles_.find(key); it != oracles_.end()) return *it->second;
 

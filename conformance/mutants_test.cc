@@ -36,7 +36,7 @@ CaseVerdict run_and_judge(const std::string& id, const std::string& schedule, in
 
 TEST(Mutants, WithoutOneEverythingPasses) {
   for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp"})
-    for (const char* schedule : {"gpipe", "1f1b"}) {
+    for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
       const CaseVerdict verdict = run_and_judge(id, schedule, 4, nullptr);
       EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
     }

@@ -6,6 +6,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "reference/case_run.h"
 #include "reference/loss.h"
 #include "runtime/error.h"
@@ -24,8 +27,16 @@ struct Lane {
   Pipe pipe;
   std::vector<Interpreter> stages;
   std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
-  std::vector<char> forward_done, backward_done;
 };
+
+void require_complete(const std::vector<int>& order, int microbatches, size_t stage, const char* what) {
+  std::vector<int> sorted = order, all(microbatches);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted != all)
+    throw Error("detached run: the " + std::string(what) + " of stage " + std::to_string(stage) +
+                " are not every micro-batch once");
+}
 
 class DetachedStages : public CaseSubject {
  public:
@@ -33,6 +44,10 @@ class DetachedStages : public CaseSubject {
       : case_(c), seed_(seed), orders_(orders), model_(make_model(c.model, c.dtype, seed)), results_(results) {
     split_.points = choose_split_points(model_.split_points, static_cast<int>(orders.size()));
     split_.loss_outputs = std::vector<int>{0};
+    for (size_t s = 0; s < orders_.size(); ++s) {
+      require_complete(orders_[s].forwards, case_.microbatches, s, "forwards");
+      require_complete(orders_[s].backwards, case_.microbatches, s, "backwards");
+    }
   }
 
   void train(int step, const Batch& batch) override {
@@ -109,52 +124,18 @@ class DetachedStages : public CaseSubject {
       lane.stage_inputs.resize(stages);
       lane.stage_outputs.resize(stages);
       lane.stage_input_grads.resize(stages);
-      lane.forward_done.resize(stages);
-      lane.backward_done.resize(stages);
     }
     shared_ = lanes.front().pipe.shared;
     return lanes;
   }
 
-  /// Every stage goes through its own list; whoever can go on does.
   void carry_out(int step, std::vector<Lane>& lanes, bool training) {
-    std::vector<size_t> next(orders_.size(), 0);
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (size_t s = 0; s < orders_.size(); ++s) {
-        while (next[s] < orders_[s].size()) {
-          const StageAction& action = orders_[s][next[s]];
-          Lane& lane = lanes.at(action.microbatch);
-          const int stage = static_cast<int>(s);
-          if (action.backward) {
-            if (training && !backward_ready(lane, stage)) break;
-            if (training) backward(step, lane, stage, action.microbatch, weight(lane, lanes));
-          } else {
-            if (!forward_ready(lane, stage)) break;
-            forward(step, lane, stage, action.microbatch, training);
-          }
-          ++next[s];
-          progress = true;
-        }
-      }
-    }
-    for (size_t s = 0; s < orders_.size(); ++s)
-      if (next[s] < orders_[s].size())
-        throw Error("detached run: the order of stage " + std::to_string(s) + " is stuck");
-  }
-
-  static bool forward_ready(const Lane& lane, int stage) {
-    for (int b : lane.pipe.stages[stage].inputs)
-      if (!lane.forward_done[lane.pipe.boundaries[b].producer]) return false;
-    return true;
-  }
-
-  static bool backward_ready(const Lane& lane, int stage) {
-    if (!lane.forward_done[stage]) return false;
-    for (int b : lane.pipe.stages[stage].outputs)
-      for (const Boundary::Consumer& consumer : lane.pipe.boundaries[b].consumers)
-        if (!lane.backward_done[consumer.stage]) return false;
-    return true;
+    const int stages = static_cast<int>(orders_.size());
+    for (int s = 0; s < stages; ++s)
+      for (int m : orders_[s].forwards) forward(step, lanes[m], s, m, training);
+    if (!training) return;
+    for (int s = stages - 1; s >= 0; --s)
+      for (int m : orders_[s].backwards) backward(step, lanes[m], s, m, weight(lanes[m], lanes));
   }
 
   void forward(int step, Lane& lane, int stage, int microbatch, bool training) {
@@ -171,7 +152,6 @@ class DetachedStages : public CaseSubject {
       const RandomTurn seeded(stage_random_seed(seed_, train_steps_, stage, microbatch));
       lane.stages[stage].run(inputs, lane.stage_outputs[stage]);
     }
-    lane.forward_done[stage] = 1;
     const std::vector<at::Tensor>& outputs = lane.stage_outputs[stage];
     for (int b : part.outputs)
       if (keeps_details(case_))
@@ -231,7 +211,6 @@ class DetachedStages : public CaseSubject {
     for (const auto& [name, parameter] : states_[stage].parameters)
       if (keeps_details(case_) && parameter.grad().defined())
         put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
-    lane.backward_done[stage] = 1;
     lane.stage_outputs[stage].clear();
     lane.stage_inputs[stage].clear();
   }

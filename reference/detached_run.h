@@ -13,17 +13,24 @@
 
 namespace plumbline {
 
-/// One forward or backward of one micro-batch.
-struct StageAction {
-  bool backward = false;
-  int microbatch = 0;
+/// The micro-batches of one stage in the order in which it takes them forward (which its buffers depend on) and
+/// backward (in which it adds up their gradients). Each names every micro-batch once.
+struct StageOrder {
+  std::vector<int> forwards, backwards;
 };
 
-/// For each stage, its forwards and backwards in the order in which it does them.
-using StageOrders = std::vector<std::vector<StageAction>>;
+/// One for each stage.
+using StageOrders = std::vector<StageOrder>;
 
 /// Records everything: forward, output, loss, backward, partial, grad, buffer, param.
-/// Throws InputError when the model cannot be cut into that many stages, Error when the orders wait for one another.
+/// Throws InputError when the model cannot be cut into that many stages, Error for orders that leave a micro-batch out,
+/// repeat one, or name one that does not exist.
+///
+/// It does all forwards, stage after stage, then all backwards from the last stage to the first. A runtime mixes them
+/// to hold less, but a stage's forwards see only its own earlier ones, and its backwards likewise, so that the numbers
+/// are the same; and since values flow from a stage to later ones only, whatever the orders, nothing waits for what is
+/// still to come. (With backwards in halves the runtime's order of sums is that of its W, and to do whole backwards at
+/// those places among the forwards could indeed be stuck: an earlier stage needs the gradient long before the W.)
 Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders);
 
 }  // namespace plumbline

@@ -93,7 +93,9 @@ void add_throughput(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   CLI::Option* sleep =
-      command->add_option("--sleep", options->sleep, "Stages that sleep: milliseconds of forward/backward")
+      command
+          ->add_option("--sleep", options->sleep,
+                       "Stages that sleep: milliseconds of forward/backward; where it comes in halves, half of it each")
           ->capture_default_str();
   command->add_option("--model", options->model, "Stages of this model of the corpus, for example transformer-lm")
       ->excludes(sleep);

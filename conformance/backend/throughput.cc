@@ -176,16 +176,20 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
   result.step_seconds = median(seconds);
   result.microbatches_per_second = item.microbatches / result.step_seconds;
   result.bubble_measured = median(bubbles);
-  result.bubble_ideal = ideal_bubble(item.schedule, ranks, item.microbatches);
-  const Schedule schedule = make_schedule(item.schedule, ranks, item.microbatches);
   if (item.model.empty()) {
     char text[64];
     std::snprintf(text, sizeof text, "sleep %g/%g ms", item.forward_ms, item.backward_ms);
     result.workload = text;
-    result.ratio_to_ideal_step =
-        result.step_seconds / (simulate(schedule, item.forward_ms, item.backward_ms).makespan / 1000.0);
+    const double half = item.backward_ms / 2;
+    const Timeline ideal =
+        simulate(make_schedule(item.schedule, ranks, item.microbatches),
+                 {.forward = item.forward_ms, .input = half, .weight = half, .backward = item.backward_ms},
+                 {.first_stage_defers = true});
+    result.bubble_ideal = ideal.bubble_makespan;
+    result.ratio_to_ideal_step = result.step_seconds / (ideal.makespan / 1000.0);
   } else {
     result.workload = "real: " + item.model;
+    result.bubble_ideal = ideal_bubble(item.schedule, ranks, item.microbatches);
     double busy = 0;
     for (const RankTime& rank : result.rank_times) busy += rank.busy;
     const double pipeline = busy / ranks / (1.0 - result.bubble_ideal);

@@ -30,7 +30,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
-      {{"run", "--schedule", "no-such-schedule"}, "gpipe, 1f1b"},
+      {{"run", "--schedule", "no-such-schedule"}, "gpipe, 1f1b, zb-h1, zb-h2"},
       {{"run", "--profile", "nonesuch"}, "accepted: core, smoke"},
       {{"run", "--microbatches", "0"}, "--microbatches"},
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
@@ -82,18 +82,38 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
   std::ofstream(folder_ / "mine.csv") << compute.output;
   EXPECT_EQ(start({"schedule", "mine.csv", "--format", "compute"}).output, compute.output);
   EXPECT_EQ(exit_code(start({"schedule", "gpipe", "--format", "grid"})), 0);
+  const std::vector<std::string> halves = {"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format"};
+  const auto printed = [&](const char* format) {
+    std::vector<std::string> words = halves;
+    words.push_back(format);
+    return start(words).output;
+  };
+  EXPECT_EQ(printed("grid"), "rank 0   0F0 0F1 0I0 0W0 0I1 0W1\nrank 1   1F0 1I0 1F1 1I1 1W0 1W1\n");
+  EXPECT_EQ(printed("comms"),
+            "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0I0,0RECV_B1,0W0,0I1,0W1\r\n"
+            "1RECV_F0,1F0,1RECV_F1,1I0,1SEND_B0,1F1,1I1,1SEND_B1,1W0,1W1\r\n");
+}
+
+TEST_F(Cli, SchedulesAreChosenByPattern) {
+  const ProcessResult result =
+      start({"run", "--case", "exact-mlp-mean", "--schedule", "zb-*", "--ranks", "2", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
+  std::vector<std::string> schedules;
+  for (const auto& verdict : json.at("verdicts")) schedules.push_back(verdict.at("schedule"));
+  EXPECT_EQ(schedules, (std::vector<std::string>{"zb-h1", "zb-h2"}));
 }
 
 TEST_F(Cli, PassingRunLeavesACompleteReport) {
   const ProcessResult result =
       start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
   ASSERT_EQ(exit_code(result), 0) << result.output;
-  for (const char* word : {"gpipe", "1f1b", "sleep 5/10 ms", "report: "})
+  for (const char* word : {"gpipe", "1f1b", "zb-h1", "zb-h2", "sleep 5/10 ms", "report: "})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
-  EXPECT_EQ(json.at("verdicts").size(), 8u);
+  EXPECT_EQ(json.at("verdicts").size(), 16u);
   for (const auto& verdict : json.at("verdicts")) EXPECT_EQ(verdict.at("status"), "pass") << verdict;
-  EXPECT_EQ(json.at("throughput").size(), 4u);
+  EXPECT_EQ(json.at("throughput").size(), 8u);
   for (const char* file : {"junit.xml", "matrix.svg", "results.jsonl"})
     EXPECT_GT(fs::file_size(folder_ / "r" / file), 100u) << file;
 }

@@ -66,7 +66,7 @@ TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
     std::string split;
     for (const std::string& module : archive.modules) {
       split += (split.empty() ? "" : ",") + module;
-      for (const char* schedule : {"gpipe", "1f1b"})
+      for (const char* schedule : {"gpipe", "1f1b", "zb-h2"})
         expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, "--schedule", schedule});
     }
     if (split.empty()) continue;

@@ -195,7 +195,8 @@ TEST(Check, AgreesWithTheJudgeOnMutants) {
     testing::RandomPipe pipe = testing::random_pipe(random);
     if (seed % 3 == 0) {
       const int ranks = 1 + static_cast<int>(random() % 5);
-      pipe = {make_schedule(schedule_names()[random() % 2], ranks, 1 + static_cast<int>(random() % 6)),
+      pipe = {make_schedule(schedule_names()[random() % schedule_names().size()], ranks,
+                            1 + static_cast<int>(random() % 6)),
               chain_edges(ranks), false};
     }
     const bool lowered = random() % 2 == 0;

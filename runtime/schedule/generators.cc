@@ -29,12 +29,45 @@ std::vector<Action> one_f_one_b_order(int rank, int ranks, int microbatches) {
   return order;
 }
 
+// `warm_up` forwards first; from then on at most `lag` input halves are ahead of their weight halves.
+std::vector<Action> zero_bubble_order(int rank, int microbatches, int warm_up, int lag) {
+  std::vector<Action> order;
+  int forwards = 0, weights = 0;
+  const auto forward_if_left = [&] {
+    if (forwards < microbatches) order.push_back({rank, ActionType::F, forwards++});
+  };
+  while (forwards < std::min(microbatches, warm_up)) forward_if_left();
+  for (int m = 0; m < microbatches; ++m) {
+    order.push_back({rank, ActionType::I, m});
+    if (m + 1 - weights > lag) order.push_back({rank, ActionType::W, weights++});
+    forward_if_left();
+  }
+  while (weights < microbatches) order.push_back({rank, ActionType::W, weights++});
+  return order;
+}
+
+std::vector<Action> zb_h1_order(int rank, int ranks, int microbatches) {
+  return zero_bubble_order(rank, microbatches, ranks - rank, rank);
+}
+
+std::vector<Action> zb_h2_order(int rank, int ranks, int microbatches) {
+  return zero_bubble_order(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank);
+}
+
+// The idle time of a rank within the makespan, in units of tf = tb / 2.
+double unsplit_idle(int ranks, int /*microbatches*/) { return 3.0 * (ranks - 1); }
+double zb_h1_idle(int ranks, int microbatches) { return ranks - 1 + std::max(0, ranks - microbatches); }
+double zb_h2_idle(int ranks, int microbatches) { return ranks - 1 + std::max(0, (2 * ranks - 1 - microbatches) / 2); }
+
 struct Generator {
   std::string_view name;
   std::vector<Action> (*order_of_rank)(int rank, int ranks, int microbatches);
+  double (*idle)(int ranks, int microbatches);
 };
 
-constexpr std::array kGenerators = {Generator{"gpipe", gpipe_order}, Generator{"1f1b", one_f_one_b_order}};
+constexpr std::array kGenerators = {
+    Generator{"gpipe", gpipe_order, unsplit_idle}, Generator{"1f1b", one_f_one_b_order, unsplit_idle},
+    Generator{"zb-h1", zb_h1_order, zb_h1_idle}, Generator{"zb-h2", zb_h2_order, zb_h2_idle}};
 
 // Positions are int, and nobody means more than this.
 constexpr std::int64_t kMostForwards = std::int64_t{1} << 27;
@@ -80,8 +113,8 @@ Schedule make_schedule(const std::string& name, int ranks, int microbatches) {
 }
 
 double ideal_bubble(const std::string& name, int ranks, int microbatches) {
-  find_generator(name, ranks, microbatches);  // the formula is the same for all that there are
-  return (ranks - 1.0) / (microbatches + ranks - 1.0);
+  const double idle = find_generator(name, ranks, microbatches).idle(ranks, microbatches);
+  return idle / (3.0 * microbatches + idle);
 }
 
 }  // namespace plumbline

@@ -34,6 +34,28 @@ TEST(Generators, LiteralOrders) {
   EXPECT_EQ(to_csv(make_schedule("1f1b", 1, 2)), "0F0,0B0,0F1,0B1\r\n");
 }
 
+// zb-h1 as PyTorch 2.15's ScheduleInterleavedZeroBubble prints it for one stage on each rank; the two were found equal
+// for 1 to 8 ranks with every number of micro-batches up to 32 that it takes.
+TEST(Generators, LiteralOrdersOfZeroBubble) {
+  EXPECT_EQ(to_csv(make_schedule("zb-h1", 3, 4)),
+            "0F0,0F1,0F2,0I0,0W0,0F3,0I1,0W1,0I2,0W2,0I3,0W3\r\n"
+            "1F0,1F1,1I0,1F2,1I1,1W0,1F3,1I2,1W1,1I3,1W2,1W3\r\n"
+            "2F0,2I0,2F1,2I1,2F2,2I2,2W0,2F3,2I3,2W1,2W2,2W3\r\n");
+  EXPECT_EQ(to_csv(make_schedule("zb-h1", 3, 2)),
+            "0F0,0F1,0I0,0W0,0I1,0W1\r\n"
+            "1F0,1F1,1I0,1I1,1W0,1W1\r\n"
+            "2F0,2I0,2F1,2I1,2W0,2W1\r\n")
+      << "fewer micro-batches than ranks";
+  EXPECT_EQ(to_csv(make_schedule("zb-h1", 1, 2)), "0F0,0I0,0W0,0F1,0I1,0W1\r\n");
+  EXPECT_EQ(to_csv(make_schedule("zb-h2", 3, 5)),
+            "0F0,0F1,0F2,0F3,0F4,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3,0I4,0W4\r\n"
+            "1F0,1F1,1F2,1I0,1F3,1I1,1F4,1I2,1W0,1I3,1W1,1I4,1W2,1W3,1W4\r\n"
+            "2F0,2I0,2F1,2I1,2F2,2I2,2F3,2I3,2F4,2I4,2W0,2W1,2W2,2W3,2W4\r\n");
+  EXPECT_EQ(to_csv(make_schedule("zb-h2", 3, 2)), to_csv(make_schedule("zb-h1", 3, 2)))
+      << "too few micro-batches to hold more";
+  EXPECT_EQ(to_csv(make_schedule("zb-h2", 1, 2)), "0F0,0I0,0W0,0F1,0I1,0W1\r\n");
+}
+
 TEST(Generators, ShapeOfTheResult) {
   for (const std::string& name : schedule_names()) {
     const Schedule schedule = make_schedule(name, 3, 5);
@@ -42,7 +64,7 @@ TEST(Generators, ShapeOfTheResult) {
     EXPECT_EQ(schedule.microbatches, 5);
     EXPECT_EQ(schedule.rank_of_stage, (std::vector<int>{0, 1, 2}));
   }
-  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"gpipe", "1f1b"}));
+  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"gpipe", "1f1b", "zb-h1", "zb-h2"}));
 }
 
 // 1F1B told in another way: all ranks live through unit time slots; a rank does a backward whenever the gradient of its
@@ -99,7 +121,7 @@ TEST(Generators, GPipeIsAllForwardsThenAllBackwardsAscending) {
 TEST(Generators, AllAreValid) {
   for (const std::string& name : schedule_names()) {
     for (int ranks = 1; ranks <= 6; ++ranks) {
-      for (int microbatches = 1; microbatches <= 8; ++microbatches) {
+      for (int microbatches = 1; microbatches <= 13; ++microbatches) {
         EXPECT_EQ(violations(make_schedule(name, ranks, microbatches), chain_edges(ranks)), std::vector<std::string>{})
             << name << ", " << ranks << " ranks, " << microbatches << " micro-batches";
       }
@@ -107,10 +129,23 @@ TEST(Generators, AllAreValid) {
   }
 }
 
+// A gradient is summed in the order of the W (or B), so that all schedules give the same bits only if that is the same.
+TEST(Generators, EveryStageAddsUpByAscendingMicrobatch) {
+  for (const std::string& name : schedule_names()) {
+    for (const auto& actions : make_schedule(name, 4, 9).ranks) {
+      std::vector<int> added;
+      for (const Action& action : actions) {
+        if (action.type == B || action.type == W) added.push_back(action.microbatch);
+      }
+      EXPECT_EQ(added, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8})) << name;
+    }
+  }
+}
+
 TEST(Generators, RefusesInOneLine) {
-  EXPECT_EQ(message_of("1b1f", 2, 2), "there is no schedule '1b1f'; known are gpipe, 1f1b");
-  EXPECT_EQ(message_of("", 2, 2), "there is no schedule ''; known are gpipe, 1f1b");
-  EXPECT_EQ(message_of("GPipe\n", 2, 2), "there is no schedule 'GPipe\\x0a'; known are gpipe, 1f1b");
+  EXPECT_EQ(message_of("1b1f", 2, 2), "there is no schedule '1b1f'; known are gpipe, 1f1b, zb-h1, zb-h2");
+  EXPECT_EQ(message_of("", 2, 2), "there is no schedule ''; known are gpipe, 1f1b, zb-h1, zb-h2");
+  EXPECT_EQ(message_of("GPipe\n", 2, 2), "there is no schedule 'GPipe\\x0a'; known are gpipe, 1f1b, zb-h1, zb-h2");
   EXPECT_EQ(message_of("gpipe", 0, 2), "schedule gpipe: 0 ranks; at least 1 is needed");
   EXPECT_EQ(message_of("1f1b", 2, 0), "schedule 1f1b: 0 micro-batches; at least 1 is needed");
   EXPECT_EQ(message_of("1f1b", 2, -7), "schedule 1f1b: -7 micro-batches; at least 1 is needed");
@@ -122,11 +157,16 @@ TEST(Generators, RefusesInOneLine) {
 }
 
 TEST(Generators, IdealBubble) {
-  for (const std::string& name : schedule_names()) {
-    EXPECT_DOUBLE_EQ(ideal_bubble(name, 1, 5), 0.0);
+  for (const std::string& name : schedule_names()) EXPECT_DOUBLE_EQ(ideal_bubble(name, 1, 5), 0.0);
+  for (const char* name : {"gpipe", "1f1b"}) {
     EXPECT_NEAR(ideal_bubble(name, 2, 4), 0.2, 1e-12);
     EXPECT_NEAR(ideal_bubble(name, 4, 8), 0.273, 5e-4);  // the figures PyTorch's own orders give
     EXPECT_NEAR(ideal_bubble(name, 8, 16), 0.304, 5e-4);
+  }
+  for (const char* name : {"zb-h1", "zb-h2"}) {  // a step of 27 and one of 55, of which 24 and 48 are work
+    EXPECT_NEAR(ideal_bubble(name, 4, 8), 3.0 / 27, 1e-12);
+    EXPECT_NEAR(ideal_bubble(name, 8, 16), 7.0 / 55, 1e-12);
+    EXPECT_NEAR(ideal_bubble(name, 3, 1), 4.0 / 7, 1e-12) << "F and I of three ranks in turn, and one W";
   }
 }
 

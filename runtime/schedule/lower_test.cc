@@ -37,6 +37,17 @@ TEST(Lower, GradientIsNotPostedBeforeItsOwnForward) {
             "0F0,0SEND_F0,0RECV_B0,0B0\r\n1RECV_F0,1F0,1B0,1SEND_B0\r\n");
 }
 
+// Gradients travel after I, not after W, which needs no transfers of its own but can hide a receive.
+TEST(Lower, HalvesOfABackward) {
+  const Schedule schedule = make_schedule("zb-h1", 2, 3);
+  EXPECT_EQ(to_csv(insert_communication(schedule, StageGraph(2, chain_edges(2)))),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0I0,0W0,0F2,0SEND_F2,0RECV_B1,0I1,0W1,0RECV_B2,0I2,0W2\r\n"
+            "1RECV_F0,1F0,1I0,1SEND_B0,1RECV_F1,1F1,1I1,1SEND_B1,1W0,1RECV_F2,1F2,1I2,1SEND_B2,1W1,1W2\r\n");
+  EXPECT_EQ(to_csv(lower(schedule, chain_edges(2))),
+            "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0I0,0W0,0RECV_B1,0F2,0SEND_F2,0I1,0RECV_B2,0W1,0I2,0W2\r\n"
+            "1RECV_F0,1F0,1RECV_F1,1I0,1SEND_B0,1F1,1I1,1SEND_B1,1RECV_F2,1W0,1F2,1I2,1SEND_B2,1W1,1W2\r\n");
+}
+
 TEST(Lower, SkipEdgesAndNeighboursOnOneRank) {
   // A V: 0 and 3 on rank 0; 1 and 2 on rank 1; 0 also feeds 3, on its own rank, and 2, on the other.
   const Schedule compute = parse_csv("0F0,3F0,3B0,0B0\r\n1F0,2F0,2I0,1I0,2W0,1W0\r\n", "v");

@@ -13,9 +13,18 @@ namespace {
 
 void require_duration(double value, const char* name) {
   if (!std::isfinite(value) || value < 0) {
-    throw InputError(std::string("simulate: ") + name + " is " + std::to_string(value) +
-                     "; a finite number not below 0 is needed");
+    throw InputError(std::string("simulate: ") + name + " takes " + std::to_string(value) +
+                     "; a finite time not below 0 is needed");
   }
+}
+
+void require_durations(const Durations& durations) {
+  require_duration(durations.forward, "a forward");
+  require_duration(durations.input, "an input backward");
+  require_duration(durations.weight, "a weight backward");
+  if (durations.backward) require_duration(*durations.backward, "a full backward");
+  require_duration(durations.comm, "a transfer");
+  if (durations.forward == 0) throw InputError("simulate: a forward takes 0; a time above 0 is needed");
 }
 
 bool is_forward_only(const Schedule& compute) {
@@ -40,10 +49,12 @@ std::vector<int> peak_live_activations(const Schedule& compute) {
 // When each action ends, and from that when the next can start.
 class Clockwork {
  public:
-  Clockwork(const Schedule& compute, const ActionIndex& index, double tf, double tb, double comm)
-      : compute_(compute), index_(index), tf_(tf), tb_(tb), comm_(comm) {
+  Clockwork(const Schedule& compute, const ActionIndex& index, const Durations& durations,
+            const SimulateOptions& options)
+      : compute_(compute), index_(index), durations_(durations), options_(options) {
     const std::size_t ranks = compute.ranks.size();
     timeline_.busy.assign(ranks, 0);
+    timeline_.begin.assign(ranks, 0);
     timeline_.end.assign(ranks, 0);
     for (const auto& actions : compute.ranks) ends_.emplace_back(actions.size());
   }
@@ -58,8 +69,9 @@ class Clockwork {
     if (backward && action.stage + 1 < compute_.stages) {
       start = std::max(start, arrival(input_backward(index_, action.stage + 1, action.microbatch), step.rank));
     }
-    const double duration = duration_of(action.type);
+    const double duration = duration_of(action);
     const double end = start + duration;
+    if (step.position == 0) timeline_.begin[step.rank] = start;
     ends_[step.rank][step.position] = end;
     timeline_.end[step.rank] = end;
     timeline_.busy[step.rank] += duration;
@@ -67,37 +79,44 @@ class Clockwork {
 
   Timeline finish() {
     timeline_.makespan = *std::max_element(timeline_.end.begin(), timeline_.end.end());
+    for (std::size_t rank = 0; rank < timeline_.end.size(); ++rank) {
+      timeline_.longest_rank = std::max(timeline_.longest_rank, timeline_.end[rank] - timeline_.begin[rank]);
+    }
     const double busy = std::accumulate(timeline_.busy.begin(), timeline_.busy.end(), 0.0);
-    timeline_.bubble = 1 - busy / (static_cast<double>(timeline_.busy.size()) * timeline_.makespan);
+    const auto bubble = [&](double time) { return 1 - busy / (static_cast<double>(timeline_.busy.size()) * time); };
+    timeline_.bubble_makespan = bubble(timeline_.makespan);
+    timeline_.bubble_longest_rank = bubble(timeline_.longest_rank);
     timeline_.peak_live = peak_live_activations(compute_);
     return std::move(timeline_);
   }
 
  private:
-  double duration_of(ActionType type) const {
-    if (type == ActionType::F) return tf_;
-    return type == ActionType::B ? tb_ : tb_ / 2;
+  double duration_of(const Action& action) const {
+    const Durations& d = durations_;
+    if (action.type == ActionType::F) return d.forward;
+    if (action.type == ActionType::B) return d.backward.value_or(d.input + d.weight);
+    const bool input_half = action.type == ActionType::I;
+    if (options_.first_stage_defers && action.stage == 0) return input_half ? 0 : d.input + d.weight;
+    return input_half ? d.input : d.weight;
   }
 
   double arrival(const Action& producer, int at_rank) const {
     const int rank = compute_.rank_of_stage[producer.stage];
-    return ends_[rank][index_.position(producer)] + (rank == at_rank ? 0 : comm_);
+    return ends_[rank][index_.position(producer)] + (rank == at_rank ? 0 : durations_.comm);
   }
 
   const Schedule& compute_;
   const ActionIndex& index_;
-  const double tf_, tb_, comm_;
+  const Durations& durations_;
+  const SimulateOptions& options_;
   std::vector<std::vector<double>> ends_;
   Timeline timeline_;
 };
 
 }  // namespace
 
-Timeline simulate(const Schedule& compute, double tf, double tb, double comm) {
-  require_duration(tf, "tf");
-  require_duration(tb, "tb");
-  require_duration(comm, "comm");
-  if (tf == 0) throw InputError("simulate: tf is 0; a forward takes some time");
+Timeline simulate(const Schedule& compute, const Durations& durations, const SimulateOptions& options) {
+  require_durations(durations);
   if (has_communication(compute)) {
     throw InputError("simulate: schedule " + compute.name + " has sends and receives; give the compute schedule");
   }
@@ -105,9 +124,14 @@ Timeline simulate(const Schedule& compute, double tf, double tb, double comm) {
   require_valid(compute, edges, {.forward_only = is_forward_only(compute)});
 
   const ActionIndex index(compute);
-  Clockwork clockwork(compute, index, tf, tb, comm);
+  Clockwork clockwork(compute, index, durations, options);
   for (const Step& step : replay(compute, StageGraph(compute.stages, edges), index).order) clockwork.run(step);
   return clockwork.finish();
+}
+
+Timeline simulate(const Schedule& compute, double tf, double tb, double comm) {
+  require_duration(tb, "a full backward");
+  return simulate(compute, {.forward = tf, .input = tb / 2, .weight = tb / 2, .backward = tb, .comm = comm});
 }
 
 }  // namespace plumbline

@@ -21,6 +21,12 @@ class StageDecorator : public StageRunner {
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
     inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
   }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
+    inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+  }
+  void backward_weight(int microbatch) override { inner_->backward_weight(microbatch); }
+  void drop_halves() noexcept override { inner_->drop_halves(); }
 
  private:
   std::unique_ptr<StageRunner> inner_;
@@ -32,15 +38,31 @@ class LastGradientDropped : public StageDecorator {
       : StageDecorator(std::move(inner)), last_(last), state_(state) {}
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    std::vector<std::pair<at::Tensor, at::Tensor>> before;
-    if (microbatch == last_)
-      for (const auto& [name, parameter] : state_.parameters)
-        before.emplace_back(parameter, parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
+    const Kept kept = gradients(microbatch);
     StageDecorator::backward(microbatch, roots, root_grads, inputs, input_grads);
-    for (auto& [parameter, grad] : before) parameter.mutable_grad() = grad;
+    put_back(kept);
+  }
+  void backward_weight(int microbatch) override {
+    const Kept kept = gradients(microbatch);
+    StageDecorator::backward_weight(microbatch);
+    put_back(kept);
   }
 
  private:
+  using Kept = std::vector<std::pair<at::Tensor, at::Tensor>>;
+
+  /// Each parameter with what it has accumulated; of the last micro-batch only.
+  Kept gradients(int microbatch) const {
+    Kept kept;
+    if (microbatch == last_)
+      for (const auto& [name, parameter] : state_.parameters)
+        kept.emplace_back(parameter, parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
+    return kept;
+  }
+  static void put_back(const Kept& kept) {
+    for (const auto& [parameter, grad] : kept) parameter.mutable_grad() = grad;
+  }
+
   int last_;
   const StageState& state_;
 };
@@ -50,9 +72,18 @@ class GradientScaled : public StageDecorator {
   using StageDecorator::StageDecorator;
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    std::vector<at::Tensor> scaled;
-    for (const at::Tensor& grad : root_grads) scaled.push_back(at::mul(grad, 1.001));
-    StageDecorator::backward(microbatch, roots, scaled, inputs, input_grads);
+    StageDecorator::backward(microbatch, roots, scaled(root_grads), inputs, input_grads);
+  }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
+    StageDecorator::backward_input(microbatch, roots, scaled(root_grads), inputs, input_grads);
+  }
+
+ private:
+  static std::vector<at::Tensor> scaled(std::span<const at::Tensor> grads) {
+    std::vector<at::Tensor> out;
+    for (const at::Tensor& grad : grads) out.push_back(at::mul(grad, 1.001));
+    return out;
   }
 };
 

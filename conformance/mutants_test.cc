@@ -10,6 +10,7 @@
 #include "conformance/corpus.h"
 #include "conformance/judge.h"
 #include "runtime/error.h"
+#include "runtime/schedule/generators.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline {
@@ -43,14 +44,16 @@ TEST(Mutants, WithoutOneEverythingPasses) {
 }
 
 TEST(Mutants, DroppedLastGradientIsNamed) {
-  for (const char* id : {"exact-mlp-mean", "mlp"}) {
-    const CaseVerdict verdict = run_and_judge(id, "1f1b", 4, &find_mutant("drop-last-microbatch"));
-    ASSERT_EQ(verdict.status, Status::Fail);
-    EXPECT_EQ(verdict.first->key.kind, ResultKind::Partial) << sentence(verdict);
-    EXPECT_EQ(verdict.first->key.microbatch, find_case(id).microbatches - 1);
-    EXPECT_EQ(verdict.first->key.stage, 3);
-    EXPECT_NE(verdict.first->key.name, "");
-  }
+  for (const char* id : {"exact-mlp-mean", "mlp"})
+    for (const std::string& schedule : schedule_names()) {
+      SCOPED_TRACE(schedule);
+      const CaseVerdict verdict = run_and_judge(id, schedule, 4, &find_mutant("drop-last-microbatch"));
+      ASSERT_EQ(verdict.status, Status::Fail);
+      EXPECT_EQ(verdict.first->key.kind, ResultKind::Partial) << sentence(verdict);
+      EXPECT_EQ(verdict.first->key.microbatch, find_case(id).microbatches - 1);
+      EXPECT_EQ(verdict.first->key.stage, 3);
+      EXPECT_NE(verdict.first->key.name, "");
+    }
 }
 
 TEST(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
@@ -64,13 +67,15 @@ TEST(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
 }
 
 TEST(Mutants, ScaledGradientIsNamedWhereItBegins) {
-  for (const char* id : {"exact-mlp-mean", "mlp"}) {
-    const CaseVerdict verdict = run_and_judge(id, "1f1b", 4, &find_mutant("scale-stage-gradient"));
-    ASSERT_EQ(verdict.status, Status::Fail);
-    EXPECT_EQ(verdict.first->key.kind, ResultKind::Partial) << sentence(verdict);
-    EXPECT_EQ(verdict.first->key.microbatch, 0);
-    EXPECT_EQ(verdict.first->key.stage, 0);
-  }
+  for (const char* id : {"exact-mlp-mean", "mlp"})
+    for (const std::string& schedule : schedule_names()) {
+      SCOPED_TRACE(schedule);
+      const CaseVerdict verdict = run_and_judge(id, schedule, 4, &find_mutant("scale-stage-gradient"));
+      ASSERT_EQ(verdict.status, Status::Fail);
+      EXPECT_EQ(verdict.first->key.kind, ResultKind::Partial) << sentence(verdict);
+      EXPECT_EQ(verdict.first->key.microbatch, 0);
+      EXPECT_EQ(verdict.first->key.stage, 0);
+    }
 }
 
 TEST(Mutants, AnUnknownOneIsRefusedWithThoseThereAre) {

@@ -58,6 +58,16 @@ class WatchedStage : public StageRunner {
     const ProcessorWatch watch(sum_);
     stage_->backward(microbatch, roots, root_grads, inputs, input_grads);
   }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
+    const ProcessorWatch watch(sum_);
+    stage_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+  }
+  void backward_weight(int microbatch) override {
+    const ProcessorWatch watch(sum_);
+    stage_->backward_weight(microbatch);
+  }
+  void drop_halves() noexcept override { stage_->drop_halves(); }
 
  private:
   std::unique_ptr<StageRunner> stage_;

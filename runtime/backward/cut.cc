@@ -1,5 +1,7 @@
 #include "runtime/backward/cut.h"
 
+#include <torch/csrc/autograd/functions/tensor.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -24,6 +26,14 @@ Side side_of(const Edge& edge, const GraphWalk& walk, const StageInputs& inputs)
   if (!edge.is_valid()) return Side::Nowhere;
   if (inputs.contains(edge)) return Side::Inputs;
   return walk.reaches_input(walk.index(edge.function.get())) ? Side::Inputs : Side::Weights;
+}
+
+/// Sets an edge and returns the one before. A node for a change in place of a view holds the changing operation's own
+/// node, whose edges beyond the first are the same, and must stay so.
+Edge exchange_edge(Node& node, uint32_t place, const Edge& edge) {
+  if (auto* slices = dynamic_cast<torch::autograd::CopySlices*>(&node); slices && slices->fn && place > 0)
+    slices->fn->next_edges()[place] = edge;
+  return std::exchange(node.next_edges()[place], edge);
 }
 
 bool any_defined(const variable_list& grads) {
@@ -126,8 +136,8 @@ void Cut::cut_before(Node& node, const GraphWalk& walk, const StageInputs& input
   auto before = std::make_unique<Before>();
   before->node = node.getptr();
   for (uint32_t e = 0; e < node.num_outputs(); ++e) {
-    Edge& edge = node.next_edges()[e];
-    if (side_of(edge, walk, inputs) == Side::Weights) before->edges.push_back({&node, e, std::exchange(edge, Edge())});
+    if (side_of(std::as_const(node).next_edge(e), walk, inputs) == Side::Weights)
+      before->edges.push_back({&node, e, exchange_edge(node, e, Edge())});
   }
   auto capture = std::make_unique<Capture>(before->grads);
   before->capture = capture.get();
@@ -139,20 +149,20 @@ void Cut::cut_after(Node& node, const GraphWalk& walk, const StageInputs& inputs
   After after{node.getptr(), make_node<Holder>(node.sequence_nr()), {}};
   Holder& holder = static_cast<Holder&>(*after.holder);
   for (uint32_t e = 0; e < node.num_outputs(); ++e) {
-    Edge& edge = node.next_edges()[e];
+    const Edge& edge = std::as_const(node).next_edge(e);
     if (side_of(edge, walk, inputs) != Side::Weights) continue;
     const uint32_t place = holder.add(edge);
-    after.edges.push_back({&node, e, std::exchange(edge, Edge(after.holder, place))});
+    after.edges.push_back({&node, e, exchange_edge(node, e, Edge(after.holder, place))});
   }
   after_.push_back(std::move(after));
 }
 
 void Cut::redirect(Node& node, const StageInputs& inputs) {
   for (uint32_t e = 0; e < node.num_outputs(); ++e) {
-    Edge& edge = node.next_edges()[e];
+    const Edge& edge = std::as_const(node).next_edge(e);
     if (!edge.is_valid()) continue;
-    Edge instead = inputs.instead_of(edge);
-    if (instead != edge) redirected_.push_back({&node, e, std::exchange(edge, std::move(instead))});
+    const Edge instead = inputs.instead_of(edge);
+    if (instead != edge) redirected_.push_back({&node, e, exchange_edge(node, e, instead)});
   }
 }
 
@@ -170,7 +180,7 @@ void Cut::take_hooks_out() {
 }
 
 void Cut::put_back(std::vector<Moved>& edges) {
-  for (Moved& moved : edges) moved.node->next_edges()[moved.place] = std::move(moved.edge);
+  for (const Moved& moved : edges) exchange_edge(*moved.node, moved.place, moved.edge);
   edges.clear();
 }
 
@@ -182,7 +192,7 @@ std::vector<Seed> Cut::turn() {
     Node& node = *before->node;
     std::vector<Moved> towards_inputs;
     for (uint32_t e = 0; e < node.num_outputs(); ++e) {
-      Edge edge = std::exchange(node.next_edges()[e], Edge());
+      Edge edge = exchange_edge(node, e, Edge());
       if (retain_ && edge.is_valid()) towards_inputs.push_back({&node, e, std::move(edge)});
     }
     put_back(before->edges);

@@ -106,6 +106,12 @@ void poison(const Roots& roots, std::vector<std::pair<at::Tensor, Edge>>* undo) 
   }
 }
 
+/// Otherwise the first half would put such a root off to the second, and only that would fail.
+void refuse_poisoned(const Roots& roots) {
+  for (const Edge& edge : roots.edges)
+    if (const auto* error = dynamic_cast<const torch::autograd::Error*>(edge.function.get())) throw Error(error->msg);
+}
+
 /// A part of its own for what no input has a part in: it needs no walk, the engine does as in a full backward.
 std::vector<WeightPart> all_at_once(const Roots& roots) {
   WeightPart part;
@@ -117,6 +123,7 @@ std::vector<WeightPart> all_at_once(const Roots& roots) {
 
 void run_input_half(const Roots& roots, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads,
                     WeightBackward::State& state, const SplitBackwardOptions& options) {
+  refuse_poisoned(roots);
   StageInputs stage_inputs(inputs);
   if (stage_inputs.empty()) {
     state.parts = all_at_once(roots);

@@ -1,6 +1,7 @@
 #include "runtime/backward/stage_inputs.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
 
 #include <algorithm>
 #include <tuple>
@@ -83,10 +84,8 @@ void StageInputs::take_grads(std::vector<at::Tensor>& grads, bool accumulate) {
     grad = std::move(accumulated);
     accumulated = std::move(grads_before_[p]);
     if (!accumulate || !grad.defined()) continue;
-    if (accumulated.defined())
-      accumulated.add_(grad);
-    else
-      accumulated = grad;
+    // Memory of its own: the next backward may add to it in place, and what is returned must not change.
+    accumulated = accumulated.defined() ? at::add(accumulated, grad) : grad.clone();
   }
 }
 

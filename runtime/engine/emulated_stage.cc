@@ -24,20 +24,27 @@ void sleep_for(double milliseconds) {
 
 class EmulatedStage : public StageRunner {
  public:
-  EmulatedStage(double forward_ms, double backward_ms) : forward_ms_(forward_ms), backward_ms_(backward_ms) {}
+  explicit EmulatedStage(const EmulatedTimes& times) : times_(times) {}
 
   void forward(int, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
-    sleep_for(forward_ms_);
+    sleep_for(times_.forward_ms);
     outputs.assign(1, at::zeros_like(inputs[0]).detach().requires_grad_(true));
   }
   void backward(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor> inputs,
                 std::vector<at::Tensor>& input_grads) override {
-    sleep_for(backward_ms_);
+    sleep_for(times_.input_ms + times_.weight_ms);
     input_grads.assign(1, at::zeros_like(inputs[0]).detach());
   }
+  void backward_input(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor> inputs,
+                      std::vector<at::Tensor>& input_grads) override {
+    sleep_for(times_.input_ms);
+    input_grads.assign(1, at::zeros_like(inputs[0]).detach());
+  }
+  void backward_weight(int) override { sleep_for(times_.weight_ms); }
+  void drop_halves() noexcept override {}
 
  private:
-  double forward_ms_, backward_ms_;
+  EmulatedTimes times_;
 };
 
 }  // namespace
@@ -61,13 +68,13 @@ PipeSource emulated_pipe(int stages) {
   };
 }
 
-EngineOptions emulated_options(double forward_ms, double backward_ms) {
+EngineOptions emulated_options(const EmulatedTimes& times) {
   EngineOptions options;
   options.input_names = {"x"};
   options.input_chunks = {ChunkSpec{}};
   options.loss = [](const std::vector<at::Tensor>&, const at::Tensor&) { return at::zeros({}).requires_grad_(true); };
   options.decorate = [=](int, const StageState&, std::unique_ptr<StageRunner>) {
-    return std::make_unique<EmulatedStage>(forward_ms, backward_ms);
+    return std::make_unique<EmulatedStage>(times);
   };
   return options;
 }

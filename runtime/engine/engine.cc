@@ -1,12 +1,11 @@
 #include "runtime/engine/engine.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 
+#include "runtime/backward/released_output.h"
+#include "runtime/engine/engine_state.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
@@ -17,21 +16,6 @@
 namespace plumbline {
 namespace {
 
-double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
-/// Adds the time of its scope to a sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& sum) : sum_(sum), begin_(now()) {}
-  ~Stopwatch() { sum_ += now() - begin_; }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& sum_;
-  double begin_;
-};
-
 Schedule forwards_only(const Schedule& schedule) {
   Schedule out = schedule;
   for (std::vector<Action>& rank : out.ranks)
@@ -39,28 +23,7 @@ Schedule forwards_only(const Schedule& schedule) {
   return out;
 }
 
-std::string place(int stage, int microbatch) {
-  return "stage " + std::to_string(stage) + ", micro-batch " + std::to_string(microbatch);
-}
-
 }  // namespace
-
-/// One micro-batch in one of this rank's stages, from its forward to the end of its backward.
-struct Engine::Flight {
-  std::vector<at::Tensor> inputs;        // by graph input
-  std::vector<Arrival> arriving_inputs;  // by graph input
-  std::vector<at::Tensor> outputs;       // by graph output
-  std::vector<Arrival> arriving_grads;   // by outgoing channel
-  std::vector<at::Tensor> input_grads;   // by graph input
-  at::Tensor loss;
-};
-
-/// What stays from step to step for one mode (training or not) and one list of micro-batch shapes.
-struct Engine::Mode {
-  Plan plan;
-  std::vector<Action> actions;
-  std::map<int, std::unique_ptr<StageRunner>> runners;
-};
 
 Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, EngineOptions options)
     : transport_(transport), schedule_(std::move(schedule)), source_(std::move(source)), options_(std::move(options)) {
@@ -106,6 +69,19 @@ void Engine::zero_grad() {
       if (tensor.requires_grad()) tensor.mutable_grad() = at::Tensor();
 }
 
+/// By graph output of `stage`: in how many goes its consumers take it (Mode::takers).
+std::vector<int> Engine::takers(const Plan& plan, int stage) const {
+  std::vector<int> count(plan.pipes.front().stages[stage].graph.outputs.size());
+  int sent_boundary = -1;
+  for (int c : plan.outgoing[stage]) {
+    const Channel& channel = plan.channels[c];
+    if (!is_local(channel.consumer_stage) && channel.boundary == sent_boundary) continue;
+    if (!is_local(channel.consumer_stage)) sent_boundary = channel.boundary;
+    ++count[plan.pipes.front().boundaries[channel.boundary].output];
+  }
+  return count;
+}
+
 Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
   std::string key = training ? "train " : "evaluate ";
   for (const auto& inputs : microbatches)
@@ -119,12 +95,14 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
   if (plan.pipes.front().num_stages() != schedule_.stages)
     throw InputError("engine: the schedule has " + std::to_string(schedule_.stages) +
                      " stages, the model's split points make " + std::to_string(plan.pipes.front().num_stages()));
-  const bool backward = training && options_.loss;
-  const Schedule compute = backward ? schedule_ : forwards_only(schedule_);
+  mode->backward = training && options_.loss;
+  const Schedule compute = mode->backward ? schedule_ : forwards_only(schedule_);
   const std::vector<StageEdge> edges = stage_edges(plan.pipes.front());
   const Schedule lowered = lower(compute, edges);
-  require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
+  require_valid(lowered, edges, {.forward_only = !mode->backward, .lowered = true});
   mode->actions = lowered.ranks[transport_.rank()];
+  mode->takers.resize(schedule_.stages);
+  for (int stage : my_stages_) mode->takers[stage] = takers(plan, stage);
   // Strides travel under tags of their own.
   const int64_t tags = (options_.keep_strides ? 2 : 1) * plan.tag_count() + shared_tag_count(plan.pipes.front().shared);
   if (tags > transport_.max_tag())
@@ -170,11 +148,12 @@ StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, con
       release_completed_sends();
     }
     finish_sends();
-    if (training_ && options_.loss) finish_gradients();
+    if (mode_->backward) finish_gradients();
   } catch (...) {
     // Nothing may write into buffers that are about to go.
     transport_.withdraw();
     clear_step();
+    for (const auto& [stage, runner] : mode_->runners) runner->drop_halves();
     throw;
   }
   stash.add_back();
@@ -199,10 +178,10 @@ void Engine::carry_out(const Action& action) {
     case ActionType::SEND_B:
       return send_backward(action.stage, action.microbatch);
     case ActionType::I:
+      return backward_input(action.stage, action.microbatch);
     case ActionType::W:
-      break;
+      return backward_weight(action.stage, action.microbatch);
   }
-  throw InputError("engine: it cannot carry out " + to_string(action) + "; it knows F, B and their transfers");
 }
 
 void Engine::finish_gradients() {
@@ -241,29 +220,54 @@ void Engine::forward(int stage, int microbatch) {
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     const int input = plan.channels[c].consumer_input;
-    if (is_local(boundary.producer))
-      f.inputs[input] =
-          as_it_crosses(flight(boundary.producer, microbatch).outputs[boundary.output], options_.keep_strides);
-    else
+    if (is_local(boundary.producer)) {
+      f.inputs[input] = as_it_crosses(live_output(boundary, microbatch), options_.keep_strides);
+      taken(boundary, microbatch);
+    } else {
       f.inputs[input] = take(f.arriving_inputs[input], [&] {
         return place(stage, microbatch) + ", value '" + boundary.name + "' " +
                describe(boundary.value.dtype, boundary.value.sizes);
       });
+    }
     f.inputs[input].requires_grad_(training_ && boundary.value.requires_grad);
   }
-  {
-    const Stopwatch busy(result_.times.busy);
-    mode_->runners.at(stage)->forward(microbatch, f.inputs, f.outputs);
+  compute(stage, microbatch, [&](StageRunner& runner) {
+    runner.forward(microbatch, f.inputs, f.outputs);
     if (stage == schedule_.stages - 1) compute_loss(f, microbatch);
-  }
+  });
   check_outputs(stage, microbatch, f.outputs);
+  f.takers = mode_->takers[stage];
   if (stage == schedule_.stages - 1)
     for (const at::Tensor& output : f.outputs)
       result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);
-  if (!options_.observer) return;
-  for (int b : pipe.stages[stage].outputs)
-    options_.observer->on_forward(stage, microbatch, pipe.boundaries[b].name,
-                                  f.outputs[pipe.boundaries[b].output].detach());
+  if (options_.observer)
+    for (int b : pipe.stages[stage].outputs)
+      options_.observer->on_forward(stage, microbatch, pipe.boundaries[b].name,
+                                    f.outputs[pipe.boundaries[b].output].detach());
+  if (mode_->backward) return;
+  f.inputs.clear();
+  f.loss = at::Tensor();
+  if (stage == schedule_.stages - 1) f.outputs.clear();
+}
+
+/// A value for one of its takers.
+const at::Tensor& Engine::live_output(const Boundary& boundary, int microbatch) {
+  const at::Tensor& output = flight(boundary.producer, microbatch).outputs[boundary.output];
+  PLUMBLINE_CHECK(output.defined() && !is_released(output),
+                  place(boundary.producer, microbatch) + ", value '" + boundary.name + "' was released");
+  return output;
+}
+
+/// After a taker has it. When it was the last, only what the takers made of it holds on to the memory; the backward
+/// begins at its place in the autograd graph.
+void Engine::taken(const Boundary& boundary, int microbatch) {
+  Flight& f = flight(boundary.producer, microbatch);
+  at::Tensor& output = f.outputs[boundary.output];
+  if (--f.takers[boundary.output] > 0 || !options_.release_outputs) return;
+  if (!mode_->backward)
+    output = at::Tensor();
+  else if (!options_.weight_work)
+    output = boundary.has_gradient && output.requires_grad() ? released_output(output) : at::Tensor();
 }
 
 void Engine::compute_loss(Flight& f, int microbatch) {
@@ -292,7 +296,6 @@ void Engine::check_outputs(int stage, int microbatch, const std::vector<at::Tens
 
 void Engine::send_forward(int stage, int microbatch) {
   const Plan& plan = mode_->plan;
-  const Flight& f = flight(stage, microbatch);
   // One tensor serves all consumers of a value: channels are ascending by boundary.
   int sent_boundary = -1;
   Departure departure;
@@ -300,112 +303,13 @@ void Engine::send_forward(int stage, int microbatch) {
     if (is_local(plan.channels[c].consumer_stage)) continue;
     if (plan.channels[c].boundary != sent_boundary) {
       sent_boundary = plan.channels[c].boundary;
-      departure = depart(as_it_crosses(f.outputs[plan.boundary(c, microbatch).output], options_.keep_strides),
-                         options_.keep_strides);
+      const Boundary& boundary = plan.boundary(c, microbatch);
+      departure =
+          depart(as_it_crosses(live_output(boundary, microbatch), options_.keep_strides), options_.keep_strides);
+      taken(boundary, microbatch);
     }
     send(departure, rank_of(plan.channels[c].consumer_stage), plan.forward_tag(c, microbatch));
   }
-}
-
-void Engine::receive_backward(int stage, int microbatch) {
-  Flight& f = flight(stage, microbatch);
-  const Plan& plan = mode_->plan;
-  f.arriving_grads.resize(plan.outgoing[stage].size());
-  for (size_t i = 0; i < plan.outgoing[stage].size(); ++i) {
-    const int c = plan.outgoing[stage][i];
-    const Boundary& boundary = plan.boundary(c, microbatch);
-    if (!boundary.has_gradient || is_local(plan.channels[c].consumer_stage)) continue;
-    f.arriving_grads[i] =
-        expect_value(boundary, rank_of(plan.channels[c].consumer_stage), plan.backward_tag(c, microbatch));
-  }
-}
-
-/// The sum of what the consumers of one output hand back, the last stage's first: the order in which autograd would
-/// meet them if nothing were cut.
-at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
-  const c10::NoGradGuard no_grad;
-  Flight& f = flight(stage, microbatch);
-  const Plan& plan = mode_->plan;
-  at::Tensor sum;
-  for (size_t i = plan.outgoing[stage].size(); i-- > 0;) {
-    const int c = plan.outgoing[stage][i];
-    const Boundary& boundary = plan.boundary(c, microbatch);
-    if (boundary.output != output) continue;
-    at::Tensor part;
-    const int consumer = plan.channels[c].consumer_stage;
-    if (is_local(consumer)) {
-      part = flight(consumer, microbatch).input_grads[plan.channels[c].consumer_input];
-    } else {
-      part = take(f.arriving_grads[i], [&] {
-        return place(stage, microbatch) + ", gradient of '" + boundary.name + "' " +
-               describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer);
-      });
-    }
-    sum = sum.defined() ? at::add(sum, part) : part;
-  }
-  return sum;
-}
-
-void Engine::backward(int stage, int microbatch) {
-  Flight& f = flight(stage, microbatch);
-  const Pipe& pipe = mode_->plan.pipe(microbatch);
-  const Stage& part = pipe.stages[stage];
-  std::vector<at::Tensor> roots, root_grads;
-  if (stage == schedule_.stages - 1) {
-    if (f.loss.requires_grad()) {
-      roots.push_back(f.loss);
-      root_grads.push_back(at::full_like(f.loss, loss_weights_[microbatch]));
-    }
-  } else {
-    for (int b : part.outputs) {
-      const Boundary& boundary = pipe.boundaries[b];
-      if (!boundary.has_gradient) continue;
-      const at::Tensor grad = output_gradient(stage, microbatch, boundary.output);
-      if (!f.outputs[boundary.output].requires_grad()) continue;  // the branch taken has no gradient
-      roots.push_back(f.outputs[boundary.output]);
-      root_grads.push_back(grad);
-    }
-  }
-  f.input_grads.assign(f.inputs.size(), at::Tensor());
-  if (!roots.empty()) {
-    const Stopwatch busy(result_.times.busy);
-    mode_->runners.at(stage)->backward(microbatch, roots, root_grads, f.inputs, f.input_grads);
-  }
-  // The graph said that a gradient flows here; where autograd found none (a zero derivative) the sum goes on with
-  // zeros. Laid out as what comes from another rank is: the bits must not depend on where the producer is.
-  for (size_t i = 0; i < part.inputs.size(); ++i) {
-    if (!pipe.boundaries[part.inputs[i]].has_gradient) continue;
-    at::Tensor& grad = f.input_grads[i];
-    if (!grad.defined()) grad = at::zeros_like(f.inputs[i]).detach();
-    // Autograd may give an input and a parameter one memory (both behind views); the next backward adds to the
-    // parameter.
-    if (grad.storage().use_count() > 1) grad = grad.clone();
-    grad = as_it_crosses(grad, options_.keep_strides);
-  }
-  if (options_.observer) {
-    for (size_t i = 0; i < part.inputs.size(); ++i)
-      if (pipe.boundaries[part.inputs[i]].has_gradient)
-        options_.observer->on_backward(stage, microbatch, pipe.boundaries[part.inputs[i]].name, f.input_grads[i]);
-    for (const auto& [name, tensor] : states_.at(stage).parameters)
-      if (tensor.grad().defined())
-        options_.observer->on_partial(stage, microbatch, name, tensor.grad().detach().clone());
-  }
-  f.outputs.clear();
-  f.inputs.clear();
-  f.loss = at::Tensor();
-}
-
-void Engine::send_backward(int stage, int microbatch) {
-  Flight& f = flight(stage, microbatch);
-  const Plan& plan = mode_->plan;
-  for (int c : plan.incoming[stage]) {
-    const Boundary& boundary = plan.boundary(c, microbatch);
-    if (!boundary.has_gradient || is_local(boundary.producer)) continue;
-    send(depart(f.input_grads[plan.channels[c].consumer_input], options_.keep_strides), rank_of(boundary.producer),
-         plan.backward_tag(c, microbatch));
-  }
-  for (int c : plan.incoming[stage])
-    if (!is_local(plan.boundary(c, microbatch).producer)) f.input_grads[plan.channels[c].consumer_input] = at::Tensor();
 }
 
 void Engine::send(const Departure& departure, int rank, int64_t tag) {

@@ -2,7 +2,7 @@
 //
 // A step divides the batch into micro-batches, carries out the rank's ordered action list, and finishes the gradients.
 // Whatever the schedule, a step means the same thing:
-//   - gradients of this step are summed over micro-batches in the order of the stage's backward actions, copies of a
+//   - gradients of this step are summed over micro-batches in the order of the stage's B and W actions, copies of a
 //     shared parameter are summed in ascending stage order, the sum is divided by the number of micro-batches once (or
 //     not, as asked), and only then added to what earlier steps left in .grad. So steps accumulate, and an evaluation
 //     between them changes nothing;
@@ -11,6 +11,9 @@
 // A value crosses from stage to stage as a contiguous tensor, and so does its gradient, also between stages of one
 // rank: the order in which a kernel adds up depends on strides, and bits must not depend on which rank holds which
 // stage. With `keep_strides` both cross in the layout that they have, so that bits are those of the uncut model.
+//
+// A backward comes whole (B) or in halves (I, later W; split_backward.h), also mixed in one schedule. As in the seed,
+// the I of a stage whose inputs want no gradient, such as the first, does nothing, and its W is the full backward.
 //
 // Receives are posted where the lowered schedule says so, sends never block; a rank that waits sleeps. After an
 // exception the step is gone and gradients are as before it (buffers that a forward wrote are not); whoever owns the
@@ -41,6 +44,9 @@ namespace plumbline {
 /// A scalar loss from the model's outputs and the target of one micro-batch.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& target)>;
 
+/// What a user's modules have left to do for the gradients of a stage's parameters; empty where that is nothing.
+using WeightWork = std::function<void()>;
+
 /// Sees values as they come about; tensors are detached and may be kept. Called on the engine's thread.
 class EngineObserver {
  public:
@@ -49,7 +55,7 @@ class EngineObserver {
   virtual void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) = 0;
   /// The gradient that `stage` hands back for one of its inputs.
   virtual void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
-  /// After the backward of `microbatch`: what parameter `name` of `stage` has accumulated in this step, not divided.
+  /// After the B or W of `microbatch`: what parameter `name` of `stage` has accumulated in this step, not divided.
   virtual void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
 };
 
@@ -72,6 +78,15 @@ struct EngineOptions {
   bool keep_strides = false;
   /// Every single wait ends after this long, at the latest.
   Clock::duration timeout = std::chrono::seconds(60);
+  /// For modules that make the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):
+  /// asked once for each stage and micro-batch, right after autograd's backward. A B does the work at once; an I is the
+  /// full backward on every stage and keeps the work for the W, which then does nothing else. Not asked where the loss
+  /// does not depend on the stage. The work adds to .grad; no gradients are recorded meanwhile. Outputs keep their
+  /// memory until the backward, since a module's own backward might look at them.
+  std::function<WeightWork(int stage, int microbatch)> weight_work;
+  /// Once a stage's output was taken by all its consumers, only its place in the autograd graph is kept
+  /// (released_output.h). Off to compare: it changes memory, and no bit.
+  bool release_outputs = true;
   EngineObserver* observer = nullptr;
   /// Puts something in a stage's place, or around it. `state` lives as long as the engine.
   std::function<std::unique_ptr<StageRunner>(int stage, const StageState& state, std::unique_ptr<StageRunner>)>
@@ -81,7 +96,7 @@ struct EngineOptions {
 /// Seconds on the steady clock, which ranks of one machine share.
 struct StepTimes {
   double begin = 0, end = 0;
-  double busy = 0;     ///< inside forward and backward of this rank's stages
+  double busy = 0;     ///< inside forwards and backwards (whole or in halves) of this rank's stages
   double waiting = 0;  ///< asleep until a message arrived
 };
 
@@ -134,9 +149,21 @@ class Engine {
   void send_forward(int stage, int microbatch);
   void receive_backward(int stage, int microbatch);
   void backward(int stage, int microbatch);
+  void backward_input(int stage, int microbatch);
+  void backward_weight(int stage, int microbatch);
   void send_backward(int stage, int microbatch);
+  /// StageRunner's backward() or backward_input().
+  using Pass = decltype(&StageRunner::backward);
+  bool pass_back(int stage, int microbatch, Pass pass);
+  bool hands_back_gradients(int stage, int microbatch) const;
+  void report_partials(int stage, int microbatch);
+  template <class Work>
+  void compute(int stage, int microbatch, Work&& work);
   at::Tensor output_gradient(int stage, int microbatch, int output);
   void compute_loss(Flight& flight, int microbatch);
+  std::vector<int> takers(const Plan& plan, int stage) const;
+  const at::Tensor& live_output(const Boundary& boundary, int microbatch);
+  void taken(const Boundary& boundary, int microbatch);
   void check_outputs(int stage, int microbatch, const std::vector<at::Tensor>& outputs) const;
   void send(const Departure& departure, int rank, int64_t tag);
   Arrival expect_value(const Boundary& boundary, int peer, int64_t tag);

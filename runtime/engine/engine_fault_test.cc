@@ -3,12 +3,13 @@
 #include <atomic>
 
 #include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/halved_schedules.h"
 #include "runtime/error.h"
 
 namespace plumbline::testing {
 namespace {
 
-/// Does something around the stage's own forward or backward.
+/// Does something after the stage's own forward or backward.
 struct Around : StageRunner {
   explicit Around(std::unique_ptr<StageRunner> inner) : inner(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
@@ -20,8 +21,19 @@ struct Around : StageRunner {
     inner->backward(microbatch, roots, root_grads, inputs, input_grads);
     if (after_backward) after_backward(microbatch, input_grads);
   }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    inner->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+    if (after_input) after_input(microbatch, input_grads);
+  }
+  void backward_weight(int microbatch) override {
+    inner->backward_weight(microbatch);
+    if (after_weight) after_weight(microbatch);
+  }
+  void drop_halves() noexcept override { inner->drop_halves(); }
   std::unique_ptr<StageRunner> inner;
-  std::function<void(int, Tensors&)> after_forward, after_backward;
+  std::function<void(int, Tensors&)> after_forward, after_backward, after_input;
+  std::function<void(int)> after_weight;
 };
 
 using Change = std::function<void(int stage, Around&)>;
@@ -102,8 +114,34 @@ TEST(EngineFault, StageThatThrows) {
           if (stage == culprit) (backward ? runner.after_backward : runner.after_forward) = fail;
         });
         const std::string text = fails_in_second_step<Error>(fleet, "tied", broken);
-        const std::string rank = "rank " + std::to_string(schedule.rank_of_stage[culprit]) + ": ";
-        expect_contains(text, {rank.c_str(), "the disk is on fire"});
+        EXPECT_EQ(text, "rank " + std::to_string(schedule.rank_of_stage[culprit]) + ": stage " +
+                            std::to_string(culprit) + ", micro-batch 1: the disk is on fire");
+      }
+}
+
+TEST(EngineFault, StageThatThrowsInAHalf) {
+  for (bool weight : {false, true})
+    for (int culprit : {0, 1, 2, 3})
+      for (const Schedule& schedule :
+           {halved(make_schedule("1f1b", 4, 3), {.lag = [](int) { return 1; }}), halved(placed({0, 1, 1, 0}, 2, 3), {}),
+            halved(placed({0, 0, 0, 0}, 1, 3), {.whole_microbatches = {0}})}) {
+        if (culprit == 0 && !weight) continue;  // the first stage's I does nothing
+        SCOPED_TRACE("stage " + std::to_string(culprit) + (weight ? " weight " : " input ") + schedule.name);
+        bool broken = false;
+        Fleet fleet("tied", schedule);
+        fleet.options.decorate = around([&, culprit, weight](int stage, Around& runner) {
+          const auto fail = [&broken](int microbatch) {
+            if (broken && microbatch == 1) throw std::runtime_error("the disk is on fire");
+          };
+          if (stage != culprit) return;
+          if (weight) runner.after_weight = fail;
+          (weight ? runner.after_backward : runner.after_input) = [fail](int microbatch, Tensors&) {
+            fail(microbatch);
+          };
+        });
+        EXPECT_EQ(fails_in_second_step<Error>(fleet, "tied", broken),
+                  "rank " + std::to_string(schedule.rank_of_stage[culprit]) + ": stage " + std::to_string(culprit) +
+                      ", micro-batch 1: the disk is on fire");
       }
 }
 
@@ -202,32 +240,37 @@ TEST(EngineFault, RanksEndInAnErrorWithoutWaitingForTheirDeadlines) {
   fleet.options.decorate = around([&](int stage, Around& runner) {
     if (stage == 3) runner.after_backward = [](int, Tensors&) { throw std::runtime_error("no"); };
   });
-  expect_contains(error_of<Error>([&] { fleet.train(batch_of("tied", 7), target_of("tied", 7)); }), {"rank 3: no"});
+  expect_contains(error_of<Error>([&] { fleet.train(batch_of("tied", 7), target_of("tied", 7)); }),
+                  {"rank 3: stage 3, micro-batch ", ": no"});
 }
 
 TEST(EngineFault, RankGoesOnAfterItsOwnError) {
-  // One rank alone: the transport is whole, so the engine must be as well.
-  bool broken = false;
-  Fleet fleet("tied", placed({0, 0, 0, 0}, 1, 3));
-  fleet.options.decorate = around([&](int stage, Around& runner) {
-    if (stage == 2)
-      runner.after_backward = [&](int microbatch, Tensors&) {
-        if (broken && microbatch == 2) throw std::runtime_error("once");
-      };
-  });
-  const at::Tensor x = batch_of("tied", 6), target = target_of("tied", 6);
-  Oracle oracle("tied", 4, 3);
-  oracle.train(x, target);
-  const Told theirs = oracle.train(x, target);
-  Told ours;
-  fleet.run([&](Engine& engine, int) {
-    engine.train({x}, target);
-    broken = true;
-    EXPECT_THROW(engine.train({x}, target), std::runtime_error);
-    broken = false;
-    fleet.tell(ours, engine, engine.train({x}, target));
-  });
-  expect_same(ours, theirs);
+  // One rank alone: the transport is whole, so the engine must be as well. In halves, two first ones have not met their
+  // second when the error comes.
+  for (const Schedule& schedule : {placed({0, 0, 0, 0}, 1, 3), halved(placed({0, 0, 0, 0}, 1, 3), {})}) {
+    SCOPED_TRACE(schedule.name);
+    bool broken = false;
+    Fleet fleet("tied", schedule);
+    fleet.options.decorate = around([&](int stage, Around& runner) {
+      if (stage == 2)
+        runner.after_backward = runner.after_input = [&](int microbatch, Tensors&) {
+          if (broken && microbatch == 2) throw std::runtime_error("once");
+        };
+    });
+    const at::Tensor x = batch_of("tied", 6), target = target_of("tied", 6);
+    Oracle oracle("tied", 4, 3);
+    oracle.train(x, target);
+    const Told theirs = oracle.train(x, target);
+    Told ours;
+    fleet.run([&](Engine& engine, int) {
+      engine.train({x}, target);
+      broken = true;
+      EXPECT_THROW(engine.train({x}, target), Error);
+      broken = false;
+      fleet.tell(ours, engine, engine.train({x}, target));
+    });
+    expect_same(ours, theirs);
+  }
 }
 
 /// What comes out of one step on one rank for each stage of `schedule`.

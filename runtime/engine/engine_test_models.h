@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn.h>
 
 #include <map>
@@ -40,6 +41,12 @@ struct Layer : torch::nn::Module {
   at::Tensor weight, bias;
 };
 
+/// Lays a value out contiguous, and its gradient.
+struct Contiguous : torch::autograd::Function<Contiguous> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.contiguous(); }
+  static Tensors backward(torch::autograd::AutogradContext*, const Tensors& grads) { return {grads[0].contiguous()}; }
+};
+
 /// Four layers in 1 to 4 stages; `kind` says what is special about them.
 struct Net : torch::nn::Module {
   Net(std::string kind, int stages, bool untied = false) : kind(std::move(kind)), stages(stages) {
@@ -53,6 +60,10 @@ struct Net : torch::nn::Module {
     if (this->kind == "tied")
       for (int s = 0; s < (untied ? stages : 1); ++s)
         codes.push_back(register_parameter("tied" + std::to_string(s), waves({9, kWidth}, 5)));
+    for (int i = 0; i < 4 && this->kind == "whole numbers"; ++i) {
+      const at::NoGradGuard no_grad;
+      layers[i]->weight.round_(), layers[i]->bias.round_();  // to -1, 0 or 1
+    }
     for (int i = 0; i < 4 && this->kind == "batch norm"; ++i)
       norms.push_back(register_module("n" + std::to_string(i), torch::nn::BatchNorm1d(kWidth)));
   }
@@ -73,6 +84,11 @@ struct Net : torch::nn::Module {
     at::Tensor first, side;
     for (int i = 0; i < 4; ++i) {
       if (i > 0) border(i);
+      if (contiguous_borders && i > 0 && stage_of(i) != stage_of(i - 1)) h = Contiguous::apply(h);
+      if (kind == "whole numbers") {
+        h = at::relu(layers[i]->forward(h));
+        continue;
+      }
       if (kind == "strided") {
         // Columns in memory order: kernels add them up otherwise than rows.
         h = at::gelu(layers[i]->forward(h)).t().contiguous().t();
@@ -100,6 +116,8 @@ struct Net : torch::nn::Module {
   Tensors codes;
   /// Set by the oracle only: called where a stage begins.
   std::function<void(int stage)> on_stage;
+  /// Set by the oracle only: values cross borders as they do without EngineOptions::keep_strides.
+  bool contiguous_borders = false;
 };
 
 inline at::Tensor batch_of(const std::string& kind, int64_t rows, double phase = 0.1) {
@@ -183,7 +201,9 @@ class Oracle {
 
   std::shared_ptr<Net> net;
   LossFunction loss = mean_square;
-  bool divide = true, weighted = false, descending = false;
+  bool divide = true, weighted = false;
+  /// Micro-batches in the order of their backwards; empty: ascending. Forwards are ascending.
+  std::vector<int> backward_order;
   uint64_t seed = 0;
   int step = 0;
 
@@ -193,14 +213,18 @@ class Oracle {
     told.losses.resize(microbatches_);
     std::vector<Tensors> outputs(microbatches_);
     const auto inputs = x.tensor_split(microbatches_), targets = target.tensor_split(microbatches_);
-    for (int i = 0; i < microbatches_; ++i) {
-      const int m = descending ? microbatches_ - 1 - i : i;
+    Tensors roots(microbatches_);
+    for (int m = 0; m < microbatches_; ++m) {
       net->on_stage = [&](int stage) { at::manual_seed(stage_random_seed(seed, step, stage, m)); };
       outputs[m] = net->forward({inputs[m]});
       at::Tensor loss_value = loss(outputs[m], targets[m]);
       told.losses[m] = loss_value.detach().clone();
       if (weighted) loss_value = loss_value * (double(inputs[m].size(0) * microbatches_) / double(x.size(0)));
-      if (backward && loss_value.requires_grad()) loss_value.backward();
+      roots[m] = loss_value;
+    }
+    for (int i = 0; i < microbatches_ && backward; ++i) {
+      const at::Tensor& root = roots[backward_order.empty() ? i : backward_order[i]];
+      if (root.requires_grad()) root.backward();
     }
     for (size_t o = 0; o < outputs[0].size(); ++o) {
       Tensors parts;

@@ -10,7 +10,7 @@ namespace plumbline {
 
 GraphStage::GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
                        const RandomContext& random)
-    : stage_(stage), variants_(std::move(variants)), random_(random) {
+    : stage_(stage), variants_(std::move(variants)), weights_(variants_.size()), random_(random) {
   for (const Graph* graph : graphs) {
     interpreters_.emplace_back(*graph);
     draws_random_numbers_ =
@@ -33,6 +33,19 @@ void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std
 void GraphStage::backward(int, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                           std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) {
   stage_backward(roots, root_grads, inputs, input_grads);
+}
+
+void GraphStage::backward_input(int microbatch, std::span<const at::Tensor> roots,
+                                std::span<const at::Tensor> root_grads, std::span<const at::Tensor> inputs,
+                                std::vector<at::Tensor>& input_grads) {
+  stage_backward_input(roots, root_grads, inputs, input_grads, weights_[microbatch], {.accumulate_into_inputs = false});
+}
+
+void GraphStage::backward_weight(int microbatch) { stage_backward_weight(weights_[microbatch]); }
+
+void GraphStage::drop_halves() noexcept {
+  for (WeightBackward& weights : weights_)
+    if (weights.pending()) weights = WeightBackward();
 }
 
 }  // namespace plumbline

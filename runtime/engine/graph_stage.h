@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "runtime/backward/split_backward.h"
 #include "runtime/engine/stage_runner.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/pipe.h"
@@ -27,11 +28,16 @@ class GraphStage : public StageRunner {
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override;
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+  void backward_weight(int microbatch) override;
+  void drop_halves() noexcept override;
 
  private:
   int stage_;
   std::vector<Interpreter> interpreters_;
   std::vector<int> variants_;
+  std::vector<WeightBackward> weights_;  // by micro-batch
   const RandomContext& random_;
   bool draws_random_numbers_ = false;
 };

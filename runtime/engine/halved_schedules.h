@@ -1,0 +1,79 @@
+// For tests: schedules whose backwards come in halves, made from ones whose backwards are whole.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <climits>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline::testing {
+
+struct Halving {
+  std::string name = "halved";
+  /// How many of a stage's I may wait for their W, by rank; what waits at the end of a rank's list is done there.
+  std::function<int(int rank)> lag = [](int) { return INT_MAX; };
+  bool descending = false;                   ///< what waits at the end, the latest micro-batch first
+  std::vector<int> whole_microbatches = {};  ///< whose B stay
+};
+
+inline Schedule halved(Schedule schedule, const Halving& how) {
+  schedule.name += ", " + how.name;
+  for (size_t r = 0; r < schedule.ranks.size(); ++r) {
+    std::vector<Action> out;
+    std::map<int, std::deque<int>> waiting;  // by stage: micro-batches
+    for (const Action& action : schedule.ranks[r]) {
+      const auto& whole = how.whole_microbatches;
+      if (action.type != ActionType::B || std::find(whole.begin(), whole.end(), action.microbatch) != whole.end()) {
+        out.push_back(action);
+        continue;
+      }
+      out.push_back({action.stage, ActionType::I, action.microbatch});
+      std::deque<int>& mine = waiting[action.stage];
+      mine.push_back(action.microbatch);
+      for (; static_cast<int>(mine.size()) > how.lag(static_cast<int>(r)); mine.pop_front())
+        out.push_back({action.stage, ActionType::W, mine.front()});
+    }
+    for (auto& [stage, microbatches] : waiting) {
+      if (how.descending) std::reverse(microbatches.begin(), microbatches.end());
+      for (int m : microbatches) out.push_back({stage, ActionType::W, m});
+    }
+    schedule.ranks[r] = std::move(out);
+  }
+  return schedule;
+}
+
+/// One stage a rank; rank r begins with `warm_up(r)` forwards, then forwards and backwards take turns.
+inline Schedule in_turns(int ranks, int microbatches, const std::function<int(int rank)>& warm_up) {
+  Schedule schedule{"in turns", ranks, microbatches, {}, {}};
+  for (int r = 0; r < ranks; ++r) {
+    schedule.rank_of_stage.push_back(r);
+    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    int forwards = 0;
+    for (; forwards < std::min(microbatches, warm_up(r)); ++forwards) actions.push_back({r, ActionType::F, forwards});
+    for (int m = 0; m < microbatches; ++m) {
+      if (forwards < microbatches) actions.push_back({r, ActionType::F, forwards++});
+      actions.push_back({r, ActionType::B, m});
+    }
+  }
+  return schedule;
+}
+
+/// The micro-batches in the order in which each stage accumulates them; the same for all stages, or the test fails.
+inline std::vector<int> accumulation_order(const Schedule& schedule) {
+  std::map<int, std::vector<int>> of_stage;
+  for (const auto& actions : schedule.ranks)
+    for (const Action& action : actions)
+      if (action.type == ActionType::B || action.type == ActionType::W)
+        of_stage[action.stage].push_back(action.microbatch);
+  for (const auto& [stage, order] : of_stage) EXPECT_EQ(order, of_stage.at(0)) << "stage " << stage;
+  return of_stage.at(0);
+}
+
+}  // namespace plumbline::testing

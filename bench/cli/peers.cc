@@ -114,7 +114,6 @@ int compare_with_python(const PeersOptions& options) {
   const std::filesystem::path here = own_path();
   const Side cpp("C++", {here.string(), "peers", "backward-round"}, texts);
   const Side python("Python", {options.python, (here.parent_path() / "bench" / "split_backward.py").string()}, texts);
-  if (!options.json.empty()) write_text_file(options.json, "");  // refused before the work, not after
   const TemporaryFolder folder;
   end_children_on_signals();
   const bool equal = gradients_agree(cpp, python, folder.path());

@@ -14,7 +14,9 @@ int run(int argc, char** argv) {
       "                                           a step's time over what the schedule takes in theory\n"
       "             plumbline bench micro          the parts one by one; --benchmark_filter=interpreter for one of "
       "them\n"
-      "             plumbline bench instructions   interpreter over module, counted",
+      "             plumbline bench instructions   interpreter over module, counted\n"
+      "             plumbline bench peers backward --python PYTHON\n"
+      "                                           a backward in halves, against PyTorch's",
       "plumbline bench"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
@@ -22,6 +24,7 @@ int run(int argc, char** argv) {
   add_throughput(app, chosen);
   add_micro(app, chosen);
   add_instructions(app, chosen);
+  add_peers(app, chosen);
   return run_chosen(app, "plumbline bench", chosen, argc, argv);
 }
 

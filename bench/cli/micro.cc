@@ -22,15 +22,15 @@ int run(const std::vector<std::string>& flags) {
 }  // namespace
 
 void add_micro(CLI::App& app, Command& chosen) {
-  CLI::App* command =
-      app.add_subcommand("micro",
-                         "The parts one by one: interpreter against module, capture, split, transport, engine.\n"
-                         "Takes the flags of Google Benchmark, for example:\n"
-                         "  --benchmark_list_tests            what there is\n"
-                         "  --benchmark_filter=REGEX          only these\n"
-                         "  --benchmark_min_time=SECONDS      how long each is repeated\n"
-                         "  --benchmark_repetitions=N         for a spread\n"
-                         "  --benchmark_format=json           for programs");
+  CLI::App* command = app.add_subcommand(
+      "micro",
+      "The parts one by one: interpreter against module, backward in halves, capture, split, transport, engine.\n"
+      "Takes the flags of Google Benchmark, for example:\n"
+      "  --benchmark_list_tests            what there is\n"
+      "  --benchmark_filter=REGEX          only these\n"
+      "  --benchmark_min_time=SECONDS      how long each is repeated\n"
+      "  --benchmark_repetitions=N         for a spread\n"
+      "  --benchmark_format=json           for programs");
   command->allow_extras();
   command->callback([command, &chosen] { chosen = [command] { return run(command->remaining()); }; });
 }

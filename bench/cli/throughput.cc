@@ -1,12 +1,11 @@
 // plumbline bench throughput: how near to its own theory a schedule runs.
 #include <torch/nn/module.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/temporary_folder.h"
 #include "conformance/backend/throughput.h"
 #include "conformance/launch.h"
 #include "conformance/process.h"
@@ -28,26 +27,6 @@ struct ThroughputOptions {
 
 /// Rows of a micro-batch of a model.
 constexpr int kRows = 2;
-
-/// A folder below the system's for temporary files, for as long as this lives.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "plumbline-bench.XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder can be made at " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 JobThroughput parse(const ThroughputOptions& options) {
   JobThroughput item;

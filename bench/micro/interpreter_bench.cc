@@ -5,15 +5,11 @@
 #include <array>
 #include <chrono>
 
+#include "bench/micro/median.h"
 #include "bench/micro/transformer_step.h"
 
 namespace plumbline::bench {
 namespace {
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 /// Alternates the sides within each iteration, so that what disturbs the machine hits both; the time of an iteration
 /// is the interpreter's. Counters: the median of the paired ratios, and each side's shortest time.

@@ -9,7 +9,9 @@
 namespace plumbline {
 
 void add_bench(CLI::App& app, Command& chosen) {
-  CLI::App* command = app.add_subcommand("bench", "Measure: throughput, micro (runs plumbline-bench)");
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure: throughput, micro, instructions, peers (runs plumbline-bench)");
+  command->set_help_flag();  // --help is plumbline-bench's, which lists what there is
   command->prefix_command();
   command->callback([command, &chosen] {
     chosen = [command]() -> int {

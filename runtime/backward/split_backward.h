@@ -58,7 +58,8 @@ struct SplitBackwardOptions {
   /// Keep the graph: after the second half (or after the WeightBackward was destroyed) it is whole again, for another
   /// backward, split or full. Between the halves no other backward may run on it.
   bool retain_graph = false;
-  /// Add the gradients to the .grad of the inputs as well, as the seed has it. Otherwise .grad stays as it was.
+  /// Add the gradients to the .grad of the inputs as well, as the seed has it (the first one is .grad itself then).
+  /// Otherwise .grad stays as it was.
   bool accumulate_into_inputs = true;
 };
 

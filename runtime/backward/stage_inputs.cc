@@ -84,8 +84,8 @@ void StageInputs::take_grads(std::vector<at::Tensor>& grads, bool accumulate) {
     grad = std::move(accumulated);
     accumulated = std::move(grads_before_[p]);
     if (!accumulate || !grad.defined()) continue;
-    // Memory of its own: the next backward may add to it in place, and what is returned must not change.
-    accumulated = accumulated.defined() ? at::add(accumulated, grad) : grad.clone();
+    // Not in place: it may be what the backward before returned.
+    accumulated = accumulated.defined() ? at::add(accumulated, grad) : grad;
   }
 }
 

@@ -91,19 +91,20 @@ Seed seed_at(const Edge& edge, at::Tensor grad) {
 
 namespace {
 
-/// What the engine does with one node, but for streams: hooks, the node, hooks, checks of what it made.
+void run_engine(const torch::autograd::edge_list& edges, const variable_list& grads, bool retain) {
+  torch::autograd::Engine::get_default_engine().execute(edges, grads, retain, /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
+}
+
+bool has_hooks(Node& node) {
+  return !node.pre_hooks().empty() || !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
+         !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks();
+}
+
+/// What the engine does with a node without hooks, but for streams.
 variable_list execute(Node& node, variable_list grads, bool retain) {
-  for (const auto& hook : node.tensor_pre_hooks()) grads = (*hook)(grads);
-  for (const auto& [place, hook] : node.retains_grad_hooks()) grads = (*hook)(grads);
-  for (const auto& hook : node.pre_hooks()) grads = (*hook)(grads);
   if (!retain) node.will_release_variables();
-  variable_list outputs;
-  if (node.post_hooks().empty()) {
-    outputs = node(std::move(grads));
-  } else {
-    outputs = node(variable_list(grads));
-    for (const auto& hook : node.post_hooks()) outputs = (*hook)(outputs, grads);
-  }
+  variable_list outputs = node(std::move(grads));
   if (!retain) node.release_variables();
   if (node.num_outputs() > 0)
     torch::autograd::validate_outputs(std::as_const(node).next_edges(), outputs, [&](const std::string& text) {
@@ -112,7 +113,8 @@ variable_list execute(Node& node, variable_list grads, bool retain) {
   return outputs;
 }
 
-/// Without queues, maps and counters; where nothing adds up, order does not matter.
+/// Without queues, maps and counters; where nothing adds up, order does not matter. A hook may ask the engine for
+/// something, so where there is one the engine takes over.
 void run_tree(Seed seed, bool retain) {
   const c10::AutoGradMode no_grad(false);
   if (seed.grads.empty()) seed.grads.resize(seed.node->num_inputs());
@@ -121,6 +123,17 @@ void run_tree(Seed seed, bool retain) {
   while (!ready.empty()) {
     auto [node, grads] = std::move(ready.back());
     ready.pop_back();
+    if (has_hooks(*node)) {
+      torch::autograd::edge_list edges;
+      variable_list defined;
+      for (uint32_t i = 0; i < grads.size(); ++i) {
+        if (!grads[i].defined()) continue;
+        edges.emplace_back(node, i);
+        defined.push_back(std::move(grads[i]));
+      }
+      if (!edges.empty()) run_engine(edges, defined, retain);
+      continue;
+    }
     variable_list outputs = execute(*node, std::move(grads), retain);
     const torch::autograd::edge_list& edges = std::as_const(*node).next_edges();
     for (size_t e = 0; e < edges.size(); ++e) {
@@ -159,8 +172,7 @@ void run(WeightPart& part, bool retain) {
     }
   }
   part.seeds.clear();
-  torch::autograd::Engine::get_default_engine().execute(edges, grads, retain, /*create_graph=*/false,
-                                                        /*accumulate_grad=*/true);
+  run_engine(edges, grads, retain);
 }
 
 }  // namespace plumbline

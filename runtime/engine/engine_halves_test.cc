@@ -206,7 +206,8 @@ TEST(EngineHalves, WholeAndHalvedBackwardsMix) {
 }
 
 TEST(EngineHalves, StageThatTheLossDoesNotNeedHasNothingToDo) {
-  // The loss reads the side output alone, which stage 1 makes: stage 2 has no part in it, and stage 3 hands on.
+  // The loss reads the side output alone, which stage 1 makes: stage 3 hands it on, and stage 2 has no part in it, but
+  // hands back zeros for a value that has a gradient by way of the side output.
   const LossFunction of_side = [](const Tensors& outputs, const at::Tensor& target) {
     return at::mse_loss(outputs[1], target);
   };
@@ -216,7 +217,7 @@ TEST(EngineHalves, StageThatTheLossDoesNotNeedHasNothingToDo) {
     fleet.split.loss_outputs = std::vector<int>{1};
   };
   EXPECT_EQ(tale_of("two outputs", schedule, change),
-            "3I0 3grad0 1I0 1grad0 0B0 l0@0part0 1W0 au@1part0 l1@1part0 3W0 ");
+            "3I0 3grad0 2grad0 1I0 1grad0 0B0 l0@0part0 1W0 au@1part0 l1@1part0 3W0 ");
   Oracle oracle("two outputs", 4, 1);
   oracle.loss = of_side;
   Fleet fleet("two outputs", schedule);

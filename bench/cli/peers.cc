@@ -1,0 +1,194 @@
+// plumbline bench peers: the same work done by us and by others, side by side on this machine.
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench/cli/commands.h"
+#include "bench/cli/temporary_folder.h"
+#include "bench/peers/backward_report.h"
+#include "bench/peers/backward_round.h"
+#include "conformance/compare.h"
+#include "conformance/process.h"
+#include "conformance/report/write_text.h"
+#include "conformance/verdict.h"
+#include "runtime/error.h"
+
+namespace plumbline::bench {
+namespace {
+
+struct PeersOptions {
+  std::string python, json;
+  std::vector<std::string> models;
+  int rounds = 5, threads = 1;
+  double seconds = 1;
+};
+
+struct RoundOptions {
+  std::string out, gradients;
+  std::vector<std::string> models;
+  int threads = 1;
+  double seconds = 1;
+};
+
+constexpr int kNoTorch = 3;  ///< split_backward.py's exit code
+
+std::vector<BackwardModel> parse(const std::vector<std::string>& texts) {
+  std::vector<BackwardModel> models;
+  for (const std::string& text : texts) models.push_back(parse_backward_model(text));
+  return models;
+}
+
+/// How often memory goes back to the system and is faulted in again hangs on where a process's small objects happen to
+/// lie in the heap, and costs up to 6 % of a large backward. So both sides keep what they have (read by the GNU C
+/// library).
+std::map<std::string, std::string> kept_memory() {
+  return {{"MALLOC_MMAP_THRESHOLD_", std::to_string(32 << 20)}, {"MALLOC_TRIM_THRESHOLD_", std::to_string(1 << 30)}};
+}
+
+/// The processes of one side; see backward_round.h.
+class Side {
+ public:
+  Side(std::string name, std::vector<std::string> program, std::vector<std::string> models)
+      : name_(std::move(name)), program_(std::move(program)), models_(std::move(models)) {}
+
+  void run(int threads, std::vector<std::string> words, const std::filesystem::path& out) const {
+    ProcessOptions process;
+    process.argv = program_;
+    words.insert(words.end(), {"--threads", std::to_string(threads), "--out", out.string()});
+    process.argv.insert(process.argv.end(), words.begin(), words.end());
+    process.argv.insert(process.argv.end(), models_.begin(), models_.end());
+    process.environment = kept_memory();
+    process.environment["OMP_NUM_THREADS"] = std::to_string(threads);
+    const ProcessResult ended = run_process(process);
+    if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
+    if (ended.exit_code == kNoTorch)
+      throw InputError("--python: " + one_line(ended.output) + "; a Python with torch " + TORCH_VERSION + " is wanted");
+    if (!ended.succeeded()) throw Error("the " + name_ + " side " + describe(ended) + "\n" + ended.output);
+  }
+
+  TensorMap gradients(const std::string& which, const std::filesystem::path& folder) const {
+    run(/*threads=*/1, {"--gradients", which}, folder / "gradients");
+    return read_tensor_file(folder / "gradients");
+  }
+
+  BackwardRound round(int threads, double seconds, const std::filesystem::path& folder) const {
+    run(threads, {"--seconds", std::to_string(seconds)}, folder / "times");
+    return read_round(folder / "times");
+  }
+
+ private:
+  std::string name_;
+  std::vector<std::string> program_, models_;
+};
+
+/// Holds Python's gradients against ours at one thread, bit for bit, and prints the first that differs.
+bool gradients_agree(const Side& cpp, const Side& python, const std::filesystem::path& folder) {
+  const TensorMap ours = cpp.gradients("split", folder);
+  bool agree = true;
+  for (const std::string which : {"full", "split"}) {
+    const std::vector<Difference> differences = compare(ours, python.gradients(which, folder), CompareMode::Bitwise);
+    if (differences.empty()) continue;
+    agree = false;
+    std::printf("gradients at one thread: Python's %s backward: %s (and %zu more tensors)\n", which.c_str(),
+                sentence(differences[0]).c_str(), differences.size() - 1);
+  }
+  if (agree) std::printf("gradients at one thread: C++ and Python, full and split, equal bit for bit\n");
+  return agree;
+}
+
+std::string load_average() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return "unknown";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", load);
+  return text;
+}
+
+int compare_with_python(const PeersOptions& options) {
+  BackwardComparison comparison{.models = parse(options.models), .threads = options.threads, .cpp = {}, .python = {}};
+  if (comparison.models.empty()) comparison.models = backward_models();
+  std::vector<std::string> texts;
+  for (const BackwardModel& model : comparison.models) texts.push_back(to_string(model));
+  const std::filesystem::path here = own_path();
+  const Side cpp("C++", {here.string(), "peers", "backward-round"}, texts);
+  const Side python("Python", {options.python, (here.parent_path() / "bench" / "split_backward.py").string()}, texts);
+  const TemporaryFolder folder;
+  end_children_on_signals();
+  const bool equal = gradients_agree(cpp, python, folder.path());
+  for (int round = 0; round < options.rounds; ++round) {
+    std::fprintf(stderr, "round %d of %d, load average %s\n", round + 1, options.rounds, load_average().c_str());
+    for (const bool ours : {round % 2 == 0, round % 2 != 0})
+      (ours ? comparison.cpp : comparison.python)
+          .push_back((ours ? cpp : python).round(options.threads, options.seconds, folder.path()));
+  }
+  std::fputs(to_table(comparison).c_str(), stdout);
+  const std::string& theirs = comparison.python[0].torch;
+  std::printf("%d round%s, %d thread%s a side; torch %s, Python's %s\n", options.rounds, options.rounds == 1 ? "" : "s",
+              options.threads, options.threads == 1 ? "" : "s", TORCH_VERSION, theirs.c_str());
+  if (!options.json.empty()) write_text_file(options.json, to_json(comparison));
+  // another version may add up in another order
+  return equal || theirs.substr(0, theirs.find('+')) != TORCH_VERSION ? 0 : 1;
+}
+
+int run_round(const RoundOptions& options) {
+  at::set_num_threads(options.threads);
+  const std::vector<BackwardModel> models = parse(options.models);
+  if (options.gradients.empty())
+    write_text_file(options.out, to_json(measure_round(models, options.seconds)));
+  else
+    write_tensor_file(options.out, compute_gradients(models, options.gradients == "split"));
+  return 0;
+}
+
+void add_round(CLI::App& peers, Command& chosen) {
+  auto options = std::make_shared<RoundOptions>();
+  CLI::App* command = peers.add_subcommand("backward-round", "The C++ side of one round")->group("");
+  command->add_option("--threads", options->threads)->check(CLI::Range(1, 4096));
+  command->add_option("--seconds", options->seconds)->check(CLI::Range(0.0, 1e6));
+  command->add_option("--gradients", options->gradients)->check(CLI::IsMember({"full", "split"}));
+  command->add_option("--out", options->out)->required();
+  command->add_option("models", options->models)->required();
+  command->callback([options, &chosen] { chosen = [options] { return run_round(*options); }; });
+}
+
+void add_backward(CLI::App& peers, Command& chosen) {
+  auto options = std::make_shared<PeersOptions>();
+  CLI::App* command = peers.add_subcommand(
+      "backward",
+      "A stage's backward, whole and in halves (input gradients, then weight gradients), against\n"
+      "torch.distributed.pipelining. Each round is a fresh process of either side, one after the other in turns; "
+      "within\n"
+      "it the two ways alternate. Also checks that both sides compute the same gradients, bit for bit.");
+  command->add_option("--python", options->python, "A Python with torch, best of our version (" TORCH_VERSION ")")
+      ->required()
+      ->type_name("PYTHON");
+  command->add_option("--rounds", options->rounds, "How many processes of each side")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Of each side, within the operators")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "How long a round measures each model, at least")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command
+      ->add_option("--model", options->models,
+                   "Instead of the usual five: mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; may be repeated")
+      ->type_name("MODEL")
+      ->allow_extra_args(false);
+  command->add_option("--json", options->json, "Write the numbers, of each round too, to this file")->type_name("FILE");
+  command->callback([options, &chosen] { chosen = [options] { return compare_with_python(*options); }; });
+}
+
+}  // namespace
+
+void add_peers(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("peers", "The same work by others, side by side: backward (against PyTorch)");
+  command->require_subcommand(1);
+  add_backward(*command, chosen);
+  add_round(*command, chosen);
+}
+
+}  // namespace plumbline::bench

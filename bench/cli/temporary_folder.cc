@@ -1,0 +1,23 @@
+#include "bench/cli/temporary_folder.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace plumbline::bench {
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "plumbline-bench.XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder can be made at " + name);
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace plumbline::bench

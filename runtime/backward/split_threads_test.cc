@@ -1,6 +1,7 @@
 // The halves on several threads: stages beside each other, micro-batches of one stage beside each other, the parts of
 // one micro-batch on different threads. Also built with ThreadSanitizer (backward_threads_tsan).
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -50,11 +51,14 @@ void input_half(const MicroBatch& batch, Tensors& input_grads, WeightBackward& w
   stage_backward_input(batch.outputs, batch.root_grads, batch.inputs, input_grads, weights);
 }
 
-/// Runs the calls at the same time, each on a thread of its own; what one throws comes out here.
+/// Runs the calls at the same time, each on a thread of its own; what one throws comes out here. OpenMP counts for each
+/// thread anew, and kernels add up in another order on another number of threads.
 template <class... Calls>
 void at_once(Calls&&... calls) {
   std::barrier start(sizeof...(calls));
-  std::future<void> running[] = {std::async(std::launch::async, [&start, &calls] {
+  const int kernel_threads = at::get_num_threads();
+  std::future<void> running[] = {std::async(std::launch::async, [&start, &calls, kernel_threads] {
+    at::set_num_threads(kernel_threads);
     start.arrive_and_wait();
     calls();
   })...};

@@ -53,7 +53,9 @@ class Side {
   Side(std::string name, std::vector<std::string> program, std::vector<std::string> models)
       : name_(std::move(name)), program_(std::move(program)), models_(std::move(models)) {}
 
+  /// `out` is new: what another process left there is not taken for this one's.
   void run(int threads, std::vector<std::string> words, const std::filesystem::path& out) const {
+    std::filesystem::remove(out);
     ProcessOptions process;
     process.argv = program_;
     words.insert(words.end(), {"--threads", std::to_string(threads), "--out", out.string()});
@@ -66,6 +68,10 @@ class Side {
     if (ended.exit_code == kNoTorch)
       throw InputError("--python: " + one_line(ended.output) + "; a Python with torch " + TORCH_VERSION + " is wanted");
     if (!ended.succeeded()) throw Error("the " + name_ + " side " + describe(ended) + "\n" + ended.output);
+    if (!std::filesystem::exists(out))
+      throw InputError("the " + name_ + " side (" + program_.front() +
+                       ") ended well, but wrote no results; a Python with "
+                       "torch is wanted");
   }
 
   TensorMap gradients(const std::string& which, const std::filesystem::path& folder) const {
@@ -116,6 +122,7 @@ int compare_with_python(const PeersOptions& options) {
   const Side python("Python", {options.python, (here.parent_path() / "bench" / "split_backward.py").string()}, texts);
   const TemporaryFolder folder;
   end_children_on_signals();
+  if (!options.json.empty()) write_text_file(options.json, "");  // fails now rather than after the last round
   const bool equal = gradients_agree(cpp, python, folder.path());
   for (int round = 0; round < options.rounds; ++round) {
     std::fprintf(stderr, "round %d of %d, load average %s\n", round + 1, options.rounds, load_average().c_str());

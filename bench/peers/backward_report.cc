@@ -31,11 +31,9 @@ double best(const std::vector<BackwardRound>& rounds, size_t model, const Number
   return *std::min_element(values.begin(), values.end());
 }
 
+/// Of the two sides' best rounds, as the columns beside it show them: a round that was disturbed has no part in it.
 double over_python(const BackwardComparison& comparison, size_t model, const Number& number) {
-  std::vector<double> ratios = of_rounds(comparison.cpp, model, number);
-  const std::vector<double> python = of_rounds(comparison.python, model, number);
-  for (size_t i = 0; i < ratios.size(); ++i) ratios[i] /= python[i];
-  return median(ratios);
+  return best(comparison.cpp, model, number) / best(comparison.python, model, number);
 }
 
 Json side_json(const std::vector<BackwardRound>& rounds, size_t model) {

@@ -61,6 +61,8 @@ void take_common_options(const RunOptions& run, ProgramOptions& program) {
   program.mpi = run.transport == TransportKind::Mpi;
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
   program.recompute.policy = parse_recompute(run.recompute);
+  if (!program.recompute.blocks_in.empty() && program.recompute.policy == Recompute::Never)
+    throw InputError("--recompute-blocks goes with --recompute except-last or always");
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
@@ -83,7 +85,9 @@ void add_run(CLI::App& app, Command& chosen) {
                       "Only cases whose id matches this pattern (* and ?), of any profile");
   command
       ->add_option("--schedule", options->schedule_glob,
-                   "Only schedules whose name matches this pattern; for a program one name (1f1b)")
+                   "Only schedules whose name matches this pattern (`plumbline schedule --help` tells them apart); for "
+                   "a program "
+                   "one name (1f1b)")
       ->capture_default_str();
   const std::map<std::string, TransportKind> transports = {{"threads", TransportKind::Threads},
                                                            {"mpi", TransportKind::Mpi}};

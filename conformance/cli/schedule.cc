@@ -56,15 +56,28 @@ int print_schedule(const ScheduleOptions& options) {
 
 void add_schedule(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ScheduleOptions>();
-  CLI::App* command = app.add_subcommand("schedule", "Print the order in which each rank does its actions");
+  CLI::App* command = app.add_subcommand(
+      "schedule",
+      "Print the order in which each rank does its actions (F forward, B backward, I and W its halves), after "
+      "checking\n"
+      "that every action is there once and the ranks come to their ends.\n"
+      "gpipe   all forwards, then all backwards: every rank holds the activations of all M micro-batches\n"
+      "1f1b    the same bubble, min(M, P) activations at most (P ranks)\n"
+      "zb-h1   a third of that bubble where F, I and W take equal time, and no more memory than 1f1b\n"
+      "zb-h2   no rank waits once it has begun, from 2P-1 micro-batches on, for up to 2P-1 activations: faster where "
+      "a\n"
+      "        rank may enter the next step before the others end this one; in a step of its own as fast as zb-h1,\n"
+      "        with fewer micro-batches slower");
   std::string names;
   for (const std::string& name : schedule_names()) names += (names.empty() ? "" : ", ") + name;
-  command->add_option("name", options->name, "A schedule (" + names + ") or a CSV file")->required();
+  command->add_option("name", options->name, "A schedule (" + names + ") or a file ending in .csv")->required();
   command->add_option("--ranks", options->ranks, "How many ranks")->check(CLI::Range(1, 16384))->capture_default_str();
   command->add_option("--microbatches", options->microbatches, "How many micro-batches")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->add_option("--format", options->format, "grid; compute or comms: PyTorch's CSV without or with transfers")
+  command
+      ->add_option("--format", options->format,
+                   "grid; compute: PyTorch's CSV, as it is; comms: lowered, with transfers")
       ->check(CLI::IsMember({"grid", "compute", "comms"}))
       ->capture_default_str();
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });

@@ -81,6 +81,11 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
       << to_string(step.prepared.loss)
       << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (made up)" : "")
       << (step.prepared.has_backward ? "" : " (nothing to train: forward only)") << '\n';
+  if (step.recompute.policy != Recompute::Never)
+    out << "recompute " << to_string(step.recompute.policy) << ", "
+        << (step.recompute.blocks_in.empty() ? "each stage is one block"
+                                             : "each module inside '" + step.recompute.blocks_in + "' is a block")
+        << '\n';
 }
 
 /// The largest difference of two tensors of one shape, and where it is.

@@ -36,10 +36,6 @@ Edge exchange_edge(Node& node, uint32_t place, const Edge& edge) {
   return std::exchange(node.next_edges()[place], edge);
 }
 
-bool any_defined(const variable_list& grads) {
-  return std::any_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });
-}
-
 }  // namespace
 
 /// Stands between a frontier node and P: keeps what the node makes for P in the first half, passes it on in the second.
@@ -201,14 +197,15 @@ std::vector<Seed> Cut::turn() {
     before->exchange_hooks();
     const bool halved = dynamic_cast<HalvedNode*>(&node) != nullptr;
     if (halved && !retain_) node.release_variables();
-    if (halved ? !before->grads.empty() : any_defined(before->grads))
-      seeds.push_back({before->node, halved ? variable_list() : std::move(before->grads), node.name()});
+    if (before->grads.empty()) continue;  // it was not executed
+    if (halved) std::fill(before->grads.begin(), before->grads.end(), at::Tensor());
+    seeds.push_back({before->node, std::move(before->grads), node.name()});
   }
   for (After& after : after_) {
     Holder& holder = static_cast<Holder&>(*after.holder);
     for (const Moved& moved : after.edges) holder.next_edges().push_back(moved.edge);
     put_back(after.edges);
-    if (any_defined(holder.held)) seeds.push_back({after.holder, std::move(holder.held), after.node->name()});
+    if (!holder.held.empty()) seeds.push_back({after.holder, std::move(holder.held), after.node->name()});
   }
   after_.clear();
   if (!retain_) before_.clear();

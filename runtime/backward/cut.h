@@ -9,7 +9,8 @@
 //            backward makes all its gradients in one pass, those of gains, biases and scales are small, and a user's
 //            hook or function runs once, as in a full backward.
 // So I then W executes each operation once. Sums come out in the order of the full backward: autograd executes ready
-// nodes by descending sequence number, and both halves keep those numbers.
+// nodes by descending sequence number, and both halves keep those numbers. (Numbers are counted for each thread: where
+// one micro-batch's forward ran on several, sums may come out in another order.)
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ namespace plumbline {
 /// Where the second half starts, and what flows into it there.
 struct Seed {
   NodeHandle node;
-  std::vector<at::Tensor> grads;  ///< by input of the node; empty for a HalvedNode
+  std::vector<at::Tensor> grads;  ///< by input of the node; undefined where none came, and for a HalvedNode
   std::string name;               ///< of the frontier node
 };
 
@@ -40,8 +41,8 @@ class Cut {
   Cut& operator=(const Cut&) = delete;
 
   /// After the first half: takes all hooks out, those of users on nodes that are executed again included, and turns
-  /// edges, so that what is reached from the seeds is the second half. One seed for each frontier node that a gradient
-  /// reached, in the order of execution.
+  /// edges, so that what is reached from the seeds is the second half. One seed for each frontier node that was
+  /// executed, in the order of execution.
   std::vector<Seed> turn();
 
  private:

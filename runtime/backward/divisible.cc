@@ -1,7 +1,4 @@
 // Which autograd nodes compute what each of their edges asks for apart.
-#include <cxxabi.h>
-
-#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,16 +13,14 @@ namespace {
 
 /// Beginnings of autograd's names: matrix products and convolutions, whose formulas make one product for each edge that
 /// is valid.
-constexpr std::array<std::string_view, 18> kProducts = {
-    "AddbmmBackward",    "AddmmBackward",
-    "AddmvBackward",     "AddrBackward",
-    "BaddbmmBackward",   "BmmBackward",
-    "ConvDepthwise",     "ConvolutionBackward",
-    "CudnnConvolution",  "DotBackward",
-    "LinearBackward",    "MiopenConvolution",
-    "MkldnnConvolution", "MkldnnLinearBackward",
-    "MmBackward",        "MvBackward",
-    "SlowConv",          "ThnnConv",
+constexpr std::string_view kProducts[] = {
+    "AddbmmBackward",    "AddmmBackward",        "AddmvBackward",
+    "AddrBackward",      "BaddbmmBackward",      "BmmBackward",
+    "ConvDepthwise",     "ConvolutionBackward",  "CudnnConvolution",
+    "DotBackward",       "LinearBackward",       "MiopenConvolution",
+    "MkldnnConvolution", "MkldnnLinearBackward", "MmBackward",
+    "MvBackward",        "QueuedLinearBackward", "SlowConv",
+    "ThnnConv",
 };
 
 std::vector<std::string>& users_names() {

@@ -2,7 +2,7 @@
 //
 // Autograd records two or three nodes for a linear layer (the product, the transposed weight, for more dimensions the
 // views around it), and the cut (cut.h) hooks, captures and walks each of them. Where layers are so small that this is
-// a large part of a backward, one node that keeps its own gradient for the second half is less work.
+// a large part of a backward, one node whose gradient waits for the second half is less work.
 //
 // Measured with plumbline-bench micro, queued_linear_backward (layers of linear with bias and relu, one thread of a
 // shared two-core machine; paired ratios of two runs, which differ by at most 4 % but in the last row):
@@ -19,16 +19,14 @@
 
 namespace plumbline {
 
-/// Rows times input width times output width up to which a queued layer saves more than 5 % of a backward in halves;
-/// see above.
+/// Rows times input width times output width up to which a layer of one node saves more than 5 % of a backward in
+/// halves; see above. Larger ones are plain linear layers.
 inline constexpr int64_t kLargestQueuedProduct = int64_t{1} << 19;
 
 /// at::linear(x, weight, bias), with the same bits forwards and backwards: the node calls the operators that autograd's
 /// formulas for it call. `bias` may be undefined. Falls back to at::linear where there is more to it: anything but a
 /// 2-D weight in row order and an input of two dimensions, or of three in row order; sparse, complex or mixed types; an
-/// autocast region.
-///
-/// Nothing calls it by itself. For use in a model's forward where it pays: kLargestQueuedProduct.
+/// autocast region; a product above kLargestQueuedProduct. For use in a model's forward: nothing calls it by itself.
 at::Tensor queued_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 }  // namespace plumbline

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "runtime/backward/make_node.h"
+#include "runtime/backward/requires_gradient.h"
 #include "runtime/backward/split_backward.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
@@ -22,8 +23,6 @@ namespace {
 
 using AutogradNode = torch::autograd::Node;
 using torch::autograd::variable_list;
-
-bool requires_gradient(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
 std::string numbered(const char* what, size_t i, const at::Tensor& tensor) {
   return std::string(what) + " " + std::to_string(i) + " " + describe(tensor);

@@ -14,25 +14,44 @@
 #include "runtime/backward/weight_half.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/graph/graph.h"
 
 namespace plumbline {
 
 using torch::autograd::Edge;
-using torch::autograd::Node;
+using AutogradNode = torch::autograd::Node;
 
 struct WeightBackward::State {
   std::vector<WeightPart> parts;
   bool pending = false;
   bool retain = false;
+  /// The gradients in the seeds, as they came; some belong to the caller.
+  std::vector<std::pair<at::Tensor, int64_t>> versions;
   // Only of a graph that is retained.
   std::unique_ptr<Cut> cut;
   std::vector<std::pair<at::Tensor, Edge>> poisoned;
 
   ~State() { finish(); }
 
+  void watch_seeds() {
+    for (const WeightPart& part : parts)
+      for (const Seed& seed : part.seeds)
+        for (const at::Tensor& grad : seed.grads)
+          if (grad.defined() && !grad.is_inference()) versions.emplace_back(grad, grad._version());
+  }
+  void check_seeds() {
+    for (const auto& [grad, version] : versions)
+      if (grad._version() != version)
+        throw Error("a gradient (" + describe(grad) +
+                    ") that the weight half needs was changed in place after the input half; give each micro-batch "
+                    "gradients of its own, and do not change those that came back");
+    versions.clear();
+  }
+
   /// The second half is over, or will not come.
   void finish() {
     parts.clear();
+    versions.clear();
     cut.reset();
     for (auto& [root, edge] : poisoned) torch::autograd::impl::set_gradient_edge(root, std::move(edge));
     poisoned.clear();
@@ -57,14 +76,14 @@ std::vector<ParamGroup> WeightBackward::groups() const {
   if (!pending()) return groups;
   for (const WeightPart& part : state_->parts) {
     ParamGroup group;
-    std::vector<const Node*> open;
+    std::vector<const AutogradNode*> open;
     for (const Seed& seed : part.seeds) {
       if (!seed.name.empty()) group.intermediates.push_back(seed.name);
       open.push_back(seed.node.get());
     }
     if (group.intermediates.empty()) continue;  // outputs that no input has a part in
-    for (std::unordered_set<const Node*> seen(open.begin(), open.end()); !open.empty();) {
-      const Node& node = *open.back();
+    for (std::unordered_set<const AutogradNode*> seen(open.begin(), open.end()); !open.empty();) {
+      const AutogradNode& node = *open.back();
       open.pop_back();
       if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(&node))
         group.params.push_back(leaf->variable);
@@ -92,11 +111,12 @@ namespace {
 
 constexpr const char* kInputHalf = "the input half of stage backward";
 
-/// From now on a backward that begins at one of the roots throws. Leaves stay as they are: they belong to others too.
-void poison(const Roots& roots, std::vector<std::pair<at::Tensor, Edge>>* undo) {
+/// From now on a backward that begins at one of the roots throws. Leaves and inputs stay as they are: they belong to
+/// others too.
+void poison(const Roots& roots, const StageInputs& inputs, std::vector<std::pair<at::Tensor, Edge>>* undo) {
   for (size_t i = 0; i < roots.tensors.size(); ++i) {
     const at::Tensor& root = roots.tensors[i];
-    if (root.is_leaf()) continue;
+    if (root.is_leaf() || inputs.contains(roots.edges[i])) continue;
     NodeHandle error = make_node<torch::autograd::Error>(
         "the backward of this output began already, in two halves; another one needs retain_graph, and the weight half "
         "of the first to be over");
@@ -149,10 +169,25 @@ void run_input_half(const Roots& roots, std::span<const at::Tensor> inputs, std:
     state.parts = parts.divide(std::move(weight_roots), cut->turn(), walk);
     if (options.retain_graph) state.cut = std::move(cut);
   }
-  stage_inputs.take_grads(input_grads, options.accumulate_into_inputs);
-  poison(roots, options.retain_graph ? &state.poisoned : nullptr);
-  state.pending = true;
   state.retain = options.retain_graph;
+  state.watch_seeds();
+  poison(roots, stage_inputs, options.retain_graph ? &state.poisoned : nullptr);
+  stage_inputs.take_grads(input_grads, options.accumulate_into_inputs);
+  state.pending = true;
+}
+
+/// After a failure the graph is put together again.
+template <class Gather>
+void guarded_input_half(Gather&& gather, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads,
+                        WeightBackward& weights, const SplitBackwardOptions& options) {
+  WeightBackward::State& state = state_of(weights);
+  if (state.pending) throw Error("the weight half of the backward before was not run");
+  try {
+    run_input_half(gather(), inputs, input_grads, state, options);
+  } catch (...) {
+    state.finish();
+    throw;
+  }
 }
 
 }  // namespace
@@ -162,10 +197,8 @@ void stage_backward_input(std::span<const at::Tensor> roots, std::span<const at:
                           WeightBackward& weights, const SplitBackwardOptions& options) {
   PLUMBLINE_CHECK(roots.size() == root_grads.size(),
                   std::to_string(roots.size()) + " roots, " + std::to_string(root_grads.size()) + " gradients");
-  WeightBackward::State& state = state_of(weights);
   try {
-    if (state.pending) throw Error("the weight half of the backward before was not run");
-    run_input_half(gather_roots(roots, root_grads), inputs, input_grads, state, options);
+    guarded_input_half([&] { return gather_roots(roots, root_grads); }, inputs, input_grads, weights, options);
   } catch (const std::exception& error) {
     throw_backward_failure(kInputHalf, error, debug_text(roots), debug_text(root_grads), debug_text(inputs));
   }
@@ -176,8 +209,8 @@ InputBackward stage_backward_input(const c10::IValue& output, const c10::IValue&
   InputBackward backward;
   try {
     const std::vector<at::Tensor> tensors = tensors_of(inputs);
-    run_input_half(gather_roots(output, output_grad), tensors, backward.input_grads, state_of(backward.weights),
-                   options);
+    guarded_input_half([&] { return gather_roots(output, output_grad); }, tensors, backward.input_grads,
+                       backward.weights, options);
   } catch (const std::exception& error) {
     throw_backward_failure(kInputHalf, error, debug_text(output), debug_text(output_grad), debug_text(inputs));
   }
@@ -191,6 +224,7 @@ std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span
         "the weight half of a stage's backward was asked for, but its input half has not run since the last one");
   const bool retain = state.retain;
   try {
+    state.check_seeds();
     for (WeightPart& part : state.parts) run(part, retain);
     state.finish();
   } catch (const std::exception& error) {

@@ -6,9 +6,9 @@
 // followed by W executes every operation once, and gives the bits of the full backward also where a parameter is used
 // in several places. See cut.h.
 //
-// Two halves of different stages or micro-batches may run on different threads at the same time, and the second half on
-// another thread than the first. Between the halves neither parameters nor inputs may change in place (autograd says so
-// when they did).
+// Two halves of different stages or micro-batches may run on different threads at the same time (with inputs of their
+// own), and the second half on another thread than the first. Between the halves parameters, inputs, root gradients and
+// the gradients that were returned may not change in place: the second half throws when they did.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -58,14 +58,15 @@ struct SplitBackwardOptions {
   /// Keep the graph: after the second half (or after the WeightBackward was destroyed) it is whole again, for another
   /// backward, split or full. Between the halves no other backward may run on it.
   bool retain_graph = false;
-  /// Add the gradients to the .grad of the inputs as well, as the seed has it (the first one is .grad itself then).
-  /// Otherwise .grad stays as it was.
+  /// Add the gradients to the .grad of inputs that are leaves as well, as the seed has it (the first one is .grad
+  /// itself then). Otherwise .grad stays as it was.
   bool accumulate_into_inputs = true;
 };
 
 /// The first half: the gradients of `inputs`, one slot an input, undefined for what is undefined, requires no gradient
 /// or is not reached (a tensor that stands twice has its gradient in the first of its slots). No gradient of a
-/// parameter is touched. What lies before an input that is no leaf belongs to somebody else, and runs in neither half.
+/// parameter is touched. What lies before an input that is no leaf belongs to somebody else, and runs in neither half
+/// (so an input that lies before another one misses what comes through that).
 ///
 /// `roots`, `root_grads` as for stage_backward(): roots that require no gradient are left out, a released output
 /// (released_output.h) is one like any other, an undefined gradient stands for 1 on a scalar that still has its memory.
@@ -73,9 +74,11 @@ struct SplitBackwardOptions {
 /// second half.
 ///
 /// What autograd saved is freed node by node as this half runs, but for what the second half needs. Afterwards the
-/// roots are poisoned: another backward from them throws. Hooks of users (on tensors, before and after nodes, after
-/// accumulation) run once in the two halves together. After an exception no hook of ours is left in the graph; the
-/// graph is as after a full backward that failed. Throws Error with the shapes of roots, gradients and inputs.
+/// roots are poisoned, but for leaves and inputs: another backward from them throws. (One that begins elsewhere, at
+/// what was made of an output before, say, is only noticed where it meets what was freed, at the latest in the second
+/// half.) Hooks of users (on tensors, before and after nodes, after accumulation) run once in the two halves together.
+/// After an exception no hook of ours is left in the graph; the graph is as after a full backward that failed. Throws
+/// Error with the shapes of roots, gradients and inputs.
 void stage_backward_input(std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                           std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads,
                           WeightBackward& weights, const SplitBackwardOptions& options = {});

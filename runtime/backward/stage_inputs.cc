@@ -50,11 +50,7 @@ StageInputs::StageInputs(std::span<const at::Tensor> inputs) : inputs_(inputs) {
   }
 }
 
-StageInputs::~StageInputs() {
-  if (taken_) return;
-  for (size_t p = 0; p < places_.size(); ++p)
-    if (places_[p].caught < 0) inputs_[places_[p].slot].mutable_grad() = std::move(grads_before_[p]);
-}
+StageInputs::~StageInputs() { put_back(); }
 
 const StageInputs::Place* StageInputs::find(const Edge& edge) const {
   const Place wanted{edge.function.get(), edge.input_nr, -1, -1};
@@ -71,7 +67,7 @@ Edge StageInputs::instead_of(const Edge& edge) const {
 void StageInputs::take_grads(std::vector<at::Tensor>& grads, bool accumulate) {
   const c10::AutoGradMode no_grad(false);
   grads.assign(inputs_.size(), at::Tensor());
-  taken_ = true;
+  std::vector<at::Tensor> sums = grads_before_;
   for (size_t p = 0; p < places_.size(); ++p) {
     const Place& place = places_[p];
     at::Tensor& grad = grads[place.slot];
@@ -80,13 +76,23 @@ void StageInputs::take_grads(std::vector<at::Tensor>& grads, bool accumulate) {
       if (!caught.empty()) grad = caught[place.caught];  // empty: nothing reached any of them
       continue;
     }
-    at::Tensor& accumulated = inputs_[place.slot].mutable_grad();
-    grad = std::move(accumulated);
-    accumulated = std::move(grads_before_[p]);
+    grad = inputs_[place.slot].grad();
+    const at::Tensor& before = grads_before_[p];
     if (!accumulate || !grad.defined()) continue;
-    // Not in place: it may be what the backward before returned.
-    accumulated = accumulated.defined() ? at::add(accumulated, grad) : grad;
+    // Not in place: it may be what the backward before returned. Sparse tensors only come second in a sum.
+    if (before.defined())
+      sums[p] = before.is_sparse() ? at::add(grad, before) : at::add(before, grad);
+    else
+      sums[p] = grad;
   }
+  grads_before_ = std::move(sums);
+  put_back();
+}
+
+void StageInputs::put_back() {
+  for (size_t p = 0; p < places_.size(); ++p)
+    if (places_[p].caught < 0) inputs_[places_[p].slot].mutable_grad() = std::move(grads_before_[p]);
+  places_.clear();
 }
 
 }  // namespace plumbline

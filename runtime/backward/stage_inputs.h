@@ -15,7 +15,7 @@ namespace plumbline {
 class StageInputs {
  public:
   explicit StageInputs(std::span<const at::Tensor> inputs);
-  /// Puts the leaves' .grad back as they were, unless take_grads() was called.
+  /// Puts the leaves' .grad back as they were, unless take_grads() was called and succeeded.
   ~StageInputs();
   StageInputs(const StageInputs&) = delete;
   StageInputs& operator=(const StageInputs&) = delete;
@@ -27,8 +27,8 @@ class StageInputs {
   /// `edge`, or, where it leads to an input that is no leaf, the edge to take in its stead.
   torch::autograd::Edge instead_of(const torch::autograd::Edge& edge) const;
 
-  /// Moves out what arrived: one slot an input, the first where a tensor stands twice. `accumulate`: also added into
-  /// .grad.
+  /// What arrived: one slot an input, the first where a tensor stands twice. `accumulate`: also added into the .grad of
+  /// leaves, which is as it was otherwise. To be called last: the object knows no inputs any more.
   void take_grads(std::vector<at::Tensor>& grads, bool accumulate);
 
  private:
@@ -43,13 +43,13 @@ class StageInputs {
     }
   };
   const Place* find(const torch::autograd::Edge& edge) const;
+  void put_back();
 
   std::span<const at::Tensor> inputs_;
   std::vector<Place> places_;             // sorted, distinct in node and input_nr
   std::vector<NodeHandle> nodes_;         // keeps accumulators alive: leaves do not
   std::vector<at::Tensor> grads_before_;  // by place
   NodeHandle catcher_;
-  bool taken_ = false;
 };
 
 }  // namespace plumbline

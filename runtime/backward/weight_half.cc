@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "runtime/error.h"
+#include "runtime/backward/make_node.h"
 
 namespace plumbline {
 
@@ -91,10 +91,38 @@ Seed seed_at(const Edge& edge, at::Tensor grad) {
 
 namespace {
 
-void run_engine(const torch::autograd::edge_list& edges, const variable_list& grads, bool retain) {
-  torch::autograd::Engine::get_default_engine().execute(edges, grads, retain, /*create_graph=*/false,
-                                                        /*accumulate_grad=*/true);
-}
+/// The engine cannot start from an undefined gradient, but passes one on that a node made.
+class Nothing : public Node {
+ public:
+  explicit Nothing(const NodeHandle& before) {
+    input_metadata_.emplace_back(before->input_metadata(0));
+    for (uint32_t i = 0; i < before->num_inputs(); ++i) next_edges().emplace_back(before, i);
+  }
+  variable_list apply(variable_list&&) override { return variable_list(num_outputs()); }
+};
+
+/// Where the engine starts to execute the nodes of seeds, and with what.
+struct Start {
+  torch::autograd::edge_list edges;
+  variable_list grads;
+
+  void add(const NodeHandle& node, variable_list&& from) {
+    const size_t before = edges.size();
+    for (uint32_t i = 0; i < from.size(); ++i) {
+      if (!from[i].defined()) continue;
+      edges.emplace_back(node, i);
+      grads.push_back(std::move(from[i]));
+    }
+    if (edges.size() > before) return;
+    const torch::autograd::InputMetadata& like = node->input_metadata(0);
+    edges.emplace_back(make_node<Nothing>(node), 0);
+    grads.push_back(at::zeros({}, like.options()).expand_symint(like.shape_as_dim_vector()));
+  }
+  void run(bool retain) const {
+    torch::autograd::Engine::get_default_engine().execute(edges, grads, retain, /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true);
+  }
+};
 
 bool has_hooks(Node& node) {
   return !node.pre_hooks().empty() || !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
@@ -117,21 +145,15 @@ variable_list execute(Node& node, variable_list grads, bool retain) {
 /// something, so where there is one the engine takes over.
 void run_tree(Seed seed, bool retain) {
   const c10::AutoGradMode no_grad(false);
-  if (seed.grads.empty()) seed.grads.resize(seed.node->num_inputs());
   std::vector<std::pair<NodeHandle, variable_list>> ready;
   ready.emplace_back(std::move(seed.node), std::move(seed.grads));
   while (!ready.empty()) {
     auto [node, grads] = std::move(ready.back());
     ready.pop_back();
     if (has_hooks(*node)) {
-      torch::autograd::edge_list edges;
-      variable_list defined;
-      for (uint32_t i = 0; i < grads.size(); ++i) {
-        if (!grads[i].defined()) continue;
-        edges.emplace_back(node, i);
-        defined.push_back(std::move(grads[i]));
-      }
-      if (!edges.empty()) run_engine(edges, defined, retain);
+      Start start;
+      start.add(node, std::move(grads));
+      start.run(retain);
       continue;
     }
     variable_list outputs = execute(*node, std::move(grads), retain);
@@ -145,34 +167,19 @@ void run_tree(Seed seed, bool retain) {
   }
 }
 
-/// The engine wants something to start from; a HalvedNode does not look at it.
-at::Tensor placeholder(const Node& node) {
-  const torch::autograd::InputMetadata& like = node.input_metadata(0);
-  return at::zeros({}, like.options()).expand_symint(like.shape_as_dim_vector());
-}
-
 }  // namespace
 
 void run(WeightPart& part, bool retain) {
-  if (part.is_tree && !torch::autograd::AnomalyMode::is_enabled()) {
+  // Inside another backward a node would be asked for what that one needs.
+  const bool engine_is_busy = torch::autograd::get_current_graph_task_id() != -1;
+  if (part.is_tree && !engine_is_busy && !torch::autograd::AnomalyMode::is_enabled()) {
     run_tree(std::move(part.seeds.front()), retain);
     return;
   }
-  torch::autograd::edge_list edges;
-  variable_list grads;
-  for (Seed& seed : part.seeds) {
-    if (seed.grads.empty()) {
-      edges.emplace_back(seed.node, 0);
-      grads.push_back(placeholder(*seed.node));
-    }
-    for (uint32_t i = 0; i < seed.grads.size(); ++i) {
-      if (!seed.grads[i].defined()) continue;
-      edges.emplace_back(seed.node, i);
-      grads.push_back(std::move(seed.grads[i]));
-    }
-  }
+  Start start;
+  for (Seed& seed : part.seeds) start.add(seed.node, std::move(seed.grads));
   part.seeds.clear();
-  run_engine(edges, grads, retain);
+  start.run(retain);
 }
 
 }  // namespace plumbline

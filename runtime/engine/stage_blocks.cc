@@ -179,10 +179,14 @@ void StageBlocks::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor
   }
 }
 
+std::string to_string(Recompute policy) {
+  if (policy == Recompute::Never) return "never";
+  return policy == Recompute::ExceptLast ? "except-last" : "always";
+}
+
 Recompute parse_recompute(const std::string& text) {
-  if (text == "never") return Recompute::Never;
-  if (text == "except-last") return Recompute::ExceptLast;
-  if (text == "always") return Recompute::Always;
+  for (const Recompute policy : {Recompute::Never, Recompute::ExceptLast, Recompute::Always})
+    if (text == to_string(policy)) return policy;
   throw InputError("--recompute: '" + text + "' is none of never, except-last, always");
 }
 
@@ -192,13 +196,23 @@ void check_recompute(const RecomputeOptions& options, const Pipe& pipe) {
       throw InputError("re-computation: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
                        std::to_string(pipe.num_stages() - 1));
   if (options.blocks_in.empty()) return;
+  std::set<std::string> parents;
   for (const Stage& stage : pipe.stages) {
     if (stage.graph.nodes.empty()) return;
-    for (const ModuleCall& module : stage.graph.module_calls)
+    for (const ModuleCall& module : stage.graph.module_calls) {
       if (is_block(module, options.blocks_in)) return;
+      if (const size_t dot = module.name.rfind('.'); dot != std::string::npos)
+        parents.insert(module.name.substr(0, dot));
+    }
+  }
+  constexpr size_t kShown = 3;  // by name: outer ones first
+  std::string known;
+  for (auto parent = parents.begin(); parent != parents.end() && !known.ends_with("..."); ++parent) {
+    const bool cut = static_cast<size_t>(std::distance(parents.begin(), parent)) == kShown;
+    known += (known.empty() ? "" : ", ") + (cut ? "..." : *parent);
   }
   throw InputError("re-computation: no module directly inside '" + options.blocks_in +
-                   "' was entered; name one that holds the repeated modules, as 'layers' holds layers.0");
+                   "' was entered; modules that hold others here: " + (known.empty() ? "none" : known));
 }
 
 }  // namespace plumbline

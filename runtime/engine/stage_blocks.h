@@ -34,7 +34,9 @@ struct RecomputeOptions {
   }
 };
 
-/// "never", "except-last" or "always". Throws InputError for anything else.
+/// "never", "except-last" or "always".
+std::string to_string(Recompute policy);
+/// The inverse. Throws InputError for anything else.
 Recompute parse_recompute(const std::string& text);
 
 /// Throws InputError where options name a stage that `pipe` does not have, or a module in which none was entered

@@ -277,9 +277,8 @@ TEST(StageBlocks, RefuseWhatIsNotThere) {
   EXPECT_EQ(refusal_of({Recompute::Never, {{1, Recompute::Always}}, ""}),
             "rank 0: re-computation: there is no stage 1; the model has stages 0 to 0");
   EXPECT_EQ(refusal_of({Recompute::Always, {}, "blocks"}),
-            "rank 0: re-computation: no module directly inside 'blocks' was entered; name one that holds the repeated "
-            "modules, "
-            "as 'layers' holds layers.0");
+            "rank 0: re-computation: no module directly inside 'blocks' was entered; modules that hold others here: "
+            "layers, layers.0, layers.1, ...");
   EXPECT_EQ(refusal([] { parse_recompute("sometimes"); }),
             "--recompute: 'sometimes' is none of never, except-last, always");
 }

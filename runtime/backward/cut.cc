@@ -113,7 +113,7 @@ Cut::Cut(const GraphWalk& walk, const StageInputs& inputs, bool retain) : retain
       cut_before(node, walk, inputs);
     else if (frontier)
       cut_after(node, walk, inputs);
-    redirect(node, inputs);
+    if (inputs.redirects()) redirect(node, inputs);
     if (!divisible && !retain_) release_when_done(node);
   }
 }

@@ -3,12 +3,13 @@
 #include <ATen/ops/empty_strided.h>
 #include <torch/csrc/autograd/function.h>
 
+#include "runtime/backward/requires_gradient.h"
 #include "runtime/error.h"
 
 namespace plumbline {
 
 at::Tensor released_output(const at::Tensor& output) {
-  PLUMBLINE_CHECK(output.defined() && output.requires_grad(), "an output without a gradient has no place to keep");
+  PLUMBLINE_CHECK(requires_gradient(output), "an output without a gradient has no place to keep");
   at::Tensor place =
       at::empty_strided(output.sizes(), output.strides(), output.options().device(at::kMeta).requires_grad(false));
   torch::autograd::impl::set_gradient_edge(place, torch::autograd::impl::gradient_edge(output));

@@ -1,10 +1,11 @@
+// A question that tensors which may be undefined are asked often.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace plumbline {
 
-/// Also of a tensor that may be undefined.
+/// False for an undefined tensor.
 inline bool requires_gradient(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
 }  // namespace plumbline

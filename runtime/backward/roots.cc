@@ -3,6 +3,7 @@
 #include <ATen/ops/ones_like.h>
 
 #include "runtime/backward/released_output.h"
+#include "runtime/backward/requires_gradient.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/graph.h"
@@ -10,9 +11,7 @@
 namespace plumbline {
 namespace {
 
-std::string debug_text(const at::Tensor& tensor) {
-  return describe(tensor) + (tensor.defined() && tensor.requires_grad() ? "*" : "");
-}
+std::string debug_text(const at::Tensor& tensor) { return describe(tensor) + (requires_gradient(tensor) ? "*" : ""); }
 
 bool is_sequence(const c10::IValue& value) { return value.isTuple() || value.isList(); }
 
@@ -22,7 +21,7 @@ std::vector<c10::IValue> elements(const c10::IValue& value) {
 }
 
 void add(Roots& roots, const at::Tensor& tensor, at::Tensor grad) {
-  if (!tensor.defined() || !tensor.requires_grad()) return;
+  if (!requires_gradient(tensor)) return;
   if (!grad.defined()) {
     if (is_released(tensor)) throw Error("an output that was released (" + describe(tensor) + ") needs a gradient");
     if (tensor.numel() != 1)
@@ -40,7 +39,7 @@ void add(Roots& roots, const at::Tensor& tensor, at::Tensor grad) {
 void flatten(const c10::IValue& output, const c10::IValue& grad, Roots& roots) {
   if (output.isTensor()) {
     const at::Tensor& tensor = output.toTensor();
-    if (!tensor.defined() || !tensor.requires_grad()) return;
+    if (!requires_gradient(tensor)) return;
     if (!grad.isNone() && !grad.isTensor())
       throw Error("expected a tensor or None as gradient of a tensor, got " + grad.tagKind());
     add(roots, tensor, grad.isNone() ? at::Tensor() : grad.toTensor());

@@ -10,7 +10,7 @@
 
 #include "runtime/backward/backward_test_models.h"
 #include "runtime/backward/stage_backward.h"
-#include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -19,18 +19,6 @@ using namespace backward_test;
 using c10::IValue;
 using torch::autograd::Node;
 
-template <class Call>
-std::string failure(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 IValue tuple(std::vector<IValue> values) { return c10::ivalue::Tuple::create(std::move(values)); }
 
 /// x and y, then a = tanh(x w), b = a y + y.

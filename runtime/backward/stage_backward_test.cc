@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -26,19 +26,6 @@ Tensors flat(const Tensors& roots, const Tensors& grads, const Tensors& inputs) 
   Tensors result;
   stage_backward(roots, grads, inputs, result);
   return result;
-}
-
-template <class Call>
-std::string failure(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
 }
 
 class StageBackward : public testing::Test {

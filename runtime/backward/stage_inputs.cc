@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "runtime/backward/make_node.h"
+#include "runtime/backward/requires_gradient.h"
 
 namespace plumbline {
 
@@ -29,7 +30,7 @@ struct StageInputs::Catcher : torch::autograd::Node {
 
 StageInputs::StageInputs(std::span<const at::Tensor> inputs) : inputs_(inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined() || !inputs[i].requires_grad()) continue;
+    if (!requires_gradient(inputs[i])) continue;
     const Edge edge = torch::autograd::impl::gradient_edge(inputs[i]);
     nodes_.push_back(edge.function);
     places_.push_back({edge.function.get(), edge.input_nr, static_cast<int>(i), -1});

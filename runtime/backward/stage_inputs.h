@@ -24,6 +24,8 @@ class StageInputs {
   bool empty() const { return places_.empty(); }
   /// Whether `edge` leads to an input.
   bool contains(const torch::autograd::Edge& edge) const { return find(edge) != nullptr; }
+  /// Some input is no leaf: edges to it have another to take in their stead.
+  bool redirects() const { return static_cast<bool>(catcher_); }
   /// `edge`, or, where it leads to an input that is no leaf, the edge to take in its stead.
   torch::autograd::Edge instead_of(const torch::autograd::Edge& edge) const;
 

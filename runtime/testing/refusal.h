@@ -9,13 +9,19 @@
 
 namespace plumbline {
 
-/// Why `call` is refused; "accepted" where it is not.
-template <class Call>
-std::string refusal(Call&& call) try {
+/// What `call` throws, if that is a `Caught`; "accepted" where it throws nothing.
+template <class Caught = Error, class Call>
+std::string failure(Call&& call) try {
   call();
   return "accepted";
-} catch (const InputError& error) {
+} catch (const Caught& error) {
   return error.what();
+}
+
+/// Why `call` is refused; "accepted" where it is not.
+template <class Call>
+std::string refusal(Call&& call) {
+  return failure<InputError>(call);
 }
 
 inline void expect_part(const std::string& text, const std::string& part) {

@@ -199,7 +199,7 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
     result.ratio_to_ideal_step = result.step_seconds / (ideal.makespan / 1000.0);
   } else {
     result.workload = "real: " + item.model;
-    result.bubble_ideal = ideal_bubble(item.schedule, ranks, item.microbatches);
+    result.bubble_ideal = ideal_bubble(make_schedule(item.schedule, ranks, item.microbatches));
     double busy = 0;
     for (const RankTime& rank : result.rank_times) busy += rank.busy;
     const double pipeline = busy / ranks / (1.0 - result.bubble_ideal);

@@ -9,10 +9,14 @@
 namespace plumbline {
 namespace {
 
-constexpr std::array kTypes = {ActionType::F,      ActionType::B,      ActionType::I,      ActionType::W,
-                               ActionType::SEND_F, ActionType::RECV_F, ActionType::SEND_B, ActionType::RECV_B};
-constexpr std::array<std::string_view, kTypes.size()> kNames = {"F",      "B",      "I",      "W",
-                                                                "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
+using enum ActionType;
+
+constexpr std::array<ActionType, kActionTypeCount> kTypes = {
+    F,      B,           I,           W,       SEND_F,  RECV_F,      SEND_B,
+    RECV_B, WAIT_SEND_F, WAIT_SEND_B, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD};
+constexpr std::array<std::string_view, kTypes.size()> kNames = {
+    "F",      "B",           "I",           "W",       "SEND_F",  "RECV_F",      "SEND_B",
+    "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -47,7 +51,8 @@ std::span<const ActionType> action_types() { return kTypes; }
 std::string_view to_string(ActionType type) { return kNames.at(static_cast<std::size_t>(type)); }
 
 std::string to_string(const Action& action) {
-  return std::to_string(action.stage).append(to_string(action.type)).append(std::to_string(action.microbatch));
+  std::string text = std::to_string(action.stage).append(to_string(action.type));
+  return has_microbatch(action.type) ? text.append(std::to_string(action.microbatch)) : text;
 }
 
 Action parse_action(std::string_view text) {
@@ -59,8 +64,10 @@ Action parse_action(std::string_view text) {
   const std::string_view kind = text.substr(kind_begin, kind_end - kind_begin);
   const std::optional<ActionType> type = find_type(kind);
   if (!type) refuse(text, kind.empty() ? "there is no kind" : "there is no kind " + quoted(kind));
-  return Action{parse_number(text.substr(0, kind_begin), text, "stage"), *type,
-                parse_number(text.substr(kind_end), text, "micro-batch")};
+  const int stage = parse_number(text.substr(0, kind_begin), text, "stage");
+  if (has_microbatch(*type)) return {stage, *type, parse_number(text.substr(kind_end), text, "micro-batch")};
+  if (kind_end != text.size()) refuse(text, std::string(kind) + " is for a whole stage and takes no micro-batch");
+  return {stage, *type, kNoMicrobatch};
 }
 
 std::string quoted(std::string_view text) {

@@ -15,12 +15,41 @@ namespace plumbline {
 /// SEND_F sends the outputs of a stage's forward to every stage on another rank that uses one of them; RECV_F *posts*
 /// the receives of all inputs that come from other ranks, and the F waits for them. SEND_B and RECV_B mirror that for
 /// the gradients: 1SEND_B0 goes to the stages whose outputs stage 1 uses.
-enum class ActionType : std::uint8_t { F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B };
+/// WAIT_SEND_F and WAIT_SEND_B wait until that send is complete (PyTorch from 2.15 on); a send without one is waited
+/// for at the end of the step.
+/// Of a whole stage, without a micro-batch: UNSHARD gathers its parameters where they lie divided over a data-parallel
+/// group, RESHARD lets go of the gathered copy, REDUCE_GRAD starts the sum of its gradients over that group and
+/// WAIT_REDUCE_GRAD waits for it.
+enum class ActionType : std::uint8_t {
+  F,
+  B,
+  I,
+  W,
+  SEND_F,
+  RECV_F,
+  SEND_B,
+  RECV_B,
+  WAIT_SEND_F,
+  WAIT_SEND_B,
+  UNSHARD,
+  RESHARD,
+  REDUCE_GRAD,
+  WAIT_REDUCE_GRAD,
+};
+
+inline constexpr int kActionTypeCount = 14;
+
+/// What stands for the micro-batch of an action that belongs to a whole stage.
+inline constexpr int kNoMicrobatch = -1;
 
 struct Action {
   int stage = 0;
   ActionType type = ActionType::F;
-  int microbatch = 0;
+  int microbatch = 0;  ///< kNoMicrobatch for UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD
+  /// This action and the next of its rank's list belong to one group, (2F1;3B0)OVERLAP_F_B: the group begins when all
+  /// that any of its members needs from outside is there, and what they make is there when all have ended. Members are
+  /// computations.
+  bool overlaps_next = false;
   bool operator==(const Action&) const = default;
 };
 
@@ -28,13 +57,22 @@ struct Action {
 std::span<const ActionType> action_types();
 
 std::string_view to_string(ActionType type);
+
+/// Without its group: 2F1 for either value of overlaps_next.
 std::string to_string(const Action& action);
 
-/// F, B, I, W: what takes time on the rank; the others only start a transfer.
+/// F, B, I, W: what takes time on the rank.
 constexpr bool is_compute(ActionType type) { return type <= ActionType::W; }
+constexpr bool is_send(ActionType type) { return type == ActionType::SEND_F || type == ActionType::SEND_B; }
+constexpr bool is_receive(ActionType type) { return type == ActionType::RECV_F || type == ActionType::RECV_B; }
+constexpr bool is_wait_send(ActionType type) {
+  return type == ActionType::WAIT_SEND_F || type == ActionType::WAIT_SEND_B;
+}
+/// False for what is done once for a whole stage.
+constexpr bool has_microbatch(ActionType type) { return type <= ActionType::WAIT_SEND_B; }
 
-/// The inverse of to_string(action): numbers are plain decimals without sign or leading zeros, at most 2147483647.
-/// Throws InputError that quotes the text and says what is accepted.
+/// The inverse of to_string(action), for a single action: numbers are plain decimals without sign or leading zeros, at
+/// most 2147483647. Throws InputError that quotes the text and says what is accepted.
 Action parse_action(std::string_view text);
 
 /// `text` in single quotes for an error line: unprintable bytes escaped, long text cut.

@@ -12,12 +12,14 @@ namespace plumbline {
 class ActionIndex {
  public:
   /// Linear in the number of actions; shape_problem(schedule) must be empty. Of an action that stands twice the first
-  /// counts; one that stands on a rank that does not hold its stage, or is out of range, is not entered.
+  /// counts; one that stands on a rank that does not hold its stage, or is out of range, is not entered, nor is one of
+  /// a whole stage (UNSHARD, ...), which may stand several times.
   explicit ActionIndex(const Schedule& schedule);
 
-  /// The position in the list of the rank that holds the action's stage; -1 where it is not there.
+  /// The position in the list of the rank that does the action's stage and micro-batch; -1 where it is not there.
   int position(const Action& action) const {
-    return in_range(action) ? table_[row(action)][static_cast<std::size_t>(action.type)] : -1;
+    const int column = column_[static_cast<std::size_t>(action.type)];
+    return column >= 0 && in_range(action) ? table_[row(action) + column] : -1;
   }
 
   bool in_range(const Action& action) const {
@@ -26,11 +28,13 @@ class ActionIndex {
 
  private:
   std::size_t row(const Action& action) const {
-    return static_cast<std::size_t>(action.stage) * microbatches_ + action.microbatch;
+    return (static_cast<std::size_t>(action.stage) * microbatches_ + action.microbatch) * columns_;
   }
 
   int stages_, microbatches_;
-  std::vector<std::array<std::int32_t, 8>> table_;
+  int columns_ = 0;                           ///< as many as kinds occur, so that memory follows the number of actions
+  std::array<int, kActionTypeCount> column_;  ///< by kind; -1 where it does not occur
+  std::vector<std::int32_t> table_;
 };
 
 /// The action that sends gradients to earlier stages: I where the backward comes in halves, else B.

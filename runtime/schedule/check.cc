@@ -57,7 +57,7 @@ class StaticCheck {
   }
 
  private:
-  int rank_of(const Action& action) const { return schedule_.rank_of_stage[action.stage]; }
+  int rank_of(const Action& action) const { return schedule_.rank_of(action.stage, action.microbatch); }
   bool has(const Action& action) const { return index_.position(action) >= 0; }
   bool wanted(ActionType type) const {
     return !options_.forward_only || type == ActionType::F || type == ActionType::SEND_F || type == ActionType::RECV_F;
@@ -88,7 +88,7 @@ class StaticCheck {
       return complain("stands a second time, first at position " + std::to_string(index_.position(action)));
     }
     if (!wanted(action.type)) return complain("does not belong in a forward-only schedule");
-    if (!is_compute(action.type) && !carries(schedule_, graph_, action.type, action.stage)) {
+    if (!is_compute(action.type) && !carries(schedule_, graph_, action.type, action.stage, action.microbatch)) {
       complain("has nothing to carry: no edge of stage " + std::to_string(action.stage) + " to or from another rank");
     }
   }
@@ -110,7 +110,7 @@ class StaticCheck {
         w{stage, ActionType::W, m};
     require_present(f);
     for (int input : graph_.inputs(stage)) {
-      if (schedule_.rank_of_stage[input] == rank_of(f)) require_order({input, ActionType::F, m}, f);
+      if (schedule_.rank_of(input, m) == rank_of(f)) require_order({input, ActionType::F, m}, f);
     }
     if (options_.forward_only) return;
     if (has(b) && (has(i) || has(w))) {
@@ -126,14 +126,14 @@ class StaticCheck {
     require_order(f, i);
     require_order(i, w);
     for (int output : graph_.outputs(stage)) {
-      if (schedule_.rank_of_stage[output] == rank_of(f)) require_order(input_backward(index_, output, m), backward);
+      if (schedule_.rank_of(output, m) == rank_of(f)) require_order(input_backward(index_, output, m), backward);
     }
   }
 
   void check_transport(int stage, int m) {
     const Action f{stage, ActionType::F, m}, backward = input_backward(index_, stage, m);
     for (int output : graph_.outputs(stage)) {
-      if (schedule_.rank_of_stage[output] == rank_of(f)) continue;
+      if (schedule_.rank_of(output, m) == rank_of(f)) continue;
       check_pair({stage, ActionType::SEND_F, m}, {output, ActionType::RECV_F, m});
       if (!options_.forward_only) check_pair({output, ActionType::SEND_B, m}, {stage, ActionType::RECV_B, m});
     }
@@ -171,11 +171,12 @@ void find_unreceived_sends(const Schedule& schedule, const StageGraph& graph, co
       if (!index.in_range(send) || (!forward && send.type != ActionType::SEND_B)) continue;
       for (int other : forward ? graph.outputs(send.stage) : graph.inputs(send.stage)) {
         const Action receive{other, forward ? ActionType::RECV_F : ActionType::RECV_B, send.microbatch};
-        if (schedule.rank_of_stage[other] == schedule.rank_of_stage[send.stage] || index.position(receive) >= 0)
+        if (schedule.rank_of(other, send.microbatch) == schedule.rank_of(send.stage, send.microbatch) ||
+            index.position(receive) >= 0)
           continue;
         report.add(describe_position(schedule, {static_cast<int>(rank), static_cast<int>(i)}) +
-                   ": never completes, since rank " + std::to_string(schedule.rank_of_stage[other]) + " never posts " +
-                   to_string(receive));
+                   ": never completes, since rank " + std::to_string(schedule.rank_of(other, send.microbatch)) +
+                   " never posts " + to_string(receive));
       }
     }
   }

@@ -1,120 +1,114 @@
 #include "runtime/schedule/generators.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/schedule/orders/one_stage.h"
+#include "runtime/schedule/orders/order.h"
 
 namespace plumbline {
 namespace {
 
-std::vector<Action> gpipe_order(int rank, int /*ranks*/, int microbatches) {
-  std::vector<Action> order;
-  for (int m = 0; m < microbatches; ++m) order.push_back({rank, ActionType::F, m});
-  for (int m = 0; m < microbatches; ++m) order.push_back({rank, ActionType::B, m});
-  return order;
-}
+constexpr std::string_view kOneStage = "stage s on rank s";
 
-std::vector<Action> one_f_one_b_order(int rank, int ranks, int microbatches) {
-  const int warm_up = std::min(microbatches, ranks - 1 - rank);
-  std::vector<Action> order;
-  for (int m = 0; m < warm_up; ++m) order.push_back({rank, ActionType::F, m});
-  for (int m = warm_up; m < microbatches; ++m) {
-    order.push_back({rank, ActionType::F, m});
-    order.push_back({rank, ActionType::B, m - warm_up});
-  }
-  for (int m = microbatches - warm_up; m < microbatches; ++m) order.push_back({rank, ActionType::B, m});
-  return order;
-}
-
-// `warm_up` forwards first; from then on at most `lag` input halves are ahead of their weight halves.
-std::vector<Action> zero_bubble_order(int rank, int microbatches, int warm_up, int lag) {
-  std::vector<Action> order;
-  int forwards = 0, weights = 0;
-  const auto forward_if_left = [&] {
-    if (forwards < microbatches) order.push_back({rank, ActionType::F, forwards++});
-  };
-  while (forwards < std::min(microbatches, warm_up)) forward_if_left();
-  for (int m = 0; m < microbatches; ++m) {
-    order.push_back({rank, ActionType::I, m});
-    if (m + 1 - weights > lag) order.push_back({rank, ActionType::W, weights++});
-    forward_if_left();
-  }
-  while (weights < microbatches) order.push_back({rank, ActionType::W, weights++});
-  return order;
-}
-
-std::vector<Action> zb_h1_order(int rank, int ranks, int microbatches) {
-  return zero_bubble_order(rank, microbatches, ranks - rank, rank);
-}
-
-std::vector<Action> zb_h2_order(int rank, int ranks, int microbatches) {
-  return zero_bubble_order(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank);
-}
-
-// The idle time of a rank within the makespan, in units of tf = tb / 2.
-double unsplit_idle(int ranks, int /*microbatches*/) { return 3.0 * (ranks - 1); }
-double zb_h1_idle(int ranks, int microbatches) { return ranks - 1 + std::max(0, ranks - microbatches); }
-double zb_h2_idle(int ranks, int microbatches) { return ranks - 1 + std::max(0, (2 * ranks - 1 - microbatches) / 2); }
-
-struct Generator {
-  std::string_view name;
-  std::vector<Action> (*order_of_rank)(int rank, int ranks, int microbatches);
-  double (*idle)(int ranks, int microbatches);
+const ScheduleKind kKinds[] = {
+    {.name = "gpipe",
+     .summary = "all forwards, then all backwards: every rank holds the activations of all M micro-batches",
+     .placement = kOneStage,
+     .constraints = "none",
+     .source = "Huang et al., arXiv 1811.06965; torchgpipe does the backwards in descending order",
+     .stages_per_rank = 1,
+     .takes = kNothing,
+     .make = gpipe},
+    {.name = "1f1b",
+     .summary = "rank r does min(M, P-1-r) forwards, then forward and backward in turn: gpipe's bubble, at most P - r "
+                "activations",
+     .placement = kOneStage,
+     .constraints = "none",
+     .source = "PipeDream-flush, Narayanan et al., arXiv 2006.09503; also called DAPPLE",
+     .stages_per_rank = 1,
+     .takes = kNothing,
+     .make = one_f_one_b},
+    {.name = "zb-h1",
+     .summary = "backwards in halves, W put off by r: a third of 1f1b's bubble where F = I = W, at most P activations",
+     .placement = kOneStage,
+     .constraints = "none",
+     .source =
+         "Qi et al., arXiv 2401.10241, section 2.2; PyTorch's ScheduleInterleavedZeroBubble with one stage a rank",
+     .stages_per_rank = 1,
+     .takes = kNothing,
+     .make = zb_h1},
+    {.name = "zb-h2",
+     .summary = "as zb-h1 with more forwards first: from M = 2P-1 on no rank waits once it has begun, for up to 2P-1 "
+                "activations; pays where a rank may enter the next step before the others end this one",
+     .placement = kOneStage,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2401.10241, section 2.2",
+     .stages_per_rank = 1,
+     .takes = kNothing,
+     .make = zb_h2},
 };
-
-constexpr std::array kGenerators = {
-    Generator{"gpipe", gpipe_order, unsplit_idle}, Generator{"1f1b", one_f_one_b_order, unsplit_idle},
-    Generator{"zb-h1", zb_h1_order, zb_h1_idle}, Generator{"zb-h2", zb_h2_order, zb_h2_idle}};
 
 // Positions are int, and nobody means more than this.
 constexpr std::int64_t kMostForwards = std::int64_t{1} << 27;
 
-const Generator& find_generator(const std::string& name, int ranks, int microbatches) {
-  const auto found = std::find_if(kGenerators.begin(), kGenerators.end(),
-                                  [&](const Generator& generator) { return generator.name == name; });
-  if (found == kGenerators.end()) {
-    std::string known;
-    for (const Generator& generator : kGenerators) (known += known.empty() ? "" : ", ") += generator.name;
-    throw InputError("there is no schedule " + quoted(name) + "; known are " + known);
-  }
-  const auto require_positive = [&](int number, const char* what) {
-    if (number < 1) {
-      throw InputError("schedule " + name + ": " + std::to_string(number) + " " + what + "; at least 1 is needed");
-    }
+void require_positive(const ScheduleRequest& request, int number, const char* what) {
+  if (number < 1) refuse(request, std::to_string(number) + " " + what + "; at least 1 is needed");
+}
+
+// Fields that the kind has no use for must be as they were.
+void require_known_fields(const ScheduleRequest& request, const ScheduleKind& kind) {
+  const auto require = [&](bool given, Takes field, const char* what) {
+    if (given && !(kind.takes & field)) refuse(request, std::string("takes no ") + what);
   };
-  require_positive(ranks, "ranks");
-  require_positive(microbatches, "micro-batches");
-  if (std::int64_t{ranks} * microbatches > kMostForwards) {
-    throw InputError("schedule " + name + ": " + std::to_string(ranks) + " ranks x " + std::to_string(microbatches) +
-                     " micro-batches; at most " + std::to_string(kMostForwards) + " are accepted");
+  if (request.stages_per_rank != 0 && request.stages_per_rank != kind.stages_per_rank &&
+      !(kind.takes & kStagesPerRank)) {
+    refuse(request, std::to_string(request.stages_per_rank) + " stages per rank; it has " +
+                        std::to_string(kind.stages_per_rank));
   }
-  return *found;
+  require(request.group_size != 0, kGroupSize, "group size");
+  require(request.slices != 0, kSlices, "slices");
+  require(request.durations.has_value(), kDurations, "durations: its order does not depend on them");
+  require(request.memory_limit != 0, kMemoryLimit, "memory limit");
 }
 
 }  // namespace
 
+std::span<const ScheduleKind> schedule_kinds() { return kKinds; }
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const Generator& generator : kGenerators) names.emplace_back(generator.name);
+  for (const ScheduleKind& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }
 
-Schedule make_schedule(const std::string& name, int ranks, int microbatches) {
-  const Generator& generator = find_generator(name, ranks, microbatches);
-  Schedule schedule{name, ranks, microbatches, {}, {}};
-  for (int rank = 0; rank < ranks; ++rank) {
-    schedule.rank_of_stage.push_back(rank);
-    schedule.ranks.push_back(generator.order_of_rank(rank, ranks, microbatches));
+const ScheduleKind& schedule_kind(std::string_view name) {
+  for (const ScheduleKind& kind : kKinds) {
+    if (kind.name == name) return kind;
   }
-  return schedule;
+  throw InputError("there is no schedule " + quoted(name) + "; known are " + join(schedule_names()));
 }
 
-double ideal_bubble(const std::string& name, int ranks, int microbatches) {
-  const double idle = find_generator(name, ranks, microbatches).idle(ranks, microbatches);
-  return idle / (3.0 * microbatches + idle);
+Schedule make_schedule(const ScheduleRequest& request) {
+  const ScheduleKind& kind = schedule_kind(request.name);
+  require_positive(request, request.ranks, "ranks");
+  require_positive(request, request.microbatches, "micro-batches");
+  require_known_fields(request, kind);
+  ScheduleRequest complete = request;
+  if (complete.stages_per_rank == 0) complete.stages_per_rank = kind.stages_per_rank;
+  require_positive(complete, complete.stages_per_rank, "stages per rank");
+  const std::int64_t stages = std::int64_t{complete.ranks} * complete.stages_per_rank;
+  if (stages > kMostForwards || stages * complete.microbatches > kMostForwards) {
+    refuse(complete, std::to_string(stages) + " stages x " + std::to_string(complete.microbatches) +
+                         " micro-batches; at most " + std::to_string(kMostForwards) + " are accepted");
+  }
+  return kind.make(complete);
+}
+
+Schedule make_schedule(const std::string& name, int ranks, int microbatches) {
+  return make_schedule({.name = name, .ranks = ranks, .microbatches = microbatches});
 }
 
 }  // namespace plumbline

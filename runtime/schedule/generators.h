@@ -1,49 +1,71 @@
-// Schedules by name: the order in which each rank does its forwards and backwards.
+// The schedules by name: what each is, what it asks for, and who makes it.
+//
+// A generator gives the order of computations; lower.h adds transfers, check.h says whether it can run. What a schedule
+// cannot do is refused with the reason, never adjusted. Variants that go by one name elsewhere have different names
+// here. Every generator lets each stage do its B and its W by ascending micro-batch unless its summary says otherwise:
+// floating-point sums depend on it.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/schedule/durations.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline {
 
-/// The names make_schedule knows, in the order in which they are shown.
+/// What a schedule is wanted for; below, P ranks, M micro-batches and V stages on a rank. A field that a schedule has
+/// no use for must be left as it is: it is refused, not ignored.
+struct ScheduleRequest {
+  std::string name;
+  int ranks = 1;            ///< at least 1
+  int microbatches = 1;     ///< at least 1: the parts that the batch is divided into (with slices: all slices)
+  int stages_per_rank = 0;  ///< 0: what the schedule has by itself, which is 1, or 2 where it needs several
+  int group_size = 0;       ///< micro-batches in a row for one stage (interleaved-1f1b); 0: the schedule's rule
+  int slices = 0;           ///< parts of a sequence that depend on one another (seq1f1b); 0: 2
+  /// How long things take, for schedules made to measure (zb-auto, zb-v-greedy, hanayo, ...).
+  std::optional<Durations> durations = {};
+  /// Most activations a rank may hold, in micro-batches through all of its stages (zb-auto); 0: P.
+  double memory_limit = 0;
+};
+
+/// The fields of a request, beside name, ranks and micro-batches, that a schedule has a use for; to be combined by |.
+enum Takes : unsigned {
+  kNothing = 0,
+  kStagesPerRank = 1,
+  kGroupSize = 2,
+  kSlices = 4,
+  kDurations = 8,
+  kMemoryLimit = 16
+};
+
+struct ScheduleKind {
+  std::string_view name;
+  std::string_view summary;      ///< for --help: what is good and bad about it, in a line or two
+  std::string_view placement;    ///< "stage s on rank s", ...
+  std::string_view constraints;  ///< "none", or what is refused
+  std::string_view source;       ///< paper (arXiv number) or project, and what differs from it
+  int stages_per_rank;           ///< where the request does not say
+  unsigned takes;                ///< of Takes
+  /// Gets a request that is in range, with stages_per_rank filled in.
+  Schedule (*make)(const ScheduleRequest& request);
+};
+
+/// All of them, in the order in which they are shown.
+std::span<const ScheduleKind> schedule_kinds();
+
 std::vector<std::string> schedule_names();
 
-/// The compute schedule `name` for one stage on each of `ranks` >= 1 ranks and `microbatches` >= 1 (also fewer than
-/// ranks); below, P and M.
-///
-/// gpipe   All forwards, then all backwards, both by ascending micro-batch. (Huang et al., arXiv 1811.06965; torchgpipe
-///         does the backwards in descending order.) A parameter's gradient is summed in the order of its backwards, and
-///         floating-point sums depend on it, so this order is part of what `gpipe` means: it is also PyTorch's, and
-///         the order in which 1f1b accumulates, so that the two give the same bits.
-/// 1f1b    PipeDream-flush (Narayanan et al., arXiv 2006.09503), also called DAPPLE: rank r does min(M, P-1-r)
-///         forwards, then pairs of a forward and a backward, then the remaining backwards.
-/// zb-h1   The first handcrafted zero-bubble schedule (Qi et al., arXiv 2401.10241, section 2.2): every backward comes
-///         in halves. Rank r does min(M, P-r) forwards; then, for each micro-batch, its I, a W once more than r of them
-///         are due, and the next forward; at last the W that are left. Every rank holds at most min(M, P) activations,
-///         what rank 0 holds under 1f1b. It is the order of PyTorch's ScheduleInterleavedZeroBubble with one stage on
-///         each rank, action by action.
-/// zb-h2   The second (same paper and section): as zb-h1 with min(M, 2(P-r)-1) forwards first and W that lag by 2r.
-///         From 2P-1 micro-batches on no rank waits between its first and its last action where F, I and W take equal
-///         time; in return every rank holds up to min(M, 2P-1) activations.
-///
-/// In both zero-bubble schedules each stage does its W, as its I, by ascending micro-batch, so that gradients have the
-/// same bits as under gpipe and 1f1b.
-///
-/// Throws InputError, one line, for an unknown name, for numbers below 1 and for more than 2^27 ranks x micro-batches.
-Schedule make_schedule(const std::string& name, int ranks, int microbatches);
+/// The kind of that name. Throws InputError, one line, that lists the names.
+const ScheduleKind& schedule_kind(std::string_view name);
 
-/// The fraction of all ranks' time in which they stand still, from the first action of the step to the last, for equal
-/// stages and free transfers. It is idle / (M(tf+tb) + idle), where a rank's idle time is
-/// gpipe, 1f1b   (P-1)(tf+tb), whatever tf and tb are (arXiv 1811.06965, section 2.3; arXiv 2104.04473, section 2.2,
-///               which states it relative to the ideal time M(tf+tb)),
-/// zb-h1, zb-h2  (P-1) and, where micro-batches are fewer than the schedule is made for, max(0, P-M) and
-///               max(0, (2P-1-M)/2) rounded down, in units of F = I = W: these need a ratio, and tf : tb is taken as
-///               1 : 2. The paper counts the time of a rank from its own first action, which is (P-1) less for zb-h2,
-///               hence its name; Timeline (simulate.h) has both.
-/// Throws InputError as make_schedule does.
-double ideal_bubble(const std::string& name, int ranks, int microbatches);
+/// A compute schedule. Throws InputError, one line, for an unknown name, for numbers below 1, for more than 2^27 stages
+/// x micro-batches, and for what the schedule cannot do.
+Schedule make_schedule(const ScheduleRequest& request);
+
+/// The same with all else as the schedule has it by itself.
+Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 
 }  // namespace plumbline

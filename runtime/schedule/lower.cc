@@ -5,8 +5,6 @@
 namespace plumbline {
 namespace {
 
-bool is_receive(ActionType type) { return type == ActionType::RECV_F || type == ActionType::RECV_B; }
-
 bool is_own_forward(const Action& action, const Action& receive) {
   return receive.type == ActionType::RECV_B && action == Action{receive.stage, ActionType::F, receive.microbatch};
 }
@@ -18,7 +16,7 @@ Schedule insert_communication(const Schedule& compute, const StageGraph& graph) 
   for (auto& actions : lowered.ranks) {
     std::vector<Action> result;
     const auto add_if_needed = [&](ActionType type, const Action& of) {
-      if (carries(compute, graph, type, of.stage)) result.push_back({of.stage, type, of.microbatch});
+      if (carries(compute, graph, type, of.stage, of.microbatch)) result.push_back({of.stage, type, of.microbatch});
     };
     for (const Action& action : actions) {
       const bool forward = action.type == ActionType::F;

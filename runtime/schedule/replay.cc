@@ -49,7 +49,7 @@ class Player {
 
   bool is_done(const Action& action) const {
     const int position = index_.position(action);
-    return position >= 0 && position < states_[schedule_.rank_of_stage[action.stage]].position;
+    return position >= 0 && position < states_[schedule_.rank_of(action.stage, action.microbatch)].position;
   }
 
   // What must be done before `action`, one by one: its own producer, its own receive, then the neighbours'.
@@ -64,15 +64,14 @@ class Player {
       case ActionType::SEND_F:
       case ActionType::SEND_B:
         return 1;
-      case ActionType::RECV_F:
-      case ActionType::RECV_B:
+      default:
         return 0;
     }
-    return 0;
   }
 
   std::optional<Action> need(const Action& action, std::size_t number) const {
-    const auto [stage, type, m] = action;
+    const int stage = action.stage, m = action.microbatch;
+    const ActionType type = action.type;
     if (number == 0) {
       switch (type) {
         case ActionType::B:
@@ -90,11 +89,11 @@ class Player {
     const bool forward = type == ActionType::F;
     if (number == 1) {
       const ActionType receive = forward ? ActionType::RECV_F : ActionType::RECV_B;
-      if (!lowered_ || !carries(schedule_, graph_, receive, stage)) return std::nullopt;
+      if (!lowered_ || !carries(schedule_, graph_, receive, stage, m)) return std::nullopt;
       return Action{stage, receive, m};
     }
     const int other = (forward ? graph_.inputs(stage) : graph_.outputs(stage))[number - 2];
-    if (lowered_ && schedule_.rank_of_stage[other] != schedule_.rank_of_stage[stage]) {
+    if (lowered_ && schedule_.rank_of(other, m) != schedule_.rank_of(stage, m)) {
       return Action{other, forward ? ActionType::SEND_F : ActionType::SEND_B, m};
     }
     return forward ? Action{other, ActionType::F, m} : input_backward(index_, other, m);
@@ -104,7 +103,7 @@ class Player {
     RankState& state = states_[rank];
     while (!finished(rank)) {
       const Action& action = schedule_.ranks[rank][state.position];
-      if (index_.in_range(action) && schedule_.rank_of_stage[action.stage] == rank) {
+      if (index_.in_range(action) && schedule_.rank_of(action.stage, action.microbatch) == rank) {
         const std::size_t count = need_count(action);
         for (; state.needs < count; ++state.needs) {
           state.waits_for = need(action, state.needs);
@@ -123,7 +122,7 @@ class Player {
     const Action& action = *state.waits_for;
     const int position = index_.position(action);
     if (position < 0) return;  // nobody will ever wake it
-    int& first = first_waiter_[states_[schedule_.rank_of_stage[action.stage]].offset + position];
+    int& first = first_waiter_[states_[schedule_.rank_of(action.stage, action.microbatch)].offset + position];
     state.next_waiter = first;
     first = rank;
   }
@@ -141,7 +140,7 @@ class Player {
       met[rank] = true;
       chain.push_back(rank);
       const Action& action = *states_[rank].waits_for;
-      const int other = schedule_.rank_of_stage[action.stage];
+      const int other = schedule_.rank_of(action.stage, action.microbatch);
       if (index_.position(action) < 0) {
         ending = ", which rank " + std::to_string(other) + " never does";
       } else {
@@ -158,7 +157,7 @@ class Player {
       text += (i > first ? "; " : "") + describe_position(schedule_, {chain[i], state.position}) + " waits for " +
               to_string(action);
       const int position = index_.position(action);
-      const int other = schedule_.rank_of_stage[action.stage];
+      const int other = schedule_.rank_of(action.stage, action.microbatch);
       if (position >= 0) text += " at rank " + std::to_string(other) + ", position " + std::to_string(position);
     }
     return text + ending;

@@ -7,10 +7,19 @@ namespace plumbline {
 
 std::vector<int> stages_of_rank(const Schedule& schedule, int rank) {
   std::vector<int> stages;
-  for (std::size_t stage = 0; stage < schedule.rank_of_stage.size(); ++stage) {
-    if (schedule.rank_of_stage[stage] == rank) stages.push_back(static_cast<int>(stage));
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    for (int replica = 0; replica < schedule.replicas(); ++replica) {
+      if (schedule.rank_of_stage[replica * schedule.stages + stage] != rank) continue;
+      stages.push_back(stage);
+      break;
+    }
   }
   return stages;
+}
+
+std::size_t group_end(std::span<const Action> actions, std::size_t position) {
+  while (position + 1 < actions.size() && actions[position].overlaps_next) ++position;
+  return position + 1;
 }
 
 std::vector<StageEdge> chain_edges(int stages) {
@@ -38,16 +47,23 @@ std::string shape_problem(const Schedule& schedule) {
   if (schedule.microbatches < 1) {
     return "the schedule has " + text(schedule.microbatches) + " micro-batches; at least 1 is needed";
   }
-  if (schedule.rank_of_stage.size() != static_cast<std::size_t>(schedule.stages)) {
+  const auto& replica_of = schedule.replica_of_microbatch;
+  const int replicas = replica_of.empty() ? 1 : *std::max_element(replica_of.begin(), replica_of.end()) + 1;
+  if (!replica_of.empty() && (replica_of.size() != static_cast<std::size_t>(schedule.microbatches) ||
+                              *std::min_element(replica_of.begin(), replica_of.end()) < 0)) {
+    return "replica_of_microbatch must name a replica, counted from 0, for each of " + text(schedule.microbatches) +
+           " micro-batches";
+  }
+  if (schedule.rank_of_stage.size() != static_cast<std::size_t>(schedule.stages) * replicas) {
     return "rank_of_stage has " + text(schedule.rank_of_stage.size()) + " entries for " + text(schedule.stages) +
-           " stages";
+           " stages" + (replicas > 1 ? " in " + text(replicas) + " replicas" : "");
   }
   std::vector<bool> holds_a_stage(schedule.ranks.size());
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    const int rank = schedule.rank_of_stage[stage];
+  for (std::size_t i = 0; i < schedule.rank_of_stage.size(); ++i) {
+    const int rank = schedule.rank_of_stage[i];
     if (rank < 0 || static_cast<std::size_t>(rank) >= schedule.ranks.size()) {
-      return "stage " + text(stage) + " is on rank " + text(rank) + "; there are " + text(schedule.ranks.size()) +
-             " ranks";
+      return "stage " + text(i % schedule.stages) + " is on rank " + text(rank) + "; there are " +
+             text(schedule.ranks.size()) + " ranks";
     }
     holds_a_stage[rank] = true;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,18 @@ struct Schedule {
   std::string name;
   int stages = 0;
   int microbatches = 0;
-  std::vector<int> rank_of_stage;          ///< one entry per stage
-  std::vector<std::vector<Action>> ranks;  ///< one ordered list per rank
+  /// `stages` entries; with several replicas of the model as many for each of them, replica after replica.
+  std::vector<int> rank_of_stage = {};
+  std::vector<std::vector<Action>> ranks = {};  ///< one ordered list per rank
+  /// Which replica of the model each micro-batch goes through (DualPipe, Chimera); empty where there is one.
+  std::vector<int> replica_of_microbatch = {};
   bool operator==(const Schedule&) const = default;
+
+  /// The rank that does what is to be done for this stage and micro-batch; both must exist.
+  int rank_of(int stage, int microbatch) const {
+    return rank_of_stage[stage + (replica_of_microbatch.empty() ? 0 : replica_of_microbatch[microbatch] * stages)];
+  }
+  int replicas() const { return static_cast<int>(rank_of_stage.size()) / stages; }
 };
 
 /// A value flows from stage `from` to the later stage `to` (which may skip stages), and its gradient back.
@@ -28,16 +38,20 @@ struct StageEdge {
   bool operator==(const StageEdge&) const = default;
 };
 
-/// The stages that `rank` holds, ascending.
+/// The stages that `rank` holds (of any replica), ascending, each once.
 std::vector<int> stages_of_rank(const Schedule& schedule, int rank);
 
 /// The edges of a plain pipeline: 0->1, 1->2, ...
 std::vector<StageEdge> chain_edges(int stages);
 
+/// One past the last action of the group that begins at `position` (Action::overlaps_next); position + 1 where that
+/// action stands alone.
+std::size_t group_end(std::span<const Action> actions, std::size_t position);
+
 /// All actions of all ranks.
 std::size_t action_count(const Schedule& schedule);
 
-/// True when some action is a send or a receive, that is, when the schedule was lowered (over more than one rank).
+/// True when some action is none of F, B, I, W, that is, when the schedule was lowered.
 bool has_communication(const Schedule& schedule);
 
 /// Why the fields contradict one another (no ranks, a stage on a rank that does not exist, ...), in one line; empty

@@ -101,7 +101,7 @@ class Clockwork {
   }
 
   double arrival(const Action& producer, int at_rank) const {
-    const int rank = compute_.rank_of_stage[producer.stage];
+    const int rank = compute_.rank_of(producer.stage, producer.microbatch);
     return ends_[rank][index_.position(producer)] + (rank == at_rank ? 0 : durations_.comm);
   }
 
@@ -128,6 +128,8 @@ Timeline simulate(const Schedule& compute, const Durations& durations, const Sim
   for (const Step& step : replay(compute, StageGraph(compute.stages, edges), index).order) clockwork.run(step);
   return clockwork.finish();
 }
+
+double ideal_bubble(const Schedule& compute) { return simulate(compute, Durations{}).bubble_makespan; }
 
 Timeline simulate(const Schedule& compute, double tf, double tb, double comm) {
   require_duration(tb, "a full backward");

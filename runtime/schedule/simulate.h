@@ -6,21 +6,12 @@
 // bound for a real run.
 #pragma once
 
-#include <optional>
 #include <vector>
 
+#include "runtime/schedule/durations.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline {
-
-/// How long one action of any stage takes; all in one unit.
-struct Durations {
-  double forward = 1;              ///< F, above 0
-  double input = 1;                ///< I, the half of the backward that other stages wait for
-  double weight = 1;               ///< W, the half that nobody waits for
-  std::optional<double> backward;  ///< B; where it is not given, input + weight
-  double comm = 0;                 ///< from the end of an action until what it made is on another rank
-};
 
 struct SimulateOptions {
   /// Stage 0 has nobody to send gradients to, so that a runtime may put its whole backward off: its I takes no time and
@@ -44,6 +35,10 @@ struct Timeline {
 /// durations that are not finite or below 0 (F: not above 0), for a schedule with sends and receives, and for one with
 /// violations (check.h).
 Timeline simulate(const Schedule& compute, const Durations& durations, const SimulateOptions& options = {});
+
+/// The fraction of all ranks' time in which they stand still, from the first action of the step to the last, for equal
+/// stages, free transfers and F = I = W. Throws as simulate does.
+double ideal_bubble(const Schedule& compute);
 
 /// The same with a backward of `tb` whose halves take tb / 2 each.
 Timeline simulate(const Schedule& compute, double tf, double tb, double comm = 0);

@@ -23,14 +23,15 @@ StageGraph::StageGraph(int stages, const std::vector<StageEdge>& edges) : inputs
   }
 }
 
-bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, int stage) {
-  return std::any_of(neighbours.begin(), neighbours.end(),
-                     [&](int other) { return schedule.rank_of_stage[other] != schedule.rank_of_stage[stage]; });
+bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, int stage, int microbatch) {
+  return std::any_of(neighbours.begin(), neighbours.end(), [&](int other) {
+    return schedule.rank_of(other, microbatch) != schedule.rank_of(stage, microbatch);
+  });
 }
 
-bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage) {
+bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage, int microbatch) {
   const bool towards_outputs = type == ActionType::SEND_F || type == ActionType::RECV_B;
-  return any_remote(schedule, towards_outputs ? graph.outputs(stage) : graph.inputs(stage), stage);
+  return any_remote(schedule, towards_outputs ? graph.outputs(stage) : graph.inputs(stage), stage, microbatch);
 }
 
 }  // namespace plumbline

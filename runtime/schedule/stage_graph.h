@@ -20,11 +20,11 @@ class StageGraph {
   std::vector<std::vector<int>> inputs_, outputs_;
 };
 
-/// True when one of `neighbours` lies on another rank than `stage`, so that something must travel.
-bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, int stage);
+/// True when one of `neighbours` lies on another rank than `stage` for this micro-batch, so that something must travel.
+bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, int stage, int microbatch);
 
 /// True when `type`, a send or a receive, has something to carry for `stage`: SEND_F and RECV_B where it feeds a stage
 /// on another rank, RECV_F and SEND_B where it is fed by one.
-bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage);
+bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage, int microbatch);
 
 }  // namespace plumbline

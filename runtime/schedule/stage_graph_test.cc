@@ -33,7 +33,7 @@ TEST(StageGraph, CarriesOnlyBetweenRanks) {
   const auto stages_with = [&](ActionType type) {
     std::vector<int> stages;
     for (int stage = 0; stage < 4; ++stage) {
-      if (carries(schedule, graph, type, stage)) stages.push_back(stage);
+      if (carries(schedule, graph, type, stage, 0)) stages.push_back(stage);
     }
     return stages;
   };

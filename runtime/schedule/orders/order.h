@@ -1,0 +1,28 @@
+// What generators share: the frame of a schedule, and refusing.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/generators.h"
+
+namespace plumbline {
+
+/// Throws InputError "schedule NAME: reason".
+[[noreturn]] void refuse(const ScheduleRequest& request, const std::string& reason);
+
+/// "4 ranks", "1 rank"
+std::string counted(long long number, const std::string& what);
+
+/// Stage s on rank s mod P, for P x V stages.
+std::vector<int> looped_placement(const ScheduleRequest& request);
+
+/// Down the ranks and up again: stage s < P on rank s, the others on rank 2P - 1 - s.
+std::vector<int> v_placement(const ScheduleRequest& request);
+
+/// A schedule whose rank r does order_of_rank(r).
+Schedule assemble(const ScheduleRequest& request, std::vector<int> rank_of_stage,
+                  const std::function<std::vector<Action>(int rank)>& order_of_rank);
+
+}  // namespace plumbline

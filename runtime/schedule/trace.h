@@ -1,0 +1,22 @@
+// When each action was, or would be, carried out: what the engine measures and the simulator predicts, in one form, so
+// that pictures can show them side by side.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/action.h"
+
+namespace plumbline {
+
+struct TimedAction {
+  Action action;
+  double begin = 0, end = 0;
+};
+
+struct Trace {
+  std::string name;                             ///< such as "predicted"
+  std::vector<std::vector<TimedAction>> ranks;  ///< per rank, ascending by begin; all times in one unit
+};
+
+}  // namespace plumbline

@@ -7,11 +7,16 @@
 #include "runtime/join.h"
 #include "runtime/schedule/orders/one_stage.h"
 #include "runtime/schedule/orders/order.h"
+#include "runtime/schedule/orders/v_greedy.h"
+#include "runtime/schedule/orders/v_pattern.h"
+#include "runtime/schedule/orders/waves.h"
+#include "runtime/schedule/orders/zero_bubble_auto.h"
 
 namespace plumbline {
 namespace {
 
 constexpr std::string_view kOneStage = "stage s on rank s";
+constexpr std::string_view kV = "stage s < P on rank s, the others on rank 2P-1-s";
 
 const ScheduleKind kKinds[] = {
     {.name = "gpipe",
@@ -49,6 +54,50 @@ const ScheduleKind kKinds[] = {
      .stages_per_rank = 1,
      .takes = kNothing,
      .make = zb_h2},
+    {.name = "zb-auto",
+     .summary = "a zero-bubble order made for given durations and a memory limit (P as for zb-h1; with 2P hardly a "
+                "bubble): the best of eight greedy ones, zb-h1 and zb-h2",
+     .placement = kOneStage,
+     .constraints = "a memory limit of at least 1",
+     .source = "Qi et al., arXiv 2401.10241, section 3.1 (ZB-1p, ZB-2p), without its integer program",
+     .stages_per_rank = 1,
+     .takes = kDurations | kMemoryLimit | kWeightMemory,
+     .make = zb_auto},
+    {.name = "zb-v-greedy",
+     .summary = "two stages on a rank, made for given durations: no bubble where F = I = W, in 1f1b's memory",
+     .placement = kV,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2401.10241, section 6 (ZB-V), as its authors' scheduler makes it",
+     .stages_per_rank = 2,
+     .takes = kDurations | kWeightMemory,
+     .make = zb_v_greedy},
+    {.name = "v-half",
+     .summary = "two stages on a rank: about half of 1f1b's bubble and half of its activations",
+     .placement = kV,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2405.15362 (V-Half), as its authors' scheduler makes it",
+     .stages_per_rank = 2,
+     .takes = kNothing,
+     .make = v_half},
+    {.name = "v-min",
+     .summary =
+         "two stages on a rank: a third of 1f1b's activations; two thirds of its bubble where F = I = W, and more "
+         "than 1f1b's where they differ much",
+     .placement = kV,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2405.15362 (V-Min), as its authors' scheduler makes it",
+     .stages_per_rank = 2,
+     .takes = kNothing,
+     .make = v_min},
+    {.name = "hanayo",
+     .summary = "W waves, 2W stages on a rank, made for given durations: for M up to P a bubble about 2W times smaller "
+                "than 1f1b's; at most P micro-batches are under way",
+     .placement = "down the ranks and up again, W times",
+     .constraints = "an even number of stages per rank; a memory limit of at least 1",
+     .source = "Liu et al., arXiv 2308.15762; the order is greedy and near the paper's bubble, not equal to it",
+     .stages_per_rank = 2,
+     .takes = kStagesPerRank | kDurations | kMemoryLimit,
+     .make = hanayo},
 };
 
 // Positions are int, and nobody means more than this.
@@ -72,6 +121,7 @@ void require_known_fields(const ScheduleRequest& request, const ScheduleKind& ki
   require(request.slices != 0, kSlices, "slices");
   require(request.durations.has_value(), kDurations, "durations: its order does not depend on them");
   require(request.memory_limit != 0, kMemoryLimit, "memory limit");
+  require(request.weight_memory.has_value(), kWeightMemory, "share of memory for W: it has no use for one");
 }
 
 }  // namespace

@@ -17,9 +17,12 @@ namespace plumbline {
 namespace {
 
 constexpr uint64_t kSeed = 5;
+/// One of each kind; `plumbline run` goes through all of them.
+constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1"};
 
-CaseVerdict run_and_judge(const std::string& id, const std::string& schedule, int ranks, const Mutant* mutant) {
+CaseVerdict run_and_judge(const std::string& id, const std::string& name, int ranks, const Mutant* mutant) {
   const Case& c = find_case(id);
+  const Schedule schedule = make_schedule(name, ranks, c.microbatches);
   TensorMap merged;
   std::mutex mutex;
   run_thread_ranks(ranks, [&](Transport& transport) {
@@ -31,13 +34,13 @@ CaseVerdict run_and_judge(const std::string& id, const std::string& schedule, in
     const std::lock_guard<std::mutex> lock(mutex);
     merged.insert(mine.begin(), mine.end());
   });
-  Judge judge(ranks, kSeed);
+  Judge judge(kSeed);
   return judge.judge(c, schedule, merged);
 }
 
 TEST(Mutants, WithoutOneEverythingPasses) {
   for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp"})
-    for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
+    for (const char* schedule : kSchedules) {
       const CaseVerdict verdict = run_and_judge(id, schedule, 4, nullptr);
       EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
     }
@@ -45,7 +48,7 @@ TEST(Mutants, WithoutOneEverythingPasses) {
 
 TEST(Mutants, DroppedLastGradientIsNamed) {
   for (const char* id : {"exact-mlp-mean", "mlp"})
-    for (const std::string& schedule : schedule_names()) {
+    for (const char* schedule : kSchedules) {
       SCOPED_TRACE(schedule);
       const CaseVerdict verdict = run_and_judge(id, schedule, 4, &find_mutant("drop-last-microbatch"));
       ASSERT_EQ(verdict.status, Status::Fail);
@@ -68,7 +71,7 @@ TEST(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
 
 TEST(Mutants, ScaledGradientIsNamedWhereItBegins) {
   for (const char* id : {"exact-mlp-mean", "mlp"})
-    for (const std::string& schedule : schedule_names()) {
+    for (const char* schedule : kSchedules) {
       SCOPED_TRACE(schedule);
       const CaseVerdict verdict = run_and_judge(id, schedule, 4, &find_mutant("scale-stage-gradient"));
       ASSERT_EQ(verdict.status, Status::Fail);

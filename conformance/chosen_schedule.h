@@ -18,8 +18,8 @@ struct ChosenSchedule {
 std::vector<std::string> matching_schedules(const std::string& pattern);
 
 /// From patterns and names of .csv files, separated by commas; each schedule once, generators in the order of their
-/// table. Throws InputError for a pattern without a match, a file that cannot be read, and a schedule in it that is none
-/// or, if it has no transfers of its own, cannot run (csv.h, check.h).
+/// table. Throws InputError for a pattern without a match, a file that cannot be read, and a schedule in it that is
+/// none or, if it has no transfers of its own, cannot run (csv.h, check.h).
 std::vector<ChosenSchedule> choose_schedules(const std::string& patterns);
 
 /// The schedule for so many ranks and micro-batches. Throws InputError when it cannot be had for them.

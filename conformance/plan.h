@@ -71,8 +71,8 @@ struct RunPlan {
 RunPlan make_plan(const RunOptions& options, bool one_group = false);
 
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
-/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the schedule
-/// has transfers of its own that are not those its stages need.
+/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
+/// schedule has transfers of its own that are not those its stages need.
 std::string why_unsupported(const Case& c, const Schedule& schedule, uint64_t seed);
 
 }  // namespace plumbline

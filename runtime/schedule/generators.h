@@ -19,7 +19,7 @@ namespace plumbline {
 /// What a schedule is wanted for; below, P ranks, M micro-batches and V stages on a rank. A field that a schedule has
 /// no use for must be left as it is: it is refused, not ignored.
 struct ScheduleRequest {
-  std::string name;
+  std::string name = {};
   int ranks = 1;            ///< at least 1
   int microbatches = 1;     ///< at least 1: the parts that the batch is divided into (with slices: all slices)
   int stages_per_rank = 0;  ///< 0: what the schedule has by itself, which is 1, or 2 where it needs several

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "conformance/schedule_source.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 #include "runtime/schedule/check.h"
@@ -52,7 +53,7 @@ std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
   std::set<std::string> matched, file_names;
   std::vector<ChosenSchedule> files, chosen;
   for (const std::string& part : split_at_commas(patterns)) {
-    if (!part.ends_with(".csv")) {
+    if (!is_schedule_file(part)) {
       for (const std::string& name : matching_schedules(part)) matched.insert(name);
       continue;
     }

@@ -7,10 +7,10 @@
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/host_tensors.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/judge.h"
 #include "runtime/error.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline {
@@ -18,14 +18,15 @@ namespace {
 
 constexpr uint64_t kSeed = 5;
 /// One of each kind; `plumbline run` goes through all of them.
-constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1"};
+constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"};
 
-CaseVerdict run_and_judge(const std::string& id, const std::string& name, int ranks, const Mutant* mutant) {
+/// Over four stages, on as many ranks as the schedule takes for them.
+CaseVerdict run_and_judge(const std::string& id, const std::string& name, const Mutant* mutant) {
   const Case& c = find_case(id);
-  const Schedule schedule = make_schedule(name, ranks, c.microbatches);
+  const Schedule schedule = schedule_over_stages({name, ""}, 4, 0, c.microbatches);
   TensorMap merged;
   std::mutex mutex;
-  run_thread_ranks(ranks, [&](Transport& transport) {
+  run_thread_ranks(static_cast<int>(schedule.ranks.size()), [&](Transport& transport) {
     EngineCaseOptions options{schedule, kSeed};
     options.mutant = mutant;
     std::unique_ptr<Transport> mutated;
@@ -41,7 +42,7 @@ CaseVerdict run_and_judge(const std::string& id, const std::string& name, int ra
 TEST(Mutants, WithoutOneEverythingPasses) {
   for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp"})
     for (const char* schedule : kSchedules) {
-      const CaseVerdict verdict = run_and_judge(id, schedule, 4, nullptr);
+      const CaseVerdict verdict = run_and_judge(id, schedule, nullptr);
       EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
     }
 }
@@ -50,7 +51,7 @@ TEST(Mutants, DroppedLastGradientIsNamed) {
   for (const char* id : {"exact-mlp-mean", "mlp"})
     for (const char* schedule : kSchedules) {
       SCOPED_TRACE(schedule);
-      const CaseVerdict verdict = run_and_judge(id, schedule, 4, &find_mutant("drop-last-microbatch"));
+      const CaseVerdict verdict = run_and_judge(id, schedule, &find_mutant("drop-last-microbatch"));
       ASSERT_EQ(verdict.status, Status::Fail);
       EXPECT_EQ(verdict.first->key.kind, ResultKind::Partial) << sentence(verdict);
       EXPECT_EQ(verdict.first->key.microbatch, find_case(id).microbatches - 1);
@@ -61,7 +62,7 @@ TEST(Mutants, DroppedLastGradientIsNamed) {
 
 TEST(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
   for (const char* id : {"exact-mlp-mean", "mlp"}) {
-    const CaseVerdict verdict = run_and_judge(id, "gpipe", 4, &find_mutant("swap-microbatches"));
+    const CaseVerdict verdict = run_and_judge(id, "gpipe", &find_mutant("swap-microbatches"));
     ASSERT_EQ(verdict.status, Status::Fail);
     EXPECT_EQ(verdict.first->key.kind, ResultKind::Forward) << sentence(verdict);
     EXPECT_EQ(verdict.first->key.microbatch, 0);
@@ -73,7 +74,7 @@ TEST(Mutants, ScaledGradientIsNamedWhereItBegins) {
   for (const char* id : {"exact-mlp-mean", "mlp"})
     for (const char* schedule : kSchedules) {
       SCOPED_TRACE(schedule);
-      const CaseVerdict verdict = run_and_judge(id, schedule, 4, &find_mutant("scale-stage-gradient"));
+      const CaseVerdict verdict = run_and_judge(id, schedule, &find_mutant("scale-stage-gradient"));
       ASSERT_EQ(verdict.status, Status::Fail);
       EXPECT_EQ(verdict.first->key.kind, ResultKind::Partial) << sentence(verdict);
       EXPECT_EQ(verdict.first->key.microbatch, 0);

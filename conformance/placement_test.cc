@@ -7,9 +7,9 @@
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/host_tensors.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/judge.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline {
@@ -59,7 +59,8 @@ TEST(Placement, EqualStagesGiveEqualBytesWhereverTheyAre) {
     for (const auto& rank_of_stage :
          std::vector<std::vector<int>>{{0, 1, 0, 1}, {0, 1, 1, 0}, {0, 0, 1, 2}, {1, 0, 2, 0}})
       schedules.push_back(placed(rank_of_stage, c.microbatches, /*halves=*/rank_of_stage[1] == 1));
-    for (const char* name : {"gpipe", "1f1b", "zb-h1"}) schedules.push_back(make_schedule(name, 4, c.microbatches));
+    for (const char* name : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v", "hanayo"})  // on 4 ranks and on 2
+      schedules.push_back(schedule_over_stages({name, ""}, 4, 0, c.microbatches));
     for (const Schedule& schedule : schedules) {
       ASSERT_EQ(schedule.stages, 4);
       EXPECT_TRUE(result_bytes(c, schedule) == expected)

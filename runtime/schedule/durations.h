@@ -10,7 +10,7 @@ struct Durations {
   double forward = 1;              ///< F, above 0
   double input = 1;                ///< I, the half of the backward that other stages wait for
   double weight = 1;               ///< W, the half that nobody waits for
-  std::optional<double> backward;  ///< B; where it is not given, input + weight
+  std::optional<double> backward = {};  ///< B; where it is not given, input + weight
   double comm = 0;                 ///< from the end of an action until what it made is on another rank
 };
 

@@ -115,7 +115,7 @@ TEST(FixedVOrders, Refusals) {
 TEST(FixedVOrders, ManyRanksFewMicrobatches) {
   const Schedule schedule = make_schedule("zb-v", 100000, 1);
   EXPECT_EQ(to_csv(Schedule{.name = "zb-v", .ranks = {schedule.ranks[77]}}),
-            "77F0,199922F0,199922I0,77I0,199922W0,77W0\r\n");
+            "77F0,199922F0,199922I0,199922W0,77I0,77W0\r\n");
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ std::vector<int> ranks_of_replicas(const Schedule& schedule, const std::vector<E
 
 void derive_placement(Schedule& schedule) {
   const std::vector<Entry> entries = computations(schedule);
-  if (entries.empty()) throw InputError("there is no F, B, I or W in any row");
+  if (entries.empty()) throw InputError("there is no F, B, I or W");
   std::vector<int> stages, microbatches;
   for (const Entry& entry : entries) {
     stages.push_back(entry.stage);

@@ -19,7 +19,7 @@ namespace plumbline {
 /// What a schedule is wanted for; below, P ranks, M micro-batches and V stages on a rank. A field that a schedule has
 /// no use for must be left as it is: it is refused, not ignored.
 struct ScheduleRequest {
-  std::string name;
+  std::string name = {};
   int ranks = 1;            ///< at least 1
   int microbatches = 1;     ///< at least 1: the parts that the batch is divided into (with slices: all slices)
   int stages_per_rank = 0;  ///< 0: what the schedule has by itself, which is 1, or 2 where it needs several
@@ -62,7 +62,7 @@ std::span<const ScheduleKind> schedule_kinds();
 
 std::vector<std::string> schedule_names();
 
-/// The kind of that name. Throws InputError, one line, that lists the names.
+/// The kind of that name, in upper or lower case. Throws InputError, one line, that lists the names.
 const ScheduleKind& schedule_kind(std::string_view name);
 
 /// A compute schedule. Throws InputError, one line, for an unknown name, for numbers below 1, for more than 2^27 stages

@@ -7,14 +7,14 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/csv.h"
-#include "runtime/schedule/orders/play.h"
+#include "runtime/schedule/orders/slow_run.h"
 #include "runtime/schedule/simulate.h"
 
 namespace plumbline {
 namespace {
 
 Durations times(double forward, double input, double weight, double comm) {
-  return {.forward = forward, .input = input, .weight = weight, .backward = {}, .comm = comm};
+  return {.forward = forward, .input = input, .weight = weight, .comm = comm};
 }
 
 Schedule zb_v(int ranks, int microbatches, const Durations& durations, double weight_memory = 0.5) {
@@ -51,10 +51,10 @@ TEST(ZeroBubbleVGreedy, AsLongAsTheAuthorsOrder) {
   };
   for (const Row& row : rows) {
     const Schedule schedule = zb_v(row.ranks, row.microbatches, row.durations, row.kept);
-    const testing::Played played = testing::play(schedule, row.durations);
-    EXPECT_NEAR(played.longest, row.longest, 1e-9) << to_csv(schedule);
-    EXPECT_NEAR(played.makespan, row.makespan, 1e-9) << to_csv(schedule);
-    EXPECT_EQ(played.peak, row.peak) << to_csv(schedule);
+    const testing::SlowRun run = testing::slow_run(schedule, row.durations);
+    EXPECT_NEAR(run.longest_rank, row.longest, 1e-9) << to_csv(schedule);
+    EXPECT_NEAR(run.makespan, row.makespan, 1e-9) << to_csv(schedule);
+    EXPECT_EQ(testing::slow_peak(schedule, 1), row.peak) << to_csv(schedule);
   }
 }
 
@@ -80,9 +80,9 @@ TEST(ZeroBubbleVGreedy, BubblesOfMeasuredModels) {
 TEST(ZeroBubbleVGreedy, NobodyWaitsWhereAllTakesTheSame) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (int microbatches = 2 * ranks - 1; microbatches <= 2 * ranks + 12; ++microbatches) {
-      const testing::Played played = testing::play(zb_v(ranks, microbatches, Durations{}), Durations{});
-      EXPECT_EQ(played.longest, 6 * microbatches) << ranks << " x " << microbatches;
-      EXPECT_EQ(played.makespan, 6 * microbatches + ranks - 1) << ranks << " x " << microbatches;
+      const testing::SlowRun run = testing::slow_run(zb_v(ranks, microbatches, Durations{}), Durations{});
+      EXPECT_EQ(run.longest_rank, 6 * microbatches) << ranks << " x " << microbatches;
+      EXPECT_EQ(run.makespan, 6 * microbatches + ranks - 1) << ranks << " x " << microbatches;
     }
   }
 }
@@ -96,11 +96,11 @@ TEST(ZeroBubbleVGreedy, RunsToItsEndWithinItsMemory) {
                                       one_of({0, 0, 0.1, 2, 9}));
     const double kept = one_of({0, 0.3, 0.5, 0.7, 1});
     const Schedule schedule = zb_v(ranks, microbatches, durations, kept);
-    const testing::Played played = testing::play(schedule, durations, kept);
-    ASSERT_EQ(played.problem, "") << "seed " << seed;
+    const testing::SlowRun run = testing::slow_run(schedule, durations);
+    ASSERT_EQ(run.fault, "") << "seed " << seed;
     ASSERT_EQ(violations(schedule, chain_edges(2 * ranks)), std::vector<std::string>{}) << "seed " << seed;
-    ASSERT_TRUE(played.ascending) << "seed " << seed;
-    ASSERT_LE(played.peak, 2 * ranks + 1e-9) << "seed " << seed;
+    ASSERT_TRUE(run.sums_ascend()) << "seed " << seed;
+    ASSERT_LE(testing::slow_peak(schedule, kept), 2 * ranks + 1e-9) << "seed " << seed;
   }
 }
 

@@ -7,14 +7,14 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/csv.h"
-#include "runtime/schedule/orders/play.h"
+#include "runtime/schedule/orders/slow_run.h"
 #include "runtime/schedule/simulate.h"
 
 namespace plumbline {
 namespace {
 
 Durations times(double forward, double input, double weight, double comm) {
-  return {.forward = forward, .input = input, .weight = weight, .backward = {}, .comm = comm};
+  return {.forward = forward, .input = input, .weight = weight, .comm = comm};
 }
 
 // In half a rank's share: (P+2)/2 and (P+4)/3 of a whole one, rounded down, are the paper's.
@@ -42,11 +42,11 @@ TEST(VPattern, AsLongAsTheAuthorsOrder) {
   };
   for (const Row& row : rows) {
     const Schedule schedule = make_schedule(row.name, row.ranks, row.microbatches);
-    EXPECT_EQ(testing::play(schedule, Durations{}).longest, row.unit) << to_csv(schedule);
+    EXPECT_EQ(testing::slow_run(schedule, Durations{}).longest_rank, row.unit) << to_csv(schedule);
     if (row.other != 0) {
-      EXPECT_EQ(testing::play(schedule, times(2, 3, 1, 0.5)).longest, row.other) << to_csv(schedule);
+      EXPECT_EQ(testing::slow_run(schedule, times(2, 3, 1, 0.5)).longest_rank, row.other) << to_csv(schedule);
     }
-    EXPECT_EQ(testing::play(schedule, Durations{}).peak, row.peak) << to_csv(schedule);
+    EXPECT_EQ(testing::slow_peak(schedule, 1), row.peak) << to_csv(schedule);
   }
 }
 
@@ -88,11 +88,11 @@ TEST(VPattern, RunsToItsEndWithinItsMemory) {
       for (int microbatches = 1; microbatches <= 30; ++microbatches) {
         const std::string where = name + ", " + std::to_string(ranks) + " x " + std::to_string(microbatches);
         const Schedule schedule = make_schedule(name, ranks, microbatches);
-        const testing::Played played = testing::play(schedule, Durations{});
-        ASSERT_EQ(played.problem, "") << where;
+        const testing::SlowRun run = testing::slow_run(schedule, Durations{});
+        ASSERT_EQ(run.fault, "") << where;
         ASSERT_EQ(violations(schedule, chain_edges(2 * ranks)), std::vector<std::string>{}) << where;
-        ASSERT_TRUE(played.ascending) << where;
-        ASSERT_LE(played.peak, published_peak(name, ranks)) << where;
+        ASSERT_TRUE(run.sums_ascend()) << where;
+        ASSERT_LE(testing::slow_peak(schedule, 1), published_peak(name, ranks)) << where;
       }
     }
   }

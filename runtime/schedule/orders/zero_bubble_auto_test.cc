@@ -7,14 +7,14 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/csv.h"
-#include "runtime/schedule/orders/play.h"
+#include "runtime/schedule/orders/slow_run.h"
 #include "runtime/schedule/simulate.h"
 
 namespace plumbline {
 namespace {
 
 Durations times(double forward, double input, double weight, double comm) {
-  return {.forward = forward, .input = input, .weight = weight, .backward = {}, .comm = comm};
+  return {.forward = forward, .input = input, .weight = weight, .comm = comm};
 }
 
 ScheduleRequest request(int ranks, int microbatches, const Durations& durations, double memory_limit,
@@ -98,7 +98,7 @@ TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
   };
   for (const Row& row : rows) {
     const Schedule schedule = make_schedule(request(row.ranks, row.microbatches, row.durations, row.limit, row.kept));
-    EXPECT_NEAR(testing::play(schedule, row.durations).longest, row.longest, 1e-9) << to_csv(schedule);
+    EXPECT_NEAR(testing::slow_run(schedule, row.durations).longest_rank, row.longest, 1e-9) << to_csv(schedule);
   }
 }
 
@@ -112,15 +112,16 @@ TEST(ZeroBubbleAuto, RunsToItsEndWithinItsMemoryNoWorseThanByHand) {
     const double limit = one_of({1, 1.4, 2, 1.0 * ranks, 1.5 * ranks, 2.0 * ranks});
     const double kept = one_of({0, 0.3, 0.5, 0.7, 1});
     const Schedule schedule = make_schedule(request(ranks, microbatches, durations, limit, kept));
-    const testing::Played played = testing::play(schedule, durations, kept);
-    ASSERT_EQ(played.problem, "") << "seed " << seed;
+    const testing::SlowRun run = testing::slow_run(schedule, durations);
+    ASSERT_EQ(run.fault, "") << "seed " << seed;
     ASSERT_EQ(violations(schedule, chain_edges(ranks)), std::vector<std::string>{}) << "seed " << seed;
-    ASSERT_TRUE(played.ascending) << "seed " << seed;
-    ASSERT_LE(played.peak, limit + 1e-9) << "seed " << seed;
+    ASSERT_TRUE(run.sums_ascend()) << "seed " << seed;
+    ASSERT_LE(testing::slow_peak(schedule, kept), limit + 1e-9) << "seed " << seed;
     // What those hold at most, if each activation is held as a whole until its W.
     for (const auto& [by_hand, needs] : {std::pair{"zb-h1", ranks}, {"zb-h2", 2 * ranks - 1}}) {
       if (needs > limit) continue;
-      ASSERT_LE(played.longest, testing::play(make_schedule(by_hand, ranks, microbatches), durations).longest + 1e-9)
+      ASSERT_LE(run.longest_rank,
+                testing::slow_run(make_schedule(by_hand, ranks, microbatches), durations).longest_rank + 1e-9)
           << by_hand << ", seed " << seed;
     }
   }
@@ -130,7 +131,7 @@ TEST(ZeroBubbleAuto, NobodyWaitsWithTwiceTheMemoryWhereAllTakesTheSame) {
   for (int ranks = 1; ranks <= 10; ++ranks) {
     const int microbatches = 3 * ranks;
     const Schedule schedule = make_schedule(request(ranks, microbatches, times(1, 1, 1, 0), 2 * ranks));
-    EXPECT_NEAR(testing::play(schedule, Durations{}).longest, 3 * microbatches, 1e-9) << ranks;
+    EXPECT_NEAR(testing::slow_run(schedule, Durations{}).longest_rank, 3 * microbatches, 1e-9) << ranks;
   }
 }
 

@@ -10,6 +10,10 @@
 #include "runtime/schedule/orders/order.h"
 #include "runtime/schedule/orders/replicated.h"
 #include "runtime/schedule/orders/v_fixed.h"
+#include "runtime/schedule/orders/v_greedy.h"
+#include "runtime/schedule/orders/v_pattern.h"
+#include "runtime/schedule/orders/waves.h"
+#include "runtime/schedule/orders/zero_bubble_auto.h"
 
 namespace plumbline {
 namespace {
@@ -70,6 +74,33 @@ const ScheduleKind kKinds[] = {
      .stages_per_rank = 2,
      .takes = kStagesPerRank,
      .make = looped_bfs},
+    {.name = "zb-h1",
+     .summary = "backwards in halves, W put off by r: a third of 1f1b's bubble where F = I = W, at most P activations",
+     .placement = kOneStage,
+     .constraints = "none",
+     .source =
+         "Qi et al., arXiv 2401.10241, section 2.2; PyTorch's ScheduleInterleavedZeroBubble with one stage a rank",
+     .stages_per_rank = 1,
+     .takes = kNothing,
+     .make = zb_h1},
+    {.name = "zb-h2",
+     .summary = "as zb-h1 with more forwards first: from M = 2P-1 on no rank waits once it has begun, for up to 2P-1 "
+                "activations; pays where a rank may enter the next step before the others end this one",
+     .placement = kOneStage,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2401.10241, section 2.2",
+     .stages_per_rank = 1,
+     .takes = kNothing,
+     .make = zb_h2},
+    {.name = "zb-auto",
+     .summary = "a zero-bubble order made for given durations and a memory limit (P as for zb-h1; with 2P hardly a "
+                "bubble): the best of eight greedy ones, zb-h1 and zb-h2",
+     .placement = kOneStage,
+     .constraints = "a memory limit of at least 1",
+     .source = "Qi et al., arXiv 2401.10241, section 3.1 (ZB-1p, ZB-2p), without its integer program",
+     .stages_per_rank = 1,
+     .takes = kDurations | kMemoryLimit | kWeightMemory,
+     .make = zb_auto},
     {.name = "interleaved-zero-bubble",
      .summary = "zb-h1 over V stages on a rank: 1/V of its bubble, P activations on every rank",
      .placement = kLooped,
@@ -87,6 +118,32 @@ const ScheduleKind kKinds[] = {
      .stages_per_rank = 2,
      .takes = kNothing,
      .make = zb_v},
+    {.name = "zb-v-greedy",
+     .summary = "two stages on a rank, made for given durations: no bubble where F = I = W, in 1f1b's memory",
+     .placement = kV,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2401.10241, section 6 (ZB-V), as its authors' scheduler makes it",
+     .stages_per_rank = 2,
+     .takes = kDurations | kWeightMemory,
+     .make = zb_v_greedy},
+    {.name = "v-half",
+     .summary = "two stages on a rank: about half of 1f1b's bubble and half of its activations",
+     .placement = kV,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2405.15362 (V-Half), as its authors' scheduler makes it",
+     .stages_per_rank = 2,
+     .takes = kNothing,
+     .make = v_half},
+    {.name = "v-min",
+     .summary =
+         "two stages on a rank: a third of 1f1b's activations; two thirds of its bubble where F = I = W, and more "
+         "than 1f1b's where they differ much",
+     .placement = kV,
+     .constraints = "none",
+     .source = "Qi et al., arXiv 2405.15362 (V-Min), as its authors' scheduler makes it",
+     .stages_per_rank = 2,
+     .takes = kNothing,
+     .make = v_min},
     {.name = "dualpipe-v",
      .summary = "two stages on a rank in a V, forward and backward of different micro-batches in one group: P + 1/2 "
                 "activations",
@@ -118,6 +175,15 @@ const ScheduleKind kKinds[] = {
      .stages_per_rank = 1,
      .takes = kNothing,
      .make = chimera},
+    {.name = "hanayo",
+     .summary = "W waves, 2W stages on a rank, made for given durations: for M up to P a bubble about 2W times smaller "
+                "than 1f1b's; at most P micro-batches are under way",
+     .placement = "down the ranks and up again, W times",
+     .constraints = "an even number of stages per rank; a memory limit of at least 1",
+     .source = "Liu et al., arXiv 2308.15762; the order is greedy and near the paper's bubble, not equal to it",
+     .stages_per_rank = 2,
+     .takes = kStagesPerRank | kDurations | kMemoryLimit,
+     .make = hanayo},
     {.name = "seq1f1b",
      .summary = "1f1b on K slices of each sequence: 1/K of its bubble, (P-r-1+K)/K activations; micro-batch n*K + j is "
                 "slice j of sequence n and is run as a micro-batch of its own, B by DESCENDING slice within a sequence",
@@ -135,24 +201,6 @@ const ScheduleKind kKinds[] = {
      .stages_per_rank = 1,
      .takes = kNothing,
      .make = forward_only},
-    {.name = "zb-h1",
-     .summary = "backwards in halves, W put off by r: a third of 1f1b's bubble where F = I = W, at most P activations",
-     .placement = kOneStage,
-     .constraints = "none",
-     .source =
-         "Qi et al., arXiv 2401.10241, section 2.2; PyTorch's ScheduleInterleavedZeroBubble with one stage a rank",
-     .stages_per_rank = 1,
-     .takes = kNothing,
-     .make = zb_h1},
-    {.name = "zb-h2",
-     .summary = "as zb-h1 with more forwards first: from M = 2P-1 on no rank waits once it has begun, for up to 2P-1 "
-                "activations; pays where a rank may enter the next step before the others end this one",
-     .placement = kOneStage,
-     .constraints = "none",
-     .source = "Qi et al., arXiv 2401.10241, section 2.2",
-     .stages_per_rank = 1,
-     .takes = kNothing,
-     .make = zb_h2},
 };
 
 // Positions are int, and nobody means more than this.
@@ -182,6 +230,7 @@ void require_known_fields(const ScheduleRequest& request, const ScheduleKind& ki
   require(request.slices != 0, kSlices, "slices");
   require(request.durations.has_value(), kDurations, "durations: its order does not depend on them");
   require(request.memory_limit != 0, kMemoryLimit, "memory limit");
+  require(request.weight_memory.has_value(), kWeightMemory, "share of memory for W: it has no use for one");
 }
 
 }  // namespace

@@ -336,7 +336,8 @@ class Loop {
     std::vector<bool> met(ranks_.size());
     for (; !met[rank]; rank = blocked_by(rank).first) met[rank] = true;
     std::string text = "simulate: schedule " + compute_.name + ": deadlock";
-    if (costs_.links.buffers > 0) text += " with " + std::to_string(costs_.links.buffers) + " buffers a link";
+    const int buffers = costs_.links.buffers;
+    if (buffers > 0) text += " with " + std::to_string(buffers) + (buffers == 1 ? " buffer a link" : " buffers a link");
     text += ", a cycle: ";
     const int first = rank;
     do {

@@ -51,6 +51,7 @@ class Order {
     number_nodes();
     find_receives(graph);
     place_waits();
+    sort();
   }
 
   const Send& send(int number) const { return sends_[number]; }

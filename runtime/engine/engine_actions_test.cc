@@ -232,8 +232,8 @@ TEST(CustomFunction, WholeStageActionsAreForIt) {
   EXPECT_EQ(called[1], "1UNSHARD 1RESHARD 1UNSHARD 1RESHARD 1REDUCE_GRAD ");
 }
 
-/// Writes down which sends are begun, and waited for; nothing is found complete without a wait. Reserved tags are of
-/// the comparison of shapes.
+/// Writes down which sends are begun and waited for, with handles of its own: none is found complete without a wait.
+/// Sends with reserved tags, of the comparison of shapes, go by.
 class SendLog : public Transport {
  public:
   explicit SendLog(Transport& inner) : inner_(inner) {}
@@ -242,21 +242,20 @@ class SendLog : public Transport {
   int64_t max_tag() const override { return inner_.max_tag(); }
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     const Request request = inner_.isend(data, bytes, peer, tag);
-    if (tag >= 0) {
-      text += "send" + std::to_string(sends_.size()) + " ";
-      sends_.push_back(request);
-    }
-    return request;
+    if (tag < 0) return request;
+    text += "send" + std::to_string(sends_.size()) + " ";
+    sends_.push_back(request);
+    return {static_cast<uint32_t>(sends_.size() - 1), kOurs};
   }
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
     return inner_.irecv(data, bytes, peer, tag);
   }
   bool test(Request& request) override { return request.empty(); }
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
-    for (size_t i = 0; i < sends_.size() && !request.empty(); ++i)
-      if (sends_[i].slot() == request.slot() && sends_[i].generation() == request.generation())
-        text += "wait" + std::to_string(i) + " ";
-    inner_.wait(request, deadline, context);
+    if (request.generation() != kOurs) return inner_.wait(request, deadline, context);
+    text += "wait" + std::to_string(request.slot()) + " ";
+    inner_.wait(sends_[request.slot()], deadline, context);
+    request = {};
   }
   void withdraw() noexcept override { inner_.withdraw(); }
   void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
@@ -264,6 +263,8 @@ class SendLog : public Transport {
   std::string text;
 
  private:
+  static constexpr uint32_t kOurs = UINT32_MAX;
+
   Transport& inner_;
   std::vector<Request> sends_;
 };

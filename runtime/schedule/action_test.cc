@@ -177,7 +177,7 @@ std::optional<Action> parse_by_search(const std::string& text) {
 
 TEST(Action, AgreesWithTheGrammarOnRandomTexts) {
   int accepted = 0;
-  const std::vector<std::string> pieces = {"0",     "1",      "2",    "F",       "B",           "I",      "W", "SEND_",
+  const std::vector<std::string> pieces = {"0",     "1",      "2",     "F",       "B",           "I",      "W", "SEND_",
                                            "RECV_", "SEND_F", "WAIT_", "UNSHARD", "REDUCE_GRAD", "RECV_B", " ", "_"};
   for (unsigned seed = 0; seed < 20000; ++seed) {
     std::mt19937 random(seed);

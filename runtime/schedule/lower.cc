@@ -14,9 +14,9 @@ bool is_backward(const Action& action) { return action.type == B || action.type 
 // `held` begins with an entry; is the forward one of its members whose gradient `receive` posts?
 bool has_own_forward(const std::vector<Action>& held, const Action& receive) {
   if (receive.type != RECV_B) return false;
-  return std::any_of(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(group_end(held, 0)), [&](const Action& a) {
-    return a.type == F && a.stage == receive.stage && a.microbatch == receive.microbatch;
-  });
+  return std::any_of(
+      held.begin(), held.begin() + static_cast<std::ptrdiff_t>(group_end(held, 0)),
+      [&](const Action& a) { return a.type == F && a.stage == receive.stage && a.microbatch == receive.microbatch; });
 }
 
 }  // namespace

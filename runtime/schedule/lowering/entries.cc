@@ -14,8 +14,8 @@ void require_in_place(const Schedule& schedule) {
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
       const auto refuse_action = [&](const std::string& reason) {
-        refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" +
-                             to_string(action) + "): " + reason);
+        refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" + to_string(action) +
+                             "): " + reason);
       };
       if (action.stage < 0 || action.stage >= schedule.stages) {
         refuse_action("there are stages " + range(schedule.stages));
@@ -26,8 +26,8 @@ void require_in_place(const Schedule& schedule) {
       }
       const int home = schedule.rank_of(action.stage, action.microbatch);
       if (home != static_cast<int>(rank)) {
-        refuse_action("micro-batch " + std::to_string(action.microbatch) + " of stage " +
-                      std::to_string(action.stage) + " is on rank " + std::to_string(home));
+        refuse_action("micro-batch " + std::to_string(action.microbatch) + " of stage " + std::to_string(action.stage) +
+                      " is on rank " + std::to_string(home));
       }
     }
   }

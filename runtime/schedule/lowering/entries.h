@@ -31,7 +31,8 @@ void for_each_entry(const std::vector<Action>& actions, Visit visit) {
 }
 
 /// Throws InputError where the schedule's fields contradict one another (shape_problem), or an action names a stage or
-/// micro-batch that is not there or stands on another rank than its stage: what tables by stage and micro-batch ask for.
+/// micro-batch that is not there or stands on another rank than its stage: what tables by stage and micro-batch ask
+/// for.
 void require_in_place(const Schedule& schedule);
 
 /// require_in_place, and that there are only F, B, I and W.

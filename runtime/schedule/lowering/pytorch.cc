@@ -9,8 +9,8 @@ Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>&
                           const PytorchLowering& options) {
   require_compute_only(compute);
   const StageGraph graph(compute.stages, edges);
-  const std::vector<int> lookahead = unshard_lookahead(
-      options.unshard_lookahead, static_cast<int>(compute.ranks.size()), options.max_active_stages);
+  const std::vector<int> lookahead =
+      unshard_lookahead(options.unshard_lookahead, static_cast<int>(compute.ranks.size()), options.max_active_stages);
 
   Schedule schedule = add_unshard_reshard(compute, options.max_active_stages, lookahead);
   schedule = add_reduce_grad(schedule, options.defer_reduce_grad_wait);

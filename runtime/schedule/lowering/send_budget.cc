@@ -22,8 +22,8 @@ struct Send {
 };
 
 // What must be before what: each rank's order, a send before its receives, and these before what follows the wait for
-// that send. All actions but waits are nodes, numbered rank after rank. Waits only move up, so edges are only added: the
-// old one follows from the new one and the rank's order.
+// that send. All actions but waits are nodes, numbered rank after rank. Waits only move up, so edges are only added:
+// the old one follows from the new one and the rank's order.
 class Order {
  public:
   explicit Order(const Schedule& schedule, const StageGraph& graph) : schedule_(schedule) {
@@ -123,9 +123,7 @@ class Order {
   // Nodes in an order that all edges keep to, as if all ranks went in step.
   void sort() {
     std::vector<int> waits_for(cross_.size());
-    const auto count = [&](int by) {
-      return [&, by](Node node) { waits_for[node] += by; };
-    };
+    const auto count = [&](int by) { return [&, by](Node node) { waits_for[node] += by; }; };
     for (Node node = 0; node < static_cast<Node>(cross_.size()); ++node) for_each_successor(node, count(1));
     for (Node node = 0; node < static_cast<Node>(cross_.size()); ++node) {
       if (waits_for[node] == 0) node_at_.push_back(node);

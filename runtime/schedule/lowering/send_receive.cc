@@ -14,7 +14,11 @@ using enum ActionType;
 class Turns {
  public:
   Turns(const Schedule& schedule, const StageGraph& graph)
-      : schedule_(schedule), graph_(graph), result_(schedule), next_(schedule.ranks.size()), waits_(schedule.ranks.size()) {
+      : schedule_(schedule),
+        graph_(graph),
+        result_(schedule),
+        next_(schedule.ranks.size()),
+        waits_(schedule.ranks.size()) {
     for (auto& actions : result_.ranks) actions.clear();
     const std::size_t slots = static_cast<std::size_t>(schedule.stages) * schedule.microbatches;
     for (Direction* direction : {&forward_, &backward_}) {

@@ -43,7 +43,7 @@ int equal_rounds(const ScheduleRequest& request) {
 int given_groups(const ScheduleRequest& request) {
   const int group = request.group_size, ranks = request.ranks, microbatches = request.microbatches;
   if (group < ranks || group > microbatches) {
-    refuse(request, "group size " + std::to_string(group) + " for " + counted(ranks, "rank") + ", " +
+    refuse(request, "group size " + std::to_string(group) + " for " + counted(ranks, "rank") + " and " +
                         counted(microbatches, "micro-batch") +
                         "; it must be at least the number of ranks and at most that of micro-batches");
   }

@@ -44,7 +44,7 @@ TEST(LoopedOrders, Literal) {
 TEST(LoopedOrders, OneStageIsTheOrderOfOnePipeline) {
   for (int p = 1; p <= 5; ++p) {
     for (int m : {1, p, 2 * p, 5 * p}) {
-      EXPECT_EQ(looped("interleaved-1f1b", 1, m, p).ranks, make_schedule("1f1b", p, m).ranks);
+      EXPECT_EQ(looped("interleaved-1f1b", 1, m, p).ranks, make_schedule("eager-1f1b", p, m).ranks);
       EXPECT_EQ(looped("interleaved-zero-bubble", 1, m, p).ranks, make_schedule("zb-h1", p, m).ranks);
     }
   }
@@ -163,7 +163,9 @@ TEST(LoopedOrders, Refusals) {
 
 // The rows of PyTorch's test of its own mapping.
 TEST(Placement, LoopsAndVs) {
-  const auto request = [](int p, int stages) { return ScheduleRequest{.ranks = p, .stages_per_rank = stages / p}; };
+  const auto request = [](int p, int stages) {
+    return ScheduleRequest{.name = "any", .ranks = p, .stages_per_rank = stages / p};
+  };
   EXPECT_EQ(looped_placement(request(2, 2)), (std::vector<int>{0, 1}));
   EXPECT_EQ(looped_placement(request(2, 4)), (std::vector<int>{0, 1, 0, 1}));
   EXPECT_EQ(looped_placement(request(4, 8)), (std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3}));

@@ -168,7 +168,7 @@ const ScheduleKind kKinds[] = {
      .make = dual_pipe},
     {.name = "chimera",
      .summary =
-         "two replicas of the model in opposite directions, each 1f1b: P/2 - 1 slots of bubble on either side, "
+         "two replicas of the model in opposite directions, each 1f1b: a bubble of (P-2)/2 (F + B) where F = B, "
          "P/2 + 1 to P activations, twice the parameters; micro-batches from M/2 on go through the second replica",
      .placement = kTwoReplicas,
      .constraints = "P and M even",

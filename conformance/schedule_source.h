@@ -1,0 +1,21 @@
+// Where a schedule comes from when a user names one: a generator by its name, or a CSV file.
+#pragma once
+
+#include <string>
+
+#include "runtime/schedule/generators.h"
+
+namespace plumbline {
+
+/// True for what load_schedule reads as a file: a text that ends in .csv.
+bool is_schedule_file(const std::string& name_or_file);
+
+/// The schedule of that name made to `request` (whose own name is not looked at), or what the file holds: a compute
+/// schedule or a lowered one, as it stands there (check.h says whether it can run).
+/// In `request`, 0 ranks or 0 micro-batches mean that nobody said how many. A file brings its own, and a request that
+/// says otherwise, or that has a field only generators have a use for, is refused; a name needs both.
+/// Throws InputError, one line: what make_schedule and parse_csv refuse, a file that cannot be read, a directory, a
+/// text that is neither a name nor ends in .csv.
+Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request);
+
+}  // namespace plumbline

@@ -1,0 +1,93 @@
+#include "conformance/schedule_source.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/error.h"
+#include "runtime/schedule/csv.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ScheduleSource : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("plumbline_schedule_source." + std::to_string(getpid()));
+    fs::create_directories(folder_ / "folder.csv");
+    write("mine.csv", "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+  /// What load_schedule throws; empty when it does not.
+  static std::string refusal(const std::string& source, const ScheduleRequest& request) {
+    try {
+      load_schedule(source, request);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  fs::path folder_;
+};
+
+ScheduleRequest size(int ranks, int microbatches) { return {.name = {}, .ranks = ranks, .microbatches = microbatches}; }
+
+TEST_F(ScheduleSource, NamesAndFiles) {
+  EXPECT_EQ(load_schedule("zb-h1", size(3, 5)), make_schedule("zb-h1", 3, 5));
+  for (const ScheduleRequest& request : {size(0, 0), size(2, 0), size(0, 2), size(2, 2)}) {
+    const Schedule mine = load_schedule(at("mine.csv"), request);
+    EXPECT_EQ(to_csv(mine), "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n");
+    EXPECT_EQ(mine.name, at("mine.csv"));
+  }
+  ScheduleRequest one_stage = size(0, 0);
+  one_stage.stages_per_rank = 1;
+  EXPECT_EQ(load_schedule(at("mine.csv"), one_stage).stages, 2);
+}
+
+TEST_F(ScheduleSource, RefusesInOneLineThatNamesTheFile) {
+  write("damaged.csv", "0F0,0X0\r\n");
+  write("notes.txt", "0F0\r\n");
+  ScheduleRequest two_stages = size(0, 0), grouped = size(0, 0), sliced = size(0, 0), timed = size(0, 0);
+  two_stages.stages_per_rank = 2;
+  grouped.group_size = 2;
+  sliced.slices = 2;
+  timed.durations = Durations{};
+  const struct {
+    std::string source;
+    ScheduleRequest request;
+    std::string expected;
+  } rows[] = {
+      {"nonesuch", size(2, 2), "gpipe"},
+      {"zb-h1", size(0, 2), "0 ranks"},
+      {"zb-h1", size(2, 0), "0 micro-batches"},
+      {at("nowhere.csv"), size(2, 2), "nowhere.csv cannot be read: No such file"},
+      {at("folder.csv"), size(2, 2), "folder.csv is a directory"},
+      {folder_.string(), size(2, 2), "is a directory"},
+      {at("notes.txt"), size(2, 2), "must end in .csv"},
+      {"nowhere.json", size(2, 2), "must end in .csv"},
+      {at("damaged.csv"), size(0, 0), "damaged.csv: row 1 (rank 0), cell 2"},
+      {at("mine.csv"), size(3, 0), "2 ranks, not 3"},
+      {at("mine.csv"), size(0, 5), "2 micro-batches, not 5"},
+      {at("mine.csv"), two_stages, "1 stages on rank 0, not 2"},
+      {at("mine.csv"), grouped, "group size"},
+      {at("mine.csv"), sliced, "slices"},
+      {at("mine.csv"), timed, "durations"},
+  };
+  for (const auto& row : rows) {
+    const std::string what = refusal(row.source, row.request);
+    EXPECT_NE(what.find(row.expected), std::string::npos) << row.source << ": '" << what << "'";
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

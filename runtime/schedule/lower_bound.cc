@@ -6,7 +6,7 @@
 #include <map>
 
 #include "runtime/error.h"
-#include "runtime/schedule/needs.h"
+#include "runtime/schedule/remote_needs.h"
 
 namespace plumbline {
 namespace {

@@ -114,6 +114,12 @@ std::vector<Case> exact_cases() {
        .model = "exact-mlp",
        .loss = squares,
        .steps = {Train, ZeroGrad, Train}},
+      {.id = "exact-eval-only",
+       .title = "one evaluation, nothing trained",
+       .why = "a schedule's backwards carried out, or waited for, where there is no backward",
+       .model = "exact-mlp",
+       .loss = squares,
+       .steps = {Eval}},
       {.id = "exact-odd-microbatches",
        .title = "5 micro-batches of 3 rows, not divided",
        .why = "a number of micro-batches that is assumed to be a multiple of the number of stages",
@@ -235,6 +241,14 @@ std::vector<Case> real_cases() {
        .model = "mlp",
        .rows = 10,
        .loss = mean_square},
+      {.id = "mlp-many-microbatches",
+       .title = "16 micro-batches of one row, real values",
+       .why = "order of accumulation over a long steady phase, on more ranks than most cases have micro-batches for",
+       .truth = Truth::SameOrder,
+       .model = "mlp",
+       .rows = 16,
+       .microbatches = 16,
+       .loss = mean_square},
       {.id = "transformer-bounded",
        .title = "language model against float64",
        .why = "an oracle that shares the error of what it judges",
@@ -302,14 +316,14 @@ const std::vector<Case>& corpus() {
 }
 
 const std::vector<std::string>& profile_names() {
-  static const std::vector<std::string> names = {"core", "smoke"};
+  static const std::vector<std::string> names = {"core", "nightly", "smoke"};
   return names;
 }
 
 std::vector<Case> profile(std::string_view name) {
-  if (name == "core") return corpus();
+  if (name == "core" || name == "nightly") return corpus();
   if (name != "smoke")
-    throw InputError("profile: no profile is named '" + std::string(name) + "'; accepted: core, smoke");
+    throw InputError("profile: no profile is named '" + std::string(name) + "'; accepted: " + join(profile_names()));
   std::vector<Case> cases;
   std::copy_if(corpus().begin(), corpus().end(), std::back_inserter(cases), is_smoke);
   return cases;

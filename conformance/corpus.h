@@ -17,7 +17,8 @@ const std::vector<Case>& corpus();
 /// Names that profile() accepts.
 const std::vector<std::string>& profile_names();
 
-/// The cases of a profile, in the order of the corpus: "core" is what a backend must pass, "smoke" four quick cases.
+/// The cases of a profile, in the order of the corpus: "core" is what a backend must pass, "nightly" the same cases in
+/// more combinations (plan.h), "smoke" four quick ones.
 /// Errors: InputError for another name; it lists the accepted ones.
 std::vector<Case> profile(std::string_view name);
 

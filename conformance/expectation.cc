@@ -72,12 +72,13 @@ std::string exactness_problem(const Case& c, uint64_t seed) {
 CaseTraits case_traits(const Case& c, int stages, uint64_t seed) {
   const Model model = make_model(c.model, c.dtype, seed);
   SplitOptions split;
-  split.points = choose_split_points(model.split_points, stages);
+  split.points = stage_points(model, stages);
   const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
   const Pipe pipe =
       make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
   CaseTraits traits;
   traits.shares_parameters = !pipe.shared.empty();
+  traits.has_buffers = !model.module->buffers().empty();
   for (const Stage& stage : pipe.stages)
     for (const Node& node : stage.graph.nodes)
       traits.draws_random_numbers = traits.draws_random_numbers || draws_random_numbers(node);

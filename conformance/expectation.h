@@ -25,6 +25,7 @@ std::string exactness_problem(const Case& c, uint64_t seed);
 struct CaseTraits {
   bool shares_parameters = false;     ///< a parameter lies in more than one stage
   bool draws_random_numbers = false;  ///< in training
+  bool has_buffers = false;
 };
 CaseTraits case_traits(const Case& c, int stages, uint64_t seed);
 

@@ -8,10 +8,11 @@
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/host_tensors.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/judge.h"
+#include "conformance/plan.h"
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
-#include "conformance/runner.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
@@ -72,10 +73,10 @@ Case register_case(const std::function<OwnModel()>& make, const HoldOptions& opt
 /// Runs the case over whatever ranks there are; all results arrive where there is a judge (elsewhere: none).
 using RunRanks = std::function<std::optional<TensorMap>(const Case&, const EngineCaseOptions&)>;
 
-std::optional<TensorMap> run_on_threads(int ranks, const Case& c, const EngineCaseOptions& options) {
+std::optional<TensorMap> run_on_threads(const Case& c, const EngineCaseOptions& options) {
   TensorMap all;
   std::mutex mutex;
-  run_thread_ranks(ranks, [&](Transport& transport) {
+  run_thread_ranks(static_cast<int>(options.schedule.ranks.size()), [&](Transport& transport) {
     at::set_num_threads(1);
     const TensorMap mine = to_host(run_case_on_rank(c, transport, options));
     const std::lock_guard<std::mutex> lock(mutex);
@@ -94,28 +95,56 @@ std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, c
   return all;
 }
 
+CaseVerdict unsupported(const Case& c, const std::string& schedule, const std::string& reason) {
+  CaseVerdict verdict;
+  verdict.case_id = c.id;
+  verdict.title = c.title;
+  verdict.schedule = schedule;
+  verdict.truth = c.truth;
+  verdict.status = Status::Unsupported;
+  verdict.reason = reason;
+  return verdict;
+}
+
 int hold_over(int ranks, const Case& c, const HoldOptions& options, const RunRanks& run) {
-  Judge judge(ranks, options.seed);
+  Judge judge(options.seed);
   RunReport report;
-  for (const std::string& schedule : matching_schedules(options.schedules)) {
+  const int stages = static_cast<int>(options.split.size()) + 1;
+  int ran = 0;
+  bool judged_here = false;
+  for (const std::string& name : matching_schedules(options.schedules)) {
+    Schedule schedule;
+    try {
+      schedule = schedule_over_stages({name, ""}, stages, ranks, c.microbatches);
+      if (const std::string reason = why_unsupported(c, schedule, options.seed); !reason.empty())
+        throw InputError(reason);
+    } catch (const InputError& error) {
+      report.verdicts.push_back(unsupported(c, name, error.what()));
+      continue;
+    }
     const std::optional<TensorMap> results = run(c, {schedule, options.seed});
-    if (results) report.verdicts.push_back(judge.judge(c, schedule, *results));
+    ++ran;
+    if (!results) continue;
+    report.verdicts.push_back(judge.judge(c, schedule, *results));
+    judged_here = true;
   }
-  if (report.verdicts.empty()) return 0;  // the judge sits on another rank
+  if (ran == 0) throw InputError("hold: nothing to run: " + report.verdicts.front().reason);
+  if (!judged_here) return 0;  // the judge sits on another rank
   std::printf("%s", matrix_text(report.verdicts).c_str());
   for (const CaseVerdict& verdict : report.verdicts) std::printf("%s\n", sentence(verdict).c_str());
   return exit_code(report);
 }
 
 #if PLUMBLINE_HAS_MPI
-int hold_over_mpi(int ranks, const Case& c, const HoldOptions& options) {
+int hold_over_mpi(const Case& c, const HoldOptions& options) {
   MpiSession mpi;
   try {
-    if (mpi.size() != ranks)
-      throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " + std::to_string(ranks) +
-                       " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
+    const int stages = static_cast<int>(options.split.size()) + 1;
+    if (stages % mpi.size() != 0)
+      throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
+                       std::to_string(stages) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
     const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-    const int code = hold_over(ranks, c, options, [&](const Case& one, const EngineCaseOptions& how) {
+    const int code = hold_over(mpi.size(), c, options, [&](const Case& one, const EngineCaseOptions& how) {
       barrier(*transport, Deadline::never());  // rank 0 may still be judging the schedule before
       return run_on_transport(*transport, one, how);
     });
@@ -134,14 +163,12 @@ int hold_over_mpi(int ranks, const Case& c, const HoldOptions& options) {
 
 int hold(const std::function<OwnModel()>& make, const HoldOptions& options) {
   at::set_num_threads(1);
-  const int ranks = static_cast<int>(options.split.size()) + 1;
   try {
     const Case c = register_case(make, options);
 #if PLUMBLINE_HAS_MPI
-    if (launched_under_mpi()) return hold_over_mpi(ranks, c, options);
+    if (launched_under_mpi()) return hold_over_mpi(c, options);
 #endif
-    return hold_over(ranks, c, options,
-                     [&](const Case& one, const EngineCaseOptions& how) { return run_on_threads(ranks, one, how); });
+    return hold_over(0, c, options, run_on_threads);
   } catch (const InputError& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;

@@ -8,7 +8,9 @@
 //   int main() { return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss =
 //   {LossKind::Sum}}); }
 //
-// One stage more than split points, one rank a stage: threads of this process, or, started by mpirun, its processes.
+// One stage more than split points, on as many ranks as a schedule takes for them (of 4 stages 1f1b takes 4 ranks and
+// zb-v takes 2): threads of this process, or, started by mpirun, its processes; what takes another number is
+// unsupported.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -34,7 +36,7 @@ struct HoldOptions {
   /// How each input is divided; empty: all along dimension 0.
   std::vector<ChunkSpec> chunks = {};
   int microbatches = 4;
-  std::string schedules = "*";  ///< a pattern
+  std::string schedules = "*";  ///< a pattern of names
   std::vector<StepKind> steps = {StepKind::Train};
   OptimizerSpec optimizer = {};
   uint64_t seed = 1;

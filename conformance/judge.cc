@@ -9,7 +9,6 @@
 #include "reference/detached_run.h"
 #include "reference/whole_model.h"
 #include "runtime/error.h"
-#include "runtime/schedule/generators.h"
 
 namespace plumbline {
 namespace {
@@ -17,17 +16,41 @@ namespace {
 /// More zeros than this in gradients prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
 
-/// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B.
+/// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B. Each replica
+/// of the model has a copy of each stage.
 StageOrders stage_orders(const Schedule& schedule) {
-  StageOrders orders(schedule.stages);
+  StageOrders orders(schedule.stages, std::vector<StageOrder>(schedule.replicas()));
   for (const std::vector<Action>& rank : schedule.ranks) {
     for (const Action& action : rank) {
-      StageOrder& order = orders[action.stage];
+      if (!has_microbatch(action.type)) continue;
+      const int replica =
+          schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch[action.microbatch];
+      StageOrder& order = orders[action.stage][replica];
       if (action.type == ActionType::F) order.forwards.push_back(action.microbatch);
       if (action.type == ActionType::B || action.type == ActionType::W) order.backwards.push_back(action.microbatch);
     }
   }
   return orders;
+}
+
+/// Whether every stage has one copy, which takes its micro-batches by ascending number.
+bool all_ascending(const StageOrders& orders, std::vector<int> StageOrder::* order) {
+  return std::all_of(orders.begin(), orders.end(), [&](const std::vector<StageOrder>& copies) {
+    return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
+  });
+}
+
+std::string text_of(const StageOrders& orders) {
+  std::string text;
+  for (const std::vector<StageOrder>& copies : orders) {
+    text += ";";
+    for (const StageOrder& copy : copies) {
+      text += "|";
+      for (int microbatch : copy.forwards) text += "F" + std::to_string(microbatch);
+      for (int microbatch : copy.backwards) text += "B" + std::to_string(microbatch);
+    }
+  }
+  return text;
 }
 
 TensorMap of_kinds(const TensorMap& all, std::initializer_list<ResultKind> kinds) {
@@ -50,22 +73,53 @@ std::string first_of(const std::vector<Difference>& differences) {
 
 struct Judge::Oracle {
   TensorMap detached;
-  /// Only for bounded truth.
-  Expectation bounded;
   /// Why the oracles cannot be trusted here; empty when they agree.
   std::string problem;
   /// What a reader of the verdict should know about it; mostly empty.
   std::string note;
 };
 
+/// What the whole model has to say, which does not depend on the order; computed when first asked for.
+struct Judge::Whole {
+  std::string exactness_problem;
+  TensorMap at_once;
+  std::map<int, TensorMap> by_microbatch;  ///< by the number of stages that random layers are seeded for
+  Expectation bounded;
+  bool has_exact = false, has_bounded = false;
+};
+
+Judge::Whole& Judge::whole_for(const Case& c) {
+  std::shared_ptr<Whole>& whole = wholes_[c.id + " " + std::to_string(c.microbatches)];
+  if (!whole) whole = std::make_shared<Whole>();
+  if (c.truth == Truth::Exact && !whole->has_exact) {
+    whole->exactness_problem = exactness_problem(c, seed_);
+    WholeModelOptions at_once;
+    at_once.by_microbatch = false;
+    whole->at_once = of_kinds(to_host(run_whole_model(c, seed_, at_once)), kFinal);
+    whole->has_exact = true;
+  }
+  return *whole;
+}
+
+const Expectation& Judge::bounded_for(const Case& c) {
+  Whole& whole = whole_for(c);
+  if (!whole.has_bounded) whole.bounded = bounded_expectation(c, seed_);
+  whole.has_bounded = true;
+  return whole.bounded;
+}
+
+const TensorMap& Judge::by_microbatch_for(const Case& c, int stages) {
+  Whole& whole = whole_for(c);
+  const auto [it, is_new] = whole.by_microbatch.try_emplace(stages);
+  WholeModelOptions options;
+  options.stages = stages;
+  if (is_new) it->second = to_host(run_whole_model(c, seed_, options));
+  return it->second;
+}
+
 const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) {
   const StageOrders orders = stage_orders(schedule);
-  std::string key = c.id + " " + std::to_string(c.microbatches);
-  for (const StageOrder& order : orders) {
-    key += ";";
-    for (int microbatch : order.forwards) key += "F" + std::to_string(microbatch);
-    for (int microbatch : order.backwards) key += "B" + std::to_string(microbatch);
-  }
+  const std::string key = c.id + " " + std::to_string(c.microbatches) + text_of(orders);
   if (const auto it = oracles_.find(key); it != oracles_.end()) return *it->second;
 
   auto oracle = std::make_shared<Oracle>();
@@ -77,22 +131,25 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
     if (!difference.empty() && oracle->problem.empty())
       oracle->problem = std::string("the oracles disagree (") + what + "): " + difference;
   };
-  WholeModelOptions by_microbatch, at_once;
-  by_microbatch.stages = schedule.stages;
-  at_once.by_microbatch = false;
   switch (c.truth) {
     case Truth::Exact:
-      oracle->problem = exactness_problem(c, seed_);
-      hold("whole model, whole batch", to_host(run_whole_model(c, seed_, at_once)), kFinal, CompareMode::Numeric);
-      hold("whole model", to_host(run_whole_model(c, seed_, by_microbatch)), kByMicrobatch, CompareMode::Numeric);
+      oracle->problem = whole_for(c).exactness_problem;
+      hold("whole model, whole batch", whole_for(c).at_once, kFinal, CompareMode::Numeric);
+      hold("whole model", by_microbatch_for(c, 1), kByMicrobatch, CompareMode::Numeric);
       break;
     case Truth::SameOrder: {
       const CaseTraits traits = case_traits(c, schedule.stages, seed_);
-      if (!traits.shares_parameters) {
-        hold("whole model", to_host(run_whole_model(c, seed_, by_microbatch)), kWhole, CompareMode::Bitwise);
+      if (traits.has_buffers && !all_ascending(orders, &StageOrder::forwards)) {
+        oracle->note =
+            "against the detached stages only: the whole model takes micro-batches by ascending number, and "
+            "its buffers depend on that";
+      } else if (!traits.shares_parameters && all_ascending(orders, &StageOrder::backwards)) {
+        hold("whole model", by_microbatch_for(c, traits.draws_random_numbers ? schedule.stages : 1), kWhole,
+             CompareMode::Bitwise);
       } else if (!traits.draws_random_numbers) {
-        // Copies are added up in another order than one parameter's uses, so the whole model agrees within its bound.
-        const Expectation expected = bounded_expectation(c, seed_);
+        // Copies are added up in another order than one parameter's uses, and so are micro-batches that do not come by
+        // ascending number: the whole model agrees within its bound.
+        const Expectation& expected = bounded_for(c);
         hold("float64 whole model", expected.value, kWhole, CompareMode::Bounded, expected.bounds);
       } else {
         oracle->note =
@@ -101,20 +158,19 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
       break;
     }
     case Truth::Bounded:
-      oracle->bounded = bounded_expectation(c, seed_);
-      hold("float64 whole model", oracle->bounded.value, kWhole, CompareMode::Bounded, oracle->bounded.bounds);
+      hold("float64 whole model", bounded_for(c).value, kWhole, CompareMode::Bounded, bounded_for(c).bounds);
       break;
   }
   return *oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
-CaseVerdict Judge::judge(const Case& c, const std::string& schedule_name, const TensorMap& results) {
+CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMap& results) {
   CaseVerdict verdict;
   verdict.case_id = c.id;
   verdict.title = c.title;
-  verdict.schedule = schedule_name;
+  verdict.schedule = schedule.name;
   verdict.truth = c.truth;
-  const Oracle& oracle = oracle_for(c, make_schedule(schedule_name, ranks_, c.microbatches));
+  const Oracle& oracle = oracle_for(c, schedule);
   if (!oracle.problem.empty()) {
     verdict.status = Status::Error;
     verdict.reason = oracle.problem;
@@ -128,7 +184,7 @@ CaseVerdict Judge::judge(const Case& c, const std::string& schedule_name, const 
     // only that it is there, in the right form. If a value is outside, the detached run tells where it began.
     checked = of_kinds(results, kWhole);
     const std::vector<Difference> outside =
-        compare(oracle.bounded.value, checked, CompareMode::Bounded, oracle.bounded.bounds);
+        compare(bounded_for(c).value, checked, CompareMode::Bounded, bounded_for(c).bounds);
     if (outside.empty())
       std::erase_if(differences, [](const Difference& d) { return d.what == DifferenceKind::Value; });
     else if (differences.empty())

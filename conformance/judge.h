@@ -17,21 +17,28 @@
 
 namespace plumbline {
 
+struct Expectation;
+
 class Judge {
  public:
-  Judge(int ranks, uint64_t seed) : ranks_(ranks), seed_(seed) {}
+  explicit Judge(uint64_t seed) : seed_(seed) {}
 
-  /// Judges the results of a case under one schedule. What an oracle has to say is computed once for each order of
-  /// accumulation. Fills everything of the verdict but seconds and repro.
-  CaseVerdict judge(const Case& c, const std::string& schedule, const TensorMap& results);
+  /// Judges the results of a case under one schedule, which says into how many stages its model is cut. What an oracle
+  /// has to say is computed once for each order of accumulation. Fills everything of the verdict but ranks, transport,
+  /// seconds and repro.
+  CaseVerdict judge(const Case& c, const Schedule& schedule, const TensorMap& results);
 
  private:
   struct Oracle;
+  struct Whole;
   const Oracle& oracle_for(const Case& c, const Schedule& schedule);
+  Whole& whole_for(const Case& c);
+  const Expectation& bounded_for(const Case& c);
+  const TensorMap& by_microbatch_for(const Case& c, int stages);
 
-  int ranks_;
   uint64_t seed_;
   std::map<std::string, std::shared_ptr<const Oracle>> oracles_;
+  std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
 /// Adds what one rank delivered. Throws Error naming the result on which it disagrees with another (copies of a shared

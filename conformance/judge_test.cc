@@ -21,8 +21,10 @@ constexpr int kRanks = 2;
 TensorMap right_results(const Case& c) {
   std::vector<int> ascending;
   for (int m = 0; m < c.microbatches; ++m) ascending.push_back(m);
-  return to_host(run_detached(c, kSeed, StageOrders(kRanks, {ascending, ascending})));
+  return to_host(run_detached(c, kSeed, StageOrders(kRanks, {StageOrder{ascending, ascending}})));
 }
+
+Schedule gpipe(const Case& c) { return make_schedule("gpipe", kRanks, c.microbatches); }
 
 /// Multiplies one float32 element.
 void scale_element(HostTensor& tensor, int64_t index, float factor) {
@@ -39,18 +41,38 @@ std::string first_key_of(const TensorMap& results, ResultKind kind) {
 }
 
 TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
-  Judge judge(kRanks, kSeed);
+  Judge judge(kSeed);
   for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
-    for (const std::string& schedule : schedule_names()) {
-      const CaseVerdict verdict = judge.judge(find_case(id), schedule, right_results(find_case(id)));
+    for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
+      const Case& c = find_case(id);
+      const CaseVerdict verdict = judge.judge(c, make_schedule(schedule, kRanks, c.microbatches), right_results(c));
       EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
       EXPECT_GT(verdict.tensors, 20) << id;
     }
   }
 }
 
+// Two replicas of two stages; each sums what it has on its own. What a schedule with one copy would give is refused.
+TEST(Judge, ReplicasAreSummedAsTheScheduleSays) {
+  const Case& c = find_case("mlp");
+  Schedule both = gpipe(c);
+  both.name = "both ways";
+  both.rank_of_stage = {0, 1, 1, 0};
+  both.replica_of_microbatch = {0, 1, 0, 1};
+  both.ranks.assign(2, {});
+  for (const ActionType type : {ActionType::F, ActionType::B})
+    for (int m = 0; m < c.microbatches; ++m)
+      for (int stage = 0; stage < 2; ++stage) both.ranks[both.rank_of(stage, m)].push_back({stage, type, m});
+  const std::vector<StageOrder> copies = {{{0, 2}, {0, 2}}, {{1, 3}, {1, 3}}};
+  Judge judge(kSeed);
+  EXPECT_EQ(judge.judge(c, both, to_host(run_detached(c, kSeed, StageOrders(2, copies)))).status, Status::Pass);
+  EXPECT_EQ(judge.judge(c, both, right_results(c)).status, Status::Fail);
+  const Case& exact = find_case("exact-mlp-mean");
+  EXPECT_EQ(judge.judge(exact, both, to_host(run_detached(exact, kSeed, StageOrders(2, copies)))).status, Status::Pass);
+}
+
 TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
-  Judge judge(kRanks, kSeed);
+  Judge judge(kSeed);
   for (const char* id : {"exact-mlp-mean", "mlp"}) {
     const Case& c = find_case(id);
     for (ResultKind kind : {ResultKind::Forward, ResultKind::Loss, ResultKind::Backward, ResultKind::Partial,
@@ -62,7 +84,7 @@ TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
       int64_t index = 0;
       while (element_as_double(tensor, index) == 0) ++index;
       scale_element(tensor, index, 1.001f);
-      const CaseVerdict verdict = judge.judge(c, "gpipe", results);
+      const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
       ASSERT_EQ(verdict.status, Status::Fail) << id << " " << key;
       EXPECT_EQ(to_string(verdict.first->key), key);
       EXPECT_EQ(verdict.first->index, index);
@@ -72,28 +94,28 @@ TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
 }
 
 TEST(Judge, AMissingAndAnUnexpectedResultAreFailures) {
-  Judge judge(kRanks, kSeed);
+  Judge judge(kSeed);
   const Case& c = find_case("exact-mlp-mean");
   TensorMap results = right_results(c);
   const std::string key = first_key_of(results, ResultKind::Grad);
   HostTensor taken = results.at(key);
   results.erase(key);
-  EXPECT_EQ(judge.judge(c, "gpipe", results).first->what, DifferenceKind::Missing);
+  EXPECT_EQ(judge.judge(c, gpipe(c), results).first->what, DifferenceKind::Missing);
   results.emplace(key, taken);
   results.emplace("0/grad/-/-/never.heard.of", taken);
-  EXPECT_EQ(judge.judge(c, "gpipe", results).first->what, DifferenceKind::Unexpected);
-  EXPECT_EQ(judge.judge(c, "gpipe", {}).status, Status::Fail);
+  EXPECT_EQ(judge.judge(c, gpipe(c), results).first->what, DifferenceKind::Unexpected);
+  EXPECT_EQ(judge.judge(c, gpipe(c), {}).status, Status::Fail);
 }
 
 TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
   const Case& c = find_case("uneven-mean");
-  Judge judge(kRanks, kSeed);
+  Judge judge(kSeed);
   for (const float factor : {0.75f, 1.001f}) {
     TensorMap results = right_results(c);
     for (auto& [key, tensor] : results)
       if (parse_result_key(key).kind == ResultKind::Grad)
         for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, factor);
-    const CaseVerdict verdict = judge.judge(c, "gpipe", results);
+    const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
     EXPECT_EQ(verdict.status, Status::Fail) << factor;
   }
   // One unit in the last place of every gradient is rounding, and passes.
@@ -101,7 +123,7 @@ TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
   for (auto& [key, tensor] : results)
     if (parse_result_key(key).kind == ResultKind::Grad)
       for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, 1.0f + 0x1p-23f);
-  EXPECT_EQ(judge.judge(c, "gpipe", results).status, Status::Pass);
+  EXPECT_EQ(judge.judge(c, gpipe(c), results).status, Status::Pass);
 }
 
 TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {

@@ -1,23 +1,18 @@
 #include "conformance/runner.h"
 
-#include <fnmatch.h>
-
 #include <chrono>
 #include <cstdio>
 #include <optional>
 #include <ostream>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "conformance/backend/run_job.h"
-#include "conformance/corpus.h"
 #include "conformance/launch.h"
-#include "conformance/mutants.h"
 #include "conformance/session.h"
-#include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/join.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/transport/collectives.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
@@ -33,115 +28,73 @@ std::string reason_of(const LaunchResult& result) {
   return result.output.substr(at, result.output.find('\n', at) - at);
 }
 
-/// What is left of a job, and which number each part has in the whole one.
+/// What is left of a group.
 struct Rest {
   Job job;
-  std::vector<size_t> cases, measurements;
+  std::vector<size_t> runs;          ///< where each of its cases stands in the plan
+  std::vector<size_t> measurements;  ///< and each measurement in the group's job
 };
 
-Rest what_is_left(const Job& job, const Session& session, const std::set<size_t>& measured) {
-  Rest rest{job, {}, {}};
+Rest what_is_left(const RunGroup& group, const Session& session, const std::set<size_t>& measured) {
+  Rest rest{group.job, {}, {}};
   rest.job.cases.clear();
   rest.job.throughput.clear();
-  for (size_t i = 0; i < job.cases.size(); ++i)
-    if (!session.judged(i)) rest.job.cases.push_back(job.cases[i]), rest.cases.push_back(i);
-  for (size_t i = 0; i < job.throughput.size(); ++i)
-    if (!measured.contains(i)) rest.job.throughput.push_back(job.throughput[i]), rest.measurements.push_back(i);
+  for (size_t i = 0; i < group.runs.size(); ++i)
+    if (!session.judged(group.runs[i]))
+      rest.job.cases.push_back(group.job.cases[i]), rest.runs.push_back(group.runs[i]);
+  for (size_t i = 0; i < group.job.throughput.size(); ++i)
+    if (!measured.contains(i)) rest.job.throughput.push_back(group.job.throughput[i]), rest.measurements.push_back(i);
   return rest;
 }
 
-}  // namespace
-
-std::string transport_name(TransportKind kind) { return kind == TransportKind::Mpi ? "mpi" : "threads"; }
-
-std::vector<std::string> matching_schedules(const std::string& glob) {
-  std::vector<std::string> names;
-  for (const std::string& name : schedule_names())
-    if (fnmatch(glob.c_str(), name.c_str(), 0) == 0) names.push_back(name);
-  if (names.empty())
-    throw InputError("--schedule: no schedule matches '" + glob + "'; there are: " + join(schedule_names()));
-  return names;
-}
-
-Job make_job(const RunOptions& options) {
-  Job job;
-  job.ranks = options.ranks;
-  job.seed = options.seed;
-  job.timeout_seconds = options.timeout_seconds;
-  job.microbatches = options.microbatches;
-  job.mutant = options.mutant;
-  job.recompute = options.recompute;
-  if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
-  if (options.microbatches < 0)
-    throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
-  if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > options.ranks)
-    throw InputError("--mutant: " + options.mutant + " needs " +
-                     std::to_string(find_mutant(options.mutant).least_ranks) + " ranks or more");
-  const std::vector<std::string> schedules = matching_schedules(options.schedule_glob);
-  const std::vector<Case> all = profile(options.profile);
-  const std::vector<Case> cases = options.case_glob.empty() ? all : select(corpus(), options.case_glob);
-  std::set<std::string> models;
-  for (const Case& c : cases) {
-    if (models.insert(c.model).second) {
-      const size_t points = make_model(c.model, c.dtype, options.seed).split_points.size();
-      if (static_cast<size_t>(options.ranks) > points + 1)
-        throw InputError("--ranks: case " + c.id + " has " + std::to_string(points) + " split points, enough for " +
-                         std::to_string(points + 1) + " stages; " + std::to_string(options.ranks) + " were asked for");
-    }
-    if (options.microbatches > c.rows)
-      throw InputError("--microbatches: case " + c.id + " has " + std::to_string(c.rows) + " rows, too few for " +
-                       std::to_string(options.microbatches) + " micro-batches");
-    for (const std::string& schedule : schedules) job.cases.push_back({c.id, schedule});
-  }
-  if (options.throughput) {
-    for (const std::string& schedule : schedules) {
-      job.throughput.push_back({schedule, "", 5, 10, 0, 8, 5});
-      job.throughput.push_back({schedule, "transformer-lm", 0, 0, 16, 8, 8});
-    }
-  }
-  return job;
-}
-
-int run_supervised(const RunOptions& options, std::ostream& out) {
-  const Job job = make_job(options);
-  prepare_report_folder(options.report);
-  Session session(options, job, out);
-  const Launcher launcher(options.program, options.transport == TransportKind::Mpi, job.ranks);
+/// Launches the ranks of a group, again and again until nothing of it is left; false when they do not start.
+bool run_group(const RunOptions& options, const RunGroup& group, Session& session) {
+  const Launcher launcher(options.program, group.transport == TransportKind::Mpi, group.job.ranks);
   // Ranks say nothing while they start and while they are in a case; they name a wait that is too long themselves, so
   // this is only for ranks that hang elsewhere.
   const std::chrono::duration<double> silence(60 + options.timeout_seconds * 2);
+  const std::filesystem::path out = session.results(group.job.ranks, group.transport);
   std::set<size_t> measured;
   while (true) {
-    const Rest rest = what_is_left(job, session, measured);
-    if (rest.cases.empty() && rest.measurements.empty()) break;
+    const Rest rest = what_is_left(group, session, measured);
+    if (rest.runs.empty() && rest.measurements.empty()) return true;
     std::optional<size_t> running, measuring;
     bool any_event = false;
-    const LaunchResult result = launcher.run(rest.job, session.results(), silence, [&](const LaunchEvent& event) {
+    const LaunchResult result = launcher.run(rest.job, out, silence, [&](const LaunchEvent& event) {
       any_event = true;
-      const size_t index = event.throughput ? rest.measurements.at(event.index) : rest.cases.at(event.index);
+      const size_t index = event.throughput ? rest.measurements.at(event.index) : rest.runs.at(event.index);
       std::optional<size_t>& current = event.throughput ? measuring : running;
       current = event.done ? std::nullopt : std::optional<size_t>(index);
       if (!event.throughput && !event.done) session.begins(index);
       if (!event.throughput && event.done) session.done(index);
       if (event.throughput && event.done) {
-        session.measured(event.index, rest.job.throughput[event.index]);
+        session.measured(event.index, rest.job.throughput[event.index], group);
         measured.insert(index);
       }
     });
-    if (result.succeeded) break;
+    if (result.succeeded) return true;
     // The ranks are started anew without the case that broke them.
     const std::string reason = reason_of(result);
     if (running) {
       session.failed(*running, result.timed_out ? Status::Timeout : Status::Error, reason);
     } else if (measuring) {
-      session.broken("the measurement of " + job.throughput[*measuring].schedule + " failed: " + reason);
+      session.broken("the measurement of " + group.job.throughput[*measuring].schedule + " failed: " + reason);
       measured.insert(*measuring);
     } else {
       session.broken((any_event ? "the ranks failed between two cases: " : "the ranks did not start: ") + reason +
                      (any_event ? "" : "\n" + result.output));
-      if (!any_event) break;
+      if (!any_event) return false;
     }
   }
+}
+
+}  // namespace
+
+int run_supervised(const RunOptions& options, std::ostream& out) {
+  const RunPlan plan = make_plan(options);
+  prepare_report_folder(options.report);
+  Session session(options, plan, out);
+  for (const RunGroup& group : plan.groups) run_group(options, group, session);
   return session.report();
 }
 
@@ -155,7 +108,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
     const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
-    Job job;
+    RunPlan plan;
     int code = 0;
     if (mpi.rank() == 0) {
       try {
@@ -165,7 +118,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
         if (given.transport_given && given.transport != TransportKind::Mpi)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
-        job = make_job(options);
+        plan = make_plan(options, /*one_group=*/true);
         prepare_report_folder(options.report);
       } catch (const InputError& error) {
         std::fprintf(stderr, "plumbline: %s\n", error.what());
@@ -174,16 +127,19 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     }
     code = agree(code);
     if (code != 0) return code;
-    if (mpi.rank() != 0) job = make_job(options);
+    if (mpi.rank() != 0) plan = make_plan(options, /*one_group=*/true);
 
     std::optional<Session> session;
-    if (mpi.rank() == 0) session.emplace(options, job, out);
-    run_job_on_rank(job, *transport, options.report / "results", [&](const std::string& line) {
-      const LaunchEvent event = parse_event(line);
-      if (!event.throughput && !event.done) session->begins(event.index);
-      if (!event.throughput && event.done) session->done(event.index);
-      if (event.throughput && event.done) session->measured(event.index, job.throughput[event.index]);
-    });
+    if (mpi.rank() == 0) session.emplace(options, plan, out);
+    for (const RunGroup& group : plan.groups) {
+      const std::filesystem::path results = options.report / results_folder(mpi.size(), group.transport);
+      run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {
+        const LaunchEvent event = parse_event(line);
+        if (!event.throughput && !event.done) session->begins(group.runs.at(event.index));
+        if (!event.throughput && event.done) session->done(group.runs.at(event.index));
+        if (event.throughput && event.done) session->measured(event.index, group.job.throughput[event.index], group);
+      });
+    }
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(error_text(error));

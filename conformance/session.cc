@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "conformance/backend/throughput.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/context.h"
 #include "conformance/corpus.h"
 #include "conformance/report/json.h"
@@ -14,6 +15,7 @@
 #include "conformance/report/text.h"
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
+#include "runtime/join.h"
 
 namespace plumbline {
 namespace {
@@ -22,6 +24,23 @@ using Seconds = std::chrono::duration<double>;
 
 double since(std::chrono::steady_clock::time_point begin) {
   return Seconds(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Places {
+  std::string ranks, transports;  ///< "2, 4, 8", "threads, mpi"
+};
+
+Places places_of(const RunPlan& plan) {
+  std::set<int> ranks;
+  std::set<TransportKind> transports;
+  for (const PlannedRun& run : plan.runs) {
+    ranks.insert(run.ranks);
+    transports.insert(run.transport);
+  }
+  std::vector<std::string> numbers, names;
+  for (const int n : ranks) numbers.push_back(std::to_string(n));
+  for (const TransportKind transport : transports) names.push_back(transport_name(transport));
+  return {join(numbers), join(names)};
 }
 
 }  // namespace
@@ -44,38 +63,48 @@ void prepare_report_folder(const std::filesystem::path& report) {
   write_text_file(log, "");
 }
 
-Session::Session(const RunOptions& options, const Job& job, std::ostream& out)
+std::filesystem::path results_folder(int ranks, TransportKind transport) {
+  return std::filesystem::path("results") / (transport_name(transport) + "-" + std::to_string(ranks));
+}
+
+Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& out)
     : options_(options),
-      job_(job),
+      plan_(plan),
       out_(out),
-      judge_(job.ranks, job.seed),
-      results_(options.report / "results"),
-      verdicts_(job.cases.size()),
+      judge_(options.seed),
+      verdicts_(plan.runs.size()),
       begin_(std::chrono::steady_clock::now()),
       case_begin_(begin_),
-      progress_(out, {static_cast<int>(job.cases.size()), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
-                      terminal_columns(STDOUT_FILENO)}) {}
+      progress_(out, {static_cast<int>(plan.runs.size()), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
+                      terminal_columns(STDOUT_FILENO)}) {
+  for (size_t i = 0; i < plan.runs.size(); ++i)
+    if (!plan.runs[i].unsupported.empty()) failed(i, Status::Unsupported, plan.runs[i].unsupported);
+}
 
 void Session::begins(size_t index) {
   case_begin_ = std::chrono::steady_clock::now();
-  progress_.working_on(job_.cases[index].id + " x " + job_.cases[index].schedule);
+  const PlannedRun& run = plan_.runs[index];
+  progress_.working_on(run.item.id + " x " + run.item.schedule + " (" + place_of(empty_verdict(index)) + ")");
 }
 
 void Session::done(size_t index) {
-  const JobCase& item = job_.cases[index];
+  const PlannedRun& run = plan_.runs[index];
   CaseVerdict verdict = empty_verdict(index);
-  const std::string repro = verdict.repro;
+  const CaseVerdict empty = verdict;
   std::string note;
   try {
-    const Case c = with_microbatches(find_case(item.id), job_.microbatches, note);
+    const Case c = with_microbatches(find_case(run.item.id), options_.microbatches, note);
     std::vector<std::filesystem::path> files;
-    for (int r = 0; r < job_.ranks; ++r) files.push_back(result_path(results_, item, r));
-    verdict = judge_.judge(c, item.schedule, merge_rank_files(files));
+    for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(results(run.ranks, run.transport), run.item, r));
+    const Schedule schedule = make_schedule(ChosenSchedule{run.item.schedule, run.item.csv}, run.ranks, c.microbatches);
+    verdict = judge_.judge(c, schedule, merge_rank_files(files));
   } catch (const std::exception& error) {
     verdict.status = Status::Error;
     verdict.reason = one_line(error.what());
   }
-  verdict.repro = repro;
+  verdict.repro = empty.repro;
+  verdict.ranks = empty.ranks;
+  verdict.transport = empty.transport;
   if (verdict.reason.empty()) verdict.reason = note;
   finish(index, std::move(verdict));
 }
@@ -87,9 +116,9 @@ void Session::failed(size_t index, Status status, const std::string& reason) {
   finish(index, std::move(verdict));
 }
 
-void Session::measured(size_t index, const JobThroughput& item) {
+void Session::measured(size_t index, const JobThroughput& item, const RunGroup& group) {
   try {
-    throughput_.push_back(read_throughput(item, index, job_.ranks, results_));
+    throughput_.push_back(read_throughput(item, index, group.job.ranks, results(group.job.ranks, group.transport)));
   } catch (const std::exception& error) {
     broken("the measurement of " + item.schedule + " cannot be read: " + one_line(error.what()));
   }
@@ -101,20 +130,22 @@ void Session::broken(const std::string& reason) {
 }
 
 CaseVerdict Session::empty_verdict(size_t index) const {
-  const JobCase& item = job_.cases[index];
-  const Case& c = find_case(item.id);
+  const PlannedRun& run = plan_.runs[index];
+  const Case& c = find_case(run.item.id);
   CaseVerdict verdict;
-  verdict.case_id = item.id;
+  verdict.case_id = run.item.id;
   verdict.title = c.title;
-  verdict.schedule = item.schedule;
+  verdict.schedule = run.item.schedule;
+  verdict.ranks = run.ranks;
+  verdict.transport = transport_name(run.transport);
   verdict.truth = c.truth;
   verdict.reason = "the run ended before it";
-  verdict.repro = "plumbline run --case " + item.id + " --schedule " + item.schedule + " --transport " +
-                  transport_name(options_.transport) + " --ranks " + std::to_string(job_.ranks) + " --seed " +
-                  std::to_string(job_.seed);
-  if (job_.microbatches) verdict.repro += " --microbatches " + std::to_string(job_.microbatches);
-  if (!job_.mutant.empty()) verdict.repro += " --mutant " + job_.mutant;
-  if (job_.recompute != "never") verdict.repro += " --recompute " + job_.recompute;
+  verdict.repro = "plumbline run --case " + run.item.id + " --schedule " + run.item.schedule + " --transport " +
+                  verdict.transport + " --ranks " + std::to_string(run.ranks) + " --seed " +
+                  std::to_string(options_.seed);
+  if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
+  if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
+  if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;
   return verdict;
 }
 
@@ -128,13 +159,14 @@ void Session::finish(size_t index, CaseVerdict verdict) {
 
 int Session::report() {
   RunReport report;
+  const Places places = places_of(plan_);
   report.context = run_context(options_.command_line, {{"backend", "runtime"},
-                                                       {"transport", transport_name(options_.transport)},
-                                                       {"ranks", std::to_string(job_.ranks)},
-                                                       {"seed", std::to_string(job_.seed)},
+                                                       {"transport", places.transports},
+                                                       {"ranks", places.ranks},
+                                                       {"seed", std::to_string(options_.seed)},
                                                        {"profile", options_.profile},
-                                                       {"mutant", job_.mutant.empty() ? "none" : job_.mutant},
-                                                       {"recompute", job_.recompute}});
+                                                       {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
+                                                       {"recompute", options_.recompute}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.wall_seconds = since(begin_);

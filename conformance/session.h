@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "conformance/backend/job.h"
 #include "conformance/judge.h"
+#include "conformance/plan.h"
 #include "conformance/progress.h"
 #include "conformance/report/report.h"
-#include "conformance/runner.h"
 
 namespace plumbline {
 
@@ -20,21 +19,27 @@ namespace plumbline {
 /// there is a results/ that is not an earlier report's.
 void prepare_report_folder(const std::filesystem::path& report);
 
+/// "results/mpi-4", within the report folder.
+std::filesystem::path results_folder(int ranks, TransportKind transport);
+
 class Session {
  public:
-  /// `options` and `job` outlive the session.
-  Session(const RunOptions& options, const Job& job, std::ostream& out);
+  /// `options` and `plan` outlive the session. What the plan calls unsupported is noted at once.
+  Session(const RunOptions& options, const RunPlan& plan, std::ostream& out);
 
-  const std::filesystem::path& results() const { return results_; }
+  /// Where the ranks of a group leave their files.
+  std::filesystem::path results(int ranks, TransportKind transport) const {
+    return options_.report / results_folder(ranks, transport);
+  }
 
-  /// Case `index` of the job runs now.
+  /// Run `index` of the plan is under way.
   void begins(size_t index);
   /// All ranks have written their files for it: judge them.
   void done(size_t index);
   /// The ranks ended, or were ended, while it ran.
   void failed(size_t index, Status status, const std::string& reason);
-  /// Measurement `item` is there; its files go by the number `index` it had in the job that was launched.
-  void measured(size_t index, const JobThroughput& item);
+  /// Measurement `item` of a group is there; its files go by the number `index` it had in the job that was launched.
+  void measured(size_t index, const JobThroughput& item, const RunGroup& group);
   /// Something went wrong that belongs to no case: the run as a whole failed.
   void broken(const std::string& reason);
 
@@ -49,10 +54,9 @@ class Session {
   void print(const RunReport& report);
 
   const RunOptions& options_;
-  const Job& job_;
+  const RunPlan& plan_;
   std::ostream& out_;
   Judge judge_;
-  std::filesystem::path results_;
   std::vector<CaseVerdict> verdicts_;
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;

@@ -130,6 +130,7 @@ std::string sentence(const Difference& d) {
 
 std::string sentence(const CaseVerdict& verdict) {
   std::string text = std::string(info_of(verdict.status).headline) + " " + verdict.case_id + " x " + verdict.schedule;
+  if (const std::string place = place_of(verdict); !place.empty()) text += " (" + place + ")";
   std::string clause;
   if (verdict.first) {
     clause = sentence(*verdict.first);
@@ -143,6 +144,12 @@ std::string sentence(const CaseVerdict& verdict) {
   if (!verdict.reason.empty()) clause += clause.empty() ? verdict.reason : " [" + verdict.reason + "]";
   if (!clause.empty()) text += ": " + clause;
   return one_line(text);
+}
+
+std::string place_of(const CaseVerdict& verdict) {
+  if (verdict.ranks == 0) return verdict.transport;
+  return std::to_string(verdict.ranks) + (verdict.ranks == 1 ? " rank" : " ranks") +
+         (verdict.transport.empty() ? "" : ", " + verdict.transport);
 }
 
 std::string one_line(std::string_view text) {

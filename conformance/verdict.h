@@ -45,6 +45,8 @@ struct CaseVerdict {
   std::string case_id;
   std::string title;
   std::string schedule;
+  int ranks = 0;               ///< 0: not told
+  std::string transport;       ///< "threads", "mpi"; empty: not told
   Truth truth = Truth::Exact;  ///< by which it was judged; a demotion is told in `reason`
   Status status = Status::NotRun;
   std::string reason;                ///< one line: why, where `first` does not say it
@@ -65,8 +67,12 @@ void set_differences(CaseVerdict& verdict, const std::vector<Difference>& differ
 /// got 4.004". One line, control characters made visible.
 std::string sentence(const Difference& difference);
 
-/// "FAIL exact-mlp x 1f1b: " and the first difference, or the reason; for a pass, what was checked. One line.
+/// "FAIL exact-mlp x 1f1b (4 ranks, mpi): " and the first difference, or the reason; for a pass, what was checked. One
+/// line.
 std::string sentence(const CaseVerdict& verdict);
+
+/// "4 ranks, mpi"; empty where the verdict does not say.
+std::string place_of(const CaseVerdict& verdict);
 
 /// `text` in one line that is safe on a terminal: control characters become spaces or \xNN.
 std::string one_line(std::string_view text);

@@ -29,8 +29,10 @@ struct Lane {
   std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
 };
 
-void require_complete(const std::vector<int>& order, int microbatches, size_t stage, const char* what) {
-  std::vector<int> sorted = order, all(microbatches);
+void require_complete(const std::vector<StageOrder>& copies, std::vector<int> StageOrder::* order, int microbatches,
+                      size_t stage, const char* what) {
+  std::vector<int> sorted, all(microbatches);
+  for (const StageOrder& copy : copies) sorted.insert(sorted.end(), (copy.*order).begin(), (copy.*order).end());
   std::sort(sorted.begin(), sorted.end());
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all)
@@ -42,11 +44,12 @@ class DetachedStages : public CaseSubject {
  public:
   DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, Results& results)
       : case_(c), seed_(seed), orders_(orders), model_(make_model(c.model, c.dtype, seed)), results_(results) {
-    split_.points = choose_split_points(model_.split_points, static_cast<int>(orders.size()));
+    split_.points = stage_points(model_, static_cast<int>(orders.size()));
     split_.loss_outputs = std::vector<int>{0};
+    const bool trains = std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end();
     for (size_t s = 0; s < orders_.size(); ++s) {
-      require_complete(orders_[s].forwards, case_.microbatches, s, "forwards");
-      require_complete(orders_[s].backwards, case_.microbatches, s, "backwards");
+      require_complete(orders_[s], &StageOrder::forwards, case_.microbatches, s, "forwards");
+      if (trains) require_complete(orders_[s], &StageOrder::backwards, case_.microbatches, s, "backwards");
     }
   }
 
@@ -132,10 +135,27 @@ class DetachedStages : public CaseSubject {
   void carry_out(int step, std::vector<Lane>& lanes, bool training) {
     const int stages = static_cast<int>(orders_.size());
     for (int s = 0; s < stages; ++s)
-      for (int m : orders_[s].forwards) forward(step, lanes[m], s, m, training);
+      for (const StageOrder& copy : orders_[s])
+        for (int m : copy.forwards) forward(step, lanes[m], s, m, training);
     if (!training) return;
+    accumulated_.assign(stages, {});
     for (int s = stages - 1; s >= 0; --s)
-      for (int m : orders_[s].backwards) backward(step, lanes[m], s, m, weight(lanes[m], lanes));
+      for (const StageOrder& copy : orders_[s]) {
+        for (int m : copy.backwards) backward(step, lanes[m], s, m, weight(lanes[m], lanes));
+        accumulated_[s].push_back(take_gradients(s));
+      }
+  }
+
+  using Gradients = std::map<std::string, at::Tensor>;
+
+  /// What a copy of the stage has accumulated; the next copy begins with nothing.
+  Gradients take_gradients(int stage) {
+    Gradients gradients;
+    for (const auto& [name, parameter] : states_[stage].parameters) {
+      gradients[name] = parameter.grad();
+      parameter.mutable_grad() = at::Tensor();
+    }
+    return gradients;
   }
 
   void forward(int step, Lane& lane, int stage, int microbatch, bool training) {
@@ -215,13 +235,21 @@ class DetachedStages : public CaseSubject {
     lane.stage_inputs[stage].clear();
   }
 
-  void sum_copies() {
-    for (const SharedParameter& parameter : shared_) {
-      at::Tensor sum;
-      for (int stage : parameter.stages) {
-        const at::Tensor& grad = states_[stage].parameters.at(parameter.name).grad();
+  at::Tensor sum_over(const std::vector<int>& stages, const std::string& name) const {
+    at::Tensor sum;
+    for (int stage : stages)
+      for (const Gradients& copy : accumulated_[stage]) {
+        const at::Tensor& grad = copy.at(name);
         if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
       }
+    return sum;
+  }
+
+  void sum_copies() {
+    for (int s = 0; s < static_cast<int>(states_.size()); ++s)
+      for (const auto& [name, parameter] : states_[s].parameters) parameter.mutable_grad() = sum_over({s}, name);
+    for (const SharedParameter& parameter : shared_) {
+      const at::Tensor sum = sum_over(parameter.stages, parameter.name);
       for (int stage : parameter.stages)
         states_[stage].parameters.at(parameter.name).mutable_grad() = sum.defined() ? sum.clone() : sum;
     }
@@ -234,6 +262,7 @@ class DetachedStages : public CaseSubject {
   SplitOptions split_;
   std::vector<StageState> states_;
   std::vector<SharedParameter> shared_;
+  std::vector<std::vector<Gradients>> accumulated_;  ///< [stage][copy], of the present step
   Results& results_;
   int64_t train_steps_ = 0;
 };

@@ -13,18 +13,21 @@
 
 namespace plumbline {
 
-/// The micro-batches of one stage in the order in which it takes them forward (which its buffers depend on) and
-/// backward (in which it adds up their gradients). Each names every micro-batch once.
+/// The micro-batches of one copy of a stage in the order in which it takes them forward (which its buffers depend on)
+/// and backward (in which it adds up their gradients); both name the same ones.
 struct StageOrder {
   std::vector<int> forwards, backwards;
 };
 
-/// One for each stage.
-using StageOrders = std::vector<StageOrder>;
+/// [stage][copy]: mostly one copy of each stage, which takes every micro-batch. Where several replicas of the model
+/// share the micro-batches, each copy of a stage has accumulators of its own, which are summed by ascending stage and
+/// within a stage by ascending copy. The copies of a stage together name every micro-batch once.
+using StageOrders = std::vector<std::vector<StageOrder>>;
 
 /// Records everything: forward, output, loss, backward, partial, grad, buffer, param.
 /// Throws InputError when the model cannot be cut into that many stages, Error for orders that leave a micro-batch out,
-/// repeat one, or name one that does not exist.
+/// repeat one, or name one that does not exist; backwards may be missing where the case has no Train step. With several
+/// copies no forward may write a buffer: whose would it be?
 ///
 /// It does all forwards, stage after stage, then all backwards from the last stage to the first. A runtime mixes them
 /// to hold less, but a stage's forwards see only its own earlier ones, and its backwards likewise, so that the numbers

@@ -32,9 +32,10 @@ std::vector<int> ascending(int count) {
   return order;
 }
 
-/// Every stage: forwards ascending, backwards in the given order.
+/// Every stage, in one copy: forwards ascending, backwards in the given order.
 StageOrders orders(int stages, const std::vector<int>& backwards) {
-  return StageOrders(stages, {ascending(static_cast<int>(backwards.size())), backwards});
+  const StageOrder order{ascending(static_cast<int>(backwards.size())), backwards};
+  return StageOrders(stages, std::vector<StageOrder>{order});
 }
 
 /// Compares what both have; returns how many that were.
@@ -56,7 +57,7 @@ TEST(Oracle, DetachedStagesEqualTheWholeModelBitForBit) {
     const Batch batch = make_batch(model, Dtype::F32, 8, kSeed, 0);
     if (batch.target.defined() && batch.target.is_floating_point()) fitted.loss.kind = LossKind::Mse;
     if (!batch.target.defined()) fitted.loss.kind = LossKind::Sum;
-    for (int stages : {1, 2, 4, 8}) {
+    for (int stages : {1, 2, 4, 8, 11, 16}) {
       const Results detached = run_detached(fitted, kSeed, orders(stages, ascending(4)));
       WholeModelOptions options;
       options.stages = stages;
@@ -94,7 +95,7 @@ TEST(Oracle, ExactModelsGiveTheSameNumbersHoweverTheyAreCut) {
     WholeModelOptions at_once;
     at_once.by_microbatch = false;
     const Results whole = run_whole_model(c, kSeed, at_once);
-    for (int stages : {1, 3, 8}) {
+    for (int stages : {1, 3, 8, 16}) {
       const Results detached = run_detached(c, kSeed, orders(stages, {2, 0, 3, 1}));
       EXPECT_GE(expect_same_bits(whole, detached, std::string(model) + " in " + std::to_string(stages)), 8);
     }
@@ -147,8 +148,8 @@ TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
 TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   const Case exact = make_case("exact-mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   StageOrders mixed = orders(3, {0, 1, 2, 3});
-  mixed[1].backwards = {3, 2, 1, 0};
-  mixed[2].backwards = {1, 3, 0, 2};
+  mixed[1][0].backwards = {3, 2, 1, 0};
+  mixed[2][0].backwards = {1, 3, 0, 2};
   const Results whole = run_whole_model(exact, kSeed, {});
   EXPECT_GE(expect_same_bits(whole, run_detached(exact, kSeed, mixed), "mixed orders"), 8);
 
@@ -157,7 +158,7 @@ TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   const Results results = run_detached(real, kSeed, mixed);
   int compared = 0;
   for (int stage = 0; stage < 3; ++stage) {
-    const Results uniform = run_detached(real, kSeed, orders(3, mixed[stage].backwards));
+    const Results uniform = run_detached(real, kSeed, orders(3, mixed[stage][0].backwards));
     for (const auto& [key, tensor] : uniform) {
       const ResultKey parsed = parse_result_key(key);
       if (parsed.kind != ResultKind::Partial || parsed.stage != stage) continue;
@@ -168,15 +169,65 @@ TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   EXPECT_GE(compared, 24);
 }
 
+// Two replicas share the micro-batches. What each has accumulated in its own order is added up at the end: the oracle
+// is a run of each one's micro-batches alone, as a batch of their own, and one addition.
+TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
+  const std::vector<StageOrder> halves = {{{0, 2}, {2, 0}}, {{1, 3}, {1, 3}}};
+  const Case real = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
+  Case undivided = real;
+  undivided.divide_by_microbatches = false;
+  const Results both = run_detached(undivided, kSeed, StageOrders(2, halves));
+  int grads = 0;
+  for (const auto& [key, tensor] : both) {
+    ResultKey parsed = parse_result_key(key);
+    if (parsed.kind != ResultKind::Grad) continue;
+    parsed.kind = ResultKind::Partial;
+    parsed.stage = 0, parsed.microbatch = 0;
+    if (!both.contains(to_string(parsed))) parsed.stage = 1;
+    const at::Tensor even = both.at(to_string(parsed));
+    parsed.microbatch = 3;
+    EXPECT_TRUE(tensor.equal(even + both.at(to_string(parsed)))) << key;
+    ++grads;
+  }
+  EXPECT_EQ(grads, 16);
+  // Within a copy: micro-batch 0 comes after 2, and the first of each copy has nothing before it.
+  const Results alone = run_detached(undivided, kSeed, orders(2, {2, 0, 1, 3}));
+  const Results other = run_detached(undivided, kSeed, orders(2, {1, 3, 2, 0}));
+  int partials = 0;
+  for (const auto& [key, tensor] : both) {
+    const ResultKey parsed = parse_result_key(key);
+    if (parsed.kind != ResultKind::Partial) continue;
+    EXPECT_TRUE(tensor.equal((parsed.microbatch % 2 == 0 ? alone : other).at(key))) << key;
+    ++partials;
+  }
+  EXPECT_EQ(partials, 64);
+
+  // Of a parameter that two stages share the four sums are added one by one, by stage and then by copy.
+  Case tied = make_case("transformer-lm", LossKind::CrossEntropy, Reduction::Mean, 8, 4);
+  tied.divide_by_microbatches = false;
+  const Results shared = run_detached(tied, kSeed, StageOrders(2, halves));
+  const auto part = [&](int stage, int microbatch) {
+    return shared.at(to_string(ResultKey{0, ResultKind::Partial, stage, microbatch, "tok.weight"}));
+  };
+  EXPECT_TRUE(shared.at("0/grad/-/-/tok.weight").equal(((part(0, 0) + part(0, 3)) + part(1, 0)) + part(1, 3)));
+}
+
+TEST(Oracle, AnEvaluationNeedsNoBackwards) {
+  Case c = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
+  c.steps = {StepKind::Eval};
+  const Results results = run_detached(c, kSeed, StageOrders(2, {StageOrder{ascending(4), {}}}));
+  EXPECT_EQ(expect_same_bits(run_whole_model(c, kSeed, {}), results, "evaluation"), 8 + 16);
+}
+
 TEST(Oracle, RefusesMoreStagesThanSplitPointsAndIncompleteOrders) {
   const Case c = make_case("mlp", LossKind::Sum, Reduction::Sum, 4, 2);
-  EXPECT_THROW(run_detached(c, kSeed, orders(9, ascending(2))), InputError);
+  EXPECT_THROW(run_detached(c, kSeed, orders(17, ascending(2))), InputError);
   for (const std::vector<int>& wrong : {std::vector<int>{}, {0}, {0, 0}, {0, 2}, {0, 1, 1}, {-1, 0}}) {
     StageOrders incomplete = orders(2, ascending(2));
-    incomplete[1].backwards = wrong;
+    incomplete[1][0].backwards = wrong;
     EXPECT_THROW(run_detached(c, kSeed, incomplete), Error);
     incomplete = orders(2, ascending(2));
-    incomplete[0].forwards = wrong;
+    incomplete[0][0].forwards = wrong;
     EXPECT_THROW(run_detached(c, kSeed, incomplete), Error);
   }
 }

@@ -13,38 +13,42 @@
 #include "runtime/capture/call.h"
 #include "runtime/capture/interpose.h"
 #include "runtime/microbatch/random_seed.h"
-#include "runtime/split/split.h"
 
 namespace plumbline {
 namespace {
 
-/// Seeds the default generator when forward enters a module that begins a stage.
+/// Seeds the default generator when forward comes to where a stage begins.
 class StageSeeder : public ModuleObserver {
  public:
   StageSeeder(const torch::nn::Module& root, const std::vector<SplitPoint>& points) {
     int stage = 0;
-    for (const SplitPoint& point : points)
+    for (const SplitPoint& point : points) {
+      ++stage;
+      auto& begins = point.where == SplitPoint::Where::Beginning ? begins_before_ : begins_after_;
       for (const auto& item : root.named_modules())
-        if (item.key() == point.module) first_module_of_stage_[item.value().get()] = ++stage;
+        if (item.key() == point.module) begins[item.value().get()] = stage;
+    }
   }
   void begin(uint64_t seed, int64_t step, int microbatch) {
     seed_ = seed, step_ = step, microbatch_ = microbatch;
     seed_stage(0);
   }
-  void enter(const torch::nn::Module& module) override {
-    if (const auto it = first_module_of_stage_.find(&module); it != first_module_of_stage_.end())
-      seed_stage(it->second);
-  }
-  void leave(const torch::nn::Module&) override {}
+  void enter(const torch::nn::Module& module) override { seed_where(begins_before_, module); }
+  void leave(const torch::nn::Module& module) override { seed_where(begins_after_, module); }
 
  private:
+  using Stages = std::map<const torch::nn::Module*, int>;
+
+  void seed_where(const Stages& begins, const torch::nn::Module& module) {
+    if (const auto it = begins.find(&module); it != begins.end()) seed_stage(it->second);
+  }
   void seed_stage(int stage) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_current_seed(stage_random_seed(seed_, step_, stage, microbatch_));
   }
 
-  std::map<const torch::nn::Module*, int> first_module_of_stage_;
+  Stages begins_before_, begins_after_;  ///< the module before or after whose call a stage begins
   uint64_t seed_ = 0;
   int64_t step_ = 0;
   int microbatch_ = 0;
@@ -63,7 +67,7 @@ class WholeModel : public CaseSubject {
         seed_(seed),
         options_(options),
         model_(make_model(c.model, c.dtype, seed)),
-        seeder_(*model_.module, choose_split_points(model_.split_points, options.stages)),
+        seeder_(*model_.module, stage_points(model_, options.stages)),
         results_(results) {
     if (options.dtype) model_.module->to(scalar_type(*options.dtype));
     const c10::NoGradGuard no_grad;

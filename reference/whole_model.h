@@ -17,7 +17,7 @@ struct WholeModelOptions {
   bool by_microbatch = true;
   /// Run in another precision than the case's (float64 for bounded truth).
   std::optional<Dtype> dtype;
-  /// The number of stages whose seeds random layers take: at the entry of each split point the generator is seeded as
+  /// The number of stages whose seeds random layers take: at each split point the generator is seeded as
   /// the stage that begins there would be. 1: only at the start of forward.
   int stages = 1;
   /// Parameters, inputs and targets replaced by their absolute values (targets negated), for the proof of exactness.

@@ -7,20 +7,20 @@
 #include "bench/cli/commands.h"
 #include "bench/cli/temporary_folder.h"
 #include "conformance/backend/throughput.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/launch.h"
 #include "conformance/process.h"
 #include "conformance/report/json.h"
 #include "conformance/report/text.h"
-#include "conformance/runner.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
-#include "runtime/split/split.h"
 
 namespace plumbline::bench {
 namespace {
 
 struct ThroughputOptions {
-  std::string schedule = "*", sleep = "5/10", model, transport = "threads";
+  std::string schedule = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe-v", sleep = "5/10", model,
+              transport = "threads";
   int ranks = 4, microbatches = 8, steps = 5;
   bool json = false;
 };
@@ -43,7 +43,6 @@ JobThroughput parse(const ThroughputOptions& options) {
   }
   item.model = options.model;
   item.rows = kRows * options.microbatches;
-  choose_split_points(make_model(options.model, Dtype::F32, Job().seed).split_points, options.ranks);
   return item;
 }
 
@@ -55,9 +54,12 @@ std::string plumbline_path() {
 int measure(const ThroughputOptions& options) {
   Job job;
   job.ranks = options.ranks;
-  for (const std::string& schedule : matching_schedules(options.schedule)) {
+  for (const ChosenSchedule& chosen : choose_schedules(options.schedule)) {
+    if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
     job.throughput.push_back(parse(options));
-    job.throughput.back().schedule = schedule;
+    job.throughput.back().schedule = chosen.name;
+    const Schedule schedule = make_schedule(chosen, options.ranks, options.microbatches);
+    if (!options.model.empty()) stage_points(make_model(options.model, Dtype::F32, job.seed), schedule.stages);
   }
   const TemporaryFolder out;
   end_children_on_signals();
@@ -84,9 +86,11 @@ void add_throughput(CLI::App& app, Command& chosen) {
       "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of a "
       "model\n"
       "do real work; their ideal is the same work without waiting, on as many processors as there are.");
-  command->add_option("--schedule", options->schedule, "Schedules whose name matches this pattern")
+  command
+      ->add_option("--schedule", options->schedule,
+                   "Schedules whose name matches this pattern; several with commas between")
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "How many ranks; one stage each")
+  command->add_option("--ranks", options->ranks, "How many ranks; the schedule says how many stages each has")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command->add_option("--microbatches", options->microbatches, "How many micro-batches a step has")
@@ -94,8 +98,10 @@ void add_throughput(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   CLI::Option* sleep =
       command
-          ->add_option("--sleep", options->sleep,
-                       "Stages that sleep: milliseconds of forward/backward; where it comes in halves, half of it each")
+          ->add_option(
+              "--sleep", options->sleep,
+              "Stages that sleep: milliseconds of forward/backward of a rank, shared by its stages; where the backward "
+              "comes in halves, half of it each")
           ->capture_default_str();
   command->add_option("--model", options->model, "Stages of this model of the corpus, for example transformer-lm")
       ->excludes(sleep);

@@ -5,7 +5,6 @@
 #include "reference/case_run.h"
 #include "reference/loss.h"
 #include "runtime/engine/engine.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline {
@@ -17,8 +16,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
       : case_(c),
         results_(results),
         model_(make_model(c.model, c.dtype, options.seed)),
-        engine_(transport, make_schedule(options.schedule, transport.size(), c.microbatches), pipes(transport.size()),
-                engine_options(options)) {}
+        engine_(transport, options.schedule, pipes(options.schedule.stages), engine_options(options)) {}
 
   void train(int step, const Batch& batch) override {
     step_ = step;
@@ -45,7 +43,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
  private:
   PipeSource pipes(int stages) {
     SplitOptions split;
-    split.points = choose_split_points(model_.split_points, stages);
+    split.points = stage_points(model_, stages);
     split.loss_outputs = std::vector<int>{0};
     return [this, split](bool training, const std::vector<at::Tensor>& inputs) {
       return make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
@@ -78,7 +76,8 @@ class EngineSubject : public CaseSubject, private EngineObserver {
 
   void record(const StepResult& step) {
     for (size_t m = 0; m < step.losses.size(); ++m)
-      put(results_, {step_, ResultKind::Loss, -1, static_cast<int>(m), "loss"}, step.losses[m]);
+      if (step.losses[m].defined())
+        put(results_, {step_, ResultKind::Loss, -1, static_cast<int>(m), "loss"}, step.losses[m]);
     if (!keeps_details(case_)) return;
     for (size_t m = 0; m < step.outputs.size(); ++m)
       for (size_t i = 0; i < step.outputs[m].size(); ++i)

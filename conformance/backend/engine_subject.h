@@ -1,17 +1,16 @@
 // One rank of the runtime running a case: the engine behind the interface of a CaseSubject.
 #pragma once
 
-#include <string>
-
 #include "conformance/mutants.h"
 #include "reference/results.h"
 #include "runtime/engine/stage_blocks.h"
+#include "runtime/schedule/schedule.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline {
 
 struct EngineCaseOptions {
-  std::string schedule;
+  Schedule schedule;
   uint64_t seed = 0;
   Clock::duration timeout = std::chrono::seconds(60);
   const Mutant* mutant = nullptr;

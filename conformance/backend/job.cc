@@ -8,7 +8,7 @@
 
 namespace plumbline {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobCase, id, schedule)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobCase, id, schedule, csv)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobThroughput, schedule, model, forward_ms, backward_ms, rows, microbatches, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, recompute, cases,
                                    throughput)
@@ -28,7 +28,7 @@ Job read_job(const std::filesystem::path& path) {
 }
 
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank) {
-  return out / c.schedule / c.id / ("rank" + std::to_string(rank) + ".safetensors");
+  return out / std::filesystem::path(c.schedule).filename() / c.id / ("rank" + std::to_string(rank) + ".safetensors");
 }
 
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {

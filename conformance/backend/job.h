@@ -10,7 +10,8 @@ namespace plumbline {
 
 struct JobCase {
   std::string id;
-  std::string schedule;
+  std::string schedule;  ///< a name, or the path of the file that held `csv`
+  std::string csv;       ///< the schedule itself, where it is none of the named ones
 };
 
 /// One measurement of speed.
@@ -44,7 +45,8 @@ void write_job(const std::filesystem::path& path, const Job& job);
 /// Throws InputError naming the file and what is wrong in it.
 Job read_job(const std::filesystem::path& path);
 
-/// Where a rank leaves the results of a case, below the output folder: never read before it is complete.
+/// Where a rank leaves the results of a case, below the output folder, under the schedule's name (of a file without its
+/// folders): never read before it is complete.
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
 

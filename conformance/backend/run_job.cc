@@ -5,6 +5,7 @@
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/host_tensors.h"
 #include "conformance/backend/throughput.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/judge.h"
 #include "runtime/graph/error_text.h"
@@ -18,7 +19,7 @@ void run_one(const Job& job, const JobCase& item, Transport& transport, const st
   std::string note;
   const Case c = with_microbatches(find_case(item.id), job.microbatches, note);
   EngineCaseOptions options{
-      item.schedule, job.seed,
+      make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches), job.seed,
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
   options.recompute.policy = parse_recompute(job.recompute);
   std::unique_ptr<Transport> mutated;

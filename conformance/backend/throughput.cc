@@ -90,11 +90,17 @@ std::vector<StepTimes> run_steps(Engine& engine, const Batch& batch, int steps, 
   return times;
 }
 
+/// A rank sleeps for the times of the item, however many stages it has: schedules can be compared.
+double stage_share(const Schedule& schedule) {
+  return static_cast<double>(schedule.ranks.size()) / static_cast<double>(schedule.stages);
+}
+
 std::vector<StepTimes> measure_sleeping(const JobThroughput& item, Transport& transport, Clock::duration timeout) {
-  EngineOptions options = emulated_options(item.forward_ms, item.backward_ms);
+  const Schedule schedule = make_schedule(item.schedule, transport.size(), item.microbatches);
+  const double share = stage_share(schedule);
+  EngineOptions options = emulated_options(item.forward_ms * share, item.backward_ms * share);
   options.timeout = timeout;
-  Engine engine(transport, make_schedule(item.schedule, transport.size(), item.microbatches),
-                emulated_pipe(transport.size()), options);
+  Engine engine(transport, schedule, emulated_pipe(schedule.stages), options);
   return run_steps(engine, {{at::zeros({item.microbatches, 16})}, {}}, item.steps, transport, timeout);
 }
 
@@ -110,7 +116,8 @@ std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, 
   const Model model = make_model(item.model, Dtype::F32, job.seed);
   const Batch batch = make_batch(item.model, Dtype::F32, item.rows, job.seed, 0);
   SplitOptions split;
-  split.points = choose_split_points(model.split_points, transport.size());
+  const Schedule schedule = make_schedule(item.schedule, transport.size(), item.microbatches);
+  split.points = stage_points(model, schedule.stages);
   split.loss_outputs = std::vector<int>{0};
   EngineOptions options;
   options.input_names = model.input_names;
@@ -127,7 +134,7 @@ std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, 
     return std::make_unique<WatchedStage>(std::move(stage), busy);
   };
   Engine engine(
-      transport, make_schedule(item.schedule, transport.size(), item.microbatches),
+      transport, schedule,
       [&](bool training, const std::vector<at::Tensor>& inputs) {
         return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
       },
@@ -190,10 +197,10 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
     char text[64];
     std::snprintf(text, sizeof text, "sleep %g/%g ms", item.forward_ms, item.backward_ms);
     result.workload = text;
-    const double half = item.backward_ms / 2;
+    const Schedule schedule = make_schedule(item.schedule, ranks, item.microbatches);
+    const double forward = item.forward_ms * stage_share(schedule), backward = item.backward_ms * stage_share(schedule);
     const Timeline ideal =
-        simulate(make_schedule(item.schedule, ranks, item.microbatches),
-                 {.forward = item.forward_ms, .input = half, .weight = half, .backward = item.backward_ms},
+        simulate(schedule, {.forward = forward, .input = backward / 2, .weight = backward / 2, .backward = backward},
                  {.first_stage_defers = true});
     result.bubble_ideal = ideal.bubble_makespan;
     result.ratio_to_ideal_step = result.step_seconds / (ideal.makespan / 1000.0);

@@ -1,10 +1,11 @@
 // Measures how fast a schedule runs: on stages that sleep (what the runtime itself costs) or on a model of the zoo.
 //
-// A rank is busy while its stages sleep, or while they have a processor. The ideal step of sleeping stages is what the
-// simulator says. That of a model is the longer of two lower bounds, from the busy times measured in the same run: the
-// work spread evenly over the ranks, with the schedule's bubble; and the work of all ranks spread over the processors
-// of this machine, which is what counts where ranks outnumber them. The bubble of a schedule with halves of a backward
-// depends on how long these take; for a model it is that of halves as long as a forward (ideal_bubble, generators.h).
+// A rank is busy while its stages sleep, or while they have a processor. Sleeping stages share the times that are given
+// for a rank: with two stages each sleeps half as long. The ideal step of sleeping stages is what the simulator says.
+// That of a model is the longer of two lower bounds, from the busy times measured in the same run: the work spread
+// evenly over the ranks, with the schedule's bubble; and the work of all ranks spread over the processors of this
+// machine, which is what counts where ranks outnumber them. The bubble of a schedule with halves of a backward depends
+// on how long these take; for a model it is that of halves as long as a forward (ideal_bubble, generators.h).
 #pragma once
 
 #include <filesystem>

@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/backend/run_job.h"
+#include "conformance/chosen_schedule.h"
 #include "conformance/cli/commands.h"
 #include "conformance/context.h"
 #include "conformance/corpus.h"
+#include "conformance/judge.h"
 #include "conformance/launch.h"
-#include "reference/models/zoo.h"
+#include "conformance/plan.h"
 #include "runtime/error.h"
 #include "runtime/schedule/generators.h"
 #if PLUMBLINE_HAS_MPI
@@ -36,13 +38,16 @@ int plan(const BackendOptions& options) {
   const Job job = read_job(options.job);
   nlohmann::json answers = nlohmann::json::array();
   for (const JobCase& item : job.cases) {
-    const Case& c = find_case(item.id);
-    const size_t stages = make_model(c.model, c.dtype, job.seed).split_points.size() + 1;
-    nlohmann::json answer = {{"id", item.id}, {"schedule", item.schedule}, {"supported", true}};
-    if (static_cast<size_t>(job.ranks) > stages) {
-      answer["supported"] = false;
-      answer["why"] = "its split points allow " + std::to_string(stages) + " stages";
+    std::string note, why;
+    const Case c = with_microbatches(find_case(item.id), job.microbatches, note);
+    try {
+      const ChosenSchedule chosen{item.schedule, item.csv};
+      why = why_unsupported(c, make_schedule(chosen, job.ranks, c.microbatches), job.seed);
+    } catch (const InputError& error) {
+      why = error.what();
     }
+    nlohmann::json answer = {{"id", item.id}, {"schedule", item.schedule}, {"supported", why.empty()}};
+    if (!why.empty()) answer["why"] = why;
     answers.push_back(answer);
   }
   std::printf("%s\n", answers.dump(2).c_str());

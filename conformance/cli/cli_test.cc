@@ -16,7 +16,7 @@ namespace {
 
 std::map<std::string, std::string> result_files(const fs::path& folder) {
   std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder / "results"))
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.path().extension() == ".safetensors") {
       std::ifstream in(entry.path(), std::ios::binary);
       std::stringstream bytes;
@@ -30,11 +30,12 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
-      {{"run", "--schedule", "no-such-schedule"}, "gpipe, 1f1b, zb-h1, zb-h2"},
-      {{"run", "--profile", "nonesuch"}, "accepted: core, smoke"},
+      {{"run", "--schedule", "no-such-schedule"}, "there are: gpipe, 1f1b"},
+      {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
+      {{"run", "--profile", "nonesuch"}, "accepted: core, nightly, smoke"},
       {{"run", "--microbatches", "0"}, "--microbatches"},
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
-      {{"run", "--ranks", "9"}, "7 split points, enough for 8 stages"},
+      {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},
       {{"run", "--ranks", "0"}, "--ranks"},
       {{"run", "--ranks", "two"}, "--ranks"},
       {{"run", "--transport", "pigeon"}, "--transport"},
@@ -47,7 +48,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--no-such-option"}, "--no-such-option"},
       {{"nonsense"}, "no subcommand 'nonsense'; there are: run, list"},
       {{}, "subcommand"},
-      {{"list", "--profile", "nonesuch"}, "core, smoke"},
+      {{"list", "--profile", "nonesuch"}, "core, nightly, smoke"},
       {{"schedule", "nonesuch"}, "gpipe"},
       {{"schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"backend", "run", "--job", "nowhere.json", "--out", "."}, "nowhere.json"},
@@ -98,19 +99,58 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
 
 TEST_F(Cli, SchedulesAreChosenByPattern) {
   const ProcessResult result =
-      start({"run", "--case", "exact-mlp-mean", "--schedule", "zb-*", "--ranks", "2", "--report", report("r")});
+      start({"run", "--case", "exact-mlp-mean", "--schedule", "zb-h*,1f1b", "--ranks", "2", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   std::vector<std::string> schedules;
   for (const auto& verdict : json.at("verdicts")) schedules.push_back(verdict.at("schedule"));
-  EXPECT_EQ(schedules, (std::vector<std::string>{"zb-h1", "zb-h2"}));
+  EXPECT_EQ(schedules, (std::vector<std::string>{"1f1b", "zb-h1", "zb-h2"}));
+}
+
+// A V of four stages on two ranks for one micro-batch: it runs where it fits, and what it does not fit is no failure.
+TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
+  std::ofstream(folder_ / "v.csv") << "0F0,3F0,3I0,3W0,0I0,0W0\n1F0,2F0,2I0,2W0,1I0,1W0\n";
+  const ProcessResult result =
+      start({"run", "--case", "exact-[mo]*", "--schedule", "gpipe,v.csv", "--ranks", "2", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_NE(result.output.find("unsupported"), std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
+  int passed = 0, unsupported = 0;
+  for (const auto& verdict : json.at("verdicts")) {
+    EXPECT_EQ(verdict.at("ranks"), 2);
+    EXPECT_EQ(verdict.at("transport"), "threads");
+    const bool fits = verdict.at("schedule") == "gpipe" || verdict.at("case") == "exact-one-microbatch";
+    EXPECT_EQ(verdict.at("status"), fits ? "pass" : "unsupported") << verdict;
+    (fits ? passed : unsupported) += 1;
+  }
+  EXPECT_EQ(json.at("summary").at("pass"), passed);
+  EXPECT_EQ(json.at("summary").at("unsupported"), unsupported);
+  EXPECT_GT(unsupported, 0);
+  const ProcessResult none =
+      start({"run", "--case", "exact-mlp-sum", "--schedule", "v.csv", "--ranks", "2", "--report", report("r")});
+  EXPECT_EQ(exit_code(none), 2) << none.output;
+  EXPECT_NE(none.output.find("it has 1 micro-batches, not 4"), std::string::npos) << none.output;
+}
+
+// Rows of several launches in one report: 2, 4 and 8 ranks, as threads and over MPI.
+TEST_F(Cli, NightlyGoesEverywhere) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  const ProcessResult result = start({"run", "--profile", "nightly", "--case", "mlp", "--schedule", "1f1b", "--report",
+                                      report("r"), "--no-throughput"});
+  ASSERT_EQ(exit_code(result), 0) << result.output;
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
+  std::vector<std::string> places;
+  for (const auto& verdict : json.at("verdicts"))
+    places.push_back(verdict.at("transport").get<std::string>() + std::to_string(verdict.at("ranks").get<int>()));
+  EXPECT_EQ(places, (std::vector<std::string>{"threads2", "mpi2", "threads4", "mpi4", "threads8", "mpi8"}));
+  EXPECT_EQ(result_files(folder_ / "r" / "results" / "mpi-8").size(), 8u);
 }
 
 TEST_F(Cli, PassingRunLeavesACompleteReport) {
   const ProcessResult result =
       start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
   ASSERT_EQ(exit_code(result), 0) << result.output;
-  for (const char* word : {"gpipe", "1f1b", "zb-h1", "zb-h2", "sleep 5/10 ms", "report: "})
+  for (const char* word : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v", "sleep 5/10 ms", "report: "})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   EXPECT_EQ(json.at("verdicts").size(), 16u);
@@ -137,14 +177,16 @@ TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
 
 TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
-  // The whole core at 4 ranks; at 2 and 8 the tests core_threads_N and core_mpi_N run it, here a few cases do.
+  // All cases at 4 ranks, at 2 and 8 a few.
   for (const auto& [ranks, profile] : {std::pair("2", "smoke"), std::pair("4", "core"), std::pair("8", "smoke")}) {
     for (const char* transport : {"threads", "mpi"}) {
-      const ProcessResult result = start({"run", "--profile", profile, "--ranks", ranks, "--transport", transport,
-                                          "--report", report(transport), "--no-throughput"});
+      const ProcessResult result =
+          start({"run", "--profile", profile, "--ranks", ranks, "--transport", transport, "--schedule",
+                 "gpipe,zb-h1,interleaved-1f1b,zb-v", "--report", report(transport), "--no-throughput"});
       ASSERT_EQ(exit_code(result), 0) << ranks << " " << transport << "\n" << result.output;
     }
-    const auto threads = result_files(folder_ / "threads"), mpi = result_files(folder_ / "mpi");
+    const auto threads = result_files(folder_ / "threads" / "results" / ("threads-" + std::string(ranks))),
+               mpi = result_files(folder_ / "mpi" / "results" / ("mpi-" + std::string(ranks)));
     EXPECT_GE(threads.size(), 16u);
     EXPECT_TRUE(threads == mpi) << ranks << " ranks: the result files differ";
   }
@@ -153,11 +195,13 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
 TEST_F(Cli, RunsUnderMpirunAsWell) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
   const std::vector<std::string> mpirun = {"mpirun", "-n", "4"};
-  const ProcessResult good = start({"run", "--case", "exact-*mlp*", "--report", report("r")}, mpirun);
+  const ProcessResult good =
+      start({"run", "--case", "exact-*mlp*", "--schedule", "gpipe,zb-h*", "--report", report("r")}, mpirun);
   EXPECT_EQ(exit_code(good), 0) << good.output;
   EXPECT_EQ(fs::exists(folder_ / "r" / "report.json"), true);
   const ProcessResult mutant =
-      start({"run", "--case", "mlp", "--mutant", "scale-stage-gradient", "--report", report("m")}, mpirun);
+      start({"run", "--case", "mlp", "--schedule", "1f1b", "--mutant", "scale-stage-gradient", "--report", report("m")},
+            mpirun);
   EXPECT_EQ(exit_code(mutant), 1) << mutant.output;
   const ProcessResult bad = start({"run", "--case", "nonesuch"}, mpirun);
   EXPECT_EQ(exit_code(bad), 2) << bad.output;
@@ -174,7 +218,8 @@ TEST_F(Cli, RunsUnderMpirunAsWell) {
 TEST_F(Cli, AResultsFolderThatIsNotOursIsLeftAlone) {
   fs::create_directories(folder_ / "mine" / "results");
   std::ofstream(folder_ / "mine" / "results" / "thesis.txt") << "years of work";
-  const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--report", report("mine")});
+  const ProcessResult result =
+      start({"run", "--case", "exact-mlp-mean", "--schedule", "gpipe", "--report", report("mine")});
   EXPECT_EQ(exit_code(result), 2) << result.output;
   EXPECT_TRUE(fs::exists(folder_ / "mine" / "results" / "thesis.txt"));
 }

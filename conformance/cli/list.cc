@@ -46,7 +46,7 @@ int list(const ListOptions& options) {
 void add_list(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command = app.add_subcommand("list", "The cases of the corpus, and what each hunts for");
-  command->add_option("--profile", options->profile, "core, or smoke")->capture_default_str();
+  command->add_option("--profile", options->profile, "core, nightly (the same cases), or smoke")->capture_default_str();
   command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern (* and ?)");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &chosen] { chosen = [options] { return list(*options); }; });

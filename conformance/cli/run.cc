@@ -55,7 +55,7 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions&
 
 /// What both kinds of run take, from where the options of a run of cases put it.
 void take_common_options(const RunOptions& run, ProgramOptions& program) {
-  if (run.schedule_given) program.schedule = run.schedule_glob;
+  if (run.schedule_given) program.schedule = run.schedules;
   program.microbatches = run.microbatches;
   program.ranks = run.ranks_given ? run.ranks : 0;
   program.mpi = run.transport == TransportKind::Mpi;
@@ -79,15 +79,20 @@ void add_run(CLI::App& app, Command& chosen) {
       "Each cell of the matrix is one case under one schedule. A failure names the first stage, micro-batch and "
       "tensor\n"
       "that differ, and prints the command that repeats just it. Also works as: mpirun -n 4 plumbline run");
-  command->add_option("--profile", options->profile, "Which cases: core, or smoke (a few, fast)")
-      ->capture_default_str();
-  command->add_option("--case", options->case_glob,
-                      "Only cases whose id matches this pattern (* and ?), of any profile");
   command
-      ->add_option("--schedule", options->schedule_glob,
-                   "Only schedules whose name matches this pattern (`plumbline schedule --help` tells them apart); for "
-                   "a program "
-                   "one name (1f1b)")
+      ->add_option("--profile", options->profile,
+                   "core: every case; all pairs of case, schedule, 2, 4, 8 ranks and transport, where no option says "
+                   "which; nightly: all combinations; smoke: a few, fast, on 4 ranks")
+      ->capture_default_str();
+  command->add_option(
+      "--case", options->case_glob,
+      "Only cases whose id matches this pattern (* and ?), of any profile; on 4 ranks as threads, where "
+      "neither another option nor --profile says otherwise");
+  command
+      ->add_option("--schedule", options->schedules,
+                   "Only schedules whose name matches this pattern (`plumbline schedule --help` tells them apart), or "
+                   "a schedule of your own from a file (mine.csv, in PyTorch's compute form); several with commas "
+                   "between; for a program one of them (1f1b)")
       ->capture_default_str();
   const std::map<std::string, TransportKind> transports = {{"threads", TransportKind::Threads},
                                                            {"mpi", TransportKind::Mpi}};
@@ -97,7 +102,10 @@ void add_run(CLI::App& app, Command& chosen) {
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi")
       ->default_str("threads");
-  command->add_option("--ranks", options->ranks, "How many ranks; one stage each (for a program: its number of stages)")
+  command
+      ->add_option("--ranks", options->ranks,
+                   "How many ranks; the schedule says how many stages each has (for a program: as many as its stages "
+                   "take)")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command
@@ -119,11 +127,14 @@ void add_run(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--report", options->report, "Folder for matrix.svg, report.json, junit.xml and results/")
       ->capture_default_str();
-  CLI::Option* throughput = command->add_flag("--throughput,!--no-throughput", options->throughput,
-                                              "Measure each schedule's speed as well (default: for a whole profile)");
+  CLI::Option* throughput =
+      command->add_flag("--throughput,!--no-throughput", options->throughput,
+                        "Measure the speed of a few schedules as well, or of those that --schedule names "
+                        "(default: for a whole profile)");
   const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
+    options->profile_given = command->count("--profile") > 0;
     options->ranks_given = command->count("--ranks") > 0;
     options->transport_given = command->count("--transport") > 0;
     if (throughput->count() == 0) options->throughput = options->case_glob.empty() && options->mutant.empty();

@@ -26,9 +26,9 @@ struct ProgramSplit {
 struct ProgramOptions {
   std::filesystem::path program;
   ProgramSplit split;
-  std::string schedule = "1f1b";
-  int microbatches = 0;  ///< 0: as many as the inputs hold, or as there are stages
-  int ranks = 0;         ///< 0: one for each stage
+  std::string schedule = "1f1b";  ///< a name, or a .csv file
+  int microbatches = 0;           ///< 0: as many as the inputs hold, or as there are stages
+  int ranks = 0;                  ///< 0: as many as the schedule takes for the stages
   bool mpi = false;
   std::filesystem::path inputs;
   std::string loss;

@@ -8,7 +8,6 @@
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/split/transmit.h"
 #include "runtime/transport/collectives.h"
 
@@ -46,7 +45,8 @@ nlohmann::json describe_step(const ProgramStep& step) {
   for (const ChunkSpec& chunk : step.batch.chunks) replicated.push_back(chunk.replicate);
   const ProgramLoss& loss = step.prepared.loss;
   return {{"run", new_run_id()},
-          {"schedule", step.schedule},
+          {"schedule", step.schedule.name},
+          {"csv", step.schedule.csv},
           {"microbatches", step.batch.microbatches},
           {"inputs", names},
           {"replicated", replicated},
@@ -141,8 +141,8 @@ TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step) {
   const TensorMap batch =
       decode_tensors(broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", patient(timeout)),
                      "the batch from rank 0");
-  const Schedule schedule =
-      make_schedule(description["schedule"], transport.size(), description["microbatches"].get<int>());
+  const Schedule schedule = make_schedule(ChosenSchedule{description["schedule"], description["csv"]}, transport.size(),
+                                          description["microbatches"].get<int>());
   const Pipe pipe =
       distribute(transport, step ? &step->prepared.pipe : nullptr, schedule, description["run"], patient(timeout));
 

@@ -2,6 +2,7 @@
 // batch.
 #pragma once
 
+#include "conformance/chosen_schedule.h"
 #include "conformance/program/batch.h"
 #include "conformance/program/prepare.h"
 #include "runtime/engine/stage_blocks.h"
@@ -14,7 +15,8 @@ namespace plumbline {
 struct ProgramStep {
   PreparedProgram prepared;
   ProgramBatch batch;
-  std::string schedule;
+  ChosenSchedule schedule;
+  int ranks = 1;
   RecomputeOptions recompute;
   uint64_t seed = 0;
   double timeout_seconds = 60;

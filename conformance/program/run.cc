@@ -12,6 +12,7 @@
 #include "conformance/program/rank.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/schedule/csv.h"
 #include "runtime/schedule/generators.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
@@ -34,20 +35,52 @@ void check_places(const ProgramOptions& options) {
                      (error ? ": " + error.message() : ""));
 }
 
-ProgramStep make_step(const ProgramOptions& options, int ranks) {
+/// The one schedule that the user named.
+ChosenSchedule one_schedule(const std::string& name) {
+  const std::vector<ChosenSchedule> chosen = choose_schedules(name);
+  if (chosen.size() > 1)
+    throw InputError("--schedule: a program runs under one schedule; " + name + " means " +
+                     std::to_string(chosen.size()));
+  return chosen.front();
+}
+
+/// What the user left open and the schedule knows.
+struct Defaults {
+  int stages = 1, microbatches = 0;
+};
+
+Defaults defaults_of(const ChosenSchedule& chosen, int ranks) {
+  if (!chosen.csv.empty()) {
+    const Schedule schedule = parse_csv(chosen.csv, chosen.name);
+    return {schedule.stages, schedule.microbatches};
+  }
+  return {ranks > 0 ? ranks * schedule_kind(chosen.name).stages_per_rank : 1, 0};
+}
+
+ProgramStep make_step(ProgramOptions options, int ranks) {
   if (ranks > 0 && options.ranks > 0 && options.ranks != ranks)
     throw InputError("--ranks: " + std::to_string(options.ranks) + " given, but mpirun started " +
                      std::to_string(ranks));
   check_places(options);
   ProgramStep step;
-  step.prepared = prepare_program(options.program, options.split, options.loss, ranks > 0 ? ranks : 1);
+  step.schedule = one_schedule(options.schedule);
+  const Defaults defaults = defaults_of(step.schedule, ranks);
+  if (options.microbatches == 0) options.microbatches = defaults.microbatches;
+  step.prepared = prepare_program(options.program, options.split, options.loss, defaults.stages);
   const int stages = step.prepared.pipe.num_stages();
-  if (ranks > 0 && ranks != stages)
-    throw InputError(options.program.string() + " is cut into " + std::to_string(stages) + " stages, but there are " +
-                     std::to_string(ranks) + " ranks; " + options.schedule + " takes one stage a rank");
   step.batch = program_batch(step.prepared.program, step.prepared.loss, options, stages);
-  step.schedule = options.schedule;
-  make_schedule(step.schedule, stages, step.batch.microbatches);  // refuses what it cannot make
+  const Schedule schedule = [&] {
+    try {
+      return schedule_over_stages(step.schedule, stages, ranks, step.batch.microbatches);
+    } catch (const InputError& error) {
+      throw InputError(options.program.string() + " is cut into " + std::to_string(stages) +
+                       (stages == 1 ? " stage" : " stages") +
+                       (ranks > 0 ? ", but there are " + std::to_string(ranks) + " ranks: " : ": ") + error.what());
+    }
+  }();
+  if (step.prepared.has_backward && !has_backward(schedule))
+    throw InputError("schedule " + schedule.name + ": it has no backward, and the program has something to train");
+  step.ranks = static_cast<int>(schedule.ranks.size());
   check_recompute(options.recompute, step.prepared.pipe);
   step.recompute = options.recompute;
   step.seed = options.seed;
@@ -76,7 +109,7 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
     out << '\n';
   }
   if (pipe.num_stages() == 1) out << "          one stage: --split or --stages says where to cut\n";
-  out << "step      " << step.batch.microbatches << " micro-batches, " << step.schedule << ", inputs "
+  out << "step      " << step.batch.microbatches << " micro-batches, " << step.schedule.name << ", inputs "
       << (options.inputs.empty() ? "varied from the archive's samples" : options.inputs.string()) << ", loss "
       << to_string(step.prepared.loss)
       << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (made up)" : "")
@@ -182,7 +215,7 @@ int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string
 
 int run_on_threads(const ProgramOptions& options, const ProgramStep& step, std::ostream& out) {
   TensorMap results;
-  run_thread_ranks(step.prepared.pipe.num_stages(), [&](Transport& transport) {
+  run_thread_ranks(step.ranks, [&](Transport& transport) {
     at::set_num_threads(1);
     TensorMap mine = run_step_on_rank(transport, transport.rank() == 0 ? &step : nullptr);
     if (transport.rank() == 0) results = std::move(mine);
@@ -225,7 +258,7 @@ int run_program(const ProgramOptions& options, const std::string& program, const
   if (launched_under_mpi()) return run_as_rank(options, out);
 #endif
   const ProgramStep step = make_step(options, options.ranks);
-  if (options.mpi) return run_under_mpirun(options, step.prepared.pipe.num_stages(), program, argv, out);
+  if (options.mpi) return run_under_mpirun(options, step.ranks, program, argv, out);
   tell_about(step, options, out);
   return run_on_threads(options, step, out);
 }

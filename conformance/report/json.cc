@@ -51,6 +51,8 @@ Json to_json(const CaseVerdict& v) {
   Json json = {{"case", v.case_id},
                {"title", v.title},
                {"schedule", v.schedule},
+               {"ranks", v.ranks},
+               {"transport", v.transport},
                {"truth", to_string(v.truth)},
                {"status", status_name(v.status)},
                {"reason", v.reason},

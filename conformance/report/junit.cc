@@ -76,7 +76,8 @@ std::string details(const CaseVerdict& verdict) {
 void add_case(pugi::xml_node suite, const CaseVerdict& verdict) {
   pugi::xml_node node = suite.append_child("testcase");
   set_attribute(node, "classname", "plumbline." + verdict.schedule);
-  set_attribute(node, "name", verdict.case_id);
+  const std::string place = place_of(verdict);
+  set_attribute(node, "name", verdict.case_id + (place.empty() ? "" : " (" + place + ")"));
   set_attribute(node, "time", seconds_text(verdict.seconds));
   const char* element = outcome_element(verdict.status);
   if (element == nullptr) return;

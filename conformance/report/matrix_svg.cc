@@ -143,7 +143,12 @@ double draw_title(std::string& svg, const RunReport& report) {
   const int pass_count = passed == counts.end() ? 0 : passed->second;
   const int code = exit_code(report);
   const Status overall = code == 0 ? Status::Pass : code == 1 ? Status::Fail : Status::NotRun;
-  const std::string summary = std::to_string(pass_count) + " of " + std::to_string(report.verdicts.size()) + " pass";
+  // What a schedule cannot do is no result; it stands apart.
+  const auto found = counts.find(Status::Unsupported);
+  const int unsupported = found == counts.end() ? 0 : found->second;
+  const std::string summary = std::to_string(pass_count) + " of " +
+                              std::to_string(static_cast<int>(report.verdicts.size()) - unsupported) + " pass" +
+                              (unsupported == 0 ? "" : ", " + std::to_string(unsupported) + " unsupported");
   const double pill = 1.15 * text_width(summary, 15) + 48;
   svg += box(right - pill, 24, pill, 28, colours_of(overall).fill, code == 3 ? line_colour : "none", 14);
   svg += mark(overall, right - pill + 20, 38);
@@ -170,6 +175,14 @@ double draw_headings(std::string& svg, const Matrix& matrix, double column, doub
   return bottom + 4;
 }
 
+/// What a cell stands for, a line each: all of the worst, of the others what and where they are.
+std::string sentences(const std::vector<const CaseVerdict*>& verdicts) {
+  std::string text = sentence(*verdicts.front());
+  for (size_t i = 1; i < verdicts.size(); ++i)
+    text += "\nalso " + std::string(status_name(verdicts[i]->status)) + " (" + place_of(*verdicts[i]) + ")";
+  return text;
+}
+
 double draw_matrix(std::string& svg, const RunReport& report, double top) {
   const Matrix matrix = matrix_of(report.verdicts);
   if (matrix.rows.empty()) return top;
@@ -182,11 +195,11 @@ double draw_matrix(std::string& svg, const RunReport& report, double top) {
            text_at(margin, y + 18, shortened(row.case_id, 13.5, truth_x - margin - 10), {13.5}) + "</g>\n";
     svg += text_at(truth_x, y + 18, std::string(to_string(row.truth)), {12, faint});
     for (size_t i = 0; i < row.cells.size(); ++i) {
-      if (row.cells[i] == nullptr) continue;
+      if (row.cells[i].empty()) continue;
       const double gap = column > 20 ? 4 : 1;
-      svg += "<g><title>" + xml_escaped(sentence(*row.cells[i])) + "</title>\n" +
-             cell(row.cells[i]->status, cells_x + static_cast<double>(i) * column + gap / 2, y + 2, column - gap,
-                  row_height - 4) +
+      svg += "<g><title>" + xml_escaped(sentences(row.cells[i])) + "</title>\n" +
+             cell(row.cells[i].front()->status, cells_x + static_cast<double>(i) * column + gap / 2, y + 2,
+                  column - gap, row_height - 4) +
              "</g>\n";
     }
     y += row_height;

@@ -31,10 +31,11 @@ Matrix matrix_of(const std::vector<CaseVerdict>& verdicts) {
     const auto [place, is_new] = row_of.emplace(verdict.case_id, matrix.rows.size());
     if (is_new)
       matrix.rows.push_back({verdict.case_id, verdict.title, verdict.truth,
-                             std::vector<const CaseVerdict*>(matrix.schedules.size(), nullptr)});
+                             std::vector<std::vector<const CaseVerdict*>>(matrix.schedules.size())});
     const auto column = std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.schedule);
-    const CaseVerdict*& cell = matrix.rows[place->second].cells[static_cast<size_t>(column - matrix.schedules.begin())];
-    if (cell == nullptr || worse(cell->status, verdict.status) != cell->status) cell = &verdict;
+    auto& cell = matrix.rows[place->second].cells[static_cast<size_t>(column - matrix.schedules.begin())];
+    const bool worst = !cell.empty() && worse(cell.front()->status, verdict.status) != cell.front()->status;
+    cell.insert(worst ? cell.begin() : cell.end(), &verdict);
   }
   return matrix;
 }

@@ -52,13 +52,14 @@ struct Matrix {
     std::string case_id;
     std::string title;
     Truth truth = Truth::Exact;
-    std::vector<const CaseVerdict*> cells;  ///< one for each schedule; null where nothing was judged
+    std::vector<std::vector<const CaseVerdict*>> cells;  ///< for each schedule its verdicts, the worst one first
   };
   std::vector<std::string> schedules;
   std::vector<Row> rows;
 };
 
-/// Of several verdicts for one cell the worst is shown. The cells point into `verdicts`.
+/// Of several verdicts for one cell (on several ranks, over several transports) the worst comes first, to be shown; the
+/// others follow in their order. The cells point into `verdicts`.
 Matrix matrix_of(const std::vector<CaseVerdict>& verdicts);
 
 }  // namespace plumbline

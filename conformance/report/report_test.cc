@@ -87,6 +87,30 @@ TEST(Report, MatrixTextForPeople) {
   EXPECT_EQ(matrix_text({}), "no cases\n");
 }
 
+TEST(Report, ACellHoldsAllItsRunsAndShowsTheWorst) {
+  const auto on = [](int ranks, const char* transport, Status status) {
+    CaseVerdict v = verdict("mlp", "zb-v", status, status == Status::Pass ? "" : "because");
+    v.ranks = ranks, v.transport = transport;
+    return v;
+  };
+  RunReport report;
+  report.verdicts = {on(2, "threads", Status::Unsupported), on(2, "mpi", Status::Pass), on(8, "mpi", Status::Fail),
+                     on(1, "threads", Status::Pass)};
+  const Matrix matrix = matrix_of(report.verdicts);
+  const auto& cell = matrix.rows.at(0).cells.at(0);
+  ASSERT_EQ(cell.size(), 4u);
+  EXPECT_EQ(cell[0], &report.verdicts[2]);
+  EXPECT_EQ(cell[1], &report.verdicts[1]);
+  EXPECT_EQ(sentence(report.verdicts[2]), "FAIL mlp x zb-v (8 ranks, mpi): because");
+  EXPECT_EQ(sentence(report.verdicts[3]).find("PASS mlp x zb-v (1 rank, threads)"), 0u);
+  const std::string svg = matrix_svg(report);
+  EXPECT_NE(svg.find("FAIL mlp x zb-v (8 ranks, mpi): because\nalso pass (2 ranks, mpi)\nalso unsupported (2 ranks, "
+                     "threads)\nalso pass (1 rank, threads)</title>"),
+            std::string::npos)
+      << svg;
+  EXPECT_NE(svg.find("2 of 3 pass, 1 unsupported"), std::string::npos);
+}
+
 TEST(Report, ThroughputText) {
   Throughput t{"1f1b", "sleep 5/10 ms", 8, 16, 0.352, 45.45, 0.318, 0.3043, 1.0205, {{0.24, 0.11}, {0.2395, 0.1125}}};
   EXPECT_EQ(throughput_text({t}),

@@ -84,7 +84,7 @@ std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions op
     for (size_t i = 0; i < headings.size(); ++i) {
       const size_t before = (headings[i].size() - 1) / 2;  // the symbol stands in the middle of its column
       line += "  " + std::string(before, ' ');
-      line += row.cells[i] == nullptr ? " " : symbol(row.cells[i]->status, options.colour);
+      line += row.cells[i].empty() ? " " : symbol(row.cells[i].front()->status, options.colour);
       line += std::string(headings[i].size() - 1 - before, ' ');
     }
     text += without_trailing_spaces(line) + "\n";

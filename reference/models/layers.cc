@@ -57,4 +57,14 @@ std::vector<std::string> later_children(const std::string& list, int count) {
   return names;
 }
 
+std::vector<SplitPoint> halved_children(const std::string& list, int count, const SplitPoint& inner) {
+  std::vector<SplitPoint> points;
+  for (int i = 0; i < count; ++i) {
+    const std::string child = list + "." + std::to_string(i);
+    if (i > 0) points.push_back({child});
+    points.push_back({child + "." + inner.module, inner.where});
+  }
+  return points;
+}
+
 }  // namespace plumbline::models

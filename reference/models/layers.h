@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/split/split.h"
+
 namespace plumbline::models {
 
 /// x [..., in] -> [..., out].
@@ -78,5 +80,9 @@ class ChildList : public torch::nn::Module {
 
 /// The names "<list>.1" ... "<list>.<count - 1>": a stage may begin at each child but the first.
 std::vector<std::string> later_children(const std::string& list, int count);
+
+/// A stage may begin at each child but the first, and within each where `inner` lies below it: after "0.fc" with
+/// {"fc", End}, before "0.norm2" with {"norm2"}.
+std::vector<SplitPoint> halved_children(const std::string& list, int count, const SplitPoint& inner);
 
 }  // namespace plumbline::models

@@ -39,7 +39,8 @@ Model chain(const std::shared_ptr<Mlp>& mlp) {
           .forward = [mlp](const std::vector<at::Tensor>& inputs) { return std::vector{mlp->forward(inputs[0])}; },
           .input_names = {"x"},
           .input_chunks = {ChunkSpec{}},
-          .split_points = later_children("layers", layer_count)};
+          .split_points = later_children("layers", layer_count),
+          .fine_split_points = halved_children("layers", layer_count, {"fc", SplitPoint::Where::End})};
 }
 
 Model real_chain(Dtype dtype, uint64_t seed, double dropout) {

@@ -56,7 +56,8 @@ Model model_of(const std::shared_ptr<MultiIo>& root) {
           .forward = [root](const std::vector<at::Tensor>& in) { return root->forward(in[0], in[1], in[2]); },
           .input_names = {"x", "ids", "scale"},
           .input_chunks = {ChunkSpec{}, ChunkSpec{.dim = 1}, ChunkSpec{.replicate = true}},
-          .split_points = later_children("layers", layer_count)};
+          .split_points = later_children("layers", layer_count),
+          .fine_split_points = halved_children("layers", layer_count, {"fc", SplitPoint::Where::End})};
 }
 
 Model real_model(Dtype dtype, uint64_t seed) {

@@ -65,7 +65,8 @@ Model model(Dtype dtype, uint64_t seed) {
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"image"},
           .input_chunks = {ChunkSpec{}},
-          .split_points = later_children("blocks", block_count)};
+          .split_points = later_children("blocks", block_count),
+          .fine_split_points = halved_children("blocks", block_count, {"conv2"})};
 }
 
 Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {

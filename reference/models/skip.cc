@@ -64,7 +64,8 @@ Model make(Dtype dtype, uint64_t seed) {
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"x"},
           .input_chunks = {ChunkSpec{}},
-          .split_points = later_children("parts", part_count)};
+          .split_points = later_children("parts", part_count),
+          .fine_split_points = halved_children("parts", part_count, {"fc", SplitPoint::Where::End})};
 }
 
 Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {

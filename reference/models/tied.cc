@@ -45,7 +45,8 @@ Model model(Dtype dtype, uint64_t seed) {
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"tokens"},
           .input_chunks = {ChunkSpec{}},
-          .split_points = later_children("layers", layer_count)};
+          .split_points = later_children("layers", layer_count),
+          .fine_split_points = halved_children("layers", layer_count, {"fc", SplitPoint::Where::End})};
 }
 
 Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {

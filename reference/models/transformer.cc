@@ -116,7 +116,8 @@ Model model(Dtype dtype, uint64_t seed) {
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"tokens"},
           .input_chunks = {ChunkSpec{}},
-          .split_points = later_children("blocks", block_count)};
+          .split_points = later_children("blocks", block_count),
+          .fine_split_points = halved_children("blocks", block_count, {"norm2"})};
 }
 
 /// Rows are windows of the text that begin anywhere; the target of a byte is the next one.

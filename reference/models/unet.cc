@@ -84,6 +84,8 @@ class UNet : public torch::nn::Module {
 
 namespace {
 
+SplitPoint after(const std::string& module) { return {module, SplitPoint::Where::End}; }
+
 Model model(Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<UNet>();
   set_real_parameters(*root, dtype, seed);
@@ -91,7 +93,22 @@ Model model(Dtype dtype, uint64_t seed) {
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"image"},
           .input_chunks = {ChunkSpec{}},
-          .split_points = {"enc1", "enc2", "mid0", "mid1", "dec2", "dec1", "dec0"}};
+          .split_points = {"enc1", "enc2", "mid0", "mid1", "dec2", "dec1", "dec0"},
+          .fine_split_points = {after("enc0.conv"),
+                                {"enc1"},
+                                after("enc1.conv"),
+                                {"enc2"},
+                                after("enc2.conv"),
+                                {"mid0"},
+                                after("mid0.conv"),
+                                {"mid1"},
+                                after("mid1.conv"),
+                                {"dec2"},
+                                after("dec2.mix"),
+                                {"dec1"},
+                                after("dec1.mix"),
+                                {"dec0"},
+                                {"dec0.conv"}}};
 }
 
 Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {

@@ -50,6 +50,21 @@ Family find(const std::string& name, Dtype dtype) {
 
 }  // namespace
 
+int most_stages(const Model& model) {
+  return static_cast<int>(std::max(model.split_points.size(), model.fine_split_points.size())) + 1;
+}
+
+std::vector<SplitPoint> stage_points(const Model& model, int stages) {
+  const int most = most_stages(model);
+  if (stages < 1 || stages > most)
+    throw InputError("model: " + std::to_string(stages) + " stages asked for; its " + std::to_string(most - 1) +
+                     " split points are enough for " + std::to_string(most) + " stages");
+  if (stages <= static_cast<int>(model.split_points.size()) + 1) return choose_split_points(model.split_points, stages);
+  std::vector<SplitPoint> points;
+  for (int s = 1; s < stages; ++s) points.push_back(model.fine_split_points[s * most / stages - 1]);
+  return points;
+}
+
 Model make_model(const std::string& name, Dtype dtype, uint64_t seed) { return find(name, dtype).model(dtype, seed); }
 
 Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step) {

@@ -14,6 +14,7 @@
 #include "reference/case.h"
 #include "reference/models/names.h"
 #include "runtime/microbatch/chunk_spec.h"
+#include "runtime/split/split.h"
 
 namespace plumbline {
 
@@ -25,7 +26,18 @@ struct Model {
   std::vector<ChunkSpec> input_chunks;  ///< one for each input
   /// Qualified names of modules before which a stage may begin, in program order; seven, so that 2 to 8 stages work.
   std::vector<std::string> split_points;
+  /// Where a stage may begin when there are more than those allow, in program order; may be empty. Fifteen in the zoo:
+  /// the same eight parts in two pieces each.
+  std::vector<SplitPoint> fine_split_points = {};
 };
+
+/// Into how many stages a model can be cut.
+int most_stages(const Model& model);
+
+/// Where the stages of a model begin: evenly chosen of split_points, or, where there are too few, of
+/// fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one stage and for more
+/// than most_stages(), naming how many there may be.
+std::vector<SplitPoint> stage_points(const Model& model, int stages);
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names

@@ -14,6 +14,7 @@
 #include "reference/models/text.h"
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
+#include "runtime/split/module_pipe.h"
 
 namespace plumbline {
 namespace {
@@ -97,6 +98,28 @@ TEST_P(ZooModel, SplitPointsAreEnteredOnceInTheirOrder) {
   EXPECT_EQ(met, model.split_points);
   ASSERT_FALSE(journal.entered.empty());
   EXPECT_NE(journal.entered.front(), model.split_points.front()) << "the first stage would be empty";
+}
+
+TEST_P(ZooModel, FinerPointsMakeSixteenStagesAndLeaveTheOthersWhereTheyWere) {
+  const Model model = make_model(GetParam(), Dtype::F32, seed);
+  EXPECT_EQ(most_stages(model), 16);
+  EXPECT_EQ(stage_points(model, 1).size(), 0u);
+  for (int stages : {2, 4, 8})  // every fourth, second, single one of eight parts
+    for (int s = 1; s < stages; ++s) {
+      const SplitPoint point = stage_points(model, stages)[s - 1];
+      EXPECT_EQ(point.module, model.split_points[s * 8 / stages - 1]);
+      EXPECT_EQ(point.where, SplitPoint::Where::Beginning);
+    }
+  const Batch batch = make_batch(GetParam(), Dtype::F32, 2, seed, 0);
+  for (int stages : {9, 12, 16}) {
+    SplitOptions options;
+    options.points = stage_points(model, stages);
+    const Pipe pipe = make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, true, options);
+    EXPECT_EQ(pipe.num_stages(), stages);
+    for (const Stage& stage : pipe.stages) EXPECT_FALSE(stage.graph.nodes.empty());
+  }
+  EXPECT_THROW(stage_points(model, 17), InputError);
+  EXPECT_THROW(stage_points(model, 0), InputError);
 }
 
 TEST_P(ZooModel, SameSeedSameBytesOtherSeedOthers) {

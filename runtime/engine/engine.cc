@@ -7,6 +7,7 @@
 #include "runtime/backward/released_output.h"
 #include "runtime/engine/engine_state.h"
 #include "runtime/engine/gradients.h"
+#include "runtime/engine/written_attributes.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/microbatch/chunk.h"
@@ -16,10 +17,26 @@
 namespace plumbline {
 namespace {
 
+/// What serves an evaluation. Of a lowered schedule the transfers stay where they are: what is left of a valid order is
+/// one.
 Schedule forwards_only(const Schedule& schedule) {
+  const auto serves = [](ActionType type) {
+    using enum ActionType;
+    return type == F || type == SEND_F || type == RECV_F || type == WAIT_SEND_F || type == UNSHARD || type == RESHARD;
+  };
   Schedule out = schedule;
-  for (std::vector<Action>& rank : out.ranks)
-    std::erase_if(rank, [](const Action& action) { return action.type != ActionType::F; });
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const std::vector<Action>& actions = schedule.ranks[rank];
+    std::vector<Action>& kept = out.ranks[rank];
+    kept.clear();
+    for (size_t begin = 0, end = 0; begin < actions.size(); begin = end) {
+      end = group_end(actions, begin);
+      const size_t before = kept.size();
+      for (size_t i = begin; i < end; ++i)
+        if (serves(actions[i].type)) kept.push_back(actions[i]);
+      if (kept.size() > before) kept.back().overlaps_next = false;
+    }
+  }
   return out;
 }
 
@@ -30,14 +47,15 @@ Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, Engin
   if (static_cast<int>(schedule_.ranks.size()) != transport_.size())
     throw InputError("engine: the schedule is for " + std::to_string(schedule_.ranks.size()) + " ranks, there are " +
                      std::to_string(transport_.size()) + "; make the schedule for as many ranks as the transport has");
+  if (const std::string problem = shape_problem(schedule_); !problem.empty())
+    throw InputError("engine: schedule " + schedule_.name + ": " + problem);
+  refuse_custom_transfers();
   my_stages_ = stages_of_rank(schedule_, transport_.rank());
   random_.run_seed = options_.seed;
   random_.by_microbatch = options_.seed_by_microbatch;
 }
 
 Engine::~Engine() = default;
-
-bool Engine::is_local(int stage) const { return rank_of(stage) == transport_.rank(); }
 
 Engine::Flight& Engine::flight(int stage, int microbatch) {
   const auto local = std::lower_bound(my_stages_.begin(), my_stages_.end(), stage) - my_stages_.begin();
@@ -55,6 +73,12 @@ StepResult Engine::train(const std::vector<at::Tensor>& positional, const std::m
 }
 
 std::vector<at::Tensor> Engine::merged_outputs(const StepResult& step) const {
+  for (size_t m = 0; m < step.outputs.size(); ++m)
+    if (step.outputs[m].empty())
+      throw InputError("engine: the outputs of micro-batch " + std::to_string(m) + " are on rank " +
+                       std::to_string(rank_of(schedule_.stages - 1, static_cast<int>(m))) + ", not on rank " +
+                       std::to_string(transport_.rank()) +
+                       "; merge those of all ranks with the last stage (StepResult::outputs)");
   return merge_outputs(step.outputs, options_.output_chunks);
 }
 
@@ -69,14 +93,16 @@ void Engine::zero_grad() {
       if (tensor.requires_grad()) tensor.mutable_grad() = at::Tensor();
 }
 
-/// By graph output of `stage`: in how many goes its consumers take it (Mode::takers).
-std::vector<int> Engine::takers(const Plan& plan, int stage) const {
+/// By graph output of `stage` in this replica: in how many goes its consumers take it (Mode::takers).
+std::vector<int> Engine::takers(const Plan& plan, int stage, int replica) const {
   std::vector<int> count(plan.pipes.front().stages[stage].graph.outputs.size());
   int sent_boundary = -1;
   for (int c : plan.outgoing[stage]) {
     const Channel& channel = plan.channels[c];
-    if (!is_local(channel.consumer_stage) && channel.boundary == sent_boundary) continue;
-    if (!is_local(channel.consumer_stage)) sent_boundary = channel.boundary;
+    const bool local =
+        schedule_.rank_of_stage[replica * schedule_.stages + channel.consumer_stage] == transport_.rank();
+    if (!local && channel.boundary == sent_boundary) continue;
+    if (!local) sent_boundary = channel.boundary;
     ++count[plan.pipes.front().boundaries[channel.boundary].output];
   }
   return count;
@@ -96,15 +122,19 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
     throw InputError("engine: the schedule has " + std::to_string(schedule_.stages) +
                      " stages, the model's split points make " + std::to_string(plan.pipes.front().num_stages()));
   mode->backward = training && options_.loss;
-  const Schedule compute = mode->backward ? schedule_ : forwards_only(schedule_);
+  refuse_written_buffers(plan);
+  Schedule lowered = mode->backward ? schedule_ : forwards_only(schedule_);
   const std::vector<StageEdge> edges = stage_edges(plan.pipes.front());
-  const Schedule lowered = lower(compute, edges);
+  if (!has_communication(lowered)) lowered = lower(lowered, edges);
   require_valid(lowered, edges, {.forward_only = !mode->backward, .lowered = true});
-  mode->actions = lowered.ranks[transport_.rank()];
-  mode->takers.resize(schedule_.stages);
-  for (int stage : my_stages_) mode->takers[stage] = takers(plan, stage);
+  mode->actions = std::move(lowered.ranks[transport_.rank()]);
+  mode->takers.resize(schedule_.replicas());
+  for (int replica = 0; replica < schedule_.replicas(); ++replica) {
+    mode->takers[replica].resize(schedule_.stages);
+    for (int stage : my_stages_) mode->takers[replica][stage] = takers(plan, stage, replica);
+  }
   // Strides travel under tags of their own.
-  const int64_t tags = (options_.keep_strides ? 2 : 1) * plan.tag_count() + shared_tag_count(plan.pipes.front().shared);
+  const int64_t tags = (options_.keep_strides ? 2 : 1) * plan.tag_count() + kCopyTags;
   if (tags > transport_.max_tag())
     throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
                      std::to_string(schedule_.microbatches) + " micro-batches need more tags than the transport's " +
@@ -122,8 +152,23 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
     if (options_.decorate) runner = options_.decorate(stage, states_.at(stage), std::move(runner));
     mode->runners.emplace(stage, std::move(runner));
   }
+  mode->copies = parameter_copies(states_, plan.pipes.front().shared, schedule_);
   check_with_peers(plan, transport_, Deadline::after(options_.timeout));
   return *(slot = std::move(mode));
+}
+
+void Engine::refuse_written_buffers(const Plan& plan) const {
+  if (schedule_.replicas() == 1) return;
+  for (int stage = 0; stage < schedule_.stages; ++stage) {
+    const Graph& graph = plan.pipes.front().stages[stage].graph;
+    const std::set<ValueId> written = written_attributes(graph);
+    for (const Attribute& attribute : graph.attributes)
+      if (written.contains(attribute.value))
+        throw InputError(
+            "engine: the forward of stage " + std::to_string(stage) + " writes '" + attribute.name +
+            "', and schedule " + schedule_.name + " has " + std::to_string(schedule_.replicas()) +
+            " replicas, of which each would see its own micro-batches only; take a schedule of one replica");
+  }
 }
 
 StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
@@ -138,17 +183,15 @@ StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, con
   flights_.clear();
   flights_.resize(my_stages_.size() * schedule_.microbatches);
   result_ = {};
-  if (is_local(schedule_.stages - 1)) {
+  if (options_.trace) result_.trace.reserve(mode_->actions.size());
+  if (!my_stages_.empty() && my_stages_.back() == schedule_.stages - 1) {
     result_.outputs.resize(schedule_.microbatches);
     if (options_.loss) result_.losses.resize(schedule_.microbatches);
   }
   GradientStash stash(states_);
   result_.times.begin = now();
   try {
-    for (const Action& action : mode_->actions) {
-      carry_out(action);
-      release_completed_sends();
-    }
+    carry_out_all();
     finish_sends();
     if (mode_->backward) finish_gradients();
   } catch (...) {
@@ -165,32 +208,8 @@ StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, con
   return std::move(result_);
 }
 
-void Engine::carry_out(const Action& action) {
-  switch (action.type) {
-    case ActionType::RECV_F:
-      return receive_forward(action.stage, action.microbatch);
-    case ActionType::F:
-      return forward(action.stage, action.microbatch);
-    case ActionType::SEND_F:
-      return send_forward(action.stage, action.microbatch);
-    case ActionType::RECV_B:
-      return receive_backward(action.stage, action.microbatch);
-    case ActionType::B:
-      return backward(action.stage, action.microbatch);
-    case ActionType::SEND_B:
-      return send_backward(action.stage, action.microbatch);
-    case ActionType::I:
-      return backward_input(action.stage, action.microbatch);
-    case ActionType::W:
-      return backward_weight(action.stage, action.microbatch);
-  }
-}
-
 void Engine::finish_gradients() {
-  const Plan& plan = mode_->plan;
-  sum_shared_gradients(states_, plan.pipes.front().shared, schedule_.rank_of_stage, transport_,
-                       transport_.max_tag() - shared_tag_count(plan.pipes.front().shared),
-                       Deadline::after(options_.timeout));
+  sum_copies(states_, mode_->copies, transport_, transport_.max_tag() - kCopyTags, Deadline::after(options_.timeout));
   if (options_.divide_by_microbatches) divide_gradients(states_, schedule_.microbatches);
 }
 
@@ -207,9 +226,9 @@ void Engine::receive_forward(int stage, int microbatch) {
   f.arriving_inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
-    if (is_local(boundary.producer)) continue;
+    if (is_local(boundary.producer, microbatch)) continue;
     f.arriving_inputs[plan.channels[c].consumer_input] =
-        expect_value(boundary, rank_of(boundary.producer), plan.forward_tag(c, microbatch));
+        expect_value(boundary, rank_of(boundary.producer, microbatch), plan.forward_tag(c, microbatch));
   }
 }
 
@@ -222,7 +241,7 @@ void Engine::forward(int stage, int microbatch) {
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
     const int input = plan.channels[c].consumer_input;
-    if (is_local(boundary.producer)) {
+    if (is_local(boundary.producer, microbatch)) {
       f.inputs[input] = as_it_crosses(live_output(boundary, microbatch), options_.keep_strides);
       taken(boundary, microbatch);
     } else {
@@ -238,7 +257,7 @@ void Engine::forward(int stage, int microbatch) {
     if (stage == schedule_.stages - 1) compute_loss(f, microbatch);
   });
   check_outputs(stage, microbatch, f.outputs);
-  f.takers = mode_->takers[stage];
+  f.takers = mode_->takers[replica_of(microbatch)][stage];
   if (stage == schedule_.stages - 1)
     for (const at::Tensor& output : f.outputs)
       result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);
@@ -302,7 +321,7 @@ void Engine::send_forward(int stage, int microbatch) {
   int sent_boundary = -1;
   Departure departure;
   for (int c : plan.outgoing[stage]) {
-    if (is_local(plan.channels[c].consumer_stage)) continue;
+    if (is_local(plan.channels[c].consumer_stage, microbatch)) continue;
     if (plan.channels[c].boundary != sent_boundary) {
       sent_boundary = plan.channels[c].boundary;
       const Boundary& boundary = plan.boundary(c, microbatch);
@@ -310,16 +329,18 @@ void Engine::send_forward(int stage, int microbatch) {
           depart(as_it_crosses(live_output(boundary, microbatch), options_.keep_strides), options_.keep_strides);
       taken(boundary, microbatch);
     }
-    send(departure, rank_of(plan.channels[c].consumer_stage), plan.forward_tag(c, microbatch));
+    send({stage, ActionType::SEND_F, microbatch}, departure, rank_of(plan.channels[c].consumer_stage, microbatch),
+         plan.forward_tag(c, microbatch));
   }
 }
 
-void Engine::send(const Departure& departure, int rank, int64_t tag) {
+void Engine::send(const Action& by, const Departure& departure, int rank, int64_t tag) {
   const at::Tensor &body = departure.body, &strides = departure.strides;
-  sends_.push_back({body, transport_.isend(body.const_data_ptr(), body.nbytes(), rank, tag)});
+  sends_.push_back({by, body, transport_.isend(body.const_data_ptr(), body.nbytes(), rank, tag)});
   if (strides.defined())
     sends_.push_back(
-        {strides, transport_.isend(strides.const_data_ptr(), strides.nbytes(), rank, tag + mode_->plan.tag_count())});
+        {by, strides,
+         transport_.isend(strides.const_data_ptr(), strides.nbytes(), rank, tag + mode_->plan.tag_count())});
 }
 
 Arrival Engine::expect_value(const Boundary& boundary, int peer, int64_t tag) {
@@ -330,6 +351,7 @@ Arrival Engine::expect_value(const Boundary& boundary, int peer, int64_t tag) {
 at::Tensor Engine::take(Arrival& arrival, const WaitContext& context) {
   wait(arrival.body_request, context);
   if (arrival.strides.defined()) wait(arrival.strides_request, context);
+  if (options_.trace) action_begin_ = now();
   return arrived(std::move(arrival));
 }
 
@@ -351,6 +373,17 @@ void Engine::release_completed_sends() {
   size_t done = 0;
   while (done < sends_.size() && transport_.test(sends_[done].request)) ++done;
   sends_.erase(sends_.begin(), sends_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+/// Until what this one sent has been taken, and no longer.
+void Engine::wait_send(const Action& action) {
+  const Action send{action.stage, action.type == ActionType::WAIT_SEND_F ? ActionType::SEND_F : ActionType::SEND_B,
+                    action.microbatch};
+  for (PendingSend& pending : sends_) {
+    if (pending.by != send) continue;
+    wait(pending.request, [&] { return place(action.stage, action.microbatch) + ": what it sent was not taken"; });
+    pending.tensor = at::Tensor();
+  }
 }
 
 void Engine::finish_sends() {

@@ -3,10 +3,21 @@
 // A step divides the batch into micro-batches, carries out the rank's ordered action list, and finishes the gradients.
 // Whatever the schedule, a step means the same thing:
 //   - gradients of this step are summed over micro-batches in the order of the stage's B and W actions, copies of a
-//     shared parameter are summed in ascending stage order, the sum is divided by the number of micro-batches once (or
-//     not, as asked), and only then added to what earlier steps left in .grad. So steps accumulate, and an evaluation
-//     between them changes nothing;
+//     parameter are summed in ascending order of (stage, replica), the sum is divided by the number of micro-batches
+//     once (or not, as asked), and only then added to what earlier steps left in .grad. So steps accumulate, and an
+//     evaluation between them changes nothing;
 //   - a mean loss over uneven micro-batches is weighted, so that the result is the mean over the batch.
+//
+// A schedule of computations alone is lowered for the model's own edges. One that is lowered already, such as a CSV of
+// PyTorch's compute_comms form, is checked against them and carried out to the letter: WAIT_SEND waits for just that
+// send, a send without one is finished at the end of the step. Nothing is divided over a data-parallel group here, so
+// UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD do nothing unless a custom function does it (custom_function.h);
+// gradients are not scaled before the end of the step. An evaluation carries out the F, SEND_F, RECV_F, WAIT_SEND_F,
+// UNSHARD and RESHARD of the list, in its order. The members of a group run one after another in the order of the list.
+//
+// With several replicas (Schedule::replica_of_microbatch) a rank has one copy of each stage that it holds, and takes
+// the micro-batches that the schedule gives it there. Outputs and losses come about on the ranks of the last stage. A
+// model whose forward writes buffers is refused: no replica would see all micro-batches.
 //
 // A value crosses from stage to stage as a contiguous tensor, and so does its gradient, also between stages of one
 // rank: the order in which a kernel adds up depends on strides, and bits must not depend on which rank holds which
@@ -17,7 +28,8 @@
 //
 // Receives are posted where the lowered schedule says so, sends never block; a rank that waits sleeps. After an
 // exception the step is gone and gradients are as before it (buffers that a forward wrote are not); whoever owns the
-// transport then aborts the other ranks.
+// transport then aborts the other ranks. The text of what fails in an action begins with its place in the rank's
+// lowered list: "rank 1, position 4 (1B0): ...".
 //
 // Ranks compare the shapes of all boundary values when a list of micro-batch shapes is new to them. That every rank
 // gets the same batch in each later step is the caller's business: another size of a message is refused, another shape
@@ -32,11 +44,14 @@
 #include <vector>
 
 #include "runtime/engine/arrival.h"
+#include "runtime/engine/custom_function.h"
+#include "runtime/engine/gradients.h"
 #include "runtime/engine/graph_stage.h"
 #include "runtime/engine/plan.h"
 #include "runtime/engine/stage_runner.h"
 #include "runtime/microbatch/chunk_spec.h"
 #include "runtime/schedule/schedule.h"
+#include "runtime/schedule/trace.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline {
@@ -88,6 +103,10 @@ struct EngineOptions {
   /// Once a stage's output was taken by all its consumers, only its place in the autograd graph is kept
   /// (released_output.h). Off to compare: it changes memory, and no bit.
   bool release_outputs = true;
+  /// What replaces the engine's own way to carry out actions of a kind.
+  CustomFunctions custom;
+  /// Take the time of every action (StepResult::trace).
+  bool trace = false;
   EngineObserver* observer = nullptr;
   /// Puts something in a stage's place, or around it. `state` lives as long as the engine.
   std::function<std::unique_ptr<StageRunner>(int stage, const StageState& state, std::unique_ptr<StageRunner>)>
@@ -103,29 +122,35 @@ struct StepTimes {
 
 /// What this rank can say about a step.
 struct StepResult {
-  /// [micro-batch][output], detached; on the rank of the last stage, elsewhere empty.
+  /// [micro-batch][output], detached; on a rank of the last stage, elsewhere empty. Where the last stage is in several
+  /// replicas, nothing for the micro-batches that another rank took.
   std::vector<std::vector<at::Tensor>> outputs;
-  /// [micro-batch], detached, not weighted; likewise.
+  /// [micro-batch], detached, not weighted; likewise, undefined for those that another rank took.
   std::vector<at::Tensor> losses;
   StepTimes times;
+  /// If asked for: this rank's actions as it carried them out, in seconds as in `times`. An action begins when the
+  /// messages it takes have come, so that what lies between two actions is idle time.
+  std::vector<TimedAction> trace;
 };
 
 class Engine {
  public:
-  /// `schedule` is a compute schedule; it is checked and lowered for the model's own edges. Every rank makes its engine
-  /// with the same schedule, options and model.
+  /// Throws InputError for a schedule of another number of ranks, for one whose fields contradict one another, and for
+  /// a custom function in place of a transfer. Every rank makes its engine with the same schedule, options and model.
   Engine(Transport& transport, Schedule schedule, PipeSource source, EngineOptions options);
   ~Engine();
 
   /// One forward and backward of a batch. Each rank gives the same batch: stage 0 reads the inputs, the last stage the
-  /// target, and the others only their shapes. The number of stages of the model must be the schedule's.
+  /// target, and the others only their shapes. Throws InputError where the schedule does not fit the model: another
+  /// number of stages, or violations (check.h) given the model's edges.
   StepResult train(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
 
   /// The same with inputs by name, beside or in place of positional ones.
   StepResult train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
                    const at::Tensor& target);
 
-  /// The outputs of the whole batch, where a step's outputs are (else empty).
+  /// The outputs of the whole batch, where a step's outputs are (else empty). Throws InputError on a rank that has only
+  /// those of its replica.
   std::vector<at::Tensor> merged_outputs(const StepResult& step) const;
 
   /// One forward without gradients, in evaluation mode.
@@ -142,7 +167,16 @@ class Engine {
 
   StepResult run(bool training, const std::vector<at::Tensor>& inputs, const at::Tensor& target);
   Mode& mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
+  void carry_out_all();
+  void carry_out_custom(const CustomFunction& function, std::span<const Action> actions);
+  void carry_out_within(std::span<const Action> actions, const Action& action, StageRunner* substitute);
+  void carry_out_one(const Action& action);
   void carry_out(const Action& action);
+  template <class Work>
+  void timed(const Action& action, Work&& work);
+  [[noreturn]] void fail_at_position() const;
+  void refuse_custom_transfers() const;
+  void refuse_written_buffers(const Plan& plan) const;
   void finish_gradients();
   void clear_step();
   void receive_forward(int stage, int microbatch);
@@ -153,6 +187,7 @@ class Engine {
   void backward_input(int stage, int microbatch);
   void backward_weight(int stage, int microbatch);
   void send_backward(int stage, int microbatch);
+  void wait_send(const Action& wait);
   /// StageRunner's backward() or backward_input().
   using Pass = decltype(&StageRunner::backward);
   bool pass_back(int stage, int microbatch, Pass pass);
@@ -162,19 +197,24 @@ class Engine {
   void compute(int stage, int microbatch, Work&& work);
   at::Tensor output_gradient(int stage, int microbatch, int output);
   void compute_loss(Flight& flight, int microbatch);
-  std::vector<int> takers(const Plan& plan, int stage) const;
+  std::vector<int> takers(const Plan& plan, int stage, int replica) const;
   const at::Tensor& live_output(const Boundary& boundary, int microbatch);
   void taken(const Boundary& boundary, int microbatch);
   void check_outputs(int stage, int microbatch, const std::vector<at::Tensor>& outputs) const;
-  void send(const Departure& departure, int rank, int64_t tag);
+  void send(const Action& by, const Departure& departure, int rank, int64_t tag);
   Arrival expect_value(const Boundary& boundary, int peer, int64_t tag);
   at::Tensor take(Arrival& arrival, const WaitContext& context);
   void wait(Request& request, const WaitContext& context);
   void release_completed_sends();
   void finish_sends();
   Flight& flight(int stage, int microbatch);
-  bool is_local(int stage) const;
-  int rank_of(int stage) const { return schedule_.rank_of_stage[stage]; }
+  bool is_local(int stage, int microbatch) const { return rank_of(stage, microbatch) == transport_.rank(); }
+  int rank_of(int stage, int microbatch) const { return schedule_.rank_of(stage, microbatch); }
+  int replica_of(int microbatch) const {
+    return schedule_.replica_of_microbatch.empty() ? 0 : schedule_.replica_of_microbatch[microbatch];
+  }
+
+  friend class ActionContext;
 
   Transport& transport_;
   Schedule schedule_;
@@ -194,10 +234,15 @@ class Engine {
   std::vector<double> loss_weights_;
   StepResult result_;
   struct PendingSend {
+    Action by;
     at::Tensor tensor;
     Request request;
   };
   std::vector<PendingSend> sends_;
+  size_t position_ = 0;                // of the action under way
+  double action_begin_ = 0;            // for the trace
+  StageRunner* substitute_ = nullptr;  // computes in place of the stage's runner
+  std::vector<char> carried_out_;      // by action that a custom function was given
 };
 
 }  // namespace plumbline

@@ -16,9 +16,9 @@ void Engine::receive_backward(int stage, int microbatch) {
   for (size_t i = 0; i < plan.outgoing[stage].size(); ++i) {
     const int c = plan.outgoing[stage][i];
     const Boundary& boundary = plan.boundary(c, microbatch);
-    if (!boundary.has_gradient || is_local(plan.channels[c].consumer_stage)) continue;
+    if (!boundary.has_gradient || is_local(plan.channels[c].consumer_stage, microbatch)) continue;
     f.arriving_grads[i] =
-        expect_value(boundary, rank_of(plan.channels[c].consumer_stage), plan.backward_tag(c, microbatch));
+        expect_value(boundary, rank_of(plan.channels[c].consumer_stage, microbatch), plan.backward_tag(c, microbatch));
   }
 }
 
@@ -35,7 +35,7 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
     if (boundary.output != output) continue;
     at::Tensor part;
     const int consumer = plan.channels[c].consumer_stage;
-    if (is_local(consumer)) {
+    if (is_local(consumer, microbatch)) {
       part = std::move(flight(consumer, microbatch).input_grads[plan.channels[c].consumer_input]);
     } else {
       part = take(f.arriving_grads[i], [&] {
@@ -153,14 +153,16 @@ void Engine::send_backward(int stage, int microbatch) {
   const Plan& plan = mode_->plan;
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
-    if (!boundary.has_gradient || is_local(boundary.producer)) continue;
-    send(depart(f.input_grads[plan.channels[c].consumer_input], options_.keep_strides), rank_of(boundary.producer),
-         plan.backward_tag(c, microbatch));
+    if (!boundary.has_gradient || is_local(boundary.producer, microbatch)) continue;
+    send({stage, ActionType::SEND_B, microbatch},
+         depart(f.input_grads[plan.channels[c].consumer_input], options_.keep_strides),
+         rank_of(boundary.producer, microbatch), plan.backward_tag(c, microbatch));
   }
   // Where the stage-0 rule left everything to the W there are none yet.
   if (f.input_grads.empty()) return;
   for (int c : plan.incoming[stage])
-    if (!is_local(plan.boundary(c, microbatch).producer)) f.input_grads[plan.channels[c].consumer_input] = at::Tensor();
+    if (!is_local(plan.boundary(c, microbatch).producer, microbatch))
+      f.input_grads[plan.channels[c].consumer_input] = at::Tensor();
 }
 
 }  // namespace plumbline

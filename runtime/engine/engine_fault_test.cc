@@ -5,6 +5,7 @@
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/engine/halved_schedules.h"
 #include "runtime/error.h"
+#include "runtime/schedule/csv.h"
 
 namespace plumbline::testing {
 namespace {
@@ -99,6 +100,34 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
   return text;
 }
 
+/// Where it happened comes first. With one rank there are no transfers, and positions are those of the schedule.
+void expect_fire(const std::string& text, const Schedule& schedule, const Action& action) {
+  const int rank = schedule.rank_of(action.stage, action.microbatch);
+  std::string start = "rank " + std::to_string(rank) + ", position ";
+  if (schedule.ranks.size() == 1) {
+    const auto& actions = schedule.ranks[0];
+    start += std::to_string(std::find(actions.begin(), actions.end(), action) - actions.begin()) + " ";
+  }
+  EXPECT_TRUE(text.starts_with(start)) << text;
+  const std::string end = " (" + to_string(action) + "): stage " + std::to_string(action.stage) + ", micro-batch " +
+                          std::to_string(action.microbatch) + ": the disk is on fire";
+  EXPECT_TRUE(text.ends_with(end)) << text;
+}
+
+TEST(EngineFault, PositionsAreThoseOfTheLoweredList) {
+  Fleet fleet("mlp", parse_csv("0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
+                               "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1SEND_B0,1B1,1SEND_B1,1B2,1SEND_B2\n",
+                               "lowered"));
+  fleet.options.decorate = around([](int stage, Around& runner) {
+    if (stage == 0)
+      runner.after_forward = [](int microbatch, Tensors&) {
+        if (microbatch == 2) throw std::runtime_error("no");
+      };
+  });
+  EXPECT_EQ(error_of<Error>([&] { fleet.train(batch_of("mlp", 6), target_of("mlp", 6)); }),
+            "rank 0, position 4 (0F2): stage 0, micro-batch 2: no");
+}
+
 TEST(EngineFault, StageThatThrows) {
   for (bool backward : {false, true})
     for (int culprit : {0, 1, 2, 3})
@@ -114,8 +143,7 @@ TEST(EngineFault, StageThatThrows) {
           if (stage == culprit) (backward ? runner.after_backward : runner.after_forward) = fail;
         });
         const std::string text = fails_in_second_step<Error>(fleet, "tied", broken);
-        EXPECT_EQ(text, "rank " + std::to_string(schedule.rank_of_stage[culprit]) + ": stage " +
-                            std::to_string(culprit) + ", micro-batch 1: the disk is on fire");
+        expect_fire(text, schedule, {culprit, backward ? ActionType::B : ActionType::F, 1});
       }
 }
 
@@ -139,9 +167,8 @@ TEST(EngineFault, StageThatThrowsInAHalf) {
             fail(microbatch);
           };
         });
-        EXPECT_EQ(fails_in_second_step<Error>(fleet, "tied", broken),
-                  "rank " + std::to_string(schedule.rank_of_stage[culprit]) + ": stage " + std::to_string(culprit) +
-                      ", micro-batch 1: the disk is on fire");
+        expect_fire(fails_in_second_step<Error>(fleet, "tied", broken), schedule,
+                    {culprit, weight ? ActionType::W : ActionType::I, 1});
       }
 }
 
@@ -241,7 +268,7 @@ TEST(EngineFault, RanksEndInAnErrorWithoutWaitingForTheirDeadlines) {
     if (stage == 3) runner.after_backward = [](int, Tensors&) { throw std::runtime_error("no"); };
   });
   expect_contains(error_of<Error>([&] { fleet.train(batch_of("tied", 7), target_of("tied", 7)); }),
-                  {"rank 3: stage 3, micro-batch ", ": no"});
+                  {"rank 3, position ", "stage 3, micro-batch ", ": no"});
 }
 
 TEST(EngineFault, RankGoesOnAfterItsOwnError) {
@@ -299,7 +326,7 @@ TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
   misplaced.rank_of_stage = {0, 5};
   expect_contains(refusal(make_schedule("gpipe", 3, 2), 2, {}, {x}, y), {"schedule is for 3 ranks, there are 2"});
   expect_contains(refusal(placed({0, 1, 1}, 2, 2), 2, {}, {x}, y), {"schedule has 3 stages", "split points make 2"});
-  expect_contains(refusal(none, 2, {}, {x}, y), {"0 asked for; at least 1 is needed"});
+  expect_contains(refusal(none, 2, {}, {x}, y), {"0 micro-batches; at least 1 is needed"});
   expect_contains(refusal(misplaced, 2, {}, {x}, y), {"rank 5"});
   expect_contains(refusal(good, 2, {}, {}, y), {"0 inputs, 1 names and 1 chunk specs"});
   expect_contains(refusal(good, 2, {}, {x, x}, y), {"2 inputs, 1 names"});

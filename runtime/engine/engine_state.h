@@ -53,8 +53,9 @@ struct Engine::Mode {
   std::vector<Action> actions;
   std::map<int, std::unique_ptr<StageRunner>> runners;
   bool backward = false;
-  /// By stage and graph output: its consumers on this rank, and one more for all that are on others.
-  std::vector<std::vector<int>> takers;
+  /// By replica, stage and graph output: its consumers on this rank, and one more for all that are on others.
+  std::vector<std::vector<std::vector<int>>> takers;
+  std::vector<ParameterCopies> copies;
 };
 
 /// Lets the runner of `stage` work: the time counts as busy, and an error says where it happened.
@@ -62,7 +63,7 @@ template <class Work>
 void Engine::compute(int stage, int microbatch, Work&& work) {
   const Stopwatch busy(result_.times.busy);
   try {
-    work(*mode_->runners.at(stage));
+    work(substitute_ ? *substitute_ : *mode_->runners.at(stage));
   } catch (const InputError&) {
     throw;
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,11 +48,13 @@ struct Contiguous : torch::autograd::Function<Contiguous> {
   static Tensors backward(torch::autograd::AutogradContext*, const Tensors& grads) { return {grads[0].contiguous()}; }
 };
 
-/// Four layers in 1 to 4 stages; `kind` says what is special about them.
+/// Four layers, or one for each stage if there are more stages; `kind` says what is special about them.
 struct Net : torch::nn::Module {
-  Net(std::string kind, int stages, bool untied = false) : kind(std::move(kind)), stages(stages) {
+  Net(std::string kind, int stages, bool untied = false)
+      : kind(std::move(kind)), stages(stages), depth(std::max(4, stages)) {
     if (this->kind == "unused") register_parameter("unused", waves({3}, 9));
-    for (int i = 0; i < 4; ++i) layers.push_back(register_module("l" + std::to_string(i), std::make_shared<Layer>(i)));
+    for (int i = 0; i < depth; ++i)
+      layers.push_back(register_module("l" + std::to_string(i), std::make_shared<Layer>(i)));
     if (this->kind == "frozen")
       for (int i : {0, 2}) layers[i]->weight.requires_grad_(false), layers[i]->bias.requires_grad_(false);
     if (this->kind == "frozen early") layers[0]->weight.requires_grad_(false), layers[0]->bias.requires_grad_(false);
@@ -60,15 +63,15 @@ struct Net : torch::nn::Module {
     if (this->kind == "tied")
       for (int s = 0; s < (untied ? stages : 1); ++s)
         codes.push_back(register_parameter("tied" + std::to_string(s), waves({9, kWidth}, 5)));
-    for (int i = 0; i < 4 && this->kind == "whole numbers"; ++i) {
+    for (int i = 0; i < depth && this->kind == "whole numbers"; ++i) {
       const at::NoGradGuard no_grad;
       layers[i]->weight.round_(), layers[i]->bias.round_();  // to -1, 0 or 1
     }
-    for (int i = 0; i < 4 && this->kind == "batch norm"; ++i)
+    for (int i = 0; i < depth && this->kind == "batch norm"; ++i)
       norms.push_back(register_module("n" + std::to_string(i), torch::nn::BatchNorm1d(kWidth)));
   }
 
-  int stage_of(int layer) const { return layer * stages / 4; }
+  int stage_of(int layer) const { return layer * stages / depth; }
   const at::Tensor& tied(int layer) const { return codes[codes.size() == 1 ? 0 : stage_of(layer)]; }
 
   void border(int layer) {
@@ -82,7 +85,7 @@ struct Net : torch::nn::Module {
     at::Tensor h = kind == "tied" ? at::embedding(tied(0), in[0]) : whole_numbers ? in[0].to(at::kFloat).sin() : in[0];
     const at::Tensor code = kind == "integers" ? in[0].add(1).remainder(9) : at::Tensor();
     at::Tensor first, side;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < depth; ++i) {
       if (i > 0) border(i);
       if (contiguous_borders && i > 0 && stage_of(i) != stage_of(i - 1)) h = Contiguous::apply(h);
       if (kind == "whole numbers") {
@@ -101,15 +104,23 @@ struct Net : torch::nn::Module {
       if (kind == "skip" && i >= 2) h = h + first;
       if (kind == "tied" && i == 1) h = h + at::matmul(at::matmul(h, tied(1).t()), tied(1));
       if (kind == "two outputs" && i == 1) side = aux->forward(h);
-      if (kind == "integers" && i == 3) h = h + at::embedding(codes[0], code).sum(1) * in[0].gt(3);
+      if (kind == "integers" && i == depth - 1) h = h + at::embedding(codes[0], code).sum(1) * in[0].gt(3);
       if (i == 0) first = h;
     }
-    if (kind == "tied") h = at::linear(h, tied(3));
+    if (kind == "tied") h = at::linear(h, tied(depth - 1));
     return side.defined() ? Tensors{h, side} : Tensors{h};
   }
 
+  /// The stage that a parameter of this (untied) net belongs to; -1 where none uses it.
+  int stage_of(const std::string& parameter) const {
+    if (parameter == "unused") return -1;
+    if (parameter == "codes") return stages - 1;
+    if (parameter.starts_with("tied")) return std::stoi(parameter.substr(4));
+    return stage_of(parameter.starts_with("aux") ? 1 : std::stoi(parameter.substr(1)));
+  }
+
   std::string kind;
-  int stages;
+  int stages, depth;
   std::vector<std::shared_ptr<Layer>> layers;
   std::shared_ptr<Layer> aux;
   std::vector<torch::nn::BatchNorm1d> norms;
@@ -138,6 +149,8 @@ inline at::Tensor mean_square(const Tensors& outputs, const at::Tensor& target) 
 struct Told {
   Tensors losses, outputs;
   NamedTensors gradients, buffers;
+  /// By micro-batch: what the outputs were joined from, as far as it is known.
+  std::vector<Tensors> parts;
 };
 
 inline void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
@@ -174,15 +187,19 @@ class Oracle {
 
   Told train(const at::Tensor& x, const at::Tensor& target) {
     net->train();
+    grads_of_.assign(microbatches_, {});
     Told told = forward(x, target, /*backward=*/true);
     ++step;
     NamedTensors of_step;
     for (const auto& item : net->named_parameters()) {
-      at::Tensor grad = item.value().grad();
-      item.value().mutable_grad() = at::Tensor();
-      // Copies of the stages are added in ascending order, before the division.
+      // Copies of the stages and replicas are added in ascending order, before the division.
       at::Tensor& sum = of_step[item.key().starts_with("tied") ? "tied0" : item.key()];
-      if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
+      const int stage = net->stage_of(item.key());
+      for (const std::vector<int>& order : orders_.empty() ? Orders{{}} : orders_.at(std::max(stage, 0))) {
+        const at::Tensor grad = orders_.empty() ? item.value().grad() : in_order(item.key(), order);
+        if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
+      }
+      item.value().mutable_grad() = at::Tensor();
     }
     for (auto& [name, grad] : of_step) {
       if (grad.defined() && divide) grad = grad / microbatches_;
@@ -199,6 +216,21 @@ class Oracle {
     return forward(x, target, /*backward=*/false);
   }
 
+  /// Gradients are from now on summed in the order that `schedule` has for each stage, and then over its replicas.
+  void follow(const Schedule& schedule) {
+    orders_.assign(schedule.stages, Orders(schedule.replicas()));
+    for (const auto& actions : schedule.ranks)
+      for (const Action& action : actions) {
+        if (action.type != ActionType::B && action.type != ActionType::W) continue;
+        // A rank that holds the stage for several replicas sums for all of them.
+        int replica = 0;
+        while (schedule.rank_of_stage[replica * schedule.stages + action.stage] !=
+               schedule.rank_of(action.stage, action.microbatch))
+          ++replica;
+        orders_[action.stage][replica].push_back(action.microbatch);
+      }
+  }
+
   std::shared_ptr<Net> net;
   LossFunction loss = mean_square;
   bool divide = true, weighted = false;
@@ -208,6 +240,17 @@ class Oracle {
   int step = 0;
 
  private:
+  using Orders = std::vector<std::vector<int>>;
+
+  at::Tensor in_order(const std::string& parameter, const std::vector<int>& microbatches) const {
+    at::Tensor sum;
+    for (int m : microbatches) {
+      const at::Tensor& grad = grads_of_[m].at(parameter);
+      if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
+    }
+    return sum;
+  }
+
   Told forward(const at::Tensor& x, const at::Tensor& target, bool backward) {
     Told told;
     told.losses.resize(microbatches_);
@@ -225,6 +268,11 @@ class Oracle {
     for (int i = 0; i < microbatches_ && backward; ++i) {
       const at::Tensor& root = roots[backward_order.empty() ? i : backward_order[i]];
       if (root.requires_grad()) root.backward();
+      for (const auto& item : net->named_parameters()) {
+        if (orders_.empty()) break;
+        grads_of_[i][item.key()] = item.value().grad();
+        item.value().mutable_grad() = at::Tensor();
+      }
     }
     for (size_t o = 0; o < outputs[0].size(); ++o) {
       Tensors parts;
@@ -238,6 +286,8 @@ class Oracle {
 
   int microbatches_;
   NamedTensors total_;
+  std::vector<Orders> orders_;          // by stage and replica; empty: that of `backward_order`
+  std::vector<NamedTensors> grads_of_;  // by micro-batch, where there are orders
 };
 
 /// The engine over the ranks of a schedule, each with a module of its own.
@@ -273,10 +323,15 @@ class Fleet {
   /// Adds what one rank knows to `told`; copies of a shared parameter must agree.
   void tell(Told& told, Engine& engine, const StepResult& result) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!result.outputs.empty()) {
-      told.losses = result.losses;
-      told.outputs = merge_outputs(result.outputs, {});
-    }
+    // Of several replicas each tells about its own micro-batches.
+    told.losses.resize(std::max(told.losses.size(), result.losses.size()));
+    for (size_t m = 0; m < result.losses.size(); ++m)
+      if (result.losses[m].defined()) told.losses[m] = result.losses[m];
+    told.parts.resize(std::max(told.parts.size(), result.outputs.size()));
+    for (size_t m = 0; m < result.outputs.size(); ++m)
+      if (!result.outputs[m].empty()) told.parts[m] = result.outputs[m];
+    if (std::none_of(told.parts.begin(), told.parts.end(), [](const Tensors& part) { return part.empty(); }))
+      told.outputs = merge_outputs(told.parts, {});
     for (const auto& [stage, state] : engine.states()) {
       for (const auto& [name, tensor] : state.parameters) {
         const at::Tensor grad = tensor.grad().defined() ? tensor.grad().clone() : at::Tensor();
@@ -287,6 +342,7 @@ class Fleet {
     }
   }
 
+  /// One step on each rank of a fleet of this schedule.
   Told train(const at::Tensor& x, const at::Tensor& target) {
     Told told;
     run([&](Engine& engine, int) { tell(told, engine, engine.train({x}, target)); });
@@ -322,6 +378,30 @@ inline Schedule placed(std::vector<int> rank_of_stage, int ranks, int microbatch
   }
   for (int i = 0; i < microbatches && !depth_first; ++i) add(ActionType::B, i);
   return schedule;
+}
+
+/// Steps on different batches, without zeroing gradients between them, against plain autograd that sums in the order of
+/// the schedule.
+inline void expect_like_oracle(const std::string& kind, const Schedule& schedule, int64_t rows, int steps = 1,
+                               const std::function<void(EngineOptions&)>& change = {}) {
+  SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +
+               std::to_string(schedule.stages) + " stages, " + std::to_string(schedule.microbatches) +
+               " micro-batches, " + std::to_string(rows) + " rows");
+  Oracle oracle(kind, schedule.stages, schedule.microbatches);
+  oracle.follow(schedule);
+  Fleet fleet(kind, schedule);
+  oracle.seed = fleet.options.seed = 11;
+  if (change) change(fleet.options);
+  const auto batch = [&](int step) { return batch_of(kind, rows, 0.1 + step); };
+  const at::Tensor target = target_of(kind, rows);
+  std::vector<Told> ours(steps);
+  fleet.run([&](Engine& engine, int) {
+    for (int step = 0; step < steps; ++step) fleet.tell(ours[step], engine, engine.train({batch(step)}, target));
+  });
+  for (int step = 0; step < steps; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    expect_same(ours[step], oracle.train(batch(step), target));
+  }
 }
 
 }  // namespace plumbline::testing

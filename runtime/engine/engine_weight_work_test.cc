@@ -195,7 +195,8 @@ TEST(WeightWork, IsNotAskedForWhereTheLossDoesNotDependOnTheStage) {
 }
 
 TEST(WeightWork, ErrorsSayWhere) {
-  for (const Schedule& schedule : {placed({0, 0}, 1, 2), halved(placed({0, 0}, 1, 2), {})}) {
+  for (const auto& [schedule, where] : {std::pair(placed({0, 0}, 1, 2), "position 6 (1B1)"),
+                                        std::pair(halved(placed({0, 0}, 1, 2), {}), "position 11 (1W1)")}) {
     Fleet fleet("mlp", schedule);
     fleet.options.weight_work = [](int stage, int microbatch) -> WeightWork {
       if (stage == 1 && microbatch == 1) return [] { throw std::runtime_error("no queue"); };
@@ -205,7 +206,7 @@ TEST(WeightWork, ErrorsSayWhere) {
       fleet.train(batch_of("mlp", 4), target_of("mlp", 4));
       FAIL() << "no error";
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()), "rank 0: stage 1, micro-batch 1: no queue");
+      EXPECT_EQ(error.what(), "rank 0, " + std::string(where) + ": stage 1, micro-batch 1: no queue");
     }
   }
 }

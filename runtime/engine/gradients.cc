@@ -5,46 +5,66 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty_like.h>
 
-#include "runtime/error.h"
+#include <algorithm>
+#include <deque>
+#include <utility>
 
 namespace plumbline {
 namespace {
 
-/// Moves one copy's gradient between two stages; whether there is one goes ahead of it.
+/// Moves copies' gradients between ranks; whether there is one goes ahead of it. Between two ranks they arrive in the
+/// order in which they were sent.
 class GradientMover {
  public:
-  GradientMover(Transport& transport, const std::vector<int>& rank_of_stage, const Deadline& deadline)
-      : transport_(transport), rank_of_stage_(rank_of_stage), deadline_(deadline) {}
+  GradientMover(Transport& transport, const Deadline& deadline) : transport_(transport), deadline_(deadline) {}
+  ~GradientMover() {
+    if (!sent_.empty()) transport_.withdraw();
+  }
+  GradientMover(const GradientMover&) = delete;
+  GradientMover& operator=(const GradientMover&) = delete;
 
-  void send(const at::Tensor& grad, int to_stage, int64_t tag, const std::string& name) {
-    const uint8_t present = grad.defined();
-    const at::Tensor data = present ? grad.contiguous() : grad;
-    Request flag = transport_.isend(&present, 1, rank_of_stage_[to_stage], tag);
-    Request body;
-    if (present) body = transport_.isend(data.const_data_ptr(), data.nbytes(), rank_of_stage_[to_stage], tag + 1);
-    wait(flag, name);
-    wait(body, name);
+  /// Does not wait.
+  void send(const at::Tensor& grad, int rank, int64_t tag) {
+    Sent& sent = sent_.emplace_back();
+    sent.present = grad.defined();
+    sent.flag_request = transport_.isend(&sent.present, 1, rank, tag);
+    if (!grad.defined()) return;
+    sent.body = grad.contiguous();
+    sent.body_request = transport_.isend(sent.body.const_data_ptr(), sent.body.nbytes(), rank, tag + 1);
   }
 
-  at::Tensor receive(const at::Tensor& like, int from_stage, int64_t tag, const std::string& name) {
+  at::Tensor receive(const at::Tensor& like, int rank, int64_t tag, const std::string& name) {
     uint8_t present = 0;
-    Request flag = transport_.irecv(&present, 1, rank_of_stage_[from_stage], tag);
+    Request flag = transport_.irecv(&present, 1, rank, tag);
     wait(flag, name);
     if (!present) return {};
     at::Tensor grad = at::empty_like(like, like.options().requires_grad(false), at::MemoryFormat::Contiguous);
-    Request body = transport_.irecv(grad.mutable_data_ptr(), grad.nbytes(), rank_of_stage_[from_stage], tag + 1);
+    Request body = transport_.irecv(grad.mutable_data_ptr(), grad.nbytes(), rank, tag + 1);
     wait(body, name);
     return grad;
   }
 
+  void finish_sends() {
+    for (Sent& sent : sent_)
+      for (Request* request : {&sent.flag_request, &sent.body_request})
+        transport_.wait(*request, deadline_, "the end of the step: a gradient of a copy was not taken");
+    sent_.clear();
+  }
+
  private:
+  struct Sent {
+    uint8_t present = 0;
+    at::Tensor body;
+    Request flag_request, body_request;
+  };
+
   void wait(Request& request, const std::string& name) {
-    transport_.wait(request, deadline_, [&] { return "the gradients of shared parameter '" + name + "'"; });
+    transport_.wait(request, deadline_, [&] { return "the gradients of '" + name + "', of which there are copies"; });
   }
 
   Transport& transport_;
-  const std::vector<int>& rank_of_stage_;
   const Deadline& deadline_;
+  std::deque<Sent> sent_;  // what is sent must stay where it is
 };
 
 /// Autograd may give two gradients one memory (parameters behind views): then neither may be changed in place.
@@ -84,53 +104,79 @@ void GradientStash::add_back() {
   entries_.clear();
 }
 
-int64_t shared_tag_count(const std::vector<SharedParameter>& shared) {
-  int64_t count = 0;
-  for (const SharedParameter& parameter : shared) count += 4 * (static_cast<int64_t>(parameter.stages.size()) - 1);
-  return count;
+std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& states,
+                                              const std::vector<SharedParameter>& shared, const Schedule& schedule) {
+  std::map<std::pair<int, std::string>, ParameterCopies> found;
+  const auto add = [&](const std::string& name, const std::vector<int>& stages) {
+    ParameterCopies parameter{name, {}};
+    for (int stage : stages) {
+      const size_t first = parameter.copies.size();
+      for (int replica = 0; replica < schedule.replicas(); ++replica) {
+        const int rank = schedule.rank_of_stage[replica * schedule.stages + stage];
+        if (std::none_of(parameter.copies.begin() + static_cast<std::ptrdiff_t>(first), parameter.copies.end(),
+                         [&](const ParameterCopies::Copy& copy) { return copy.rank == rank; }))
+          parameter.copies.push_back({stage, rank});
+      }
+    }
+    if (parameter.copies.size() > 1) found.emplace(std::pair(stages.front(), name), std::move(parameter));
+  };
+  for (const auto& [stage, state] : states)
+    for (const auto& [name, tensor] : state.parameters) {
+      const auto several = std::find_if(shared.begin(), shared.end(),
+                                        [&](const SharedParameter& parameter) { return parameter.name == name; });
+      add(name, several == shared.end() ? std::vector<int>{stage} : several->stages);
+    }
+  std::vector<ParameterCopies> parameters;
+  for (auto& [key, parameter] : found) parameters.push_back(std::move(parameter));
+  return parameters;
 }
 
-void sum_shared_gradients(const std::map<int, StageState>& states, const std::vector<SharedParameter>& shared,
-                          const std::vector<int>& rank_of_stage, Transport& transport, int64_t first_tag,
-                          const Deadline& deadline) {
+void sum_copies(const std::map<int, StageState>& states, const std::vector<ParameterCopies>& parameters,
+                Transport& transport, int64_t first_tag, const Deadline& deadline) {
   const c10::NoGradGuard no_grad;
-  GradientMover mover(transport, rank_of_stage, deadline);
-  int64_t tag = first_tag;
-  for (const SharedParameter& parameter : shared) {
-    const int owner = parameter.stages.front();
-    const auto mine = [&](int stage) { return states.contains(stage); };
-    const auto tensor_of = [&](int stage) { return states.at(stage).parameters.at(parameter.name); };
-    bool trainable = true;
-    for (int stage : parameter.stages)
-      if (mine(stage)) trainable = tensor_of(stage).requires_grad();
-    // A frozen one takes its tags along, so that every rank counts alike.
-    const int64_t next = tag + shared_tag_count({parameter});
-    if (!trainable) {
-      tag = next;
-      continue;
+  using Copy = ParameterCopies::Copy;
+  const auto mine = [&](const Copy& copy) { return copy.rank == transport.rank(); };
+  GradientMover mover(transport, deadline);
+  const auto for_each = [&](const auto& visit) {
+    for (const ParameterCopies& parameter : parameters) {
+      const auto tensor_of = [&](const Copy& copy) { return states.at(copy.stage).parameters.at(parameter.name); };
+      const auto local = std::find_if(parameter.copies.begin(), parameter.copies.end(), mine);
+      if (tensor_of(*local).requires_grad()) visit(parameter, tensor_of);
     }
-    at::Tensor sum = mine(owner) ? tensor_of(owner).grad() : at::Tensor();
-    // To the first stage that uses it, in ascending order; then back to all.
-    for (size_t i = 1; i < parameter.stages.size(); ++i, tag += 2) {
-      const int stage = parameter.stages[i];
-      at::Tensor part = mine(stage) ? tensor_of(stage).grad() : at::Tensor();
-      if (mine(stage) && !mine(owner)) mover.send(part, owner, tag, parameter.name);
-      if (!mine(owner)) continue;
-      if (!mine(stage)) part = mover.receive(tensor_of(owner), stage, tag, parameter.name);
+  };
+  // To the rank of the first copy, without waiting; that one adds them up and sends the sum; then all take it.
+  for_each([&](const ParameterCopies& parameter, const auto& tensor_of) {
+    const Copy& owner = parameter.copies.front();
+    for (const Copy& copy : parameter.copies)
+      if (mine(copy) && !mine(owner)) mover.send(tensor_of(copy).grad(), owner.rank, first_tag);
+  });
+  for_each([&](const ParameterCopies& parameter, const auto& tensor_of) {
+    const Copy& owner = parameter.copies.front();
+    if (!mine(owner)) return;
+    at::Tensor sum = tensor_of(owner).grad();
+    for (size_t i = 1; i < parameter.copies.size(); ++i) {
+      const Copy& copy = parameter.copies[i];
+      const at::Tensor part =
+          mine(copy) ? tensor_of(copy).grad() : mover.receive(tensor_of(owner), copy.rank, first_tag, parameter.name);
       if (part.defined()) sum = sum.defined() ? at::add(sum, part) : part;
     }
-    if (mine(owner)) tensor_of(owner).mutable_grad() = sum;
-    for (size_t i = 1; i < parameter.stages.size(); ++i, tag += 2) {
-      const int stage = parameter.stages[i];
-      if (mine(owner) && mine(stage))
-        tensor_of(stage).mutable_grad() = sum.defined() ? sum.clone() : sum;
-      else if (mine(owner))
-        mover.send(sum, stage, tag, parameter.name);
-      else if (mine(stage))
-        tensor_of(stage).mutable_grad() = mover.receive(tensor_of(stage), owner, tag, parameter.name);
+    tensor_of(owner).mutable_grad() = sum;
+    for (size_t i = 1; i < parameter.copies.size(); ++i) {
+      const Copy& copy = parameter.copies[i];
+      if (mine(copy))
+        tensor_of(copy).mutable_grad() = sum.defined() ? sum.clone() : sum;
+      else
+        mover.send(sum, copy.rank, first_tag + 2);
     }
-    PLUMBLINE_CHECK(tag == next, "tags of shared parameter '" + parameter.name + "'");
-  }
+  });
+  for_each([&](const ParameterCopies& parameter, const auto& tensor_of) {
+    const Copy& owner = parameter.copies.front();
+    if (mine(owner)) return;
+    for (const Copy& copy : parameter.copies)
+      if (mine(copy))
+        tensor_of(copy).mutable_grad() = mover.receive(tensor_of(copy), owner.rank, first_tag + 2, parameter.name);
+  });
+  mover.finish_sends();
 }
 
 void divide_gradients(const std::map<int, StageState>& states, double divisor) {

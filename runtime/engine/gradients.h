@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "runtime/schedule/schedule.h"
@@ -29,14 +30,30 @@ class GradientStash {
   std::vector<Entry> entries_;
 };
 
-/// How many tags sum_shared_gradients takes: two for each copy beyond the first, there and back.
-int64_t shared_tag_count(const std::vector<SharedParameter>& shared);
+/// A parameter of which the ranks hold several copies: several stages use it, or its stage is in several replicas.
+struct ParameterCopies {
+  std::string name;
+  struct Copy {
+    int stage, rank;
+  };
+  /// Ascending by stage, then by replica. A rank that holds a stage in several replicas has one copy, which counts with
+  /// the first of them.
+  std::vector<Copy> copies;
+};
 
-/// Sums the copies of each shared parameter's gradient in ascending stage order and gives every copy the sum. A copy
-/// without a gradient takes no part; if none has one, none gets one. Tags start at `first_tag`; every rank calls it.
-void sum_shared_gradients(const std::map<int, StageState>& states, const std::vector<SharedParameter>& shared,
-                          const std::vector<int>& rank_of_stage, Transport& transport, int64_t first_tag,
-                          const Deadline& deadline);
+/// Those of the parameters in `states` (of this rank's stages) that have several copies, in an order on which all ranks
+/// agree.
+std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& states,
+                                              const std::vector<SharedParameter>& shared, const Schedule& schedule);
+
+/// How many tags sum_copies takes.
+inline constexpr int64_t kCopyTags = 4;
+
+/// Sums the gradients of each parameter's copies in the order of the copies, ascending (stage, replica), and gives
+/// every copy the sum. A copy without a gradient takes no part; if none has one, none gets one. Tags start at
+/// `first_tag`; every rank calls it.
+void sum_copies(const std::map<int, StageState>& states, const std::vector<ParameterCopies>& parameters,
+                Transport& transport, int64_t first_tag, const Deadline& deadline);
 
 /// Divides every gradient of the step.
 void divide_gradients(const std::map<int, StageState>& states, double divisor);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/backward/recompute.h"
+#include "runtime/engine/written_attributes.h"
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/split.h"
@@ -17,20 +18,6 @@ namespace {
 bool is_block(const ModuleCall& module, const std::string& blocks_in) {
   return module.name.size() > blocks_in.size() + 1 && module.name.starts_with(blocks_in + ".") &&
          module.name.find('.', blocks_in.size() + 1) == std::string::npos;
-}
-
-/// The attributes that a call writes. The views of an attribute have its number of storage.
-std::set<ValueId> written_attributes(const Graph& graph) {
-  std::set<ValueId> written;
-  for (const Node& node : graph.nodes)
-    for_each_mutation(node, [&](ValueId changed) {
-      const int32_t memory = graph.values[changed].storage;
-      for (const Attribute& attribute : graph.attributes)
-        if (attribute.value == changed ||
-            (attribute.value != kNoValue && memory >= 0 && graph.values[attribute.value].storage == memory))
-          written.insert(attribute.value);
-    });
-  return written;
 }
 
 void refuse_leaves_in_branches(const Graph& graph) {

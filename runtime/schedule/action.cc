@@ -17,14 +17,27 @@ constexpr std::array<ActionType, kActionTypeCount> kTypes = {
 constexpr std::array<std::string_view, kTypes.size()> kNames = {
     "F",      "B",           "I",           "W",       "SEND_F",  "RECV_F",      "SEND_B",
     "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
+constexpr std::string_view kGroupEnd = ")OVERLAP_F_B";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-[[noreturn]] void refuse(std::string_view text, const std::string& reason) {
+std::string names_where(bool with_microbatch) {
   std::string names;
-  for (std::string_view name : kNames) (names += names.empty() ? "" : ", ") += name;
+  for (ActionType type : kTypes) {
+    if (has_microbatch(type) == with_microbatch) (names += names.empty() ? "" : ", ") += to_string(type);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse(std::string_view text, const std::string& reason) {
   throw InputError("action " + quoted(text) + ": " + reason +
-                   "; accepted is <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with a kind out of " + names);
+                   "; accepted is <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with a kind out of " +
+                   names_where(true) + ", or <stage><kind> with one out of " + names_where(false));
+}
+
+[[noreturn]] void refuse_group(std::string_view text, const std::string& reason) {
+  throw InputError("group " + quoted(text) + ": " + reason +
+                   "; accepted is (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W");
 }
 
 int parse_number(std::string_view digits, std::string_view text, const char* what) {
@@ -42,6 +55,18 @@ std::optional<ActionType> find_type(std::string_view name) {
     if (kNames[i] == name) return kTypes[i];
   }
   return std::nullopt;
+}
+
+Action parse_member(std::string_view member, std::string_view group) {
+  const Action action = [&] {
+    try {
+      return parse_action(member);
+    } catch (const InputError& error) {
+      throw InputError("group " + quoted(group) + ": " + error.what());
+    }
+  }();
+  if (!is_compute(action.type)) refuse_group(group, to_string(action) + " is no computation");
+  return action;
 }
 
 }  // namespace
@@ -68,6 +93,33 @@ Action parse_action(std::string_view text) {
   if (has_microbatch(*type)) return {stage, *type, parse_number(text.substr(kind_end), text, "micro-batch")};
   if (kind_end != text.size()) refuse(text, std::string(kind) + " is for a whole stage and takes no micro-batch");
   return {stage, *type, kNoMicrobatch};
+}
+
+std::string entry_text(std::span<const Action> entry) {
+  if (entry.size() == 1) return to_string(entry.front());
+  std::string text;
+  for (const Action& member : entry) (text += text.empty() ? "(" : ";") += to_string(member);
+  return text.append(kGroupEnd);
+}
+
+void parse_entry(std::string_view text, std::vector<Action>& actions) {
+  if (!text.starts_with('(')) {
+    actions.push_back(parse_action(text));
+    return;
+  }
+  if (!text.ends_with(kGroupEnd)) refuse_group(text, "it does not end in " + std::string(kGroupEnd));
+  std::string_view rest = text.substr(1, text.size() - 1 - kGroupEnd.size());
+  if (rest.find_first_of("()") != rest.npos) refuse_group(text, "groups do not nest");
+  std::vector<Action> members;
+  for (bool more = true; more;) {
+    const std::size_t end = rest.find(';');
+    members.push_back(parse_member(rest.substr(0, end), text));
+    more = end != rest.npos;
+    if (more) rest.remove_prefix(end + 1);
+  }
+  if (members.size() < 2) refuse_group(text, "it has one member");
+  for (std::size_t i = 0; i + 1 < members.size(); ++i) members[i].overlaps_next = true;
+  actions.insert(actions.end(), members.begin(), members.end());
 }
 
 std::string quoted(std::string_view text) {

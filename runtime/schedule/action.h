@@ -1,13 +1,15 @@
 // One entry of a schedule: what one rank does for one stage and one micro-batch, and its text form.
 //
 // The text is PyTorch's (torch.distributed.pipelining.schedules._Action): stage, kind, micro-batch without blanks,
-// as in 2F0, 0I3, 1SEND_F3. Its parser matches a prefix ("2F0rubbish" is 2F0); ours takes the whole text or refuses.
+// as in 2F0, 0I3, 1SEND_F3, 1UNSHARD; a group is (2F1;3B0)OVERLAP_F_B. Its parser matches a prefix ("2F0rubbish" is
+// 2F0, "1UNSHARD7" is taken); ours takes the whole text or refuses.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plumbline {
 
@@ -74,6 +76,15 @@ constexpr bool has_microbatch(ActionType type) { return type <= ActionType::WAIT
 /// The inverse of to_string(action), for a single action: numbers are plain decimals without sign or leading zeros, at
 /// most 2147483647. Throws InputError that quotes the text and says what is accepted.
 Action parse_action(std::string_view text);
+
+/// One entry of a list as it is written: 2F1 for an action that stands alone, (2F1;3B0)OVERLAP_F_B for all members of a
+/// group. `entry` is not empty.
+std::string entry_text(std::span<const Action> entry);
+
+/// The inverse of entry_text: adds the action, or all members of the group, to `actions`. A group has at least two
+/// members, all of them computations; groups do not nest. Throws InputError as parse_action does,
+/// and then leaves `actions` as it was.
+void parse_entry(std::string_view text, std::vector<Action>& actions);
 
 /// `text` in single quotes for an error line: unprintable bytes escaped, long text cut.
 std::string quoted(std::string_view text);

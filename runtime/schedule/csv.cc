@@ -1,15 +1,22 @@
 #include "runtime/schedule/csv.h"
 
-#include <map>
-#include <set>
+#include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/error.h"
+#include "runtime/schedule/placement.h"
 
 namespace plumbline {
 namespace {
 
-[[noreturn]] void refuse(const std::string& name, const std::string& reason) { throw InputError(name + ": " + reason); }
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// What somebody wants to know who meets B and BW.
+constexpr const char* kAskFor2024 =
+    "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; it is read when the dialect 2024 "
+    "is asked for";
 
 // Removes and returns what stands before the first `separator`, or all of it.
 std::string_view take_until(std::string_view& rest, char separator) {
@@ -27,81 +34,83 @@ std::string_view trim(std::string_view cell) {
   return cell;
 }
 
-// The smallest number >= 0 that is not in `numbers`, where that is below the largest one; else -1.
-int find_gap(const std::set<int>& numbers) {
-  int expected = 0;
-  for (int number : numbers) {
-    if (number != expected) return expected;
-    ++expected;
-  }
-  return -1;
+// 0BW3
+bool is_whole_backward_of_2024(std::string_view cell) {
+  const std::size_t kind = cell.find_first_not_of("0123456789");
+  return kind != cell.npos && kind > 0 && cell.substr(kind).starts_with("BW") &&
+         cell.find_first_not_of("0123456789", kind + 2) == cell.npos;
 }
 
 // Rows of text, one after the other, to a schedule.
 class Reader {
  public:
-  explicit Reader(const std::string& name) { schedule_.name = name; }
+  Reader(const std::string& name, std::optional<Dialect> dialect) : dialect_(dialect) { schedule_.name = name; }
 
   void read_row(std::string_view line) {
-    const std::size_t row = schedule_.ranks.size();
     schedule_.ranks.emplace_back();
+    cells_.emplace_back();
     // A trailing comma ends an empty last cell, which is skipped like any empty cell.
-    for (std::size_t cell = 0; !line.empty(); ++cell) {
+    for (int cell = 0; !line.empty(); ++cell) {
       const std::string_view text = trim(take_until(line, ','));
       if (text.empty()) continue;
       try {
-        add(parse_action(text));
+        read_cell(text);
       } catch (const InputError& error) {
-        refuse(schedule_.name, "row " + std::to_string(row + 1) + " (rank " + std::to_string(row) + "), cell " +
-                                   std::to_string(cell + 1) + ": " + error.what());
+        refuse(row() + ", cell " + std::to_string(cell + 1) + ": " + error.what());
       }
+      cells_.back().resize(schedule_.ranks.back().size(), cell);
     }
-    if (schedule_.ranks.back().empty()) {
-      refuse(schedule_.name, "row " + std::to_string(row + 1) + " (rank " + std::to_string(row) +
-                                 "): there is no action; every rank needs some");
+    const std::vector<Action>& actions = schedule_.ranks.back();
+    if (std::none_of(actions.begin(), actions.end(), [](const Action& action) { return is_compute(action.type); })) {
+      refuse(row() + ": there is no F, B, I or W; every rank needs some");
     }
   }
 
   Schedule finish() {
-    if (schedule_.ranks.empty()) refuse(schedule_.name, "there are no rows; a schedule has one for each rank");
-    if (microbatches_.empty()) refuse(schedule_.name, "there is no F, B, I or W in any row");
-    std::set<int> stages;
-    for (const auto& [stage, rank] : rank_of_stage_) {
-      stages.insert(stage);
-      schedule_.rank_of_stage.push_back(rank);
+    if (schedule_.ranks.empty()) refuse("there are no rows; a schedule has one for each rank");
+    if (const auto action = dialect_ ? std::nullopt : trace_of_2024(schedule_)) {
+      refuse("there is no I, but " + to_string(*action) + " as well as " +
+             to_string({action->stage, ActionType::W, action->microbatch}) + ": " + kAskFor2024);
     }
-    refuse_gap(stages, "stage");
-    refuse_gap(microbatches_, "micro-batch");
-    schedule_.stages = static_cast<int>(stages.size());
-    schedule_.microbatches = static_cast<int>(microbatches_.size());
+    try {
+      derive_placement(schedule_);
+    } catch (const PlacementError& error) {
+      refuse(row(error.rank) + ", cell " + std::to_string(cells_[error.rank][error.position] + 1) + ": " +
+             error.what());
+    } catch (const InputError& error) {
+      refuse(error.what());
+    }
     return std::move(schedule_);
   }
 
  private:
-  void add(const Action& action) {
-    const int rank = static_cast<int>(schedule_.ranks.size()) - 1;
-    if (is_compute(action.type)) {
-      const int other = rank_of_stage_.try_emplace(action.stage, rank).first->second;
-      if (other != rank) {
-        throw InputError(to_string(action) + ": stage " + std::to_string(action.stage) + " is on rank " +
-                         std::to_string(other) + " already (row " + std::to_string(other + 1) +
-                         "); a stage belongs to one rank");
-      }
-      microbatches_.insert(action.microbatch);
+  [[noreturn]] void refuse(const std::string& reason) const { throw InputError(schedule_.name + ": " + reason); }
+
+  static std::string row(std::size_t rank) {
+    return "row " + std::to_string(rank + 1) + " (rank " + std::to_string(rank) + ")";
+  }
+  std::string row() const { return row(schedule_.ranks.size() - 1); }
+
+  void read_cell(std::string_view text) {
+    std::vector<Action>& actions = schedule_.ranks.back();
+    if (dialect_ == Dialect::Torch2024) {
+      actions.push_back(parse_action_of_2024(text));
+      return;
     }
-    schedule_.ranks.back().push_back(action);
+    if (is_whole_backward_of_2024(text)) {
+      throw InputError("action " + quoted(text) + ": there is no kind 'BW'; " + kAskFor2024);
+    }
+    parse_entry(text, actions);
+    if (dialect_ && *dialect_ < needed_dialect(actions.back().type)) {
+      throw InputError(to_string(actions.back()) + ": the dialect of " + std::string(to_string(*dialect_)) +
+                       " has no " + std::string(to_string(actions.back().type)) + "; it came with " +
+                       std::string(to_string(needed_dialect(actions.back().type))));
+    }
   }
 
-  void refuse_gap(const std::set<int>& numbers, const std::string& what) const {
-    const int gap = find_gap(numbers);
-    if (gap < 0) return;
-    refuse(schedule_.name, what + " " + std::to_string(gap) + " has no F, B, I or W, but " + what + " " +
-                               std::to_string(*numbers.rbegin()) + " has; they are numbered from 0 without gaps");
-  }
-
+  std::optional<Dialect> dialect_;
   Schedule schedule_;
-  std::map<int, int> rank_of_stage_;
-  std::set<int> microbatches_;
+  std::vector<std::vector<int>> cells_;  // of each action of each rank, from 0
 };
 
 }  // namespace
@@ -109,18 +118,24 @@ class Reader {
 std::string to_csv(const Schedule& schedule) {
   std::string text;
   for (const auto& actions : schedule.ranks) {
-    const char* separator = "";
-    for (const Action& action : actions) {
-      (text += separator) += to_string(action);
-      separator = ",";
+    for (std::size_t begin = 0; begin < actions.size();) {
+      const std::size_t end = group_end(actions, begin);
+      if (begin > 0) text += ",";
+      text += entry_text(std::span(actions).subspan(begin, end - begin));
+      begin = end;
     }
     text += "\r\n";
   }
   return text;
 }
 
-Schedule parse_csv(std::string_view text, const std::string& name) {
-  Reader reader(name);
+std::string_view csv_format(const Schedule& schedule) {
+  return has_communication(schedule) ? "compute_comms" : "compute_only";
+}
+
+Schedule parse_csv(std::string_view text, const std::string& name, std::optional<Dialect> dialect) {
+  Reader reader(name, dialect);
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     std::string_view line = take_until(text, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);

@@ -7,11 +7,11 @@ namespace plumbline {
 
 /// How long one action of any stage takes; all in one unit.
 struct Durations {
-  double forward = 1;              ///< F, above 0
-  double input = 1;                ///< I, the half of the backward that other stages wait for
-  double weight = 1;               ///< W, the half that nobody waits for
-  std::optional<double> backward;  ///< B; where it is not given, input + weight
-  double comm = 0;                 ///< from the end of an action until what it made is on another rank
+  double forward = 1;                   ///< F, above 0
+  double input = 1;                     ///< I, the half of the backward that other stages wait for
+  double weight = 1;                    ///< W, the half that nobody waits for
+  std::optional<double> backward = {};  ///< B; where it is not given, input + weight
+  double comm = 0;                      ///< from the end of an action until what it made is on another rank
 };
 
 }  // namespace plumbline

@@ -19,7 +19,7 @@ namespace plumbline {
 /// What a schedule is wanted for; below, P ranks, M micro-batches and V stages on a rank. A field that a schedule has
 /// no use for must be left as it is: it is refused, not ignored.
 struct ScheduleRequest {
-  std::string name;
+  std::string name = {};
   int ranks = 1;            ///< at least 1
   int microbatches = 1;     ///< at least 1: the parts that the batch is divided into (with slices: all slices)
   int stages_per_rank = 0;  ///< 0: what the schedule has by itself, which is 1, or 2 where it needs several
@@ -27,8 +27,11 @@ struct ScheduleRequest {
   int slices = 0;           ///< parts of a sequence that depend on one another (seq1f1b); 0: 2
   /// How long things take, for schedules made to measure (zb-auto, zb-v-greedy, hanayo, ...).
   std::optional<Durations> durations = {};
-  /// Most activations a rank may hold, in micro-batches through all of its stages (zb-auto); 0: P.
+  /// Most activations a rank may hold, in micro-batches through all of its stages (zb-auto, hanayo); 0: P.
   double memory_limit = 0;
+  /// Which part of a micro-batch's activations is kept between its I and its W (zb-auto, zb-v-greedy): 0.5 where it is
+  /// not given.
+  std::optional<double> weight_memory = {};
 };
 
 /// The fields of a request, beside name, ranks and micro-batches, that a schedule has a use for; to be combined by |.
@@ -38,7 +41,8 @@ enum Takes : unsigned {
   kGroupSize = 2,
   kSlices = 4,
   kDurations = 8,
-  kMemoryLimit = 16
+  kMemoryLimit = 16,
+  kWeightMemory = 32
 };
 
 struct ScheduleKind {
@@ -58,7 +62,7 @@ std::span<const ScheduleKind> schedule_kinds();
 
 std::vector<std::string> schedule_names();
 
-/// The kind of that name. Throws InputError, one line, that lists the names.
+/// The kind of that name, in upper or lower case. Throws InputError, one line, that lists the names.
 const ScheduleKind& schedule_kind(std::string_view name);
 
 /// A compute schedule. Throws InputError, one line, for an unknown name, for numbers below 1, for more than 2^27 stages

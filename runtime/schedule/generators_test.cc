@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 
-#include "runtime/error.h"
+#include "runtime/join.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/csv.h"
+#include "runtime/schedule/orders/slow_run.h"
 #include "runtime/schedule/simulate.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -15,12 +19,7 @@ namespace {
 using enum ActionType;
 
 std::string message_of(const std::string& name, int ranks, int microbatches) {
-  try {
-    make_schedule(name, ranks, microbatches);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal([&] { make_schedule(name, ranks, microbatches); });
 }
 
 TEST(Generators, LiteralOrders) {
@@ -57,15 +56,74 @@ TEST(Generators, LiteralOrdersOfZeroBubble) {
   EXPECT_EQ(to_csv(make_schedule("zb-h2", 1, 2)), "0F0,0I0,0W0,0F1,0I1,0W1\r\n");
 }
 
+// Micro-batches that every kind takes on an even number of ranks.
+int microbatches_for_all(int ranks) { return 4 * ranks; }
+
+bool is_plain(const Schedule& schedule) {
+  const auto is_grouped = [](const Action& action) { return action.overlaps_next; };
+  return schedule.replicas() == 1 && std::none_of(schedule.ranks.begin(), schedule.ranks.end(), [&](const auto& rank) {
+           return std::any_of(rank.begin(), rank.end(), is_grouped);
+         });
+}
+
 TEST(Generators, ShapeOfTheResult) {
-  for (const std::string& name : schedule_names()) {
-    const Schedule schedule = make_schedule(name, 3, 5);
-    EXPECT_EQ(schedule.name, name);
-    EXPECT_EQ(schedule.stages, 3);
-    EXPECT_EQ(schedule.microbatches, 5);
-    EXPECT_EQ(schedule.rank_of_stage, (std::vector<int>{0, 1, 2}));
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    const Schedule schedule = make_schedule(std::string(kind.name), 4, 16);
+    EXPECT_EQ(shape_problem(schedule), "");
+    EXPECT_EQ(schedule.name, kind.name);
+    EXPECT_EQ(schedule.ranks.size(), 4u);
+    EXPECT_EQ(schedule.stages, 4 * kind.stages_per_rank) << kind.name;
+    EXPECT_EQ(schedule.microbatches, 16);
   }
-  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"gpipe", "1f1b", "zb-h1", "zb-h2"}));
+  EXPECT_EQ(make_schedule("1f1b", 3, 5).rank_of_stage, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(make_schedule("looped-bfs", 3, 5).rank_of_stage, (std::vector<int>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(make_schedule("zb-v", 3, 5).rank_of_stage, (std::vector<int>{0, 1, 2, 2, 1, 0}));
+  EXPECT_EQ(
+      join(schedule_names()),
+      "gpipe, 1f1b, eager-1f1b, interleaved-1f1b, looped-bfs, zb-h1, zb-h2, zb-auto, interleaved-zero-bubble, zb-v, "
+      "zb-v-greedy, v-half, v-min, dualpipe-v, dualpipe, chimera, hanayo, seq1f1b, forward-only");
+}
+
+// As PyTorch's get_schedule_class: any case, and an unknown name is told.
+TEST(Generators, FoundByNameInAnyCase) {
+  EXPECT_EQ(schedule_kind("GPipe").name, "gpipe");
+  EXPECT_EQ(schedule_kind("1F1B").name, "1f1b");
+  EXPECT_EQ(schedule_kind("INTERLEAVED-1F1B").name, "interleaved-1f1b");
+  EXPECT_EQ(schedule_kind("Looped-BFS").name, "looped-bfs");
+  EXPECT_EQ(make_schedule("DualPipe-V", 2, 4).name, "dualpipe-v");
+  for (const std::string& name : schedule_names()) EXPECT_EQ(schedule_kind(name).name, name);
+  expect_part(message_of("Unknown", 2, 2), "'Unknown'");
+}
+
+TEST(Generators, EveryKindSaysWhatItIs) {
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    for (const std::string_view text : {kind.summary, kind.placement, kind.constraints, kind.source}) {
+      EXPECT_FALSE(text.empty()) << kind.name;
+      EXPECT_EQ(text.find('\n'), std::string_view::npos) << kind.name;
+    }
+  }
+}
+
+// PyTorch's test of its orders (test_pipeline_order and its relatives), stages per rank, micro-batches, ranks.
+TEST(Generators, ShapesOfPyTorchsTest) {
+  struct Shape {
+    int v, m, p;
+  };
+  for (const Shape& s : std::vector<Shape>{{2, 2, 2},   {2, 4, 4},    {2, 8, 2},  {2, 8, 4},  {2, 8, 8},  {4, 4, 4},
+                                           {4, 8, 4},   {4, 8, 8},    {4, 16, 4}, {4, 32, 4}, {4, 64, 4}, {4, 16, 16},
+                                           {4, 32, 32}, {4, 128, 64}, {3, 2, 2},  {3, 8, 2},  {3, 12, 4}, {4, 6, 3},
+                                           {4, 10, 5},  {2, 3, 4},    {2, 4, 4},  {2, 10, 4}, {2, 15, 4}}) {
+    for (const char* name : {"interleaved-1f1b", "looped-bfs", "interleaved-zero-bubble", "zb-v", "dualpipe-v"}) {
+      const ScheduleRequest request{.name = name, .ranks = s.p, .microbatches = s.m, .stages_per_rank = s.v};
+      const bool is_v = request.name.ends_with("-v");
+      const bool refused = is_v && (s.v != 2 || (request.name == "dualpipe-v" && s.m < 2 * s.p));
+      EXPECT_EQ(refusal([&] { make_schedule(request); }) != "accepted", refused)
+          << name << s.v << " " << s.m << " " << s.p;
+      if (refused) continue;
+      const Schedule schedule = make_schedule(request);
+      EXPECT_EQ(testing::slow_run(schedule).fault, "") << name << " " << s.v << " " << s.m << " " << s.p;
+    }
+  }
 }
 
 // 1F1B told in another way: all ranks live through unit time slots; a rank does a backward whenever the gradient of its
@@ -119,34 +177,67 @@ TEST(Generators, GPipeIsAllForwardsThenAllBackwardsAscending) {
   }
 }
 
+// Where a kind does not refuse the numbers, and then it says so in one line.
 TEST(Generators, AllAreValid) {
+  std::map<std::string, int> made;
   for (const std::string& name : schedule_names()) {
+    const bool forward_only = name == "forward-only";
     for (int ranks = 1; ranks <= 6; ++ranks) {
       for (int microbatches = 1; microbatches <= 13; ++microbatches) {
-        EXPECT_EQ(violations(make_schedule(name, ranks, microbatches), chain_edges(ranks)), std::vector<std::string>{})
+        const std::string refused = refusal([&] { make_schedule(name, ranks, microbatches); });
+        if (refused != "accepted") {
+          EXPECT_EQ(refused.rfind("schedule " + name + ": ", 0), 0u) << refused;
+          EXPECT_EQ(refused.find('\n'), std::string::npos) << refused;
+          continue;
+        }
+        ++made[name];
+        const Schedule schedule = make_schedule(name, ranks, microbatches);
+        EXPECT_EQ(testing::slow_run(schedule, {}, forward_only).fault, "")
+            << name << ", " << ranks << " ranks, " << microbatches << " micro-batches";
+        if (!is_plain(schedule)) continue;
+        EXPECT_EQ(violations(schedule, chain_edges(schedule.stages), {.forward_only = forward_only}),
+                  std::vector<std::string>{})
             << name << ", " << ranks << " ranks, " << microbatches << " micro-batches";
       }
     }
+    EXPECT_GE(made[name], 9) << name;
   }
 }
 
-// A gradient is summed in the order of the W (or B), so that all schedules give the same bits only if that is the same.
-TEST(Generators, EveryStageAddsUpByAscendingMicrobatch) {
+TEST(Generators, TakeTheTimeThatTheSimulatorSays) {
+  const Durations durations{.forward = 1.5, .input = 1.25, .weight = 0.75, .comm = 0.125};
   for (const std::string& name : schedule_names()) {
-    for (const auto& actions : make_schedule(name, 4, 9).ranks) {
-      std::vector<int> added;
-      for (const Action& action : actions) {
-        if (action.type == B || action.type == W) added.push_back(action.microbatch);
+    const Schedule schedule = make_schedule(name, 4, microbatches_for_all(4));
+    if (!is_plain(schedule)) continue;
+    const testing::SlowRun run = testing::slow_run(schedule, durations, name == "forward-only");
+    const Timeline timeline = simulate(schedule, durations);
+    EXPECT_EQ(timeline.makespan, run.makespan) << name;
+    EXPECT_EQ(timeline.longest_rank, run.longest_rank) << name;
+    EXPECT_EQ(timeline.peak_live, run.peak) << name;
+  }
+}
+
+// A gradient is summed in the order of the W (or B), so that schedules give the same bits only if that is the same.
+// Those whose summary says otherwise have tests of their own.
+TEST(Generators, EveryStageAddsUpByAscendingMicrobatch) {
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.name == "forward-only") continue;
+    for (const int ranks : {2, 4, 6}) {
+      const Schedule schedule = make_schedule(std::string(kind.name), ranks, microbatches_for_all(ranks));
+      bool ascending = true;
+      for (const auto& sums : testing::slow_run(schedule).sums) {
+        ascending = ascending && std::is_sorted(sums.begin(), sums.end());
       }
-      EXPECT_EQ(added, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8})) << name;
+      EXPECT_EQ(ascending, kind.summary.find("DESCENDING") == std::string_view::npos) << kind.name << ", " << ranks;
     }
   }
 }
 
 TEST(Generators, RefusesInOneLine) {
-  EXPECT_EQ(message_of("1b1f", 2, 2), "there is no schedule '1b1f'; known are gpipe, 1f1b, zb-h1, zb-h2");
-  EXPECT_EQ(message_of("", 2, 2), "there is no schedule ''; known are gpipe, 1f1b, zb-h1, zb-h2");
-  EXPECT_EQ(message_of("GPipe\n", 2, 2), "there is no schedule 'GPipe\\x0a'; known are gpipe, 1f1b, zb-h1, zb-h2");
+  const std::string known = "; known are " + join(schedule_names());
+  EXPECT_EQ(message_of("1b1f", 2, 2), "there is no schedule '1b1f'" + known);
+  EXPECT_EQ(message_of("", 2, 2), "there is no schedule ''" + known);
+  EXPECT_EQ(message_of("GPipe\n", 2, 2), "there is no schedule 'GPipe\\x0a'" + known);
   EXPECT_EQ(message_of("gpipe", 0, 2), "schedule gpipe: 0 ranks; at least 1 is needed");
   EXPECT_EQ(message_of("1f1b", 2, 0), "schedule 1f1b: 0 micro-batches; at least 1 is needed");
   EXPECT_EQ(message_of("1f1b", 2, -7), "schedule 1f1b: -7 micro-batches; at least 1 is needed");
@@ -156,7 +247,9 @@ TEST(Generators, RefusesInOneLine) {
 }
 
 TEST(Generators, IdealBubble) {
-  for (const std::string& name : schedule_names()) EXPECT_DOUBLE_EQ(ideal_bubble(make_schedule(name, 1, 5)), 0.0);
+  for (const char* name : {"gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "looped-bfs", "zb-h1", "zb-h2", "zb-v"}) {
+    EXPECT_DOUBLE_EQ(ideal_bubble(make_schedule(name, 1, 5)), 0.0);
+  }
   for (const char* name : {"gpipe", "1f1b"}) {
     EXPECT_NEAR(ideal_bubble(make_schedule(name, 2, 4)), 0.2, 1e-12);
     EXPECT_NEAR(ideal_bubble(make_schedule(name, 4, 8)), 0.273, 5e-4);  // the figures PyTorch's own orders give

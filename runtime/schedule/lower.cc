@@ -1,12 +1,22 @@
 #include "runtime/schedule/lower.h"
 
-#include "runtime/error.h"
+#include <algorithm>
+
+#include "runtime/schedule/lowering/entries.h"
 
 namespace plumbline {
 namespace {
 
-bool is_own_forward(const Action& action, const Action& receive) {
-  return receive.type == ActionType::RECV_B && action == Action{receive.stage, ActionType::F, receive.microbatch};
+using enum ActionType;
+
+bool is_backward(const Action& action) { return action.type == B || action.type == I; }
+
+// `held` begins with an entry; is the forward one of its members whose gradient `receive` posts?
+bool has_own_forward(const std::vector<Action>& held, const Action& receive) {
+  if (receive.type != RECV_B) return false;
+  return std::any_of(
+      held.begin(), held.begin() + static_cast<std::ptrdiff_t>(group_end(held, 0)),
+      [&](const Action& a) { return a.type == F && a.stage == receive.stage && a.microbatch == receive.microbatch; });
 }
 
 }  // namespace
@@ -18,15 +28,17 @@ Schedule insert_communication(const Schedule& compute, const StageGraph& graph) 
     const auto add_if_needed = [&](ActionType type, const Action& of) {
       if (carries(compute, graph, type, of.stage, of.microbatch)) result.push_back({of.stage, type, of.microbatch});
     };
-    for (const Action& action : actions) {
-      const bool forward = action.type == ActionType::F;
-      const bool backward = action.type == ActionType::B || action.type == ActionType::I;
-      if (forward) add_if_needed(ActionType::RECV_F, action);
-      if (backward) add_if_needed(ActionType::RECV_B, action);
-      result.push_back(action);
-      if (forward) add_if_needed(ActionType::SEND_F, action);
-      if (backward) add_if_needed(ActionType::SEND_B, action);
-    }
+    for_each_entry(actions, [&](Entry entry) {
+      for (const Action& action : entry) {
+        if (action.type == F) add_if_needed(RECV_F, action);
+        if (is_backward(action)) add_if_needed(RECV_B, action);
+      }
+      result.insert(result.end(), entry.begin(), entry.end());
+      for (const Action& action : entry) {
+        if (action.type == F) add_if_needed(SEND_F, action);
+        if (is_backward(action)) add_if_needed(SEND_B, action);
+      }
+    });
     actions = std::move(result);
   }
   return lowered;
@@ -36,20 +48,20 @@ Schedule hoist_receives(const Schedule& lowered) {
   Schedule result = lowered;
   for (auto& actions : result.ranks) {
     std::vector<Action> hoisted;
-    std::vector<Action> held;  // the latest compute action and the sends behind it: what a receive may pass
+    std::vector<Action> held;  // the latest computations and the sends behind them: what a receive may pass
     const auto release = [&] {
       hoisted.insert(hoisted.end(), held.begin(), held.end());
       held.clear();
     };
-    for (const Action& action : actions) {
-      if (is_receive(action.type)) {
-        if (!held.empty() && is_own_forward(held.front(), action)) release();
-        hoisted.push_back(action);
+    for_each_entry(actions, [&](Entry entry) {
+      if (is_receive(entry.front().type)) {
+        if (!held.empty() && has_own_forward(held, entry.front())) release();
+        hoisted.push_back(entry.front());
       } else {
-        if (is_compute(action.type)) release();
-        held.push_back(action);
+        if (is_compute(entry.front().type)) release();
+        held.insert(held.end(), entry.begin(), entry.end());
       }
-    }
+    });
     release();
     actions = std::move(hoisted);
   }
@@ -57,20 +69,7 @@ Schedule hoist_receives(const Schedule& lowered) {
 }
 
 Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges) {
-  if (const std::string problem = shape_problem(compute); !problem.empty()) {
-    throw InputError("schedule " + compute.name + ": " + problem);
-  }
-  if (has_communication(compute)) {
-    throw InputError("schedule " + compute.name + " has sends and receives already; only F, B, I and W can be lowered");
-  }
-  for (const auto& actions : compute.ranks) {
-    for (const Action& action : actions) {
-      if (action.stage < 0 || action.stage >= compute.stages) {
-        throw InputError("schedule " + compute.name + ": " + to_string(action) + ": there are stages 0 to " +
-                         std::to_string(compute.stages - 1));
-      }
-    }
-  }
+  require_compute_only(compute);
   return hoist_receives(insert_communication(compute, StageGraph(compute.stages, edges)));
 }
 

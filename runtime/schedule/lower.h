@@ -1,4 +1,5 @@
-// Lowering: from a compute schedule to one with sends and receives, as small passes.
+// Lowering: from a compute schedule to one with sends and receives, as small passes; what our engine runs. How PyTorch
+// does it is in lowering/pytorch.h.
 //
 // One SEND or RECV stands for all values of its stage and micro-batch, to or from every other rank; transfers are told
 // apart by tags that carry stage, value and micro-batch, so receives need not be posted in the order of the sends. An
@@ -13,16 +14,17 @@
 namespace plumbline {
 
 /// All passes in order. `compute` has only F, B, I, W; edges between stages of one rank need no transport. Throws
-/// InputError for a schedule that has sends or receives already, or is misshapen (shape_problem), or for an edge that
-/// is not one (StageGraph).
+/// InputError, with rank and position, for any other action, for one that stands on another rank than its stage or is
+/// out of range, for a misshapen schedule (shape_problem), and for an edge that is not one (StageGraph).
 Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges);
 
 /// Pass 1: RECV_F directly before F, SEND_F directly after it; RECV_B directly before B or I, SEND_B directly after it;
-/// each only where it carries something to or from another rank.
+/// each only where it carries something to or from another rank. What a group needs is posted before it, what it makes
+/// is sent after it, both in the order of its members.
 Schedule insert_communication(const Schedule& compute, const StageGraph& graph);
 
-/// Pass 2: each RECV is posted one compute action earlier, so that its data can travel while that action runs; the
-/// receives of a rank's first compute action stay first. The gradient of a micro-batch is never posted before the
+/// Pass 2: each RECV is posted one computation (or group) earlier, so that its data can travel while that runs; the
+/// receives of a rank's first computation stay first. The gradient of a micro-batch is never posted before the
 /// forward of the same stage and micro-batch, so its buffer need not exist before there is something to differentiate.
 Schedule hoist_receives(const Schedule& lowered);
 

@@ -1,126 +1,115 @@
 #include "runtime/schedule/random_schedule.h"
 
 #include <algorithm>
-#include <set>
+#include <sstream>
 
 namespace plumbline::testing {
 namespace {
 
 using enum ActionType;
-using Texts = std::multiset<std::string>;
 
-std::string text_of(int stage, const char* kind, int microbatch) {
-  return std::to_string(stage) + kind + std::to_string(microbatch);
-}
+int below(std::mt19937& random, std::size_t limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
 
-bool among(const Texts& texts, const std::string& text) { return texts.count(text) > 0; }
-
-// The whole or the input half of a backward was done.
-bool backward_done(const Texts& done, int stage, int m) {
-  return among(done, text_of(stage, "B", m)) || among(done, text_of(stage, "I", m));
-}
-
-bool can_run(const Action& a, const Schedule& schedule, const std::vector<StageEdge>& edges, bool lowered,
-             const Texts& done) {
-  const auto remote = [&](const StageEdge& edge) {
-    return lowered && schedule.rank_of_stage[edge.from] != schedule.rank_of_stage[edge.to];
-  };
-  const int s = a.stage, m = a.microbatch;
-  bool ready = true;
-  switch (a.type) {
-    case F:
-      for (const StageEdge& e : edges) {
-        if (e.to != s) continue;
-        ready = ready && (remote(e) ? among(done, text_of(e.from, "SEND_F", m)) && among(done, text_of(s, "RECV_F", m))
-                                    : among(done, text_of(e.from, "F", m)));
-      }
-      return ready;
-    case B:
-    case I:
-      for (const StageEdge& e : edges) {
-        if (e.from != s) continue;
-        ready = ready && (remote(e) ? among(done, text_of(e.to, "SEND_B", m)) && among(done, text_of(s, "RECV_B", m))
-                                    : backward_done(done, e.to, m));
-      }
-      return ready && among(done, text_of(s, "F", m));
-    case W:
-      return among(done, text_of(s, "I", m));
-    case SEND_F:
-      return among(done, text_of(s, "F", m));
-    case SEND_B:
-      return backward_done(done, s, m);
-    default:
-      return true;
+// Runs all of `waiting` at random, whatever can run, and so fills the ranks' lists.
+void run_at_random(Schedule& schedule, const std::vector<StageEdge>& edges, std::vector<Action> waiting, bool lowered,
+                   bool groups, std::mt19937& random) {
+  Texts done;
+  while (!waiting.empty()) {
+    std::shuffle(waiting.begin(), waiting.end(), random);
+    const auto can_run_now = [&](const Action& action) { return can_run(action, schedule, edges, lowered, done); };
+    const Action first = *std::find_if(waiting.begin(), waiting.end(), can_run_now);
+    std::vector<Action> unit = {first};
+    const int rank = schedule.rank_of(first.stage, first.microbatch);
+    const std::size_t size = groups && is_compute(first.type) && below(random, 3) == 0 ? 2 + below(random, 2) : 1;
+    for (const Action& other : waiting) {
+      if (unit.size() == size) break;
+      if (other == first || !is_compute(other.type) || !can_run_now(other)) continue;
+      if (schedule.rank_of(other.stage, other.microbatch) == rank) unit.push_back(other);
+    }
+    for (std::size_t i = 0; i < unit.size(); ++i) {
+      waiting.erase(std::find(waiting.begin(), waiting.end(), unit[i]));
+      done.insert(to_string(unit[i]));
+      unit[i].overlaps_next = i + 1 < unit.size();
+      schedule.ranks[rank].push_back(unit[i]);
+    }
   }
+}
+
+// Places between two actions that do not stand in one group: all from `begin` to the end of the list.
+std::vector<std::size_t> gaps(const std::vector<Action>& actions, std::size_t begin, std::size_t end) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = begin; i <= end; ++i) {
+    if (i == 0 || !actions[i - 1].overlaps_next) places.push_back(i);
+  }
+  return places;
+}
+
+void insert(std::vector<Action>& actions, std::size_t place, int stage, ActionType type) {
+  actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(place), {stage, type, kNoMicrobatch});
+}
+
+void add_windows(std::vector<Action>& actions, int stage, std::mt19937& random) {
+  const auto of_stage = [&](const Action& action) { return action.stage == stage && is_compute(action.type); };
+  const auto first = std::find_if(actions.begin(), actions.end(), of_stage) - actions.begin();
+  const auto last = actions.rend() - std::find_if(actions.rbegin(), actions.rend(), of_stage);
+  const auto pick = [&](const std::vector<std::size_t>& places) { return places[below(random, places.size())]; };
+  const std::size_t close = pick(gaps(actions, std::max(first, last), actions.size()));
+  const std::size_t middle = pick(gaps(actions, first, close));
+  const std::size_t open = pick(gaps(actions, 0, first));
+  insert(actions, close, stage, RESHARD);
+  if (below(random, 2) == 0) {
+    insert(actions, middle, stage, UNSHARD);
+    insert(actions, middle, stage, RESHARD);
+  }
+  insert(actions, open, stage, UNSHARD);
+}
+
+void add_reduction(std::vector<Action>& actions, int stage, std::mt19937& random) {
+  std::size_t end = 0;  // one past the last action that adds to the gradient
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    if (actions[i].stage == stage && (actions[i].type == B || actions[i].type == W)) end = i + 1;
+  }
+  std::vector<std::size_t> places = gaps(actions, end, actions.size());
+  const std::size_t reduce = places[below(random, places.size())];
+  insert(actions, reduce, stage, REDUCE_GRAD);
+  if (below(random, 4) == 0) return;
+  places = gaps(actions, reduce + 1, actions.size());
+  insert(actions, places[below(random, places.size())], stage, WAIT_REDUCE_GRAD);
 }
 
 }  // namespace
 
-bool runs_to_its_end(const Schedule& schedule, const std::vector<StageEdge>& edges, bool forward_only, bool lowered) {
-  // Everything that must be there, once; a backward in halves where the schedule has an I for it.
-  Texts present;
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    for (const Action& action : schedule.ranks[rank]) {
-      if (action.stage < 0 || action.stage >= schedule.stages) return false;
-      if (schedule.rank_of_stage[action.stage] != static_cast<int>(rank)) return false;
-      present.insert(to_string(action));
-    }
-  }
-  std::set<std::string> wanted;
-  for (int m = 0; m < schedule.microbatches; ++m) {
-    for (int s = 0; s < schedule.stages; ++s) {
-      wanted.insert(text_of(s, "F", m));
-      if (forward_only) continue;
-      const bool halves = among(present, text_of(s, "I", m));
-      wanted.insert(text_of(s, halves ? "I" : "B", m));
-      if (halves) wanted.insert(text_of(s, "W", m));
-    }
-    for (const StageEdge& e : edges) {
-      if (!lowered || schedule.rank_of_stage[e.from] == schedule.rank_of_stage[e.to]) continue;
-      wanted.insert({text_of(e.from, "SEND_F", m), text_of(e.to, "RECV_F", m)});
-      if (!forward_only) wanted.insert({text_of(e.to, "SEND_B", m), text_of(e.from, "RECV_B", m)});
-    }
-  }
-  if (!std::equal(present.begin(), present.end(), wanted.begin(), wanted.end())) return false;
-
-  Texts done;
-  std::vector<std::size_t> next(schedule.ranks.size());
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (std::size_t rank = 0; rank < next.size(); ++rank) {
-      if (next[rank] == schedule.ranks[rank].size()) continue;
-      const Action& action = schedule.ranks[rank][next[rank]];
-      if (!can_run(action, schedule, edges, lowered, done)) continue;
-      done.insert(to_string(action));
-      ++next[rank];
-      progress = true;
-    }
-  }
-  return done.size() == present.size();
-}
-
-RandomPipe random_pipe(std::mt19937& random) {
-  const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
+RandomPipe random_pipe(std::mt19937& random, const RandomOptions& options) {
   RandomPipe pipe;
   Schedule& schedule = pipe.compute;
-  pipe.forward_only = below(6) == 0;
-  const int ranks = 1 + below(4);
+  pipe.forward_only = below(random, 6) == 0;
+  const int ranks = 1 + below(random, 4);
   schedule.name = "random";
-  schedule.stages = ranks + below(3);
-  schedule.microbatches = 1 + below(5);
+  schedule.stages = ranks + below(random, 3);
+  schedule.microbatches = 1 + below(random, 5);
   schedule.ranks.resize(ranks);
-  for (int s = 0; s < schedule.stages; ++s) schedule.rank_of_stage.push_back(s < ranks ? s : below(ranks));
-  std::shuffle(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), random);
+  const auto add_placement = [&] {
+    std::vector<int> placement;
+    for (int s = 0; s < schedule.stages; ++s) placement.push_back(s < ranks ? s : below(random, ranks));
+    std::shuffle(placement.begin(), placement.end(), random);
+    schedule.rank_of_stage.insert(schedule.rank_of_stage.end(), placement.begin(), placement.end());
+  };
+  add_placement();
+  if (options.replicas && schedule.microbatches > 1 && below(random, 2) == 0) {
+    add_placement();
+    for (int m = 1; m < schedule.microbatches; ++m) schedule.replica_of_microbatch.push_back(below(random, 2));
+    schedule.replica_of_microbatch.push_back(1);
+  }
   for (int s = 1; s < schedule.stages; ++s) {
     pipe.edges.push_back({s - 1, s});
-    if (s > 1 && below(3) == 0) pipe.edges.push_back({below(s - 1), s});
+    if (s > 1 && below(random, 3) == 0) pipe.edges.push_back({below(random, s - 1), s});
   }
   std::vector<Action> waiting;
   for (int s = 0; s < schedule.stages; ++s) {
     for (int m = 0; m < schedule.microbatches; ++m) {
       waiting.push_back({s, F, m});
       if (pipe.forward_only) continue;
-      if (below(3) == 0) {
+      if (below(random, 3) == 0) {
         waiting.push_back({s, I, m});
         waiting.push_back({s, W, m});
       } else {
@@ -128,27 +117,137 @@ RandomPipe random_pipe(std::mt19937& random) {
       }
     }
   }
-  Texts done;
-  while (!waiting.empty()) {
-    std::shuffle(waiting.begin(), waiting.end(), random);
-    const auto ready = std::find_if(waiting.begin(), waiting.end(), [&](const Action& action) {
-      return can_run(action, schedule, pipe.edges, false, done);
-    });
-    done.insert(to_string(*ready));
-    schedule.ranks[schedule.rank_of_stage[ready->stage]].push_back(*ready);
-    waiting.erase(ready);
-  }
+  run_at_random(schedule, pipe.edges, std::move(waiting), false, options.groups, random);
   return pipe;
+}
+
+Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const RandomOptions& options) {
+  Schedule schedule = pipe.compute;
+  std::vector<Action> waiting;
+  for (auto& actions : schedule.ranks) {
+    for (Action action : actions) {
+      action.overlaps_next = false;
+      waiting.push_back(action);
+    }
+    actions.clear();
+  }
+  std::set<std::string> transport;
+  for (const StageEdge& e : pipe.edges) {
+    for (int m = 0; m < schedule.microbatches; ++m) {
+      if (schedule.rank_of(e.from, m) == schedule.rank_of(e.to, m)) continue;
+      const auto add = [&](int stage, ActionType type) { transport.insert(to_string(Action{stage, type, m})); };
+      add(e.from, SEND_F);
+      add(e.to, RECV_F);
+      if (below(random, 3) == 0) add(e.from, WAIT_SEND_F);
+      if (pipe.forward_only) continue;
+      add(e.to, SEND_B);
+      add(e.from, RECV_B);
+      if (below(random, 3) == 0) add(e.to, WAIT_SEND_B);
+    }
+  }
+  for (const std::string& text : transport) waiting.push_back(parse_action(text));
+  run_at_random(schedule, pipe.edges, std::move(waiting), true, options.groups, random);
+  const bool windows = below(random, 2) == 0, reductions = !pipe.forward_only && below(random, 2) == 0;
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    for (int stage : stages_of_rank(schedule, static_cast<int>(rank))) {
+      if (windows && below(random, 3) > 0) add_windows(schedule.ranks[rank], stage, random);
+      if (reductions && below(random, 3) > 0) add_reduction(schedule.ranks[rank], stage, random);
+    }
+  }
+  return schedule;
+}
+
+std::string mutate(Schedule& schedule, std::mt19937& random) {
+  if (action_count(schedule) == 0) return "nothing is left to change";
+  std::size_t rank = below(random, schedule.ranks.size());
+  while (schedule.ranks[rank].empty()) rank = below(random, schedule.ranks.size());
+  auto& actions = schedule.ranks[rank];
+  const std::size_t at = below(random, actions.size());
+  const auto place = [&](std::size_t i) { return actions.begin() + static_cast<std::ptrdiff_t>(i); };
+  const Action action = actions[at];
+  const std::string what = "rank " + std::to_string(rank) + " position " + std::to_string(at) + " " + to_string(action);
+  const auto some_microbatch = [&] { return below(random, schedule.microbatches + 1); };
+  switch (below(random, 9)) {
+    case 0:
+      actions.erase(place(at));
+      return "drop " + what;
+    case 1:
+      actions.insert(place(below(random, actions.size() + 1)), action);
+      return "duplicate " + what;
+    case 2:
+      std::swap(actions[at], actions[below(random, actions.size())]);
+      return "swap with another " + what;
+    case 3:
+      std::swap(actions[at], actions[(at + 1) % actions.size()]);
+      return "swap with the next " + what;
+    case 4: {
+      actions.erase(place(at));
+      auto& target = schedule.ranks[below(random, schedule.ranks.size())];
+      target.insert(target.begin() + static_cast<std::ptrdiff_t>(below(random, target.size() + 1)), action);
+      return "move to some rank " + what;
+    }
+    case 5:
+      if (has_microbatch(action.type)) actions[at].microbatch = some_microbatch();
+      return "other micro-batch " + what;
+    case 6:
+      actions[at].stage = below(random, schedule.stages + 1);
+      return "other stage " + what;
+    case 7:
+      actions[at].overlaps_next = !action.overlaps_next;
+      return "join or split " + what;
+    default: {
+      const ActionType type = action_types()[below(random, action_types().size())];
+      actions[at].type = type;
+      if (!has_microbatch(type)) actions[at].microbatch = kNoMicrobatch;
+      if (has_microbatch(type) && !has_microbatch(action.type)) actions[at].microbatch = some_microbatch();
+      return "other kind " + what;
+    }
+  }
+}
+
+std::string swap_two(Schedule& schedule, std::mt19937& random) {
+  const std::size_t rank = below(random, schedule.ranks.size());
+  auto& actions = schedule.ranks[rank];
+  if (actions.empty()) return "nothing";
+  const std::size_t at = below(random, actions.size());
+  const std::size_t other = below(random, 2) == 0 ? below(random, actions.size()) : (at + 1) % actions.size();
+  const auto in_group = [&](std::size_t i) {
+    return actions[i].overlaps_next || (i > 0 && actions[i - 1].overlaps_next);
+  };
+  const bool all_compute = is_compute(actions[at].type) && is_compute(actions[other].type);
+  if (!all_compute && (in_group(at) || in_group(other))) return "nothing";
+  std::swap(actions[at], actions[other]);
+  std::swap(actions[at].overlaps_next, actions[other].overlaps_next);  // the groups stay where they were
+  return "rank " + std::to_string(rank) + " swap " + std::to_string(at) + " and " + std::to_string(other);
 }
 
 std::string show(const Schedule& schedule, const std::vector<StageEdge>& edges) {
   std::string text;
   for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) text += to_string(action) + " ";
+    for (const Action& action : actions) text += to_string(action) + (action.overlaps_next ? "& " : " ");
     text += "\n";
   }
   for (const StageEdge& edge : edges) text += std::to_string(edge.from) + "->" + std::to_string(edge.to) + " ";
+  text += "\nrank of stage:";
+  for (int rank : schedule.rank_of_stage) text += " " + std::to_string(rank);
+  text += "\nreplica of micro-batch:";
+  for (int replica : schedule.replica_of_microbatch) text += " " + std::to_string(replica);
   return text + "\n";
+}
+
+Schedule schedule_of(const std::vector<std::string>& rows, const std::vector<int>& rank_of_stage, int microbatches) {
+  Schedule schedule{"s", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
+  for (const std::string& row : rows) {
+    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    std::istringstream words(row);
+    for (std::string word; words >> word;) {
+      const bool joined = word.back() == '&';
+      if (joined) word.pop_back();
+      actions.push_back(parse_action(word));
+      actions.back().overlaps_next = joined;
+    }
+  }
+  return schedule;
 }
 
 }  // namespace plumbline::testing

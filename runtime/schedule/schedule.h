@@ -14,7 +14,7 @@
 namespace plumbline {
 
 struct Schedule {
-  std::string name;
+  std::string name = {};
   int stages = 0;
   int microbatches = 0;
   /// `stages` entries; with several replicas of the model as many for each of them, replica after replica.

@@ -17,7 +17,7 @@ class FirstFailure {
     if (error_ != nullptr && !(is_echo_ && !is_echo)) return;
     error_ = std::move(error);
     is_echo_ = is_echo;
-    who_ = "rank " + std::to_string(rank) + ": ";
+    who_ = "rank " + std::to_string(rank);
   }
 
   void rethrow() const {
@@ -33,14 +33,14 @@ class FirstFailure {
     } catch (const std::exception& error) {
       throw Error(with_rank(error));
     } catch (...) {
-      throw Error(who_ + "an exception that is not a std::exception");
+      throw Error(who_ + ": an exception that is not a std::exception");
     }
   }
 
  private:
   std::string with_rank(const std::exception& error) const {
     const std::string text = error.what();
-    return text.starts_with(who_) ? text : who_ + text;
+    return text.starts_with(who_ + ": ") || text.starts_with(who_ + ", ") ? text : who_ + ": " + text;
   }
 
   std::mutex mutex_;

@@ -128,6 +128,8 @@ TEST(RunThreadRanks, TheFirstReasonIsThrownWithItsTypeAndRank) {
   };
   EXPECT_EQ(error_of<InputError>([&] { run(InputError("no such stage")); }), "rank 1: no such stage");
   EXPECT_EQ(error_of<TimeoutError>([&] { run(TimeoutError("rank 1: no message")); }), "rank 1: no message");
+  EXPECT_EQ(error_of<Error>([&] { run(Error("rank 1, position 4: no")); }), "rank 1, position 4: no");
+  EXPECT_EQ(error_of<Error>([&] { run(Error("rank 10 is missing")); }), "rank 1: rank 10 is missing");
   EXPECT_EQ(error_of<Error>([&] { run(std::runtime_error("out of luck")); }), "rank 1: out of luck");
   EXPECT_EQ(error_of<Error>([&] { run(42); }), "rank 1: an exception that is not a std::exception");
 }

@@ -1,69 +1,86 @@
 #include "runtime/schedule/orders/one_stage.h"
 
-#include <algorithm>
-
+#include "runtime/schedule/orders/in_turn.h"
 #include "runtime/schedule/orders/order.h"
 
 namespace plumbline {
 namespace {
 
-std::vector<Action> gpipe_order(int rank, int microbatches) {
-  std::vector<Action> order;
-  for (int m = 0; m < microbatches; ++m) order.push_back({rank, ActionType::F, m});
-  for (int m = 0; m < microbatches; ++m) order.push_back({rank, ActionType::B, m});
-  return order;
+// Micro-batches 0, 1, ... of the rank's own stage.
+std::vector<Action> ascending(int rank, ActionType type, int microbatches) {
+  std::vector<Action> actions;
+  for (int m = 0; m < microbatches; ++m) actions.push_back({rank, type, m});
+  return actions;
 }
 
-std::vector<Action> one_f_one_b_order(int rank, int ranks, int microbatches) {
-  const int warm_up = std::min(microbatches, ranks - 1 - rank);
-  std::vector<Action> order;
-  for (int m = 0; m < warm_up; ++m) order.push_back({rank, ActionType::F, m});
-  for (int m = warm_up; m < microbatches; ++m) {
-    order.push_back({rank, ActionType::F, m});
-    order.push_back({rank, ActionType::B, m - warm_up});
+// `backwards` slices at a time in descending order, as a causal sequence needs it.
+std::vector<Action> descending_slices(int rank, int microbatches, int slices) {
+  std::vector<Action> actions;
+  for (int first = 0; first < microbatches; first += slices) {
+    for (int m = first + slices - 1; m >= first; --m) actions.push_back({rank, ActionType::B, m});
   }
-  for (int m = microbatches - warm_up; m < microbatches; ++m) order.push_back({rank, ActionType::B, m});
-  return order;
+  return actions;
 }
 
-// `warm_up` forwards first; from then on at most `lag` input halves are ahead of their weight halves.
-std::vector<Action> zero_bubble_order(int rank, int microbatches, int warm_up, int lag) {
-  std::vector<Action> order;
-  int forwards = 0, weights = 0;
-  const auto forward_if_left = [&] {
-    if (forwards < microbatches) order.push_back({rank, ActionType::F, forwards++});
-  };
-  while (forwards < std::min(microbatches, warm_up)) forward_if_left();
-  for (int m = 0; m < microbatches; ++m) {
-    order.push_back({rank, ActionType::I, m});
-    if (m + 1 - weights > lag) order.push_back({rank, ActionType::W, weights++});
-    forward_if_left();
-  }
-  while (weights < microbatches) order.push_back({rank, ActionType::W, weights++});
-  return order;
+// For each rank, from how many others it is away from the last one.
+template <typename Order>
+Schedule one_stage_each(const ScheduleRequest& request, const Order& order) {
+  return assemble(request, looped_placement(request), [&](int rank) {
+    return order(rank, std::int64_t{request.ranks} - 1 - rank, ascending(rank, ActionType::F, request.microbatches),
+                 ascending(rank, ActionType::B, request.microbatches));
+  });
 }
 
 }  // namespace
 
 Schedule gpipe(const ScheduleRequest& request) {
-  return assemble(request, looped_placement(request),
-                  [&](int rank) { return gpipe_order(rank, request.microbatches); });
+  return one_stage_each(request, [&](int, std::int64_t, const auto& forwards, const auto& backwards) {
+    return in_turn(forwards, backwards, request.microbatches);
+  });
 }
 
 Schedule one_f_one_b(const ScheduleRequest& request) {
-  return assemble(request, looped_placement(request),
-                  [&](int rank) { return one_f_one_b_order(rank, request.ranks, request.microbatches); });
+  return one_stage_each(request, [](int, std::int64_t hops, const auto& forwards, const auto& backwards) {
+    return in_turn(forwards, backwards, hops);
+  });
+}
+
+Schedule eager_one_f_one_b(const ScheduleRequest& request) {
+  return one_stage_each(request, [](int, std::int64_t hops, const auto& forwards, const auto& backwards) {
+    return in_turn(forwards, backwards, 2 * hops);
+  });
 }
 
 Schedule zb_h1(const ScheduleRequest& request) {
-  return assemble(request, looped_placement(request),
-                  [&](int rank) { return zero_bubble_order(rank, request.microbatches, request.ranks - rank, rank); });
+  return one_stage_each(request, [](int rank, std::int64_t hops, const auto& forwards, const auto& backwards) {
+    return in_turn_by_halves(forwards, backwards, hops, rank);
+  });
 }
 
 Schedule zb_h2(const ScheduleRequest& request) {
-  return assemble(request, looped_placement(request), [&](int rank) {
-    return zero_bubble_order(rank, request.microbatches, 2 * (request.ranks - rank) - 1, 2 * rank);
+  return one_stage_each(request, [](int rank, std::int64_t hops, const auto& forwards, const auto& backwards) {
+    return in_turn_by_halves(forwards, backwards, 2 * hops, std::int64_t{2} * rank);
   });
+}
+
+Schedule seq_one_f_one_b(const ScheduleRequest& request) {
+  const int slices = request.slices == 0 ? 2 : request.slices;
+  if (slices < 1) refuse(request, std::to_string(slices) + " slices; at least 1 is needed");
+  const int over = request.microbatches % slices;
+  if (over != 0) {
+    const int fewer = request.microbatches - over;
+    refuse(request, counted(request.microbatches, "micro-batch") + " do not make whole sequences of " +
+                        counted(slices, "slice") +
+                        "; nearest: " + (fewer > 0 ? std::to_string(fewer) + ", " : std::string()) +
+                        std::to_string(std::int64_t{fewer} + slices));
+  }
+  return one_stage_each(request, [&](int rank, std::int64_t hops, const auto& forwards, const auto&) {
+    return in_turn(forwards, descending_slices(rank, request.microbatches, slices), hops - 1 + slices);
+  });
+}
+
+Schedule forward_only(const ScheduleRequest& request) {
+  return one_stage_each(request, [](int, std::int64_t, const auto& forwards, const auto&) { return forwards; });
 }
 
 }  // namespace plumbline

@@ -20,8 +20,11 @@ std::vector<int> looped_placement(const ScheduleRequest& request) {
 
 std::vector<int> v_placement(const ScheduleRequest& request) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < request.ranks; ++rank) ranks.push_back(rank);
-  for (int rank = request.ranks - 1; rank >= 0; --rank) ranks.push_back(rank);
+  for (int stage = 0; stage < request.ranks * request.stages_per_rank; ++stage) {
+    const int at = stage % request.ranks;
+    const bool down = stage / request.ranks % 2 == 0;
+    ranks.push_back(down ? at : request.ranks - 1 - at);
+  }
   return ranks;
 }
 

@@ -18,7 +18,8 @@ std::string counted(long long number, const std::string& what);
 /// Stage s on rank s mod P, for P x V stages.
 std::vector<int> looped_placement(const ScheduleRequest& request);
 
-/// Down the ranks and up again: stage s < P on rank s, the others on rank 2P - 1 - s.
+/// Down the ranks, up, down again ...: P x V stages, of which s and its neighbour across a multiple of P are on one
+/// rank.
 std::vector<int> v_placement(const ScheduleRequest& request);
 
 /// A schedule whose rank r does order_of_rank(r).

@@ -1,0 +1,113 @@
+#include "conformance/chosen_schedule.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "conformance/schedule_source.h"
+#include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/schedule/check.h"
+#include "runtime/schedule/csv.h"
+#include "runtime/schedule/generators.h"
+
+namespace plumbline {
+namespace {
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+ChosenSchedule read_schedule_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) throw InputError("schedule file " + path + " cannot be read, or is empty");
+  const ChosenSchedule chosen{path, text.str()};
+  const Schedule schedule = parse_csv(chosen.csv, path);
+  // Whether its transfers are those that a model needs depends on the model: why_unsupported() looks at that.
+  if (!has_communication(schedule))
+    require_valid(schedule, chain_edges(schedule.stages), {.forward_only = !has_backward(schedule)});
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<std::string> matching_schedules(const std::string& pattern) {
+  std::vector<std::string> names;
+  for (const std::string& name : schedule_names())
+    if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) names.push_back(name);
+  if (names.empty())
+    throw InputError("--schedule: no schedule matches '" + pattern + "'; there are: " + join(schedule_names()) +
+                     ", and .csv files");
+  return names;
+}
+
+std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
+  std::set<std::string> matched, file_names;
+  std::vector<ChosenSchedule> files, chosen;
+  for (const std::string& part : split_at_commas(patterns)) {
+    if (!is_schedule_file(part)) {
+      for (const std::string& name : matching_schedules(part)) matched.insert(name);
+      continue;
+    }
+    files.push_back(read_schedule_file(part));
+    // Results lie under the file's name.
+    if (!file_names.insert(std::filesystem::path(part).filename().string()).second)
+      throw InputError("--schedule: two files are named " + std::filesystem::path(part).filename().string());
+  }
+  if (matched.empty() && files.empty()) matching_schedules(patterns);
+  for (const std::string& name : schedule_names())
+    if (matched.contains(name)) chosen.push_back({name, ""});
+  chosen.insert(chosen.end(), files.begin(), files.end());
+  return chosen;
+}
+
+Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches) {
+  if (chosen.csv.empty()) return make_schedule(chosen.name, ranks, microbatches);
+  Schedule schedule = parse_csv(chosen.csv, chosen.name);
+  const auto require = [&](int has, int wanted, const char* what) {
+    if (has != wanted)
+      throw InputError("schedule " + chosen.name + ": it has " + std::to_string(has) + " " + what + ", not " +
+                       std::to_string(wanted));
+  };
+  require(static_cast<int>(schedule.ranks.size()), ranks, "ranks");
+  require(schedule.microbatches, microbatches, "micro-batches");
+  return schedule;
+}
+
+Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches) {
+  std::string reason;
+  int others = 0;  // stages it has on the most ranks
+  for (int n = ranks != 0 ? ranks : stages; n >= 1; --n) {
+    try {
+      const int count = chosen.csv.empty() ? n : static_cast<int>(parse_csv(chosen.csv, chosen.name).ranks.size());
+      Schedule schedule = make_schedule(chosen, ranks != 0 ? n : count, microbatches);
+      if (schedule.stages == stages) return schedule;
+      if (others == 0) others = schedule.stages;
+    } catch (const InputError& error) {
+      if (reason.empty()) reason = error.what();
+    }
+    if (ranks != 0 || !chosen.csv.empty()) break;
+  }
+  if (others == 0) throw InputError(reason);
+  const std::string counted = std::to_string(stages) + (stages == 1 ? " stage" : " stages");
+  throw InputError("schedule " + chosen.name + ": it cannot have " + counted + " on " +
+                   (ranks == 0 ? "any number of" : std::to_string(ranks)) + (ranks == 1 ? " rank" : " ranks"));
+}
+
+bool has_backward(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& rank) {
+    return std::any_of(rank.begin(), rank.end(), [](const Action& action) {
+      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
+    });
+  });
+}
+
+}  // namespace plumbline

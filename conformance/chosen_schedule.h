@@ -1,0 +1,35 @@
+// The schedules that a user chose, by pattern or as CSV files, in a form that travels with a job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline {
+
+/// A schedule by name, for any number of ranks and micro-batches; or one from a file, for its own.
+struct ChosenSchedule {
+  std::string name;  ///< of a generator, or the path of the file as the user gave it
+  std::string csv;   ///< what the file holds; empty for a generator
+};
+
+/// Names of generators that match a shell pattern. Throws InputError, naming them all, when none does.
+std::vector<std::string> matching_schedules(const std::string& pattern);
+
+/// From patterns and names of .csv files, separated by commas; each schedule once, generators in the order of their
+/// table. Throws InputError for a pattern without a match, a file that cannot be read, and a schedule in it that is
+/// none or, if it has no transfers of its own, cannot run (csv.h, check.h).
+std::vector<ChosenSchedule> choose_schedules(const std::string& patterns);
+
+/// The schedule for so many ranks and micro-batches. Throws InputError when it cannot be had for them.
+Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches);
+
+/// The schedule over so many stages: on `ranks` ranks, or, with 0, on as many as it takes for them. Throws InputError
+/// when it cannot be had.
+Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
+
+/// Whether some action is a backward or half of one.
+bool has_backward(const Schedule& schedule);
+
+}  // namespace plumbline

@@ -1,0 +1,240 @@
+#include "conformance/plan.h"
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "conformance/chosen_schedule.h"
+#include "conformance/corpus.h"
+#include "conformance/covering.h"
+#include "conformance/judge.h"
+#include "conformance/mutants.h"
+#include "reference/models/zoo.h"
+#include "runtime/engine/plan.h"
+#include "runtime/error.h"
+#include "runtime/schedule/check.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/split/module_pipe.h"
+
+namespace plumbline {
+namespace {
+
+/// One of each kind: whole backwards and halves, one stage a rank and two.
+constexpr const char* kSmokeSchedules = "gpipe,1f1b,interleaved-1f1b,zb-v";
+/// What is measured where the user named no schedule.
+constexpr const char* kMeasuredSchedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};
+
+/// What a case asks of a schedule.
+struct CaseNeeds {
+  int most_stages = 1;
+  bool has_buffers = false, trains = false;
+};
+
+CaseNeeds needs_of(const Case& c, uint64_t seed) {
+  const Model model = make_model(c.model, c.dtype, seed);
+  return {most_stages(model), !model.module->buffers().empty(),
+          std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end()};
+}
+
+/// Which stages hand values to which, as the model of a case is cut.
+std::vector<StageEdge> edges_of(const Case& c, int stages, uint64_t seed) {
+  const Model model = make_model(c.model, c.dtype, seed);
+  SplitOptions split;
+  split.points = stage_points(model, stages);
+  const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
+  const Pipe pipe =
+      make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
+  return stage_edges(pipe);
+}
+
+std::string why_unsupported(const Case& c, const CaseNeeds& needs, const Schedule& schedule, uint64_t seed) {
+  if (schedule.stages > needs.most_stages)
+    return std::to_string(needs.most_stages - 1) + " split points, enough for " + std::to_string(needs.most_stages) +
+           " stages; the schedule has " + std::to_string(schedule.stages);
+  if (needs.trains && !has_backward(schedule)) return "it trains, and the schedule has no backward";
+  if (needs.trains && needs.has_buffers && schedule.replicas() > 1)
+    return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
+           " replicas of the model, each with its own";
+  if (!has_communication(schedule)) return {};
+  const std::vector<std::string> problems =
+      violations(schedule, edges_of(c, schedule.stages, seed), {.forward_only = !has_backward(schedule), .limit = 1});
+  return problems.empty() ? "" : problems.front();
+}
+
+/// Everything that a run could consist of; the values of the four factors by number.
+class Choices {
+ public:
+  explicit Choices(const RunOptions& options, bool one_group) : options_(options) {
+    const bool whole_profile = options.profile_given || (options.case_glob.empty() && options.mutant.empty());
+    const bool spread = whole_profile && !one_group && options.profile != "smoke";
+    pairs_only = options.profile == "core";
+    cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
+    for (Case& c : cases) {
+      if (options.microbatches > c.rows)
+        throw InputError("--microbatches: case " + c.id + " has " + std::to_string(c.rows) + " rows, too few for " +
+                         std::to_string(options.microbatches) + " micro-batches");
+      std::string note;
+      c = with_microbatches(c, options.microbatches, note);
+      needs_.push_back(needs_of(c, options.seed));
+    }
+    const bool few = options.profile == "smoke" && options.case_glob.empty() && !options.schedule_given;
+    schedules = choose_schedules(few ? kSmokeSchedules : options.schedules);
+    ranks = spread && !options.ranks_given ? std::vector<int>{2, 4, 8} : std::vector<int>{options.ranks};
+    transports = {options.transport};
+#if PLUMBLINE_HAS_MPI
+    if (spread && !options.transport_given) transports = {TransportKind::Threads, TransportKind::Mpi};
+#endif
+  }
+
+  std::vector<int> sizes() const {
+    return {static_cast<int>(cases.size()), static_cast<int>(schedules.size()), static_cast<int>(ranks.size()),
+            static_cast<int>(transports.size())};
+  }
+
+  /// Why a row cannot be; empty when it can.
+  const std::string& why_not(const CoveringRow& row) {
+    const auto [it, is_new] = reasons_.try_emplace({row[0], row[1], row[2]});
+    if (is_new) {
+      const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
+      it->second = refusal.empty() ? why_unsupported(cases[row[0]], needs_[row[0]], schedule, options_.seed) : refusal;
+    }
+    return it->second;
+  }
+
+  PlannedRun run(const CoveringRow& row) {
+    const ChosenSchedule& schedule = schedules[row[1]];
+    return {{cases[row[0]].id, schedule.name, schedule.csv}, ranks[row[2]], transports[row[3]], why_not(row)};
+  }
+
+  bool pairs_only;
+  std::vector<Case> cases;
+  std::vector<ChosenSchedule> schedules;
+  std::vector<int> ranks;
+  std::vector<TransportKind> transports;
+
+ private:
+  using Made = std::pair<Schedule, std::string>;  ///< the schedule, or why there is none
+
+  const Made& schedule_for(int index, int rank_count, int microbatches) {
+    const auto [it, is_new] = made_.try_emplace({index, rank_count, microbatches});
+    if (is_new) {
+      try {
+        it->second.first = make_schedule(schedules[index], rank_count, microbatches);
+      } catch (const InputError& error) {
+        it->second.second = error.what();
+      }
+    }
+    return it->second;
+  }
+
+  const RunOptions& options_;
+  std::vector<CaseNeeds> needs_;
+  std::map<std::tuple<int, int, int>, Made> made_;
+  std::map<std::tuple<int, int, int>, std::string> reasons_;
+};
+
+std::vector<CoveringRow> every_row(const std::vector<int>& sizes) {
+  std::vector<CoveringRow> rows;
+  for (int c = 0; c < sizes[0]; ++c)
+    for (int s = 0; s < sizes[1]; ++s)
+      for (int r = 0; r < sizes[2]; ++r)
+        for (int t = 0; t < sizes[3]; ++t) rows.push_back({c, s, r, t});
+  return rows;
+}
+
+/// Rows for all pairs; and one for each case and schedule that never come together, to say why.
+std::vector<CoveringRow> rows_for_pairs(Choices& choices) {
+  const std::vector<int> sizes = choices.sizes();
+  std::vector<CoveringRow> rows =
+      covering_rows(sizes, [&](const CoveringRow& row) { return choices.why_not(row).empty(); });
+  std::vector<std::vector<bool>> together(sizes[0], std::vector<bool>(sizes[1]));
+  for (const CoveringRow& row : rows) together[row[0]][row[1]] = true;
+  for (int c = 0; c < sizes[0]; ++c)
+    for (int s = 0; s < sizes[1]; ++s)
+      if (!together[c][s]) rows.push_back({c, s, 0, 0});
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+Job empty_job(const RunOptions& options, int ranks) {
+  Job job;
+  job.ranks = ranks;
+  job.seed = options.seed;
+  job.timeout_seconds = options.timeout_seconds;
+  job.microbatches = options.microbatches;
+  job.mutant = options.mutant;
+  job.recompute = options.recompute;
+  return job;
+}
+
+std::vector<RunGroup> group(const RunOptions& options, const std::vector<PlannedRun>& runs) {
+  std::map<std::pair<int, TransportKind>, RunGroup> groups;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].unsupported.empty()) continue;
+    const auto [it, is_new] = groups.try_emplace({runs[i].ranks, runs[i].transport});
+    if (is_new) it->second = {runs[i].transport, empty_job(options, runs[i].ranks), {}};
+    it->second.job.cases.push_back(runs[i].item);
+    it->second.runs.push_back(i);
+  }
+  std::vector<RunGroup> all;
+  for (auto& [key, one] : groups) all.push_back(std::move(one));
+  return all;
+}
+
+/// What is to be measured: schedules that can be had for so many ranks and 8 micro-batches.
+std::vector<JobThroughput> measurements(const RunOptions& options, const std::vector<ChosenSchedule>& schedules) {
+  constexpr int kMicrobatches = 8;
+  const char* model = "transformer-lm";
+  const int most = most_stages(make_model(model, Dtype::F32, options.seed));
+  std::vector<JobThroughput> items;
+  for (const ChosenSchedule& schedule : schedules) {
+    if (!schedule.csv.empty() || (!options.schedule_given &&
+                                  std::ranges::find(kMeasuredSchedules, schedule.name) == std::end(kMeasuredSchedules)))
+      continue;
+    try {
+      if (make_schedule(schedule, options.ranks, kMicrobatches).stages > most) continue;
+    } catch (const InputError&) {
+      continue;  // what a schedule cannot do is told with its cases
+    }
+    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5});
+    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8});
+  }
+  return items;
+}
+
+}  // namespace
+
+std::string transport_name(TransportKind kind) { return kind == TransportKind::Mpi ? "mpi" : "threads"; }
+
+std::string why_unsupported(const Case& c, const Schedule& schedule, uint64_t seed) {
+  return why_unsupported(c, needs_of(c, seed), schedule, seed);
+}
+
+RunPlan make_plan(const RunOptions& options, bool one_group) {
+  if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
+  if (options.microbatches < 0)
+    throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
+  Choices choices(options, one_group);
+  if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
+    throw InputError("--mutant: " + options.mutant + " needs " +
+                     std::to_string(find_mutant(options.mutant).least_ranks) + " ranks or more");
+  RunPlan plan;
+  for (const CoveringRow& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
+    plan.runs.push_back(choices.run(row));
+  plan.groups = group(options, plan.runs);
+  if (plan.groups.empty()) {
+    const PlannedRun& first = plan.runs.front();
+    throw InputError("nothing to run: " + first.item.id + " x " + first.item.schedule + " on " +
+                     std::to_string(first.ranks) + (first.ranks == 1 ? " rank: " : " ranks: ") + first.unsupported);
+  }
+  if (options.throughput) {
+    RunGroup last{options.transport, empty_job(options, options.ranks), {}};
+    last.job.throughput = measurements(options, choices.schedules);
+    if (!last.job.throughput.empty()) plan.groups.push_back(std::move(last));
+  }
+  return plan;
+}
+
+}  // namespace plumbline

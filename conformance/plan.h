@@ -1,0 +1,78 @@
+// What a run consists of: which cases run under which schedules, on how many ranks, over which transport; and what of
+// that cannot be, found out before anything starts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "conformance/backend/job.h"
+#include "reference/case.h"
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline {
+
+enum class TransportKind { Threads, Mpi };
+
+/// "threads" or "mpi".
+std::string transport_name(TransportKind kind);
+
+struct RunOptions {
+  std::string profile = "core";
+  bool profile_given = false;
+  std::string case_glob;        ///< empty: the whole profile
+  std::string schedules = "*";  ///< patterns and .csv files, see choose_schedules()
+  bool schedule_given = false;
+  TransportKind transport = TransportKind::Threads;
+  bool transport_given = false;  ///< the user named one; under mpirun it must be mpi
+  int ranks = 4;
+  bool ranks_given = false;  ///< the user named a number; under mpirun it must be mpirun's
+  int microbatches = 0;      ///< 0: each case's own
+  std::string mutant;
+  std::string recompute = "never";  ///< see parse_recompute()
+  uint64_t seed = 1;
+  double timeout_seconds = 60;
+  bool throughput = true;
+  std::filesystem::path report = "plumbline-report";
+  std::string program;       ///< this executable, to start ranks with
+  std::string command_line;  ///< for the report
+};
+
+struct PlannedRun {
+  JobCase item;
+  int ranks = 0;
+  TransportKind transport = TransportKind::Threads;
+  std::string unsupported;  ///< why it cannot be; empty: it runs
+};
+
+/// The runs that one launch of ranks carries out.
+struct RunGroup {
+  TransportKind transport = TransportKind::Threads;
+  Job job;
+  std::vector<size_t> runs;  ///< for each case of the job, where it stands in RunPlan::runs
+};
+
+struct RunPlan {
+  /// By case, schedule, ranks and transport, in the order of the corpus and of the table of schedules.
+  std::vector<PlannedRun> runs;
+  /// By ranks and transport; measurements are the last group.
+  std::vector<RunGroup> groups;
+};
+
+/// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
+/// threads and over MPI where there is MPI: core with rows that hold every pair of case, schedule, ranks and transport
+/// that can be (covering.h), nightly with all there are. Everything else, and `one_group`, runs on `ranks` over
+/// `transport`. A number of ranks, a transport or schedules that the user named are the only ones. The profile smoke
+/// takes a few schedules by itself.
+///
+/// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
+/// what was asked for can be, with the reason.
+RunPlan make_plan(const RunOptions& options, bool one_group = false);
+
+/// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
+/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
+/// schedule has transfers of its own that are not those its stages need.
+std::string why_unsupported(const Case& c, const Schedule& schedule, uint64_t seed);
+
+}  // namespace plumbline

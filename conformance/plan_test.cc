@@ -1,0 +1,169 @@
+// What a run consists of: counted and compared with what the schedules and models say for themselves.
+#include "conformance/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "conformance/corpus.h"
+#include "runtime/error.h"
+#include "runtime/schedule/generators.h"
+#include "runtime/schedule/lower.h"
+
+namespace plumbline {
+namespace {
+
+using Row = std::tuple<std::string, std::string, int, TransportKind>;
+
+RunOptions quiet() {
+  RunOptions options;
+  options.throughput = false;
+  return options;
+}
+
+Row row_of(const PlannedRun& run) { return {run.item.id, run.item.schedule, run.ranks, run.transport}; }
+
+std::set<Row> rows(const RunPlan& plan, bool supported) {
+  std::set<Row> out;
+  for (const PlannedRun& run : plan.runs)
+    if (run.unsupported.empty() == supported) out.insert(row_of(run));
+  return out;
+}
+
+template <class Visit>
+void each_pair(const Row& row, Visit visit) {
+  const std::vector<std::string> values = {"case " + std::get<0>(row), "schedule " + std::get<1>(row),
+                                           "ranks " + std::to_string(std::get<2>(row)),
+                                           "transport " + transport_name(std::get<3>(row))};
+  for (size_t a = 0; a < values.size(); ++a)
+    for (size_t b = a + 1; b < values.size(); ++b) visit(values[a] + ", " + values[b]);
+}
+
+TEST(Plan, CoreHoldsEveryPairThatNightlyHolds) {
+  RunOptions options = quiet();
+  const RunPlan core = make_plan(options);
+  options.profile = "nightly";
+  const RunPlan nightly = make_plan(options);
+  const std::set<Row> all = rows(nightly, true), some = rows(core, true);
+  const size_t transports = 1 + PLUMBLINE_HAS_MPI;
+  EXPECT_EQ(nightly.runs.size(), corpus().size() * schedule_names().size() * 3 * transports);
+  std::set<std::string> wanted, covered;
+  for (const Row& row : all) each_pair(row, [&](const std::string& pair) { wanted.insert(pair); });
+  for (const Row& row : some) {
+    EXPECT_TRUE(all.contains(row));
+    each_pair(row, [&](const std::string& pair) { covered.insert(pair); });
+  }
+  EXPECT_EQ(covered, wanted);
+  // Near one run for each case and schedule; those that never come together are told, once.
+  std::set<std::pair<std::string, std::string>> together;
+  for (const Row& row : all) together.insert({std::get<0>(row), std::get<1>(row)});
+  EXPECT_LE(some.size(), together.size() * 21 / 20);
+  EXPECT_EQ(rows(core, false).size(), corpus().size() * schedule_names().size() - together.size());
+}
+
+TEST(Plan, GroupsHoldTheRunsThatCanBe) {
+  const RunPlan plan = make_plan(quiet());
+  EXPECT_EQ(plan.groups.size(), 3u * (1 + PLUMBLINE_HAS_MPI));
+  std::set<size_t> seen;
+  for (const RunGroup& group : plan.groups) {
+    ASSERT_EQ(group.job.cases.size(), group.runs.size());
+    for (size_t i = 0; i < group.runs.size(); ++i) {
+      const PlannedRun& run = plan.runs.at(group.runs[i]);
+      EXPECT_TRUE(seen.insert(group.runs[i]).second);
+      EXPECT_EQ(run.unsupported, "");
+      EXPECT_EQ(run.ranks, group.job.ranks);
+      EXPECT_EQ(run.transport, group.transport);
+      EXPECT_EQ(run.item.id, group.job.cases[i].id);
+      EXPECT_EQ(run.item.schedule, group.job.cases[i].schedule);
+    }
+  }
+  EXPECT_EQ(seen.size(), rows(plan, true).size());
+}
+
+TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
+  RunOptions options = quiet();
+  options.ranks_given = true;
+  options.ranks = 2;
+  for (const PlannedRun& run : make_plan(options).runs) EXPECT_EQ(run.ranks, 2);
+  options.transport_given = true;
+  EXPECT_EQ(make_plan(options).groups.size(), 1u);
+  options.schedules = "1f1b";
+  options.schedule_given = true;
+  EXPECT_EQ(make_plan(options).runs.size(), corpus().size());
+
+  // A case alone runs on 4 ranks as threads; with a profile beside it, everywhere that the profile goes.
+  options = quiet();
+  options.case_glob = "mlp";
+  options.schedules = "gpipe";
+  EXPECT_EQ(rows(make_plan(options), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Threads}}));
+  options.profile = "nightly";
+  options.profile_given = true;
+  EXPECT_EQ(make_plan(options).runs.size(), 3u * (1 + PLUMBLINE_HAS_MPI));
+  // Under mpirun there is one group whatever the profile.
+  options.transport = TransportKind::Mpi;
+  EXPECT_EQ(rows(make_plan(options, /*one_group=*/true), true),
+            (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Mpi}}));
+}
+
+TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
+  const auto reason = [](const std::string& id, const Schedule& schedule) {
+    return why_unsupported(find_case(id), schedule, 1);
+  };
+  EXPECT_EQ(reason("mlp", make_schedule("1f1b", 16, 4)), "");
+  EXPECT_EQ(reason("mlp", make_schedule("1f1b", 17, 4)), "15 split points, enough for 16 stages; the schedule has 17");
+  Schedule forwards = make_schedule("1f1b", 2, 4);
+  for (auto& rank : forwards.ranks)
+    std::erase_if(rank, [](const Action& action) { return action.type != ActionType::F; });
+  EXPECT_NE(reason("mlp", forwards).find("no backward"), std::string::npos);
+  EXPECT_EQ(reason("exact-eval-only", forwards), "");
+  Schedule replicated = make_schedule("1f1b", 2, 4);
+  replicated.rank_of_stage = {0, 1, 1, 0};
+  replicated.replica_of_microbatch = {0, 0, 1, 1};
+  EXPECT_EQ(reason("mlp", replicated), "");
+  EXPECT_NE(reason("resnet-bn", replicated).find("2 replicas"), std::string::npos);
+  // Transfers from each stage to the next do for a chain, not for a model whose values skip a stage.
+  const Schedule lowered = lower(make_schedule("1f1b", 4, 4), chain_edges(4));
+  EXPECT_EQ(reason("mlp", lowered), "");
+  EXPECT_NE(reason("exact-skip", lowered), "");
+}
+
+TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
+  const std::string path = ::testing::TempDir() + "plan_test_v.csv";
+  std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
+  RunOptions options = quiet();
+  options.schedules = path;
+  options.schedule_given = true;
+  options.ranks = 2;
+  options.ranks_given = true;
+  const RunPlan plan = make_plan(options);
+  for (const PlannedRun& run : plan.runs) {
+    EXPECT_EQ(run.unsupported.empty(), find_case(run.item.id).microbatches == 1) << run.item.id;
+    EXPECT_NE(run.item.csv, "");
+  }
+  options.case_glob = "mlp";  // 4 micro-batches
+  try {
+    make_plan(options);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing to run: mlp x"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("it has 1 micro-batches, not 4"), std::string::npos) << error.what();
+  }
+  std::remove(path.c_str());
+}
+
+TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
+  RunOptions options;
+  options.profile = "smoke";
+  const RunPlan plan = make_plan(options);
+  const Job& last = plan.groups.back().job;
+  EXPECT_TRUE(last.cases.empty());
+  ASSERT_GE(last.throughput.size(), 4u);
+  EXPECT_EQ(last.throughput[0].schedule, "gpipe");
+  EXPECT_EQ(last.throughput[1].model, "transformer-lm");
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,169 @@
+// Schedules in which the model is there several times, each replica with its own micro-batches: against plain autograd
+// that sums per replica in the order of the schedule, then over the replicas, bit for bit.
+#include <algorithm>
+#include <random>
+
+#include "runtime/engine/engine_test_models.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::testing {
+namespace {
+
+/// Whatever can run next, at random; the backwards of `in_halves` micro-batches come in halves.
+Schedule in_some_order(std::vector<int> rank_of_stage, std::vector<int> replica_of_microbatch, unsigned seed,
+                       bool in_halves) {
+  const int replicas = 1 + *std::max_element(replica_of_microbatch.begin(), replica_of_microbatch.end());
+  Schedule schedule{"replicas, seed " + std::to_string(seed),
+                    static_cast<int>(rank_of_stage.size()) / replicas,
+                    static_cast<int>(replica_of_microbatch.size()),
+                    rank_of_stage,
+                    {},
+                    replica_of_microbatch};
+  schedule.ranks.resize(1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end()));
+  std::vector<Action> waiting;
+  std::vector<Action> done;
+  const auto is_done = [&](int stage, ActionType type, int m) {
+    return std::find(done.begin(), done.end(), Action{stage, type, m}) != done.end();
+  };
+  std::mt19937 random(seed);
+  for (int m = 0; m < schedule.microbatches; ++m)
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      waiting.push_back({stage, ActionType::F, m});
+      const bool halves = in_halves && random() % 2 == 0;
+      waiting.push_back({stage, halves ? ActionType::I : ActionType::B, m});
+      if (halves) waiting.push_back({stage, ActionType::W, m});
+    }
+  const auto is_ready = [&](const Action& action) {
+    const auto [stage, type, m, overlaps] = action;
+    if (type == ActionType::F) return stage == 0 || is_done(stage - 1, ActionType::F, m);
+    if (type == ActionType::W) return is_done(stage, ActionType::I, m);
+    return is_done(stage, ActionType::F, m) && (stage + 1 == schedule.stages || is_done(stage + 1, ActionType::B, m) ||
+                                                is_done(stage + 1, ActionType::I, m));
+  };
+  while (!waiting.empty()) {
+    std::shuffle(waiting.begin(), waiting.end(), random);
+    const auto next = std::find_if(waiting.begin(), waiting.end(), is_ready);
+    done.push_back(*next);
+    schedule.ranks[schedule.rank_of(next->stage, next->microbatch)].push_back(*next);
+    waiting.erase(next);
+  }
+  return schedule;
+}
+
+/// Rank r holds stage r of replica 0 and stage P - 1 - r of replica 1; each pipeline fills, then drains.
+Schedule two_directions(int ranks, int microbatches) {
+  Schedule schedule{"two directions", ranks, microbatches, {}, {}, {}};
+  for (int r = 0; r < ranks; ++r) schedule.rank_of_stage.push_back(r);
+  for (int r = 0; r < ranks; ++r) schedule.rank_of_stage.push_back(ranks - 1 - r);
+  for (int m = 0; m < microbatches; ++m) schedule.replica_of_microbatch.push_back(m < microbatches / 2 ? 0 : 1);
+  for (int r = 0; r < ranks; ++r) {
+    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    for (const ActionType type : {ActionType::F, ActionType::B})
+      for (int m = 0; m < microbatches; ++m)
+        actions.push_back({schedule.replica_of_microbatch[m] == 0 ? r : ranks - 1 - r, type, m});
+  }
+  return schedule;
+}
+
+class EveryKindTwice : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EveryKindTwice, TwoPipelinesInOppositeDirections) {
+  for (int ranks : {1, 2, 3, 4})
+    for (int microbatches : {2, 4, 5}) {
+      expect_like_oracle(GetParam(), two_directions(ranks, microbatches), 2 * microbatches + 1, /*steps=*/2);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(EveryKindTwice, AnyOrderOnAnyRanks) {
+  for (unsigned seed = 0; seed < 6; ++seed)
+    for (const std::vector<int>& ranks : {std::vector{0, 1, 2, 3, 3, 2, 1, 0},
+                                          {0, 0, 1, 1, 1, 1, 0, 0},
+                                          {0, 1, 2, 2, 1, 0},
+                                          {0, 1, 1, 0, 2, 3, 3, 2},
+                                          {0, 1, 1, 2, 2, 0}}) {
+      std::vector<int> replica_of = {1, 0, 0, 1, 0};
+      if (ranks.size() == 6 && ranks[2] == 1) replica_of = {2, 0, 1, 1, 2, 0};  // three replicas of two stages
+      std::shuffle(replica_of.begin(), replica_of.end(), std::mt19937(seed));
+      expect_like_oracle(GetParam(), in_some_order(ranks, replica_of, seed, /*in_halves=*/seed % 2 == 0), 11);
+      if (HasFatalFailure()) return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(EngineReplicas, EveryKindTwice,
+                         ::testing::Values("mlp", "skip", "tied", "dropout", "two outputs", "integers", "frozen",
+                                           "unused"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+TEST(EngineReplicas, SumsPerReplicaFirst) {
+  const Schedule schedule = two_directions(2, 6);
+  const at::Tensor x = batch_of("mlp", 12), target = target_of("mlp", 12);
+  Oracle one_by_one("mlp", 2, 6);
+  const Told flat = one_by_one.train(x, target), ours = Fleet("mlp", schedule).train(x, target);
+  ASSERT_FALSE(at::equal(flat.gradients.at("l0.weight"), ours.gradients.at("l0.weight")))
+      << "the order makes no difference to these numbers";
+}
+
+TEST(EngineReplicas, PlacementsGiveTheSameBytes) {
+  const at::Tensor x = batch_of("strided", 8), target = target_of("strided", 8);
+  const std::vector<int> replica_of = {0, 1, 0, 1};
+  std::optional<Told> first;
+  for (const std::vector<int>& ranks : {std::vector{0, 1, 2, 3, 3, 2, 1, 0},
+                                        {0, 0, 1, 1, 1, 1, 0, 0},
+                                        {0, 0, 0, 0, 1, 1, 1, 1},
+                                        {1, 0, 1, 0, 0, 1, 0, 1}}) {
+    // One micro-batch after another: every stage sums its replicas' in ascending order.
+    Schedule schedule{
+        "one by one", 4, 4, ranks, std::vector<std::vector<Action>>(*std::max_element(ranks.begin(), ranks.end()) + 1),
+        replica_of};
+    for (int m = 0; m < 4; ++m)
+      for (int k = 0; k < 8; ++k) {
+        const Action action{k < 4 ? k : 7 - k, k < 4 ? ActionType::F : ActionType::B, m};
+        schedule.ranks[schedule.rank_of(action.stage, m)].push_back(action);
+      }
+    const Told told = Fleet("strided", schedule).train(x, target);
+    if (first) expect_same(told, *first);
+    first = told;
+  }
+}
+
+TEST(EngineReplicas, OutputsAreWhereTheirReplicaEnds) {
+  const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
+  Fleet fleet("mlp", two_directions(4, 4));
+  fleet.run([&](Engine& engine, int rank) {
+    const StepResult result = engine.evaluate({x}, target);
+    const bool ends_here = rank == 0 || rank == 3;
+    ASSERT_EQ(result.outputs.size(), ends_here ? 4u : 0u);
+    ASSERT_EQ(result.losses.size(), ends_here ? 4u : 0u);
+    for (int m = 0; m < 4 && ends_here; ++m) {
+      const bool mine = (m < 2) == (rank == 3);  // replica 0 ends on rank 3
+      EXPECT_EQ(result.outputs[m].size(), mine ? 1u : 0u);
+      EXPECT_EQ(result.losses[m].defined(), mine);
+    }
+    if (!ends_here) return;
+    expect_part(refusal([&] { engine.merged_outputs(result); }), rank == 0
+                                                                     ? "micro-batch 0 are on rank 3, not on rank 0"
+                                                                     : "micro-batch 2 are on rank 0, not on rank 3");
+  });
+}
+
+TEST(EngineReplicas, ForwardThatWritesBuffersIsRefusedInTrainingOnly) {
+  const at::Tensor x = batch_of("batch norm", 8), target = target_of("batch norm", 8);
+  Oracle oracle("batch norm", 2, 4);
+  Fleet fleet("batch norm", two_directions(2, 4));
+  Told ours;
+  fleet.run([&](Engine& engine, int) { fleet.tell(ours, engine, engine.evaluate({x}, target)); });
+  expect_same(ours.outputs, oracle.evaluate(x, target).outputs, "output");
+  const std::string text = refusal([&] { fleet.train(x, target); });
+  expect_part(text, "the forward of stage ");
+  expect_part(text, " writes 'n0.");
+  expect_part(text, "2 replicas, of which each would see its own micro-batches only");
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace plumbline::testing

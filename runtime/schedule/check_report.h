@@ -1,0 +1,35 @@
+// What the checks of a schedule write to: the first messages, and how many more there were.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plumbline {
+
+class CheckReport {
+ public:
+  explicit CheckReport(std::size_t limit) : limit_(limit) {}
+
+  void add(std::string message) {
+    if (messages_.size() < limit_) {
+      messages_.push_back(std::move(message));
+    } else {
+      ++untold_;
+    }
+  }
+
+  bool empty() const { return messages_.empty() && untold_ == 0; }
+
+  std::vector<std::string> take() {
+    if (untold_ > 0) messages_.push_back("and " + std::to_string(untold_) + " more");
+    return std::move(messages_);
+  }
+
+ private:
+  std::size_t limit_, untold_ = 0;
+  std::vector<std::string> messages_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,48 @@
+#include "runtime/schedule/lowering/entries.h"
+
+namespace plumbline {
+namespace {
+
+std::string range(int count) { return "0 to " + std::to_string(count - 1); }
+
+}  // namespace
+
+void require_in_place(const Schedule& schedule) {
+  if (const std::string problem = shape_problem(schedule); !problem.empty()) refuse(schedule, problem);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const auto& actions = schedule.ranks[rank];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& action = actions[i];
+      const auto refuse_action = [&](const std::string& reason) {
+        refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" + to_string(action) +
+                             "): " + reason);
+      };
+      if (action.stage < 0 || action.stage >= schedule.stages) {
+        refuse_action("there are stages " + range(schedule.stages));
+      }
+      if (!has_microbatch(action.type)) continue;
+      if (action.microbatch < 0 || action.microbatch >= schedule.microbatches) {
+        refuse_action("there are micro-batches " + range(schedule.microbatches));
+      }
+      const int home = schedule.rank_of(action.stage, action.microbatch);
+      if (home != static_cast<int>(rank)) {
+        refuse_action("micro-batch " + std::to_string(action.microbatch) + " of stage " + std::to_string(action.stage) +
+                      " is on rank " + std::to_string(home));
+      }
+    }
+  }
+}
+
+void require_compute_only(const Schedule& schedule) {
+  require_in_place(schedule);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const auto& actions = schedule.ranks[rank];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (is_compute(actions[i].type)) continue;
+      refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" +
+                           to_string(actions[i]) + "): only F, B, I and W can be lowered");
+    }
+  }
+}
+
+}  // namespace plumbline

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "runtime/error.h"
-#include "runtime/schedule/remote_needs.h"
+#include "runtime/schedule/awaited.h"
 
 namespace plumbline {
 namespace {

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/critical_path.h"
-#include "runtime/schedule/remote_needs.h"
+#include "runtime/schedule/awaited.h"
 
 namespace plumbline {
 namespace {
@@ -29,7 +29,7 @@ struct Channel {
 struct RankState {
   int position = 0;  // of the unit (a group, or an action that stands alone) that comes next
   double free = 0;   // when the rank can begin it
-  const RemoteNeeds::Need* waits_for = nullptr;
+  const Awaited::Arrivals* waits_for = nullptr;
   // Of the unit before it: whose messages are not all sent yet, where the next of them comes from, and who waits.
   int sending = 0;
   std::size_t edge = 0;
@@ -49,7 +49,7 @@ class Loop {
         keeps_messages_(records.transfers || records.critical_path),
         keeps_times_(records.trace || records.critical_path),
         has_channels_(costs.links.occupied || costs.links.buffers > 0),
-        needs_(compute, graph, forward_only_),
+        awaited_(compute, graph, forward_only_),
         ranks_(compute.ranks.size()) {
     const std::size_t ranks = ranks_.size();
     Timeline& timeline = result_.timeline;
@@ -99,7 +99,7 @@ class Loop {
       double ready = 0;
       std::int32_t last = -1;
       for (int i = state.position; i < end; ++i) {
-        const RemoteNeeds::Need* need = needs_.of(actions[i]);
+        const Awaited::Arrivals* need = awaited_.of(actions[i]);
         if (need == nullptr) continue;
         if (need->missing > 0) {
           state.waits_for = need;
@@ -226,8 +226,8 @@ class Loop {
       channel->link_free = begin + carrying;
     }
     const double end = begin + (carrying + latency(costs_, link, action.stage));
-    RemoteNeeds::Need& need =
-        forward ? needs_.forward(to_stage, action.microbatch) : needs_.backward(to_stage, action.microbatch);
+    Awaited::Arrivals& need =
+        forward ? awaited_.forward(to_stage, action.microbatch) : awaited_.backward(to_stage, action.microbatch);
     if (keeps_messages_) {
       const auto number = static_cast<std::int32_t>(recording_.transfers.size());
       recording_.transfers.push_back({action, to_stage, rank, to_rank, state.free, begin, end});
@@ -353,7 +353,7 @@ class Loop {
   const StepCosts& costs_;
   const Records& records_;
   const bool forward_only_, keeps_messages_, keeps_times_, has_channels_;
-  RemoteNeeds needs_;
+  Awaited awaited_;
   std::vector<RankState> ranks_;
   std::vector<int> runnable_;
   std::unordered_map<std::uint64_t, Channel> channels_;

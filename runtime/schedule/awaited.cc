@@ -1,4 +1,4 @@
-#include "runtime/schedule/remote_needs.h"
+#include "runtime/schedule/awaited.h"
 
 #include <algorithm>
 
@@ -81,9 +81,9 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
   return std::all_of(seen.begin(), seen.end(), [&](std::uint8_t done) { return done == all; });
 }
 
-RemoteNeeds::RemoteNeeds(const Schedule& compute, const StageGraph& graph, bool forward_only)
+Awaited::Awaited(const Schedule& compute, const StageGraph& graph, bool forward_only)
     : microbatches_(compute.microbatches), directions_(forward_only ? 1 : 2) {
-  needs_.resize(compute.stages * microbatches_ * directions_);
+  awaited_.resize(compute.stages * microbatches_ * directions_);
   for (int stage = 0; stage < compute.stages; ++stage) {
     for (int m = 0; m < compute.microbatches; ++m) {
       const int rank = compute.rank_of(stage, m);

@@ -18,21 +18,21 @@ bool is_forward_only(const Schedule& compute);
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
 /// The messages from other ranks that each F, B and I waits for; an I counts as the B of its stage and micro-batch.
-class RemoteNeeds {
+class Awaited {
  public:
-  RemoteNeeds(const Schedule& compute, const StageGraph& graph, bool forward_only);
+  Awaited(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
-  struct Need {
+  struct Arrivals {
     double ready = 0;           ///< when the latest message that is known was there
     std::uint32_t missing = 0;  ///< messages not yet sent
     std::int32_t last = -1;     ///< the record of that latest message
   };
 
-  Need& forward(int stage, int microbatch) { return needs_[row(stage, microbatch)]; }
-  Need& backward(int stage, int microbatch) { return needs_[row(stage, microbatch) + 1]; }
+  Arrivals& forward(int stage, int microbatch) { return awaited_[row(stage, microbatch)]; }
+  Arrivals& backward(int stage, int microbatch) { return awaited_[row(stage, microbatch) + 1]; }
 
   /// Null for a W, which waits for nothing from elsewhere.
-  Need* of(const Action& action) {
+  Arrivals* of(const Action& action) {
     if (action.type == ActionType::W) return nullptr;
     return action.type == ActionType::F ? &forward(action.stage, action.microbatch)
                                         : &backward(action.stage, action.microbatch);
@@ -44,7 +44,7 @@ class RemoteNeeds {
   }
 
   std::size_t microbatches_, directions_;
-  std::vector<Need> needs_;
+  std::vector<Arrivals> awaited_;
 };
 
 }  // namespace plumbline

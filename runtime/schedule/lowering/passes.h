@@ -52,8 +52,8 @@ void require_send_waits(const Schedule& schedule);
 
 /// Moves waits up so that no rank has more than `most` sends without a wait (_add_wait_send_budget): before a send that
 /// would be one too many goes the first pending wait whose receives are certain to be posted by then, or else the first
-/// that does not close a cycle of ranks; refuses where there is none. Each search looks only at what lies between the
-/// wait and its receive.
+/// that does not close a cycle of ranks; refuses where there is none. Linear in the number of actions for each rank
+/// that has more.
 Schedule limit_outstanding_sends(const Schedule& schedule, const StageGraph& graph, int most);
 
 }  // namespace plumbline

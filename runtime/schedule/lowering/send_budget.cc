@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
@@ -13,74 +16,131 @@ using enum ActionType;
 using Node = std::int32_t;
 constexpr Node kNone = -1;
 
-// A send: where it stands, which receives it needs, and before which action its wait stands.
+// A send: where it stands, and before which action its wait stands.
 struct Send {
   Node node = kNone;
   Action action;
-  std::vector<Node> receives = {};
   Node wait_before = kNone;  // kNone: at the end of the rank
 };
 
+// Lists of numbers, one for each of `keys` keys, in one array.
+class Lists {
+ public:
+  Lists() = default;
+  Lists(std::size_t keys, const std::vector<std::pair<Node, int>>& entries)
+      : begin_(keys + 1), values_(entries.size()) {
+    for (const auto& [key, value] : entries) ++begin_[key + 1];
+    for (std::size_t key = 0; key < keys; ++key) begin_[key + 1] += begin_[key];
+    std::vector<int> next(begin_.begin(), begin_.end() - 1);
+    for (const auto& [key, value] : entries) values_[next[key]++] = value;
+  }
+  std::span<const int> operator[](std::size_t key) const {
+    return std::span(values_).subspan(begin_[key], begin_[key + 1] - begin_[key]);
+  }
+
+ private:
+  std::vector<int> begin_, values_;
+};
+
 // What must be before what: each rank's order, a send before its receives, and these before what follows the wait for
-// that send. All actions but waits are nodes, numbered rank after rank. Waits only move up, so edges are only added:
-// the old one follows from the new one and the rank's order.
+// that send. All actions but waits are nodes, numbered rank after rank. Waits only move up, so edges are only added: an
+// old one follows from the new one and the rank's order.
 class Order {
  public:
-  explicit Order(const Schedule& schedule, const StageGraph& graph) : schedule_(schedule) {
+  Order(const Schedule& schedule, const StageGraph& graph) : schedule_(schedule) {
     number_nodes();
     find_receives(graph);
     place_waits();
     sort();
   }
 
-  const std::vector<Send>& sends() const { return sends_; }
+  const Send& send(int number) const { return sends_[number]; }
   /// The number of the send that this action, a send or the wait for one, is about.
-  int send_of(const Action& action) const { return send_at_[transfer_slot(action)]; }
+  int number_of(const Action& action) const { return send_at_[transfer_slot(action)]; }
 
-  bool reaches(Node from, Node to) {
-    if (place_[from] > place_[to]) return false;
-    explore(from, place_[to]);
-    const bool reached = to >= frontier_[rank_of(to)];
-    forget();
-    return reached;
+  /// The functions below are about the actions of this rank. Linear in the number of all actions.
+  void look_from(int rank) {
+    if (sorted_.empty()) sort();
+    waits_before_.reset();
+    const auto is_here = [&, begin = first_[rank], end = first_[rank + 1]](Node node) {
+      return node >= begin && node < end;
+    };
+    last_before_.assign(nodes_, kNone);
+    for (Node node : sorted_) {
+      if (is_here(node)) last_before_[node] = node;
+      for_each_successor(node,
+                         [&](Node next) { last_before_[next] = std::max(last_before_[next], last_before_[node]); });
+    }
+    first_after_.assign(nodes_, kNever);
+    for (auto node = sorted_.rbegin(); node != sorted_.rend(); ++node) {
+      Node& first = first_after_[*node];
+      for_each_successor(*node, [&](Node next) { first = std::min(first, first_after_[next]); });
+      if (is_here(*node)) first = *node;
+    }
   }
 
-  /// Moves the wait for a send up to `before`, which must reach none of its receives.
-  void move_wait(int number, Node before) {
-    Send& send = sends_[number];
-    send.wait_before = before;
-    for (Node receive : send.receives) {
-      if (place_[receive] > place_[before]) move_behind(before, receive);
+  /// Whether the rank, waiting for this send before `action`, would wait for something that comes after `action`. Does
+  /// not change with the waits of this rank: what they add ends on it.
+  bool comes_after(int number, Node action) const {
+    const auto receives = receives_of_[number];
+    return std::any_of(receives.begin(), receives.end(), [&](Node node) { return last_before_[node] >= action; });
+  }
+
+  /// Whether `action` cannot begin before all receives of this send are posted.
+  bool comes_before(int number, Node action) const {
+    const auto receives = receives_of_[number];
+    return std::all_of(receives.begin(), receives.end(), [&](Node node) { return first_after_[node] <= action; });
+  }
+
+  /// Puts the wait for a send before `action`. From call to call the actions must ascend.
+  void move_wait(int number, Node action) {
+    const bool adds_order = !comes_before(number, action);
+    sends_[number].wait_before = action;
+    if (!adds_order) return;
+    sorted_.clear();
+    if (!waits_before_) find_waits();
+    std::vector<Node> earlier;
+    const auto add = [&](Node node) {
+      if (first_after_[node] <= action) return;
+      first_after_[node] = action;
+      earlier.push_back(node);
+    };
+    for (Node receive : receives_of_[number]) add(receive);
+    while (!earlier.empty()) {
+      const Node node = earlier.back();
+      earlier.pop_back();
+      if (!begins_rank_[node]) add(node - 1);
+      for (int send : sends_to_[node]) add(sends_[send].node);
+      for (int send : (*waits_before_)[node]) {
+        for (Node receive : receives_of_[send]) add(receive);
+      }
     }
   }
 
  private:
+  static constexpr Node kNever = std::numeric_limits<Node>::max();
+
   std::size_t transfer_slot(const Action& action) const {
     const bool forward = action.type == SEND_F || action.type == RECV_F || action.type == WAIT_SEND_F;
     return slot(schedule_, action) * 2 + (forward ? 0 : 1);
   }
 
-  int rank_of(Node node) const {
-    return static_cast<int>(std::upper_bound(first_.begin(), first_.end(), node) - first_.begin()) - 1;
-  }
-
   void number_nodes() {
     send_at_.assign(std::size_t{2} * schedule_.stages * schedule_.microbatches, kNone);
-    Node nodes = 0;
     for (const auto& actions : schedule_.ranks) {
-      first_.push_back(nodes);
+      first_.push_back(nodes_);
       for (const Action& action : actions) {
         if (is_wait_send(action.type)) continue;
         if (is_send(action.type)) {
-          send_at_[transfer_slot(action)] = static_cast<std::int32_t>(sends_.size());
-          sends_.push_back({nodes, action});
+          send_at_[transfer_slot(action)] = static_cast<int>(sends_.size());
+          sends_.push_back({nodes_, action});
         }
-        ++nodes;
+        begins_rank_.push_back(nodes_ == first_.back());
+        ++nodes_;
       }
     }
-    first_.push_back(nodes);
-    cross_.resize(nodes);
-    frontier_.assign(schedule_.ranks.size(), std::numeric_limits<Node>::max());
+    first_.push_back(nodes_);
+    begins_rank_.push_back(true);
   }
 
   void find_receives(const StageGraph& graph) {
@@ -93,26 +153,29 @@ class Order {
         ++node;
       }
     }
+    std::vector<std::pair<Node, int>> receives, sends, own;
     for (std::size_t i = 0; i < sends_.size(); ++i) {
-      Send& send = sends_[i];
-      cross_[send.node].push_back(static_cast<int>(i));
-      for_each_peer_stage(schedule_, graph, send.action, [&](int stage) {
-        const Action receive = receive_of(send.action, stage);
+      const int number = static_cast<int>(i);
+      own.emplace_back(sends_[i].node, number);
+      for_each_peer_stage(schedule_, graph, sends_[i].action, [&](int stage) {
+        const Action receive = receive_of(sends_[i].action, stage);
         const Node receive_node = receive_at[transfer_slot(receive)];
-        if (receive_node == kNone) refuse(schedule_, to_string(send.action) + " has no " + to_string(receive));
-        send.receives.push_back(receive_node);
-        cross_[receive_node].push_back(static_cast<int>(i));
+        if (receive_node == kNone) refuse(schedule_, to_string(sends_[i].action) + " has no " + to_string(receive));
+        receives.emplace_back(number, receive_node);
+        sends.emplace_back(receive_node, number);
       });
     }
+    receives_of_ = Lists(sends_.size(), receives);
+    sends_to_ = Lists(nodes_, sends);
+    sends_by_ = Lists(nodes_, own);
   }
 
   void place_waits() {
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
-      const auto& actions = schedule_.ranks[rank];
       Node next = first_[rank];
-      for (const Action& action : actions) {
+      for (const Action& action : schedule_.ranks[rank]) {
         if (is_wait_send(action.type)) {
-          sends_[send_of(action)].wait_before = next < first_[rank + 1] ? next : kNone;
+          sends_[number_of(action)].wait_before = next < first_[rank + 1] ? next : kNone;
         } else {
           ++next;
         }
@@ -120,91 +183,65 @@ class Order {
     }
   }
 
-  // Nodes in an order that all edges keep to, as if all ranks went in step.
-  void sort() {
-    std::vector<int> waits_for(cross_.size());
-    const auto count = [&](int by) { return [&, by](Node node) { waits_for[node] += by; }; };
-    for (Node node = 0; node < static_cast<Node>(cross_.size()); ++node) for_each_successor(node, count(1));
-    for (Node node = 0; node < static_cast<Node>(cross_.size()); ++node) {
-      if (waits_for[node] == 0) node_at_.push_back(node);
+  void find_waits() {
+    std::vector<std::pair<Node, int>> waits;
+    for (std::size_t i = 0; i < sends_.size(); ++i) {
+      if (sends_[i].wait_before != kNone) waits.emplace_back(sends_[i].wait_before, static_cast<int>(i));
     }
-    for (std::size_t done = 0; done < node_at_.size(); ++done) {
-      for_each_successor(node_at_[done], [&](Node node) {
-        if (--waits_for[node] == 0) node_at_.push_back(node);
-      });
-    }
-    if (node_at_.size() != cross_.size()) refuse(schedule_, "its sends, receives and waits form a cycle");
-    place_.resize(node_at_.size());
-    for (std::size_t i = 0; i < node_at_.size(); ++i) place_[node_at_[i]] = static_cast<int>(i);
-  }
-
-  // Of other ranks, or up a wait on this one.
-  template <class Visit>
-  void for_each_cross_successor(Node node, Visit visit) const {
-    for (int number : cross_[node]) {
-      const Send& send = sends_[number];
-      if (send.node == node) {
-        for (Node receive : send.receives) visit(receive);
-      } else if (send.wait_before != kNone) {
-        visit(send.wait_before);
-      }
-    }
+    waits_before_ = Lists(nodes_, waits);
   }
 
   template <class Visit>
   void for_each_successor(Node node, Visit visit) const {
-    if (node + 1 < first_[rank_of(node) + 1]) visit(node + 1);
-    for_each_cross_successor(node, visit);
-  }
-
-  // Sets frontier_ to the first node of each rank that `from` reaches, as far as they stand at `limit` or before it.
-  void explore(Node from, int limit) {
-    const auto reach = [&](Node node) {
-      if (place_[node] > limit) return;
-      const int rank = rank_of(node);
-      Node& frontier = frontier_[rank];
-      if (node >= frontier) return;
-      if (frontier == std::numeric_limits<Node>::max()) touched_.push_back(rank);
-      stretches_.push_back({node, std::min(frontier, first_[rank + 1])});
-      frontier = node;
-    };
-    reach(from);
-    while (!stretches_.empty()) {
-      const auto [begin, end] = stretches_.back();
-      stretches_.pop_back();
-      for (Node node = begin; node < end && place_[node] <= limit; ++node) for_each_cross_successor(node, reach);
+    if (!begins_rank_[node + 1]) visit(node + 1);
+    for (int number : sends_by_[node]) {
+      for (Node receive : receives_of_[number]) visit(receive);
+    }
+    for (int number : sends_to_[node]) {
+      if (sends_[number].wait_before != kNone) visit(sends_[number].wait_before);
     }
   }
 
-  void forget() {
-    for (int rank : touched_) frontier_[rank] = std::numeric_limits<Node>::max();
-    touched_.clear();
-  }
-
-  // Restores the order for the new edge receive -> before: what `before` reaches goes behind the receive.
-  void move_behind(Node before, Node receive) {
-    const int begin = place_[before], end = place_[receive] + 1;
-    explore(before, end - 1);
-    std::stable_partition(node_at_.begin() + begin, node_at_.begin() + end,
-                          [&](Node node) { return node < frontier_[rank_of(node)]; });
-    forget();
-    for (int i = begin; i < end; ++i) place_[node_at_[i]] = i;
+  // Nodes in an order that all edges keep to.
+  void sort() {
+    std::vector<int> missing(nodes_);
+    for (Node node = 0; node < nodes_; ++node) for_each_successor(node, [&](Node next) { ++missing[next]; });
+    sorted_.clear();
+    for (Node node = 0; node < nodes_; ++node) {
+      if (missing[node] == 0) sorted_.push_back(node);
+    }
+    for (std::size_t done = 0; done < sorted_.size(); ++done) {
+      for_each_successor(sorted_[done], [&](Node next) {
+        if (--missing[next] == 0) sorted_.push_back(next);
+      });
+    }
+    if (sorted_.size() != static_cast<std::size_t>(nodes_)) {
+      refuse(schedule_, "its sends, receives and waits form a cycle");
+    }
   }
 
   const Schedule& schedule_;
-  std::vector<Node> first_;              // of each rank, and one past the last
-  std::vector<Send> sends_;              // rank after rank, in the order of the lists
-  std::vector<std::int32_t> send_at_;    // by transfer_slot
-  std::vector<std::vector<int>> cross_;  // the sends that a node is, or receives
-  std::vector<Node> node_at_;
-  std::vector<int> place_;  // of each node in node_at_
-  std::vector<Node> frontier_;
-  std::vector<int> touched_;
-  struct Stretch {
-    Node begin, end;
-  };
-  std::vector<Stretch> stretches_;
+  Node nodes_ = 0;
+  std::vector<Node> first_;        // of each rank, and one past the last
+  std::vector<char> begins_rank_;  // by node, and one past the last
+  std::vector<Send> sends_;        // rank after rank, in the order of the lists
+  std::vector<int> send_at_;       // by transfer_slot
+  Lists receives_of_;              // by send
+  Lists sends_by_, sends_to_;      // by node: the send that it is, the sends that it receives
+  std::optional<Lists> waits_before_;  // by node: the sends whose waits stood before it, where that was asked for
+  std::vector<Node> sorted_;           // empty where it is not known any more
+  std::vector<Node> last_before_;  // by node: the last one of the rank looked from that must be before it, or kNone
+  std::vector<Node> first_after_;  // by node: the first one of that rank that must be after it, or kNever
 };
+
+std::size_t most_outstanding(const std::vector<Action>& actions) {
+  std::size_t outstanding = 0, most = 0;
+  for (const Action& action : actions) {
+    if (is_send(action.type)) most = std::max(most, ++outstanding);
+    if (is_wait_send(action.type)) --outstanding;
+  }
+  return most;
+}
 
 class Budget {
  public:
@@ -212,22 +249,24 @@ class Budget {
       : schedule_(schedule), most_(static_cast<std::size_t>(most)), order_(schedule, graph) {}
 
   std::vector<Action> limited(int rank) {
+    if (most_outstanding(schedule_.ranks[rank]) <= most_) return schedule_.ranks[rank];
+    order_.look_from(rank);
     std::vector<Action> actions;
     std::set<int> pending, moved;
     for (const Action& action : schedule_.ranks[rank]) {
       if (is_send(action.type)) {
-        const int number = order_.send_of(action);
+        const int number = order_.number_of(action);
         while (pending.size() >= most_) {
           const int early = pick(pending, rank, number);
-          order_.move_wait(early, order_.sends()[number].node);
+          order_.move_wait(early, order_.send(number).node);
           actions.push_back(wait_of(early));
           pending.erase(early);
           moved.insert(early);
         }
         pending.insert(number);
       } else if (is_wait_send(action.type)) {
-        if (moved.erase(order_.send_of(action))) continue;
-        pending.erase(order_.send_of(action));
+        if (moved.erase(order_.number_of(action))) continue;
+        pending.erase(order_.number_of(action));
       }
       actions.push_back(action);
     }
@@ -236,29 +275,26 @@ class Budget {
 
  private:
   Action wait_of(int number) const {
-    const Action& send = order_.sends()[number].action;
+    const Action& send = order_.send(number).action;
     return {send.stage, send.type == SEND_F ? WAIT_SEND_F : WAIT_SEND_B, send.microbatch};
   }
 
   // Which of the pending sends is to be waited for before another one.
   int pick(const std::set<int>& pending, int rank, int next) {
-    const Node before = order_.sends()[next].node;
+    const Node before = order_.send(next).node;
     int may_stall = kNone;
     for (int number : pending) {
-      const auto& receives = order_.sends()[number].receives;
-      const auto reached = [&](Node receive) { return order_.reaches(before, receive); };
-      if (std::any_of(receives.begin(), receives.end(), reached)) continue;
-      const auto reaches = [&](Node receive) { return order_.reaches(receive, before); };
-      if (std::all_of(receives.begin(), receives.end(), reaches)) return number;
+      if (order_.comes_after(number, before)) continue;
+      if (order_.comes_before(number, before)) return number;
       if (may_stall == kNone) may_stall = number;
     }
     if (may_stall != kNone) return may_stall;
     std::string outstanding;
     for (int number : pending) {
-      (outstanding += outstanding.empty() ? "" : ", ") += to_string(order_.sends()[number].action);
+      (outstanding += outstanding.empty() ? "" : ", ") += to_string(order_.send(number).action);
     }
     refuse(schedule_, "rank " + std::to_string(rank) + ": max_outstanding_sends of " + std::to_string(most_) +
-                          " cannot be kept before " + to_string(order_.sends()[next].action) +
+                          " cannot be kept before " + to_string(order_.send(next).action) +
                           (outstanding.empty() ? "" : "; none of " + outstanding + " can be waited for before it"));
   }
 

@@ -5,7 +5,6 @@
 namespace plumbline {
 namespace {
 
-<<<<<<< HEAD
 // True when no member of the group needs another one, and the list does not end within it.
 bool is_sound_group(const std::vector<Action>& actions, std::size_t begin, std::size_t end, const StageGraph& graph) {
   if (actions[end - 1].overlaps_next) return false;
@@ -27,8 +26,6 @@ bool is_sound_group(const std::vector<Action>& actions, std::size_t begin, std::
   return true;
 }
 
-=======
->>>>>>> main
 // What was seen of a stage and micro-batch.
 enum Seen : std::uint8_t { kForward = 1, kInput = 2, kWeight = 4 };
 
@@ -58,7 +55,6 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
   std::vector<std::uint8_t> seen(compute.stages * microbatches);
   const auto at = [&](int stage, int microbatch) -> std::uint8_t& { return seen[stage * microbatches + microbatch]; };
   for (std::size_t rank = 0; rank < compute.ranks.size(); ++rank) {
-<<<<<<< HEAD
     const std::vector<Action>& actions = compute.ranks[rank];
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
@@ -66,10 +62,6 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
       if (begins_group && !is_sound_group(actions, i, group_end(actions, i), graph)) return false;
       const int stage = action.stage, m = action.microbatch;
       const ActionType type = action.type;
-=======
-    for (const Action& action : compute.ranks[rank]) {
-      const auto [stage, type, m, unused] = action;
->>>>>>> main
       if (!is_compute(type) || stage < 0 || stage >= compute.stages || m < 0 || m >= compute.microbatches) return false;
       const auto here = [&](int other) { return compute.rank_of(other, m) == static_cast<int>(rank); };
       std::uint8_t& mine = at(stage, m);

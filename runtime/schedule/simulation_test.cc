@@ -306,13 +306,10 @@ TEST(Simulation, RefusesWhatTheChecksRefuse) {
     std::mt19937 random(seed);
     RandomStep step = testing::random_step(random);
     step.costs.links.buffers = 0;
-    for (auto& actions : step.compute.ranks) {
-      for (Action& action : actions) action.overlaps_next = false;
-    }
     auto& ranks = step.compute.ranks;
     auto& from = ranks[random() % ranks.size()];
     const std::size_t i = random() % from.size(), j = random() % from.size();
-    switch (random() % 4) {
+    switch (random() % 5) {
       case 0:
         from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
         break;
@@ -321,6 +318,9 @@ TEST(Simulation, RefusesWhatTheChecksRefuse) {
         break;
       case 2:
         std::swap(from[i], from[j]);
+        break;
+      case 3:
+        from[i].overlaps_next = !from[i].overlaps_next;
         break;
       default:
         ranks[random() % ranks.size()].push_back(from[i]);

@@ -179,7 +179,7 @@ TEST(Simulation, AGroupWaitsForAllItsMembersNeeds) {
   };
   EXPECT_EQ(simulate_step(schedule, chain_edges(2), costs).timeline.makespan, 10.5);
   // Each needs what the other has in its group: nobody can begin.
-  schedule.ranks[1][0].overlaps_next = schedule.ranks[1][1].overlaps_next = true;
+  schedule.ranks[1][1].overlaps_next = true;
   EXPECT_EQ(
       error_of(schedule, chain_edges(2), costs),
       "simulate: schedule grouped: deadlock, a cycle: rank 0, position 2 (0B0) waits for 1B0 at rank 1, position 1; "

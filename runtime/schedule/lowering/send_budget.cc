@@ -222,16 +222,16 @@ class Order {
 
   const Schedule& schedule_;
   Node nodes_ = 0;
-  std::vector<Node> first_;        // of each rank, and one past the last
-  std::vector<char> begins_rank_;  // by node, and one past the last
-  std::vector<Send> sends_;        // rank after rank, in the order of the lists
-  std::vector<int> send_at_;       // by transfer_slot
-  Lists receives_of_;              // by send
-  Lists sends_by_, sends_to_;      // by node: the send that it is, the sends that it receives
+  std::vector<Node> first_;            // of each rank, and one past the last
+  std::vector<char> begins_rank_;      // by node, and one past the last
+  std::vector<Send> sends_;            // rank after rank, in the order of the lists
+  std::vector<int> send_at_;           // by transfer_slot
+  Lists receives_of_;                  // by send
+  Lists sends_by_, sends_to_;          // by node: the send that it is, the sends that it receives
   std::optional<Lists> waits_before_;  // by node: the sends whose waits stood before it, where that was asked for
   std::vector<Node> sorted_;           // empty where it is not known any more
-  std::vector<Node> last_before_;  // by node: the last one of the rank looked from that must be before it, or kNone
-  std::vector<Node> first_after_;  // by node: the first one of that rank that must be after it, or kNever
+  std::vector<Node> last_before_;      // by node: the last one of the rank looked from that must be before it, or kNone
+  std::vector<Node> first_after_;      // by node: the first one of that rank that must be after it, or kNever
 };
 
 std::size_t most_outstanding(const std::vector<Action>& actions) {

@@ -9,6 +9,7 @@ void add_list(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
 void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
+void add_simulate(CLI::App& app, Command& chosen);
 void add_split(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 

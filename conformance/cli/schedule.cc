@@ -1,54 +1,173 @@
-// plumbline schedule: prints the order of a schedule, and checks it.
+// plumbline schedule: prints the order of a schedule, draws it, and says what holds for it.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/schedule_options.h"
+#include "conformance/report/schedule_grid.h"
+#include "conformance/report/timeline_svg.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
 #include "runtime/schedule/lower.h"
 
 namespace plumbline {
 namespace {
 
 struct ScheduleOptions {
-  std::string name, format = "grid";
-  int ranks = 4, microbatches = 8;
+  ScheduleChoice choice;
+  std::string format;
+  bool list = false, check = false;
 };
 
-/// A row for each rank, a column for each position.
-void print_grid(const Schedule& schedule) {
-  size_t width = 0;
-  for (const auto& rank : schedule.ranks)
-    for (const Action& action : rank) width = std::max(width, to_string(action).size());
-  for (size_t r = 0; r < schedule.ranks.size(); ++r) {
-    std::printf("rank %-3zu", r);
-    for (const Action& action : schedule.ranks[r])
-      std::printf(" %-*s", static_cast<int>(width), to_string(action).c_str());
-    std::printf("\n");
-  }
+bool is_forward_only(const Schedule& schedule) {
+  return std::none_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
+    });
+  });
 }
 
-Schedule load(const ScheduleOptions& options) {
-  if (!options.name.ends_with(".csv")) return make_schedule(options.name, options.ranks, options.microbatches);
-  std::ifstream in(options.name);
-  if (!in) throw InputError("schedule file " + options.name + " cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  return parse_csv(text.str(), options.name);
+/// Text broken between words into lines of at most 78 characters, each with `indent` before it.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::string lines, line;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > 78) {
+      lines += indent + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return lines + indent + line + "\n";
+}
+
+int print_list() {
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    const auto text = [](std::string_view view) { return std::string(view); };
+    std::string entry = text(kind.name) + "\n" + wrapped(text(kind.summary), "    ");
+    entry += wrapped("placement: " + text(kind.placement), "    ");
+    entry += wrapped("constraints: " + text(kind.constraints), "    ");
+    entry += wrapped("source: " + text(kind.source), "    ");
+    std::fputs((entry + "\n").c_str(), stdout);
+  }
+  return 0;
+}
+
+Records trace_only() { return {.trace = true, .transfers = false, .memory = false, .critical_path = false}; }
+
+Simulation in_unit_time(const Schedule& compute, const Records& records) {
+  return simulate_step(compute, chain_edges(compute.stages), {}, records);
+}
+
+int print_grid(const Schedule& schedule) {
+  const bool lowered = has_communication(schedule);
+  const Schedule compute = lowered ? without_communication(schedule) : schedule;
+  const Simulation simulation = in_unit_time(compute, trace_only());
+  std::fputs(schedule_grid(simulation.trace).c_str(), stdout);
+  bool whole = false, halves = false, grouped = false;
+  for (const auto& actions : compute.ranks) {
+    for (const Action& action : actions) {
+      whole = whole || action.type == ActionType::B;
+      halves = halves || action.type == ActionType::I;
+      grouped = grouped || action.overlaps_next;
+    }
+  }
+  std::string legend = "2F0: forward of stage 2 for micro-batch 0, a slot";
+  if (whole) legend += "; B: backward, two slots";
+  if (halves) legend += "; I, W: input and weight backward, a slot each";
+  if (grouped) legend += "; &: overlaps with what follows";
+  legend += "; .: bubble";
+  if (lowered) legend += " (transfers take no time here; --format comms prints them)";
+  std::printf("\n%s\n", legend.c_str());
+  return 0;
+}
+
+std::string peaks_of(const Schedule& compute) {
+  std::string text;
+  const std::vector<int> peaks = in_unit_time(compute, {}).timeline.peak_live;
+  const std::size_t shown = std::min<std::size_t>(peaks.size(), 32);
+  for (std::size_t rank = 0; rank < shown; ++rank) text += " " + std::to_string(peaks[rank]);
+  if (shown < peaks.size()) {
+    text += " ... (at most " + std::to_string(*std::max_element(peaks.begin(), peaks.end())) + ")";
+  }
+  return text;
+}
+
+/// A line for all that was proven; 1 when something does not hold.
+int check(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+  const bool given_lowered = has_communication(schedule);
+  const CheckOptions options{.forward_only = is_forward_only(schedule)};
+  const std::vector<std::string> found = violations(schedule, edges, options);
+  for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
+  if (!found.empty()) return 1;
+
+  const Schedule compute = given_lowered ? without_communication(schedule) : schedule;
+  const Schedule lowered = given_lowered ? schedule : lower(schedule, edges);
+  const std::vector<std::string> unpaired = violations(lowered, edges, options);
+  for (const std::string& violation : unpaired) std::printf("broken  lowered: %s\n", violation.c_str());
+  if (!unpaired.empty()) return 1;
+  std::size_t sends = 0;
+  for (const auto& actions : lowered.ranks) {
+    sends += static_cast<std::size_t>(
+        std::count_if(actions.begin(), actions.end(), [](const Action& a) { return is_send(a.type); }));
+  }
+  std::printf("proven  every action once: %zu computations of %d stages and %d micro-batches on %zu ranks\n",
+              action_count(compute), compute.stages, compute.microbatches, compute.ranks.size());
+  std::printf("proven  dependencies: what is used comes after what makes it, on each rank and between ranks\n");
+  std::printf("proven  pairing: each of %zu sends has its receive%s\n", sends,
+              given_lowered ? "" : " (as our lowering places them)");
+  std::printf("proven  no deadlock where sends do not make a rank wait and end with their receive (rendezvous)\n");
+  constexpr int most_buffers = 8;
+  const std::optional<int> fewest = fewest_buffers(lowered, edges, most_buffers);
+  if (fewest) {
+    std::printf("proven  blocking sends: runs with %d %s a channel%s\n", *fewest, *fewest == 1 ? "buffer" : "buffers",
+                *fewest > 0 ? " and with no fewer" : "");
+  } else {
+    std::printf("note    blocking sends: stops with up to %d buffers a channel\n", most_buffers);
+  }
+  const std::vector<std::string> disorder = channel_order_violations(lowered, edges);
+  if (disorder.empty()) {
+    std::printf("proven  channel order: messages are received in the order of sending; no tags are needed\n");
+  } else {
+    std::printf("note    channel order: messages need tags on %zu channels, the first: %s\n", disorder.size(),
+                disorder.front().c_str());
+  }
+  std::printf("proven  activations held at once, by rank:%s\n", peaks_of(compute).c_str());
+  return 0;
 }
 
 int print_schedule(const ScheduleOptions& options) {
-  const Schedule compute = load(options);
-  const std::vector<StageEdge> edges = chain_edges(compute.stages);
-  require_valid(compute, edges);
-  if (options.format == "grid")
-    print_grid(compute);
-  else
-    std::fputs(to_csv(options.format == "comms" ? lower(compute, edges) : compute).c_str(), stdout);
+  if (options.list) return print_list();
+  if (options.choice.name.empty()) {
+    throw InputError("schedule: give the name of a schedule or a file that ends in .csv; --list shows the names");
+  }
+  const Schedule schedule = options.choice.load();
+  const std::vector<StageEdge> edges = chain_edges(schedule.stages);
+  if (options.check) {
+    const int code = check(schedule, edges);
+    if (code != 0 || options.format.empty()) return code;
+    std::printf("\n");
+  }
+  require_valid(schedule, edges, {.forward_only = is_forward_only(schedule)});
+  const std::string& format = options.format;
+  if (format.empty() || format == "grid") return print_grid(schedule);
+  const bool lowered = has_communication(schedule);
+  const Schedule compute = lowered ? without_communication(schedule) : schedule;
+  if (format == "svg") {
+    const Trace trace = in_unit_time(compute, trace_only()).trace;
+    const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +
+                              std::to_string(compute.microbatches) + " micro-batches";
+    std::fputs(timeline_svg({&trace, 1}, {.title = title, .unit = "", .memory = {}}).c_str(), stdout);
+    return 0;
+  }
+  if (format == "compute") {
+    std::fputs(to_csv(compute).c_str(), stdout);
+  } else {
+    std::fputs(to_csv(lowered ? schedule : lower(schedule, edges)).c_str(), stdout);
+  }
   return 0;
 }
 
@@ -58,28 +177,23 @@ void add_schedule(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ScheduleOptions>();
   CLI::App* command = app.add_subcommand(
       "schedule",
-      "Print the order in which each rank does its actions (F forward, B backward, I and W its halves), after "
-      "checking\n"
-      "that every action is there once and the ranks come to their ends.\n"
-      "gpipe   all forwards, then all backwards: every rank holds the activations of all M micro-batches\n"
-      "1f1b    the same bubble, min(M, P) activations at most (P ranks)\n"
-      "zb-h1   a third of that bubble where F, I and W take equal time, and no more memory than 1f1b\n"
-      "zb-h2   no rank waits once it has begun, from 2P-1 micro-batches on, for up to 2P-1 activations: faster where "
-      "a\n"
-      "        rank may enter the next step before the others end this one; in a step of its own as fast as zb-h1,\n"
-      "        with fewer micro-batches slower");
-  std::string names;
-  for (const std::string& name : schedule_names()) names += (names.empty() ? "" : ", ") + name;
-  command->add_option("name", options->name, "A schedule (" + names + ") or a file ending in .csv")->required();
-  command->add_option("--ranks", options->ranks, "How many ranks")->check(CLI::Range(1, 16384))->capture_default_str();
-  command->add_option("--microbatches", options->microbatches, "How many micro-batches")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
+      "Print the order in which each rank does its actions: F forward, B backward, I and W its halves (for the inputs\n"
+      "and for the weights). 2F0 is the forward of stage 2 for micro-batch 0. Nothing is printed of a schedule that\n"
+      "cannot run; --check tells why.\n"
+      "  plumbline schedule --list                                 all names: good for what, limits, sources\n"
+      "  plumbline schedule 1f1b --ranks 4 --microbatches 8        as a grid in units of time, dots are the bubble\n"
+      "  plumbline schedule zb-v --format svg > zb-v.svg           as a picture\n"
+      "  plumbline schedule mine.csv --check                       what holds for a schedule of your own\n"
+      "How long it takes with other times than F = I = W: plumbline simulate.");
+  add_schedule_options(*command, options->choice);
+  command->add_flag("--list", options->list, "Print each schedule's name, what it is good for, its limits and sources");
   command
       ->add_option("--format", options->format,
-                   "grid; compute: PyTorch's CSV, as it is; comms: lowered, with transfers")
-      ->check(CLI::IsMember({"grid", "compute", "comms"}))
-      ->capture_default_str();
+                   "grid: slots of time (the default); svg: a picture; compute: PyTorch's CSV of the computations; "
+                   "comms: with sends and receives, a file that has them as it is")
+      ->check(CLI::IsMember({"grid", "compute", "comms", "svg"}));
+  command->add_flag("--check", options->check,
+                    "Print what was proven, a line each, or what is broken, with exit code 1; with --format also that");
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });
 }
 

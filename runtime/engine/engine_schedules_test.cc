@@ -152,6 +152,18 @@ TEST(EngineSchedules, LoweredAtRandom) {
   }
 }
 
+TEST(EngineSchedules, EveryKnownOneEqualsAutograd) {
+  for (const std::string& name : schedule_names())
+    for (int ranks : {2, 4}) {
+      const Schedule schedule = make_schedule(name, ranks, 2 * ranks + 2);
+      if (name == "forward-only") continue;
+      for (const std::string kind : {"skip", "tied"}) {
+        expect_like_oracle(kind, schedule, schedule.microbatches + 3);
+        if (HasFatalFailure()) return;
+      }
+    }
+}
+
 TEST(EngineSchedules, LoweredBeforehandMakesNoDifference) {
   const Schedule compute = make_schedule("1f1b", 4, 5);
   const at::Tensor x = batch_of("mlp", 7), target = target_of("mlp", 7);

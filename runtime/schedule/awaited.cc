@@ -5,6 +5,27 @@
 namespace plumbline {
 namespace {
 
+// True when no member of the group needs another one, and the list does not end within it.
+bool is_sound_group(const std::vector<Action>& actions, std::size_t begin, std::size_t end, const StageGraph& graph) {
+  if (actions[end - 1].overlaps_next) return false;
+  const auto feeds = [&](const Action& made, const Action& user) {
+    if (made.microbatch != user.microbatch) return false;
+    if (made.stage == user.stage) return true;
+    const bool forward = made.type == ActionType::F;
+    if (forward != (user.type == ActionType::F) || made.type == ActionType::W || user.type == ActionType::W) {
+      return false;
+    }
+    const auto& users = forward ? graph.outputs(made.stage) : graph.inputs(made.stage);
+    return std::binary_search(users.begin(), users.end(), user.stage);
+  };
+  for (std::size_t i = begin; i < end; ++i) {
+    for (std::size_t j = i + 1; j < end; ++j) {
+      if (feeds(actions[i], actions[j])) return false;
+    }
+  }
+  return true;
+}
+
 // What was seen of a stage and micro-batch.
 enum Seen : std::uint8_t { kForward = 1, kInput = 2, kWeight = 4 };
 
@@ -34,8 +55,13 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
   std::vector<std::uint8_t> seen(compute.stages * microbatches);
   const auto at = [&](int stage, int microbatch) -> std::uint8_t& { return seen[stage * microbatches + microbatch]; };
   for (std::size_t rank = 0; rank < compute.ranks.size(); ++rank) {
-    for (const Action& action : compute.ranks[rank]) {
-      const auto [stage, type, m, unused] = action;
+    const std::vector<Action>& actions = compute.ranks[rank];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& action = actions[i];
+      const bool begins_group = action.overlaps_next && (i == 0 || !actions[i - 1].overlaps_next);
+      if (begins_group && !is_sound_group(actions, i, group_end(actions, i), graph)) return false;
+      const int stage = action.stage, m = action.microbatch;
+      const ActionType type = action.type;
       if (!is_compute(type) || stage < 0 || stage >= compute.stages || m < 0 || m >= compute.microbatches) return false;
       const auto here = [&](int other) { return compute.rank_of(other, m) == static_cast<int>(rank); };
       std::uint8_t& mine = at(stage, m);

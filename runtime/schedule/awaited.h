@@ -13,8 +13,9 @@ namespace plumbline {
 bool is_forward_only(const Schedule& compute);
 
 /// True when every stage and micro-batch has exactly one F and one B (or one I and one W; no backward when
-/// forward-only), on its rank, after what makes its inputs on that rank. Says what violations() says of a compute
-/// schedule whose shape is sound, but for deadlocks, and not why: one byte per stage and micro-batch.
+/// forward-only), on its rank, after what makes its inputs on that rank, and groups end before the list and have no
+/// members that need one another. Says what violations() says of a compute schedule whose shape is sound, but for
+/// deadlocks, and not why: one byte per stage and micro-batch.
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
 /// The messages from other ranks that each F, B and I waits for; an I counts as the B of its stage and micro-batch.

@@ -244,7 +244,12 @@ RandomStep random_step(std::mt19937& random) {
   }
   if (up_to(2) == 0) {
     for (auto& actions : s.ranks) {
-      for (std::size_t i = 0; i + 1 < actions.size(); ++i) actions[i].overlaps_next = up_to(4) == 0;
+      std::set<int> members;  // of different micro-batches, so that none needs another one
+      for (std::size_t i = 0; i + 1 < actions.size(); ++i) {
+        members.insert(actions[i].microbatch);
+        actions[i].overlaps_next = up_to(3) == 0 && members.count(actions[i + 1].microbatch) == 0;
+        if (!actions[i].overlaps_next) members.clear();
+      }
     }
   }
   StepCosts& costs = step.costs;

@@ -179,7 +179,7 @@ TEST(Simulation, AGroupWaitsForAllItsMembersNeeds) {
   };
   EXPECT_EQ(simulate_step(schedule, chain_edges(2), costs).timeline.makespan, 10.5);
   // Each needs what the other has in its group: nobody can begin.
-  schedule.ranks[1][0].overlaps_next = schedule.ranks[1][1].overlaps_next = true;
+  schedule.ranks[1][1].overlaps_next = true;
   EXPECT_EQ(
       error_of(schedule, chain_edges(2), costs),
       "simulate: schedule grouped: deadlock, a cycle: rank 0, position 2 (0B0) waits for 1B0 at rank 1, position 1; "
@@ -306,13 +306,10 @@ TEST(Simulation, RefusesWhatTheChecksRefuse) {
     std::mt19937 random(seed);
     RandomStep step = testing::random_step(random);
     step.costs.links.buffers = 0;
-    for (auto& actions : step.compute.ranks) {
-      for (Action& action : actions) action.overlaps_next = false;
-    }
     auto& ranks = step.compute.ranks;
     auto& from = ranks[random() % ranks.size()];
     const std::size_t i = random() % from.size(), j = random() % from.size();
-    switch (random() % 4) {
+    switch (random() % 5) {
       case 0:
         from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
         break;
@@ -321,6 +318,9 @@ TEST(Simulation, RefusesWhatTheChecksRefuse) {
         break;
       case 2:
         std::swap(from[i], from[j]);
+        break;
+      case 3:
+        from[i].overlaps_next = !from[i].overlaps_next;
         break;
       default:
         ranks[random() % ranks.size()].push_back(from[i]);

@@ -1,0 +1,161 @@
+// plumbline schedule and plumbline simulate, as a user meets them.
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "conformance/cli/cli_fixture.h"
+
+namespace plumbline {
+namespace {
+
+using ScheduleCli = Cli;
+
+bool has(const ProcessResult& result, const std::string& text) { return result.output.find(text) != std::string::npos; }
+
+std::string file_text(const fs::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
+  std::ofstream(folder_ / "mine.csv") << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
+  std::ofstream(folder_ / "stuck.csv") << "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n";
+  std::ofstream(folder_ / "notes.txt") << "0F0\n";
+  fs::create_directories(folder_ / "folder.csv");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
+      {{"schedule"}, "--list shows the names"},
+      {{"schedule", "nonesuch"}, "gpipe, 1f1b"},
+      {{"schedule", "nowhere.csv"}, "nowhere.csv cannot be read: No such file"},
+      {{"schedule", "folder.csv"}, "is a directory"},
+      {{"schedule", "notes.txt"}, "must end in .csv"},
+      {{"schedule", "mine.csv", "--ranks", "3"}, "2 ranks, not 3"},
+      {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},
+      {{"schedule", "mine.csv", "--format", "pdf"}, "--format"},
+      {{"schedule", "stuck.csv"}, "stuck.csv"},
+      {{"schedule", "gpipe", "--group-size", "2"}, "group size"},
+      {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},
+      {{"simulate"}, "shows the names"},
+      {{"simulate", "stuck.csv"}, "stuck.csv"},
+      {{"simulate", "1f1b", "--tf", "1,2"}, "--tf has 2 values for 4 stages"},
+      {{"simulate", "1f1b", "--tf", "0"}, "a forward takes 0"},
+      {{"simulate", "1f1b", "--tb", "soon"}, "--tb"},
+      {{"simulate", "1f1b", "--scale", "fast"}, "--scale fast: give STAGE=FACTOR"},
+      {{"simulate", "1f1b", "--scale", "4=2"}, "stages 0 to 3"},
+      {{"simulate", "1f1b", "--bandwidth", "0"}, "--bandwidth"},
+      {{"simulate", "1f1b", "--buffers", "-1"}, "--buffers"},
+      {{"simulate", "1f1b", "--svg", "nowhere/p.svg"}, "nowhere/p.svg"},
+  };
+  for (const auto& [words, expected] : inputs) {
+    const ProcessResult result = start(words);
+    std::string line;
+    for (const std::string& word : words) line += word + " ";
+    EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
+    EXPECT_TRUE(has(result, expected)) << line << "\n" << result.output;
+  }
+}
+
+TEST_F(ScheduleCli, ListsAllKinds) {
+  const ProcessResult result = start({"schedule", "--list"});
+  EXPECT_EQ(exit_code(result), 0);
+  for (const char* text :
+       {"\n1f1b\n", "zb-h1\n", "placement: stage s on rank s", "constraints: ", "arXiv 2401.10241"}) {
+    EXPECT_TRUE(has(result, text)) << text;
+  }
+  std::istringstream lines(result.output);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 82u) << line;
+}
+
+TEST_F(ScheduleCli, TheGridShowsTime) {
+  const ProcessResult grid = start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "2"});
+  EXPECT_EQ(grid.output,
+            "slot    0   1   2   3   4   5   6   7   8\n"
+            "rank 0  0F0 0F1 .   .   0B0 =   .   0B1 =\n"
+            "rank 1  .   1F0 1B0 =   1F1 1B1 =   .   .\n"
+            "\n2F0: forward of stage 2 for micro-batch 0, a slot; B: backward, two slots; .: bubble\n");
+  const ProcessResult wide = start({"schedule", "gpipe", "--ranks", "4", "--microbatches", "64"});
+  std::istringstream lines(wide.output);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u);
+  const ProcessResult huge = start({"schedule", "gpipe", "--ranks", "64", "--microbatches", "512"});
+  EXPECT_TRUE(has(huge, "are not shown)")) << huge.output.substr(huge.output.size() - 400);
+}
+
+TEST_F(ScheduleCli, FormsOfAFile) {
+  const ProcessResult lowered =
+      start({"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format", "comms"});
+  const ProcessResult compute =
+      start({"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format", "compute"});
+  std::ofstream(folder_ / "lowered.csv") << lowered.output;
+  EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "comms"}).output, lowered.output) << "as it is";
+  EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "compute"}).output, compute.output);
+  EXPECT_TRUE(has(start({"schedule", "lowered.csv"}), "--format comms prints them"));
+  const ProcessResult svg = start({"schedule", "lowered.csv", "--format", "svg"});
+  EXPECT_TRUE(svg.output.starts_with("<svg ") && svg.output.ends_with("</svg>\n"));
+}
+
+TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
+  const ProcessResult good = start({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--check"});
+  EXPECT_EQ(exit_code(good), 0) << good.output;
+  for (const char* text :
+       {"every action once: 64 computations of 4 stages", "dependencies", "each of 48 sends", "rendezvous",
+        "blocking sends: runs with ", "channel order", "activations held at once, by rank: 4 3 2 1\n"}) {
+    EXPECT_TRUE(has(good, text)) << text << "\n" << good.output;
+  }
+  std::ofstream(folder_ / "stuck.csv") << "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n";
+  const ProcessResult stuck = start({"schedule", "stuck.csv", "--check"});
+  EXPECT_EQ(exit_code(stuck), 1);
+  EXPECT_TRUE(has(stuck, "broken  deadlock")) << stuck.output;
+  std::ofstream(folder_ / "lacking.csv") << "0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n";
+  const ProcessResult lacking = start({"schedule", "lacking.csv", "--check"});
+  EXPECT_EQ(exit_code(lacking), 1);
+  EXPECT_TRUE(has(lacking, "broken  ")) << lacking.output;
+  EXPECT_EQ(exit_code(start({"schedule", "forward-only", "--check"})), 0);
+}
+
+// The first row of the zero-bubble paper's table of bubbles (arXiv 2401.10241).
+TEST_F(ScheduleCli, SimulateAsJson) {
+  const std::vector<std::string> times = {"--tf", "18.522", "--tb", "18.086", "--tw", "9.337", "--comm", "0.601"};
+  const auto simulate = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> words = {"simulate", name, "--ranks", "8", "--microbatches", "24", "--json"};
+    words.insert(words.end(), times.begin(), times.end());
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = start(words);
+    EXPECT_EQ(exit_code(result), 0) << result.output;
+    return nlohmann::json::parse(result.output);
+  };
+  EXPECT_NEAR(simulate("1f1b", {}).at("bubble_longest_rank").get<double>(), 0.2431, 5e-5);
+  EXPECT_NEAR(simulate("zb-h1", {}).at("bubble_longest_rank").get<double>(), 0.1585, 5e-5);
+  const nlohmann::json h2 = simulate("zb-h2", {"--scale", "7=2", "--scale", "W=0.5"});
+  EXPECT_NEAR(h2.at("bubble_longest_rank").get<double>(), 0.1083, 5e-5);
+  EXPECT_EQ(h2.at("peak"), std::vector<int>(8, 15));
+  EXPECT_EQ(h2.at("busy").size(), 8u);
+  EXPECT_LE(h2.at("lower_bound").get<double>(), h2.at("makespan").get<double>());
+  double length = 0;
+  for (const auto& step : h2.at("critical_path"))
+    length += step.at("end").get<double>() - step.at("begin").get<double>();
+  EXPECT_NEAR(length, h2.at("makespan").get<double>(), 1e-6);
+  EXPECT_EQ(h2.at("scaled").size(), 2u);
+  EXPECT_GT(h2.at("scaled")[0].at("change").get<double>(), 0);
+  EXPECT_LT(h2.at("scaled")[1].at("change").get<double>(), 0);
+}
+
+TEST_F(ScheduleCli, SimulateTellsAndDraws) {
+  const ProcessResult result =
+      start({"simulate", "1f1b", "--ranks", "2", "--microbatches", "4", "--trace", "t.json", "--svg", "t.svg"});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  for (const char* text : {"1f1b: 2 ranks, 2 stages, 4 micro-batches", "makespan      15", "longest rank  15",
+                           "lower bound   15", "The step is as long as a chain of"}) {
+    EXPECT_TRUE(has(result, text)) << text << "\n" << result.output;
+  }
+  const nlohmann::json trace = nlohmann::json::parse(file_text(folder_ / "t.json"));
+  EXPECT_EQ(std::count_if(trace.at("traceEvents").begin(), trace.at("traceEvents").end(),
+                          [](const auto& event) { return event.at("ph") == "X"; }),
+            16);
+  EXPECT_TRUE(file_text(folder_ / "t.svg").starts_with("<svg "));
+  EXPECT_TRUE(has(start({"simulate", "--help"}), "tb + tw for each"));
+}
+
+}  // namespace
+}  // namespace plumbline

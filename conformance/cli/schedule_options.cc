@@ -1,0 +1,57 @@
+#include "conformance/cli/schedule_options.h"
+
+#include "conformance/schedule_source.h"
+#include "runtime/join.h"
+
+namespace plumbline {
+
+bool ScheduleChoice::takes_durations() const {
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.name == name) return (kind.takes & kDurations) != 0;
+  }
+  return false;
+}
+
+Schedule ScheduleChoice::load() const {
+  ScheduleRequest wanted = request;
+  if (!is_schedule_file(name)) {
+    if (wanted.ranks == 0) wanted.ranks = 4;
+    if (wanted.microbatches == 0) wanted.microbatches = 8;
+  }
+  return load_schedule(name, wanted);
+}
+
+void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
+  command.add_option("name", choice.name,
+                     "A schedule by name (" + join(schedule_names()) +
+                         "; `plumbline schedule --list` tells them apart), or a file that ends in .csv");
+  command.add_option("--ranks", choice.request.ranks, "How many ranks (default: 4, or what the file has)")
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option("--microbatches", choice.request.microbatches,
+                  "How many micro-batches (default: 8, or what the file has)")
+      ->check(CLI::Range(1, 1048576));
+  command
+      .add_option("--stages-per-rank", choice.request.stages_per_rank,
+                  "How many stages each rank has (default: what the schedule has by itself)")
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option("--group-size", choice.request.group_size,
+                  "Micro-batches in a row for one stage, for interleaved-1f1b")
+      ->check(CLI::Range(1, 1048576));
+  command.add_option("--slices", choice.request.slices, "Parts of a sequence that depend on one another, for seq1f1b")
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option("--memory-limit", choice.request.memory_limit,
+                  "Most activations a rank may hold, in micro-batches, for schedules that take a limit (zb-auto)")
+      ->check(CLI::PositiveNumber);
+}
+
+Schedule without_communication(Schedule schedule) {
+  for (auto& actions : schedule.ranks) {
+    std::erase_if(actions, [](const Action& action) { return !is_compute(action.type); });
+  }
+  return schedule;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,30 @@
+// The options of `plumbline schedule` and `plumbline simulate` that say which schedule is meant.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+#include <string>
+
+#include "runtime/schedule/generators.h"
+
+namespace plumbline {
+
+struct ScheduleChoice {
+  std::string name;
+  ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not said
+
+  /// Whether it is a schedule made to measure, which wants to know how long things take.
+  bool takes_durations() const;
+
+  /// What is there by that name, or in that file; 4 ranks and 8 micro-batches where a name comes without.
+  Schedule load() const;
+};
+
+/// `choice` must live as long as the command.
+void add_schedule_options(CLI::App& command, ScheduleChoice& choice);
+
+/// The computations of a schedule, whose sends, receives and all else are left out.
+Schedule without_communication(Schedule schedule);
+
+}  // namespace plumbline

@@ -69,8 +69,13 @@ class WholeModel : public CaseSubject {
         model_(make_model(c.model, c.dtype, seed)),
         seeder_(*model_.module, stage_points(model_, options.stages)),
         results_(results) {
-    if (options.dtype) model_.module->to(scalar_type(*options.dtype));
     const c10::NoGradGuard no_grad;
+    if (options.dtype) {
+      // Module::to would make real numbers of counters too.
+      for (const auto& tensors : {model_.module->parameters(), model_.module->buffers()})
+        for (at::Tensor tensor : tensors)
+          if (tensor.is_floating_point()) tensor.set_data(tensor.to(scalar_type(*options.dtype)));
+    }
     if (options.absolute_values)
       for (at::Tensor& parameter : model_.module->parameters()) parameter.copy_(parameter.abs());
   }

@@ -9,7 +9,8 @@
 namespace plumbline {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobCase, id, schedule, csv)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobThroughput, schedule, model, forward_ms, backward_ms, rows, microbatches, steps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobThroughput, schedule, model, forward_ms, backward_ms, rows,
+                                                microbatches, steps, trace)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, recompute, cases,
                                    throughput)
 

@@ -23,6 +23,7 @@ struct JobThroughput {
   int rows = 0;
   int microbatches = 0;
   int steps = 0;
+  bool trace = false;  ///< the times of each action as well, of the last step
 };
 
 struct Job {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -74,20 +75,27 @@ class WatchedStage : public StageRunner {
   double& sum_;
 };
 
+/// What one rank measured.
+struct Measured {
+  std::vector<StepTimes> steps;
+  std::vector<TimedAction> trace;  ///< of the last step, if asked for
+};
+
 /// `busy`, where given, is a running sum that takes the place of the engine's own time in stages.
-std::vector<StepTimes> run_steps(Engine& engine, const Batch& batch, int steps, Transport& transport,
-                                 Clock::duration timeout, const double* busy = nullptr) {
-  std::vector<StepTimes> times;
+Measured run_steps(Engine& engine, const Batch& batch, int steps, Transport& transport, Clock::duration timeout,
+                   const double* busy = nullptr) {
+  Measured measured;
   for (int i = 0; i < kWarmUpSteps + steps; ++i) {
     barrier(transport, Deadline::after(timeout));
     engine.zero_grad();
     const double busy_before = busy ? *busy : 0;
-    const StepResult step = engine.train(batch.inputs, batch.target);
+    StepResult step = engine.train(batch.inputs, batch.target);
     if (i < kWarmUpSteps) continue;
-    times.push_back(step.times);
-    if (busy) times.back().busy = *busy - busy_before;
+    measured.steps.push_back(step.times);
+    if (busy) measured.steps.back().busy = *busy - busy_before;
+    measured.trace = std::move(step.trace);
   }
-  return times;
+  return measured;
 }
 
 /// A rank sleeps for the times of the item, however many stages it has: schedules can be compared.
@@ -95,11 +103,12 @@ double stage_share(const Schedule& schedule) {
   return static_cast<double>(schedule.ranks.size()) / static_cast<double>(schedule.stages);
 }
 
-std::vector<StepTimes> measure_sleeping(const JobThroughput& item, Transport& transport, Clock::duration timeout) {
+Measured measure_sleeping(const JobThroughput& item, Transport& transport, Clock::duration timeout) {
   const Schedule schedule = make_schedule(item.schedule, transport.size(), item.microbatches);
   const double share = stage_share(schedule);
   EngineOptions options = emulated_options(item.forward_ms * share, item.backward_ms * share);
   options.timeout = timeout;
+  options.trace = item.trace;
   Engine engine(transport, schedule, emulated_pipe(schedule.stages), options);
   return run_steps(engine, {{at::zeros({item.microbatches, 16})}, {}}, item.steps, transport, timeout);
 }
@@ -111,8 +120,7 @@ LossSpec loss_of(const std::string& model) {
   throw InputError("throughput: no case of the corpus has model '" + model + "'");
 }
 
-std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, Transport& transport,
-                                     Clock::duration timeout) {
+Measured measure_model(const JobThroughput& item, const Job& job, Transport& transport, Clock::duration timeout) {
   const Model model = make_model(item.model, Dtype::F32, job.seed);
   const Batch batch = make_batch(item.model, Dtype::F32, item.rows, job.seed, 0);
   SplitOptions split;
@@ -123,6 +131,7 @@ std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, 
   options.input_names = model.input_names;
   options.input_chunks = model.input_chunks;
   options.timeout = timeout;
+  options.trace = item.trace;
   double busy = 0;
   const LossSpec loss = loss_of(item.model);
   options.loss = [loss, &busy](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
@@ -142,6 +151,13 @@ std::vector<StepTimes> measure_model(const JobThroughput& item, const Job& job, 
   return run_steps(engine, batch, item.steps, transport, timeout, &busy);
 }
 
+nlohmann::json read_rank(const std::filesystem::path& out, size_t index, int rank) {
+  const std::filesystem::path path = throughput_path(out, index, rank);
+  std::ifstream in(path);
+  if (!in) throw Error("no measurement from rank " + std::to_string(rank) + " (" + path.string() + ")");
+  return nlohmann::json::parse(in);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
@@ -153,22 +169,38 @@ double median(std::vector<double> values) {
 void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
                      const std::filesystem::path& path) {
   const auto timeout = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
-  nlohmann::json steps = nlohmann::json::array();
-  for (const StepTimes& t :
-       item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout))
+  const Measured measured =
+      item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout);
+  nlohmann::json steps = nlohmann::json::array(), trace = nlohmann::json::array();
+  for (const StepTimes& t : measured.steps)
     steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
+  for (const TimedAction& timed : measured.trace)
+    trace.push_back({{"action", to_string(timed.action)}, {"begin", timed.begin}, {"end", timed.end}});
   std::filesystem::create_directories(path.parent_path());
-  write_text_file(path, steps.dump() + "\n");
+  write_text_file(path, nlohmann::json{{"steps", steps}, {"trace", trace}}.dump() + "\n");
+}
+
+Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out) {
+  Trace trace{"measured", {}};
+  double first = std::numeric_limits<double>::infinity();
+  for (int r = 0; r < ranks; ++r) {
+    std::vector<TimedAction>& actions = trace.ranks.emplace_back();
+    for (const nlohmann::json& timed : read_rank(out, index, r).at("trace")) {
+      actions.push_back({parse_action(timed.at("action").get<std::string>()), timed.at("begin"), timed.at("end")});
+      first = std::min(first, actions.back().begin);
+    }
+    if (actions.empty()) throw Error("rank " + std::to_string(r) + " left no trace of its actions");
+  }
+  // All ranks of one machine read the same clock.
+  for (std::vector<TimedAction>& actions : trace.ranks)
+    for (TimedAction& timed : actions)
+      timed.begin = 1000 * (timed.begin - first), timed.end = 1000 * (timed.end - first);
+  return trace;
 }
 
 Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out) {
   std::vector<nlohmann::json> by_rank;
-  for (int r = 0; r < ranks; ++r) {
-    const std::filesystem::path path = throughput_path(out, index, r);
-    std::ifstream in(path);
-    if (!in) throw Error("no measurement from rank " + std::to_string(r) + " (" + path.string() + ")");
-    by_rank.push_back(nlohmann::json::parse(in));
-  }
+  for (int r = 0; r < ranks; ++r) by_rank.push_back(read_rank(out, index, r).at("steps"));
   Throughput result;
   result.schedule = item.schedule;
   result.ranks = ranks;

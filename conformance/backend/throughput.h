@@ -12,6 +12,7 @@
 
 #include "conformance/backend/job.h"
 #include "conformance/report/report.h"
+#include "runtime/schedule/trace.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline {
@@ -19,6 +20,10 @@ namespace plumbline {
 /// Runs the measurement's steps and writes this rank's times to `path`. Every rank calls it.
 void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
                      const std::filesystem::path& path);
+
+/// What the ranks of one measurement did when, in its last step: milliseconds from the first action's begin, named
+/// "measured". Throws Error when a file is missing or has no trace (JobThroughput::trace).
+Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out);
 
 /// Puts together what the ranks of one measurement wrote. Throws Error when a file is missing or cannot be read.
 Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out);

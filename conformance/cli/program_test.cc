@@ -89,6 +89,29 @@ TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
   expect_same_bits("twice", {"--loss", "sum", "--policy", "every:Linear:2"});
 }
 
+// Four stages on two ranks, by name and from a file; two stages on one; and both directions at once. Whole numbers: the
+// order does not matter.
+TEST_F(Program, SeveralStagesARankAndASchedulesFile) {
+  for (const char* transport : {"threads", "mpi"}) {
+    if (std::string(transport) == "mpi" && !with_mpi()) continue;
+    const std::vector<std::string> four = {"--loss", "sum", "--stages", "4", "--transport", transport, "--schedule"};
+    for (const char* schedule : {"zb-v", "chimera", "mine.csv"}) {
+      std::ofstream(folder_ / "mine.csv")
+          << start({"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "4", "--format", "compute"})
+                 .output;
+      std::vector<std::string> words = four;
+      words.push_back(schedule);
+      expect_same_bits("twice", words);
+    }
+  }
+  expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle", "--schedule", "zb-v", "--ranks", "1"});
+  // The file says how many stages and micro-batches there are, where nothing else does.
+  const ProcessResult own = start({"run", "--program", data("twice/model.pt2"), "--schedule", "mine.csv"});
+  EXPECT_EQ(exit_code(own), 0) << own.output;
+  EXPECT_NE(own.output.find("stage 3 "), std::string::npos) << own.output;
+  EXPECT_NE(own.output.find("4 micro-batches, mine.csv"), std::string::npos) << own.output;
+}
+
 TEST_F(Program, OverMpiAsWell) {
   if (!with_mpi()) GTEST_SKIP() << "no mpirun";
   expect_same_bits("markers", {"--transport", "mpi"});
@@ -178,6 +201,9 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--program", tied, "--inputs", data("markers/inputs.safetensors"), "--microbatches", "3"},
        "the program is specialised to f32[4,4]"},
       {{"run", "--program", tied, "--split", "middle", "--ranks", "3"}, "is cut into 2 stages, but there are 3 ranks"},
+      {{"run", "--program", tied, "--split", "middle", "--schedule", "zb-*"}, "runs under one schedule"},
+      {{"run", "--program", tied, "--split", "middle", "--schedule", "forward-only"}, "it has no backward"},
+      {{"run", "--program", tied, "--split", "middle,head", "--schedule", "zb-v"}, "cannot have 3 stages"},
       {{"run", "--program", tied, "--shared", "copy"}, "none of transmit, replicate, NAME=transmit"},
       {{"run", "--program", tied, "--shared", "nowhere.weight=replicate"}, "there is no parameter 'nowhere.weight'"},
       {{"run", "--program", tied, "--case", "x"}, "does not go with --program"},

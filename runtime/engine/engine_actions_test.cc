@@ -1,6 +1,7 @@
 // What stands around an action: custom functions in its place, the times at which it was carried out.
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/schedule/csv.h"
@@ -140,6 +141,153 @@ TEST(CustomFunction, AnotherRunnerComputesInTheStagesPlace) {
   EXPECT_EQ(of_rank_1->backwards, 1);
   EXPECT_EQ(of_rank_1->inputs_passed, 1);
   EXPECT_EQ(of_rank_1->weights, 1);
+}
+
+// 1F1B on two ranks, with groups in the middle.
+const std::string kGroups =
+    "0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\n"
+    "1F0,(1F1;1B0)OVERLAP_F_B,(1F2;1B1)OVERLAP_F_B,1B2\n";
+
+TEST(CustomFunction, OfAGroupStandsForAllOfIt) {
+  // PyTorch's test_custom_function_callback: both kinds of function, and how often they are called.
+  for (bool descending : {false, true}) {
+    std::atomic<int> forwards = 0, groups = 0;
+    expect_step(parse_csv(kGroups, "groups"), [&](EngineOptions& options) {
+      options.custom.of_type[ActionType::F] = [&](auto actions, ActionContext& context) {
+        ++forwards;
+        context.carry_out(actions[0]);
+      };
+      options.custom.group = [&](std::span<const Action> actions, ActionContext& context) {
+        ++groups;
+        ASSERT_EQ(actions.size(), 2u);
+        EXPECT_EQ(actions[0].type, ActionType::F);
+        EXPECT_EQ(actions[1].type, ActionType::B);
+        // The members do not need one another.
+        for (int i : {0, 1}) context.carry_out(actions[descending ? 1 - i : i]);
+      };
+    });
+    EXPECT_EQ(forwards, 3);
+    EXPECT_EQ(groups, 3);
+  }
+}
+
+TEST(CustomFunction, OfAKindIsCalledForTheMembersOfAGroupWithoutOne) {
+  std::atomic<int> forwards = 0;
+  expect_step(parse_csv(kGroups, "groups"), [&](EngineOptions& options) {
+    options.custom.of_type[ActionType::F] = [&](auto actions, ActionContext& context) {
+      ++forwards;
+      ASSERT_EQ(actions.size(), 1u);
+      context.carry_out(actions[0]);
+    };
+  });
+  EXPECT_EQ(forwards, 6);
+}
+
+TEST(CustomFunction, OfAGroupFailsAtTheMember) {
+  const auto failure_with = [](const CustomFunction& function) {
+    Fleet fleet("mlp", parse_csv("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", "groups"));
+    fleet.options.custom.group = function;
+    return failure([&] { fleet.train(batch_of("mlp", 4), target_of("mlp", 4)); });
+  };
+  EXPECT_EQ(failure_with([](auto actions, ActionContext& context) { context.carry_out(actions[0]); }),
+            "rank 0, position 3 (0B1): the custom function came to its end without having it carried out");
+  EXPECT_EQ(failure_with([](auto, ActionContext&) { throw std::runtime_error("no"); }), "rank 0, position 2 (0B0): no");
+}
+
+TEST(EngineTrace, MembersOfAGroupHaveTimesOfTheirOwn) {
+  for (bool custom : {false, true}) {
+    Fleet fleet("mlp", parse_csv("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", "groups"));
+    fleet.options.trace = true;
+    if (custom)
+      fleet.options.custom.group = [](auto actions, ActionContext& context) {
+        for (const Action& action : actions) context.carry_out(action);
+      };
+    fleet.run([](Engine& engine, int) {
+      const std::vector<TimedAction> trace = engine.train({batch_of("mlp", 4)}, target_of("mlp", 4)).trace;
+      ASSERT_EQ(trace.size(), 4u);
+      EXPECT_EQ(trace[2].action, (Action{0, ActionType::B, 0, /*overlaps_next=*/true}));
+      EXPECT_EQ(trace[3].action, (Action{0, ActionType::B, 1}));
+      EXPECT_LE(trace[2].end, trace[3].begin);
+    });
+  }
+}
+
+TEST(CustomFunction, WholeStageActionsAreForIt) {
+  const Schedule schedule = parse_csv(
+      "0UNSHARD,0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0RECV_B1,0B0,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
+      "1UNSHARD,1RECV_F0,1RECV_F1,1F0,1RESHARD,1UNSHARD,1F1,1B0,1B1,1RESHARD,1REDUCE_GRAD,1SEND_B0,1SEND_B1\n",
+      "whole stages");
+  expect_step(schedule, {});  // alone they do nothing
+  std::mutex mutex;
+  std::map<int, std::string> called;
+  expect_step(schedule, [&](EngineOptions& options) {
+    for (ActionType type :
+         {ActionType::UNSHARD, ActionType::RESHARD, ActionType::REDUCE_GRAD, ActionType::WAIT_REDUCE_GRAD})
+      options.custom.of_type[type] = [&](auto actions, ActionContext& context) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        called[context.rank()] += to_string(actions[0]) + " ";
+      };
+  });
+  EXPECT_EQ(called[0], "0UNSHARD 0REDUCE_GRAD 0WAIT_REDUCE_GRAD 0RESHARD ");
+  EXPECT_EQ(called[1], "1UNSHARD 1RESHARD 1UNSHARD 1RESHARD 1REDUCE_GRAD ");
+}
+
+/// Writes down which sends are begun and waited for, with handles of its own: none is found complete without a wait.
+/// Sends with reserved tags, of the comparison of shapes, go by.
+class SendLog : public Transport {
+ public:
+  explicit SendLog(Transport& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  int64_t max_tag() const override { return inner_.max_tag(); }
+  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    const Request request = inner_.isend(data, bytes, peer, tag);
+    if (tag < 0) return request;
+    text += "send" + std::to_string(sends_.size()) + " ";
+    sends_.push_back(request);
+    return {static_cast<uint32_t>(sends_.size() - 1), kOurs};
+  }
+  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    return inner_.irecv(data, bytes, peer, tag);
+  }
+  bool test(Request& request) override { return request.empty(); }
+  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
+    if (request.generation() != kOurs) return inner_.wait(request, deadline, context);
+    text += "wait" + std::to_string(request.slot()) + " ";
+    inner_.wait(sends_[request.slot()], deadline, context);
+    request = {};
+  }
+  void withdraw() noexcept override { inner_.withdraw(); }
+  void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
+
+  std::string text;
+
+ private:
+  static constexpr uint32_t kOurs = UINT32_MAX;
+
+  Transport& inner_;
+  std::vector<Request> sends_;
+};
+
+TEST(EngineSends, AreWaitedForWhereTheScheduleSays) {
+  const std::string rank_1 = "1RECV_F0,1RECV_F1,1RECV_F2,1F0,1F1,1F2,1B0,1SEND_B0,1B1,1SEND_B1,1B2,1SEND_B2\n";
+  const std::string backwards = ",0RECV_B0,0RECV_B1,0RECV_B2,0B0,0B1,0B2\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2", "send0 send1 send2 wait0 wait1 wait2 "},
+      {"0F0,0SEND_F0,0WAIT_SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2", "send0 wait0 send1 send2 wait1 wait2 "},
+      {"0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F1,0F2,0SEND_F2,0WAIT_SEND_F0", "send0 send1 wait1 send2 wait0 wait2 "}};
+  for (const auto& [forwards, expected] : cases) {
+    SCOPED_TRACE(forwards);
+    const Schedule schedule = parse_csv(forwards + backwards + rank_1, "waits");
+    expect_step(schedule, {});
+    Fleet fleet("mlp", schedule);
+    with_ranks(2, [&, expected = expected](Transport& transport) {
+      SendLog log(transport);
+      Engine engine(log, schedule, fleet.source(transport.rank()), fleet.options);
+      engine.evaluate({batch_of("mlp", 6)}, target_of("mlp", 6));
+      EXPECT_EQ(log.text, transport.rank() == 0 ? expected : "");
+    });
+  }
 }
 
 /// What comes of a step of two stages on one rank, 0F0 1F0 1B0 0B0, where `function` stands for B.

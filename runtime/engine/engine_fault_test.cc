@@ -257,7 +257,8 @@ TEST(EngineFault, RankThatNeverComes) {
     if (steps_before == 0)
       expect_contains(text, {"within 2 s", "to compare shapes before the first message"});
     else
-      expect_contains(text, {"no message from rank 1 within 2 s", "stage ", "micro-batch 0, ", "'gelu", "f32[2,6]"});
+      expect_contains(text,
+                      {"F0): no message from rank 1 within 2 s", "stage ", "micro-batch 0, ", "'gelu", "f32[2,6]"});
   }
 }
 

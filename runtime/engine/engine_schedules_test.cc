@@ -105,19 +105,57 @@ TEST(EngineSchedules, AnySchedulesGradientsAreThoseOfItsOrder) {
   }
 }
 
-TEST(EngineSchedules, LoweredBeforehandMakesNoDifference) {
+/// A random schedule for the chain of stages, with groups and replicas.
+RandomPipe random_chain(std::mt19937& random) {
+  RandomPipe pipe = random_pipe(random, {.groups = true, .replicas = true});
+  pipe.edges = chain_edges(pipe.compute.stages);
+  return pipe;
+}
+
+TEST(EngineSchedules, GroupsAndReplicasAtRandom) {
   int tried = 0;
-  for (unsigned seed = 1000; tried < 15; ++seed) {
+  for (unsigned seed = 1000; tried < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    RandomPipe pipe = random_pipe(random);
-    if (pipe.forward_only || pipe.compute.ranks.size() == 1) continue;
+    const RandomPipe pipe = random_chain(random);
+    if (pipe.forward_only) continue;
     ++tried;
-    // A chain: the edges of "mlp".
-    const Schedule lowered = lower(pipe.compute, chain_edges(pipe.compute.stages));
-    expect_like_oracle("mlp", lowered, pipe.compute.microbatches + 2, /*steps=*/2);
+    SCOPED_TRACE(show(pipe.compute, pipe.edges));
+    expect_like_oracle(kKinds[random() % kKinds.size()], pipe.compute, pipe.compute.microbatches + 2, /*steps=*/2);
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(EngineSchedules, LoweredAtRandom) {
+  // The lists have receives in any order, waits for sends, and actions of whole stages.
+  const std::vector<std::string> chains = {"mlp", "tied", "dropout", "frozen early", "unused"};
+  int tried = 0;
+  for (unsigned seed = 2000; tried < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const RandomPipe pipe = random_chain(random);
+    if (pipe.forward_only) continue;
+    ++tried;
+    const Schedule lowered = random_lowered(pipe, random, {.groups = true, .replicas = true});
+    SCOPED_TRACE(show(lowered, pipe.edges));
+    const std::string& kind = chains[random() % chains.size()];
+    expect_like_oracle(kind, lowered, lowered.microbatches + 2, /*steps=*/2);
+    if (HasFatalFailure()) return;
+    // What serves an evaluation of it.
+    const at::Tensor x = batch_of(kind, 7), target = target_of(kind, 7);
+    Oracle oracle(kind, lowered.stages, lowered.microbatches);
+    Fleet fleet(kind, lowered);
+    Told ours;
+    fleet.run([&](Engine& engine, int) { fleet.tell(ours, engine, engine.evaluate({x}, target)); });
+    expect_same(ours.outputs, oracle.evaluate(x, target).outputs, "output");
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(EngineSchedules, LoweredBeforehandMakesNoDifference) {
+  const Schedule compute = make_schedule("1f1b", 4, 5);
+  const at::Tensor x = batch_of("mlp", 7), target = target_of("mlp", 7);
+  expect_same(Fleet("mlp", lower(compute, chain_edges(4))).train(x, target), Fleet("mlp", compute).train(x, target));
 }
 
 TEST(EngineSchedules, EvaluationTakesWhatALoweredScheduleHasForIt) {

@@ -44,6 +44,24 @@ TEST(ActionIndex, FirstCountsAndStrangersAreNotEntered) {
   }
 }
 
+TEST(ActionIndex, EachMicrobatchOnTheRankOfItsReplica) {
+  Schedule schedule{"s", 2, 2, {0, 1, 1, 0}, {{{0, F, 0}, {1, F, 1}}, {{0, F, 1}, {1, F, 0}, {0, F, 0}}}};
+  schedule.replica_of_microbatch = {0, 1};
+  const ActionIndex index(schedule);
+  EXPECT_EQ(index.position({0, F, 0}), 0);
+  EXPECT_EQ(index.position({1, F, 1}), 1);
+  EXPECT_EQ(index.position({0, F, 1}), 0);
+  EXPECT_EQ(index.position({1, F, 0}), 1);
+}
+
+TEST(ActionIndex, WhatIsDoneForAWholeStageIsNotEntered) {
+  const Schedule schedule{"s", 1, 1, {0}, {{{0, UNSHARD, kNoMicrobatch}, {0, F, 0}}}};
+  const ActionIndex index(schedule);
+  EXPECT_EQ(index.position({0, UNSHARD, kNoMicrobatch}), -1);
+  EXPECT_EQ(index.position({0, UNSHARD, 0}), -1);
+  EXPECT_EQ(index.position({0, F, 0}), 1);
+}
+
 TEST(ActionIndex, InputBackward) {
   const Schedule schedule{"s", 1, 3, {0}, {{{0, I, 0}, {0, W, 0}, {0, B, 1}}}};
   const ActionIndex index(schedule);

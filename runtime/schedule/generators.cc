@@ -97,7 +97,7 @@ const ScheduleKind kKinds[] = {
                 "bubble): the best of eight greedy ones, zb-h1 and zb-h2",
      .placement = kOneStage,
      .constraints = "a memory limit of at least 1",
-     .source = "Qi et al., arXiv 2401.10241, section 3.1 (ZB-1p, ZB-2p), without its integer program",
+     .source = "Qi et al., arXiv 2401.10241, section 3 (ZB-1p, ZB-2p), without its integer program",
      .stages_per_rank = 1,
      .takes = kDurations | kMemoryLimit | kWeightMemory,
      .make = zb_auto},
@@ -119,10 +119,11 @@ const ScheduleKind kKinds[] = {
      .takes = kNothing,
      .make = zb_v},
     {.name = "zb-v-greedy",
-     .summary = "two stages on a rank, made for given durations: no bubble where F = I = W, in 1f1b's memory",
+     .summary = "two stages on a rank, made for given durations: from M = 2P-1 on no rank waits where F = I = W, in "
+                "1f1b's memory",
      .placement = kV,
      .constraints = "none",
-     .source = "Qi et al., arXiv 2401.10241, section 6 (ZB-V), as its authors' scheduler makes it",
+     .source = "Qi et al., arXiv 2401.10241 (ZB-V), as its authors' scheduler makes it",
      .stages_per_rank = 2,
      .takes = kDurations | kWeightMemory,
      .make = zb_v_greedy},
@@ -167,7 +168,7 @@ const ScheduleKind kKinds[] = {
      .make = dual_pipe},
     {.name = "chimera",
      .summary =
-         "two replicas of the model in opposite directions, each 1f1b: P/2 - 1 slots of bubble on either side, "
+         "two replicas of the model in opposite directions, each 1f1b: a bubble of (P-2)/2 (F + B) where F = B, "
          "P/2 + 1 to P activations, twice the parameters; micro-batches from M/2 on go through the second replica",
      .placement = kTwoReplicas,
      .constraints = "P and M even",

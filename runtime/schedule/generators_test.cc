@@ -78,9 +78,10 @@ TEST(Generators, ShapeOfTheResult) {
   EXPECT_EQ(make_schedule("1f1b", 3, 5).rank_of_stage, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(make_schedule("looped-bfs", 3, 5).rank_of_stage, (std::vector<int>{0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(make_schedule("zb-v", 3, 5).rank_of_stage, (std::vector<int>{0, 1, 2, 2, 1, 0}));
-  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "looped-bfs",
-                                                        "interleaved-zero-bubble", "zb-v", "dualpipe-v", "dualpipe",
-                                                        "chimera", "seq1f1b", "forward-only", "zb-h1", "zb-h2"}));
+  EXPECT_EQ(
+      join(schedule_names()),
+      "gpipe, 1f1b, eager-1f1b, interleaved-1f1b, looped-bfs, zb-h1, zb-h2, zb-auto, interleaved-zero-bubble, zb-v, "
+      "zb-v-greedy, v-half, v-min, dualpipe-v, dualpipe, chimera, hanayo, seq1f1b, forward-only");
 }
 
 // As PyTorch's get_schedule_class: any case, and an unknown name is told.

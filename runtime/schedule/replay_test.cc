@@ -85,5 +85,47 @@ TEST(Replay, AgreesWithTheJudgeOnShuffledOrders) {
   EXPECT_GT(stuck, 300);
 }
 
+// What replay calls an order is one: done in it, every action finds what it needs, a group all of it at its beginning.
+TEST(Replay, OrderIsOneInWhichAllCanRun) {
+  const testing::RandomOptions everything{.groups = true, .replicas = true};
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    const testing::RandomPipe pipe = testing::random_pipe(random, everything);
+    const bool lowered = seed % 2 == 1;
+    const Schedule schedule = lowered ? testing::random_lowered(pipe, random, everything) : pipe.compute;
+    const Replay played = play(schedule, pipe.edges);
+    ASSERT_EQ(played.order.size(), action_count(schedule)) << "seed " << seed << " " << played.deadlock;
+    testing::Texts done;
+    std::vector<std::string> of_group;
+    for (const Step& step : played.order) {
+      const Action& action = schedule.ranks[step.rank][step.position];
+      ASSERT_TRUE(testing::can_run(action, schedule, pipe.edges, testing::is_lowered(schedule), done))
+          << "seed " << seed << " " << describe_position(schedule, step) << "\n"
+          << testing::show(schedule, pipe.edges);
+      of_group.push_back(to_string(action));
+      if (action.overlaps_next) continue;
+      done.insert(of_group.begin(), of_group.end());
+      of_group.clear();
+    }
+  }
+}
+
+// A SEND that its rank must wait at stands in the order where it begins: its receiver goes on before it ends.
+TEST(Replay, ABlockingSendStandsWhereItBegins) {
+  const Schedule schedule =
+      testing::schedule_of({"0F0 0SEND_F0", "1RECV_F0 1F0 1SEND_F0", "2RECV_F0 2F0"}, {0, 1, 2}, 1);
+  const std::vector<StageEdge> edges = {{0, 1}, {0, 2}, {1, 2}};
+  const Replay played = replay(schedule, StageGraph(3, edges), ActionIndex(schedule), {.buffers = 0, .blocking = true});
+  EXPECT_EQ(played.deadlock, "");
+  EXPECT_EQ(played.order.size(), 7u);
+}
+
+TEST(Replay, NamesTheMemberOfAGroupThatWaits) {
+  EXPECT_EQ(play(testing::schedule_of({"0F0 0F1& 0B0", "1F0 1F1 1B1"}, {0, 1}, 2), chain_edges(2)).deadlock,
+            "deadlock: rank 0, position 2 (0B0) waits for 1B0, which rank 1 never does");
+  EXPECT_EQ(play(testing::schedule_of({"0F0& 0B0"}, {0}, 1), {}).deadlock,
+            "deadlock, a cycle: rank 0, position 1 (0B0) waits for 0F0 at rank 0, position 0");
+}
+
 }  // namespace
 }  // namespace plumbline

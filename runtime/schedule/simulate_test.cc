@@ -186,8 +186,8 @@ TEST(Simulate, FirstStageMayDoItsWholeBackwardInW) {
   const Schedule two_stages = parse_csv("0F0,1F0,1I0,0I0,1W0,0W0\r\n", "two stages");
   const Durations unequal{.forward = 1, .input = 10, .weight = 100, .backward = {}};
   EXPECT_DOUBLE_EQ(simulate(two_stages, unequal, defers).makespan, 222);
-  // Where W follows I at once, as on rank 0 of the schedules by name, it is the same.
-  for (const std::string& name : schedule_names()) {
+  // Where W follows I at once, as on rank 0 of these, it is the same.
+  for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
     const Schedule schedule = make_schedule(name, 4, 6);
     EXPECT_EQ(simulate(schedule, Durations{}, defers).end, simulate(schedule, Durations{}).end) << name;
   }

@@ -151,6 +151,22 @@ SlowRun slow_run(const Schedule& schedule, const Durations& durations, bool forw
   return run.go();
 }
 
+bool SlowRun::sums_ascend() const {
+  return std::all_of(sums.begin(), sums.end(), [](const auto& sum) { return std::is_sorted(sum.begin(), sum.end()); });
+}
+
+double slow_peak(const Schedule& schedule, double kept) {
+  double peak = 0;
+  for (const auto& actions : schedule.ranks) {
+    double held = 0;
+    for (const Action& a : actions) {
+      held += a.type == F ? 1 : a.type == I ? kept - 1 : a.type == W ? -kept : -1;
+      peak = std::max(peak, held);
+    }
+  }
+  return peak;
+}
+
 Durations unit_share(int stages_per_rank, double forward, double input, double weight) {
   const double v = stages_per_rank;
   return {.forward = forward / v, .input = input / v, .weight = weight / v};

@@ -19,13 +19,13 @@ void TwoLanes::add(const LaneStep& step, bool overlaps_next) {
 }
 
 void TwoLanes::repeat(std::int64_t times, std::initializer_list<LaneStep> steps) {
-  std::int64_t left = 0;  // rounds in which any lane has a micro-batch left
+  // Rounds in which any lane has a micro-batch left; after them none has, and none gets one.
+  std::int64_t left = 0;
   for (const LaneStep& step : steps) left = std::max(left, lanes_[step.lane].microbatches - next(step));
   const std::int64_t rounds = std::min(times, left);
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const LaneStep& step : steps) add(step);
   }
-  for (const LaneStep& step : steps) next(step) += times - rounds;
 }
 
 void TwoLanes::overlap(int forward_lane, int backward_lane) {

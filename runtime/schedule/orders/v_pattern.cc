@@ -115,11 +115,14 @@ class Squeeze {
   }
 
   void run() {
-    // The middle of the order, where the pattern repeats, stays; so does the beginning, once it was squeezed.
+    // The middle of the order, where the pattern repeats, stays; so does the beginning, once it was squeezed. With few
+    // micro-batches there is no middle.
     enum { kBefore, kPatternRepeats, kAfter } phase = kBefore;
+    bool no_middle = false;
     const int last = static_cast<int>(ranks_[0][kForwardNear].size()) - 1;
     for (const Node& node : nodes_) {
-      if (phase == kBefore && node.rank == 0 && node.kind == kInputNear) phase = kPatternRepeats;
+      if (phase == kBefore && node.rank == 0 && node.kind == kInputNear) phase = no_middle ? kAfter : kPatternRepeats;
+      if (node.rank == 0 && node.kind == kForwardNear && node.number == last) no_middle = true;
       const bool stays = phase == kPatternRepeats || (phase == kBefore && !has_weights_);
       if (phase == kPatternRepeats && node.kind == kForwardNear && node.number == last) phase = kAfter;
       settle(node, stays ? node.slot : earliest_slot(node));

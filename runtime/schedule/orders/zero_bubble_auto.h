@@ -1,6 +1,6 @@
 // zb-auto: the zero-bubble order made for given durations and a memory limit; generators.cc says what it is.
 //
-// The greedy construction of Qi et al., arXiv 2401.10241, section 3.1, as its authors' implementation does it (project
+// The greedy construction of Qi et al., arXiv 2401.10241, section 3, as its authors' implementation does it (project
 // zero-bubble-pipeline-parallelism of sail-sg, scheduler zb): micro-batch after micro-batch every rank that should does
 // one forward, then every rank one I, and W goes into the gaps before them. Three switches make eight orders; the one
 // with the least longest_rank (simulate.h) is kept. Two things are ours: zb-h1 and zb-h2, where they fit into the

@@ -1,0 +1,50 @@
+// What the computations of a step wait for: the scan that says whether all are there, and what is still missing of each
+// while the step is simulated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/schedule/stage_graph.h"
+
+namespace plumbline {
+
+/// True when every action is an F.
+bool is_forward_only(const Schedule& compute);
+
+/// True when every stage and micro-batch has exactly one F and one B (or one I and one W; no backward when
+/// forward-only), on its rank, after what makes its inputs on that rank. Says what violations() says of a compute
+/// schedule whose shape is sound, but for deadlocks, and not why: one byte per stage and micro-batch.
+bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
+
+/// The messages from other ranks that each F, B and I waits for; an I counts as the B of its stage and micro-batch.
+class Awaited {
+ public:
+  Awaited(const Schedule& compute, const StageGraph& graph, bool forward_only);
+
+  struct Arrivals {
+    double ready = 0;           ///< when the latest message that is known was there
+    std::uint32_t missing = 0;  ///< messages not yet sent
+    std::int32_t last = -1;     ///< the record of that latest message
+  };
+
+  Arrivals& forward(int stage, int microbatch) { return awaited_[row(stage, microbatch)]; }
+  Arrivals& backward(int stage, int microbatch) { return awaited_[row(stage, microbatch) + 1]; }
+
+  /// Null for a W, which waits for nothing from elsewhere.
+  Arrivals* of(const Action& action) {
+    if (action.type == ActionType::W) return nullptr;
+    return action.type == ActionType::F ? &forward(action.stage, action.microbatch)
+                                        : &backward(action.stage, action.microbatch);
+  }
+
+ private:
+  std::size_t row(int stage, int microbatch) const {
+    return (static_cast<std::size_t>(stage) * microbatches_ + microbatch) * directions_;
+  }
+
+  std::size_t microbatches_, directions_;
+  std::vector<Arrivals> awaited_;
+};
+
+}  // namespace plumbline

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/schedule/awaited.h"
 #include "runtime/schedule/check.h"
 #include "runtime/schedule/critical_path.h"
-#include "runtime/schedule/awaited.h"
 
 namespace plumbline {
 namespace {

@@ -82,8 +82,8 @@ TEST(Lower, Groups) {
 }
 
 TEST(Lower, NoGradientIsPostedBeforeTheGroupWithItsForward) {
-  EXPECT_EQ(to_csv(lower(parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "s"), chain_edges(2))),
-            "0F0,0SEND_F0,0RECV_B0,(0F1;0B0)OVERLAP_F_B,0SEND_F1,0RECV_B1,0B1\r\n"
+  EXPECT_EQ(to_csv(lower(parse_csv("0F0,(0B0;0F1)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "s"), chain_edges(2))),
+            "0F0,0SEND_F0,0RECV_B0,(0B0;0F1)OVERLAP_F_B,0SEND_F1,0RECV_B1,0B1\r\n"
             "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\r\n");
 }
 

@@ -3,12 +3,12 @@
 #include <cstdio>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/lowering_options.h"
 #include "conformance/cli/schedule_options.h"
 #include "conformance/report/schedule_grid.h"
 #include "conformance/report/timeline_svg.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
@@ -16,17 +16,10 @@ namespace {
 
 struct ScheduleOptions {
   ScheduleChoice choice;
+  LoweringChoice lowering;
   std::string format;
   bool list = false, check = false;
 };
-
-bool is_forward_only(const Schedule& schedule) {
-  return std::none_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
-    });
-  });
-}
 
 /// Text broken between words into lines of at most 78 characters, each with `indent` before it.
 std::string wrapped(const std::string& text, const std::string& indent) {
@@ -97,15 +90,15 @@ std::string peaks_of(const Schedule& compute) {
 }
 
 /// A line for all that was proven; 1 when something does not hold.
-int check(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const LoweringChoice& lowering) {
   const bool given_lowered = has_communication(schedule);
-  const CheckOptions options{.forward_only = is_forward_only(schedule)};
+  const CheckOptions options{.forward_only = !has_backward(schedule)};
   const std::vector<std::string> found = violations(schedule, edges, options);
   for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
   if (!found.empty()) return 1;
 
   const Schedule compute = given_lowered ? without_communication(schedule) : schedule;
-  const Schedule lowered = given_lowered ? schedule : lower(schedule, edges);
+  const Schedule lowered = given_lowered ? schedule : lowering.lower(schedule, edges);
   const std::vector<std::string> unpaired = violations(lowered, edges, options);
   for (const std::string& violation : unpaired) std::printf("broken  lowered: %s\n", violation.c_str());
   if (!unpaired.empty()) return 1;
@@ -118,7 +111,7 @@ int check(const Schedule& schedule, const std::vector<StageEdge>& edges) {
               action_count(compute), compute.stages, compute.microbatches, compute.ranks.size());
   std::printf("proven  dependencies: what is used comes after what makes it, on each rank and between ranks\n");
   std::printf("proven  pairing: each of %zu sends has its receive%s\n", sends,
-              given_lowered ? "" : " (as our lowering places them)");
+              given_lowered ? "" : (" (lowered as by " + lowering.by + ")").c_str());
   std::printf("proven  no deadlock where sends do not make a rank wait and end with their receive (rendezvous)\n");
   constexpr int most_buffers = 8;
   const std::optional<int> fewest = fewest_buffers(lowered, edges, most_buffers);
@@ -147,11 +140,11 @@ int print_schedule(const ScheduleOptions& options) {
   const Schedule schedule = options.choice.load();
   const std::vector<StageEdge> edges = chain_edges(schedule.stages);
   if (options.check) {
-    const int code = check(schedule, edges);
+    const int code = check(schedule, edges, options.lowering);
     if (code != 0 || options.format.empty()) return code;
     std::printf("\n");
   }
-  require_valid(schedule, edges, {.forward_only = is_forward_only(schedule)});
+  require_valid(schedule, edges, {.forward_only = !has_backward(schedule)});
   const std::string& format = options.format;
   if (format.empty() || format == "grid") return print_grid(schedule);
   const bool lowered = has_communication(schedule);
@@ -166,7 +159,7 @@ int print_schedule(const ScheduleOptions& options) {
   if (format == "compute") {
     std::fputs(to_csv(compute).c_str(), stdout);
   } else {
-    std::fputs(to_csv(lowered ? schedule : lower(schedule, edges)).c_str(), stdout);
+    std::fputs(to_csv(lowered ? schedule : options.lowering.lower(schedule, edges)).c_str(), stdout);
   }
   return 0;
 }
@@ -190,10 +183,11 @@ void add_schedule(CLI::App& app, Command& chosen) {
   command
       ->add_option("--format", options->format,
                    "grid: slots of time (the default); svg: a picture; compute: PyTorch's CSV of the computations; "
-                   "comms: with sends and receives, a file that has them as it is")
+                   "comms: lowered, with sends and receives (--lowering says whose), a file that has them as it is")
       ->check(CLI::IsMember({"grid", "compute", "comms", "svg"}));
   command->add_flag("--check", options->check,
                     "Print what was proven, a line each, or what is broken, with exit code 1; with --format also that");
+  add_lowering_options(*command, options->lowering);
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });
 }
 

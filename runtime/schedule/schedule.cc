@@ -40,6 +40,14 @@ bool has_communication(const Schedule& schedule) {
   });
 }
 
+bool has_backward(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
+    });
+  });
+}
+
 std::string shape_problem(const Schedule& schedule) {
   const auto text = [](auto number) { return std::to_string(number); };
   if (schedule.ranks.empty()) return "the schedule has no ranks";

@@ -45,7 +45,7 @@ class Loop {
         graph_(graph),
         costs_(costs),
         records_(records),
-        forward_only_(is_forward_only(compute)),
+        forward_only_(!has_backward(compute)),
         keeps_messages_(records.transfers || records.critical_path),
         keeps_times_(records.trace || records.critical_path),
         has_channels_(costs.links.occupied || costs.links.buffers > 0),
@@ -368,7 +368,7 @@ Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& 
   if (has_communication(compute)) {
     throw InputError("simulate: schedule " + compute.name + " has sends and receives; give the compute schedule");
   }
-  const bool forward_only = !compute.ranks.empty() && is_forward_only(compute);
+  const bool forward_only = !compute.ranks.empty() && !has_backward(compute);
   const CheckOptions options{.forward_only = forward_only};
   if (!shape_problem(compute).empty()) require_valid(compute, edges, options);
   const StageGraph graph(compute.stages, edges);

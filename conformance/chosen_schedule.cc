@@ -11,9 +11,9 @@
 #include "conformance/schedule_source.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
-#include "runtime/schedule/check.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

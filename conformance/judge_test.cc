@@ -10,7 +10,7 @@
 #include "conformance/expectation.h"
 #include "reference/detached_run.h"
 #include "runtime/error.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 namespace {

@@ -14,8 +14,8 @@
 #include "reference/models/zoo.h"
 #include "runtime/engine/plan.h"
 #include "runtime/error.h"
-#include "runtime/schedule/check.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/orders/generators.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline {

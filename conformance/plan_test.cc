@@ -10,8 +10,8 @@
 
 #include "conformance/corpus.h"
 #include "runtime/error.h"
-#include "runtime/schedule/generators.h"
-#include "runtime/schedule/lower.h"
+#include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/join.h"
-#include "runtime/schedule/csv.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

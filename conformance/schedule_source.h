@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

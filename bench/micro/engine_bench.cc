@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "runtime/engine/emulated_stage.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 

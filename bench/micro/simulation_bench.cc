@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/schedule/generators.h"
-#include "runtime/schedule/simulation.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/simulation/simulation.h"
 
 namespace plumbline::bench {
 namespace {

@@ -16,8 +16,8 @@
 #include "runtime/engine/emulated_stage.h"
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
-#include "runtime/schedule/generators.h"
-#include "runtime/schedule/simulate.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/simulation/simulate.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/transport/collectives.h"
 

@@ -12,7 +12,7 @@
 #include "conformance/launch.h"
 #include "conformance/plan.h"
 #include "runtime/error.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif

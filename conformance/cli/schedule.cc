@@ -7,9 +7,9 @@
 #include "conformance/report/schedule_grid.h"
 #include "conformance/report/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/schedule/check.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/lower.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

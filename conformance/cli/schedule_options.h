@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -10,8 +10,8 @@
 #include "conformance/report/timeline_svg.h"
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
-#include "runtime/schedule/lower_bound.h"
-#include "runtime/schedule/what_if.h"
+#include "runtime/schedule/simulation/lower_bound.h"
+#include "runtime/schedule/simulation/what_if.h"
 
 namespace plumbline {
 namespace {

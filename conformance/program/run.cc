@@ -12,8 +12,8 @@
 #include "conformance/program/rank.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI

@@ -9,8 +9,8 @@
 #include "conformance/report/schedule_grid.h"
 #include "conformance/report/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

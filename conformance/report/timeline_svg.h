@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/schedule/simulation.h"
+#include "runtime/schedule/simulation/simulation.h"
 
 namespace plumbline {
 

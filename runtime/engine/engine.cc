@@ -11,8 +11,8 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/microbatch/chunk.h"
-#include "runtime/schedule/check.h"
-#include "runtime/schedule/lower.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/lowering/lower.h"
 
 namespace plumbline {
 namespace {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "runtime/engine/engine_test_models.h"
-#include "runtime/schedule/csv.h"
+#include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {

@@ -5,7 +5,7 @@
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/engine/halved_schedules.h"
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline::testing {
 namespace {

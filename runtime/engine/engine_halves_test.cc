@@ -8,7 +8,7 @@
 #include "runtime/engine/emulated_stage.h"
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/engine/halved_schedules.h"
-#include "runtime/schedule/csv.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "runtime/engine/engine_test_models.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/lower.h"
-#include "runtime/schedule/random_schedule.h"
+#include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/testing/random_schedule.h"
+#include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {

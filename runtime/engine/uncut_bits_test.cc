@@ -5,7 +5,7 @@
 #include <torch/nn/module.h>
 
 #include "runtime/engine/engine_test_models.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline::testing {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/schedule/lower.h"
-#include "runtime/schedule/random_schedule.h"
+#include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/testing/random_schedule.h"
 
 namespace plumbline {
 namespace {

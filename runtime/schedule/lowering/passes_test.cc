@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

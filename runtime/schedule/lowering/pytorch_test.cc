@@ -5,10 +5,10 @@
 #include <sstream>
 
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
-#include "runtime/schedule/goldens.h"
 #include "runtime/schedule/lowering/passes.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/testing/goldens.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

@@ -7,11 +7,11 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/lower.h"
+#include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/lowering/passes.h"
 #include "runtime/schedule/lowering/pytorch.h"
-#include "runtime/schedule/random_schedule.h"
+#include "runtime/schedule/testing/random_schedule.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

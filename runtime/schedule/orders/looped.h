@@ -10,7 +10,7 @@
 // that size and a last one that may be smaller, though not smaller than P.
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -1,7 +1,7 @@
 // What schedules made to measure share: the times and the memory they are made for.
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

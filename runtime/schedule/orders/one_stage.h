@@ -8,7 +8,7 @@
 //   seq1f1b        W = P - 2 - r + k for k slices; the backwards of one sequence go by descending slice
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/orders/slow_run.h"
+#include "runtime/schedule/testing/slow_run.h"
+#include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

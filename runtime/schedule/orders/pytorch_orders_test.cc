@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/generators.h"
-#include "runtime/schedule/goldens.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/testing/goldens.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

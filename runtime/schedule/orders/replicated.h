@@ -11,7 +11,7 @@
 // calls direct concatenation.
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

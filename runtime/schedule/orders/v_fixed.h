@@ -15,7 +15,7 @@
 
 #include <vector>
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/orders/two_lanes.h"
 
 namespace plumbline {

@@ -11,7 +11,7 @@
 // About P M log(P M) steps for the sorting, and for each action the slots that it could jump over: some 6P.
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -13,7 +13,7 @@
 // About (number of actions) x (W + log P) steps.
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "runtime/error.h"
-#include "runtime/schedule/check.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/orders/slow_run.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/testing/slow_run.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

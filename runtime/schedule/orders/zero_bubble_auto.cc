@@ -7,7 +7,7 @@
 #include "runtime/schedule/orders/measured.h"
 #include "runtime/schedule/orders/one_stage.h"
 #include "runtime/schedule/orders/order.h"
-#include "runtime/schedule/simulate.h"
+#include "runtime/schedule/simulation/simulate.h"
 
 namespace plumbline {
 namespace {

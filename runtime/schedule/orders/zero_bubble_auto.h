@@ -10,7 +10,7 @@
 // Linear in the number of actions.
 #pragma once
 
-#include "runtime/schedule/generators.h"
+#include "runtime/schedule/orders/generators.h"
 
 namespace plumbline {
 

@@ -5,10 +5,10 @@
 #include <random>
 
 #include "runtime/error.h"
-#include "runtime/schedule/check.h"
-#include "runtime/schedule/csv.h"
-#include "runtime/schedule/orders/slow_run.h"
-#include "runtime/schedule/simulate.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/simulation/simulate.h"
+#include "runtime/schedule/testing/slow_run.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
 namespace {

@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "runtime/schedule/check/check_parts.h"
+#include "runtime/schedule/check/replay.h"
+
+namespace plumbline {
+namespace {
+
+// One rank after another; what is known of a stage is forgotten at the end of each rank that has such actions.
+class WholeStageCheck {
+ public:
+  WholeStageCheck(const Schedule& schedule, CheckReport& report)
+      : schedule_(schedule), report_(report), stages_(schedule.stages) {}
+
+  void check_rank(int rank) {
+    const std::vector<Action>& actions = schedule_.ranks[rank];
+    const auto is_whole = [](const Action& action) { return !has_microbatch(action.type); };
+    if (std::none_of(actions.begin(), actions.end(), is_whole)) return;
+    for (const Action& action : actions) {
+      if (!exists(action)) continue;
+      const bool window = action.type == ActionType::UNSHARD || action.type == ActionType::RESHARD;
+      StageState& stage = stages_[action.stage];
+      stage.windows = stage.windows || (window && holds(rank, action.stage));
+    }
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (exists(actions[i])) check({rank, static_cast<int>(i)}, actions[i]);
+    }
+    for (const Action& action : actions) {
+      if (!exists(action)) continue;
+      StageState& stage = stages_[action.stage];
+      if (stage.opened >= 0)
+        complain({rank, stage.opened}, "is never followed by a RESHARD of stage " + text(action.stage));
+      stage = StageState();
+    }
+  }
+
+ private:
+  struct StageState {
+    bool windows = false;           // there is an UNSHARD or RESHARD on this rank
+    int opened = -1;                // the position of the UNSHARD whose window is open
+    int reduced = -1, waited = -1;  // the positions of REDUCE_GRAD and WAIT_REDUCE_GRAD
+  };
+
+  static std::string text(int number) { return std::to_string(number); }
+  bool exists(const Action& action) const { return action.stage >= 0 && action.stage < schedule_.stages; }
+  bool holds(int rank, int stage) const {
+    for (int replica = 0; replica < schedule_.replicas(); ++replica) {
+      if (schedule_.rank_of_stage[replica * schedule_.stages + stage] == rank) return true;
+    }
+    return false;
+  }
+  void complain(const Step& step, const std::string& reason) {
+    report_.add(describe_position(schedule_, step) + ": " + reason);
+  }
+
+  void check(const Step& step, const Action& action) {
+    StageState& stage = stages_[action.stage];
+    if (is_compute(action.type)) return check_compute(step, action, stage);
+    if (has_microbatch(action.type)) return;
+    if (!holds(step.rank, action.stage)) return complain(step, "this rank does not hold stage " + text(action.stage));
+    switch (action.type) {
+      case ActionType::UNSHARD:
+        if (stage.opened >= 0) complain(step, "the stage is unsharded already, at position " + text(stage.opened));
+        stage.opened = step.position;
+        break;
+      case ActionType::RESHARD:
+        if (stage.opened < 0) complain(step, "the stage is not unsharded here");
+        stage.opened = -1;
+        break;
+      case ActionType::REDUCE_GRAD:
+        once(step, stage.reduced);
+        break;
+      default:
+        if (stage.reduced < 0) complain(step, "there is no REDUCE_GRAD of the stage before it");
+        once(step, stage.waited);
+    }
+  }
+
+  void check_compute(const Step& step, const Action& action, const StageState& stage) {
+    if (stage.windows && stage.opened < 0) complain(step, "the stage is not unsharded here");
+    if (stage.reduced >= 0 && (action.type == ActionType::B || action.type == ActionType::W)) {
+      complain(step, "adds to the stage's gradient after its REDUCE_GRAD at position " + text(stage.reduced));
+    }
+  }
+
+  void once(const Step& step, int& position) {
+    if (position >= 0) return complain(step, "stands a second time, first at position " + text(position));
+    position = step.position;
+  }
+
+  const Schedule& schedule_;
+  CheckReport& report_;
+  std::vector<StageState> stages_;
+};
+
+}  // namespace
+
+void check_whole_stages(const Schedule& schedule, CheckReport& report) {
+  WholeStageCheck check(schedule, report);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) check.check_rank(static_cast<int>(rank));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,252 @@
+#include "runtime/schedule/check/replay.h"
+
+#include <deque>
+#include <optional>
+
+#include "runtime/schedule/check/buffers.h"
+#include "runtime/schedule/check/needs.h"
+
+namespace plumbline {
+namespace {
+
+class Player {
+ public:
+  Player(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, const SendModel& sends)
+      : schedule_(schedule), graph_(graph), index_(index), sends_(sends), needs_(schedule, graph, index) {
+    const std::size_t ranks = schedule.ranks.size();
+    states_.resize(ranks);
+    for (std::size_t rank = 0, offset = 0; rank < ranks; ++rank) {
+      states_[rank].offset = offset;
+      offset += schedule.ranks[rank].size();
+      runnable_.push_back(static_cast<int>(rank));
+    }
+    first_waiter_.assign(action_count(schedule), -1);
+    order_.reserve(first_waiter_.size());
+    if (sends.buffers > 0 && sends.buffers < SendModel::kUnlimited) buffers_.emplace(schedule, graph, sends.buffers);
+  }
+
+  Replay play() {
+    while (!runnable_.empty()) {
+      const int rank = runnable_.front();
+      runnable_.pop_front();
+      advance(rank);
+    }
+    Replay result;
+    result.order = std::move(order_);
+    for (std::size_t rank = 0; rank < states_.size() && result.deadlock.empty(); ++rank) {
+      if (!finished(static_cast<int>(rank))) result.deadlock = explain(static_cast<int>(rank));
+    }
+    return result;
+  }
+
+ private:
+  struct RankState {
+    std::size_t offset = 0;       // of its first action, all actions of all ranks counted
+    int position = 0;             // the action it is at, or the first of the group it is at
+    int member = 0;               // the action of that group whose needs are looked at
+    int needs = 0;                // how many of that action's needs are known to be met
+    int next_waiter = -1;         // the next rank that waits for the same action
+    bool sending = false;         // the SEND it is at has begun
+    bool waits_for_post = false;  // it is ready to go on, but for the receive of what it sent
+    std::optional<Action> waits_for;
+  };
+
+  const std::vector<Action>& list(int rank) const { return schedule_.ranks[rank]; }
+  int rank_of(const Action& action) const { return schedule_.rank_of(action.stage, action.microbatch); }
+  bool finished(int rank) const { return static_cast<std::size_t>(states_[rank].position) == list(rank).size(); }
+
+  // One past what rank does together with the action it is at. Only computations stand in groups.
+  int unit_end(int rank) const {
+    const std::vector<Action>& actions = list(rank);
+    std::size_t last = states_[rank].position;
+    while (actions[last].overlaps_next && is_compute(actions[last].type) && last + 1 < actions.size() &&
+           is_compute(actions[last + 1].type)) {
+      ++last;
+    }
+    return static_cast<int>(last) + 1;
+  }
+
+  // False for an action in a place where it does not belong.
+  bool acts(int rank, int position) const {
+    const Action& action = list(rank)[position];
+    return index_.in_range(action) && rank_of(action) == rank && index_.position(action) == position;
+  }
+
+  bool is_done(const Action& action) const {
+    const int position = index_.position(action);
+    if (position < 0) return false;
+    const RankState& state = states_[rank_of(action)];
+    return position < state.position || (position == state.position && state.sending);
+  }
+
+  void advance(int rank) {
+    RankState& state = states_[rank];
+    while (!finished(rank)) {
+      const int end = unit_end(rank);
+      if (!state.sending) {
+        if (!needs_met(rank, end)) return;
+        if (is_send(list(rank)[state.position].type) && acts(rank, state.position)) begin_send(rank);
+      }
+      if (const std::optional<Action> receive = awaited_receive(rank)) {
+        state.waits_for = receive;
+        state.waits_for_post = true;
+        return;
+      }
+      end_unit(rank, end);
+    }
+  }
+
+  bool needs_met(int rank, int end) {
+    RankState& state = states_[rank];
+    for (; state.member < end; ++state.member, state.needs = 0) {
+      if (!acts(rank, state.member)) continue;
+      const Action& action = list(rank)[state.member];
+      const int count = static_cast<int>(needs_.count(action));
+      for (; state.needs < count; ++state.needs) {
+        state.waits_for = needs_.at(action, state.needs);
+        if (!state.waits_for || is_done(*state.waits_for)) continue;
+        wait(rank);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void begin_send(int rank) {
+    RankState& state = states_[rank];
+    const Action& send = list(rank)[state.position];
+    state.sending = true;
+    order_.push_back({rank, state.position});
+    wake_waiters(state.offset + state.position);
+    if (!buffers_) return;
+    const bool gradient = send.type == ActionType::SEND_B;
+    for (int other : gradient ? graph_.inputs(send.stage) : graph_.outputs(send.stage)) {
+      const Action receive = receive_of(send, other);
+      if (rank_of(receive) != rank && !is_done(receive)) buffers_->send(message(receive, send.stage));
+    }
+  }
+
+  // The first receive without which `rank` must not leave the action it is at.
+  std::optional<Action> awaited_receive(int rank) const {
+    if (sends_.buffers == SendModel::kUnlimited || !acts(rank, states_[rank].position)) return std::nullopt;
+    Action send = list(rank)[states_[rank].position];
+    if (!(sends_.blocking ? is_send(send.type) : is_wait_send(send.type))) return std::nullopt;
+    if (send.type == ActionType::WAIT_SEND_F) send.type = ActionType::SEND_F;
+    if (send.type == ActionType::WAIT_SEND_B) send.type = ActionType::SEND_B;
+    for (int other : send.type == ActionType::SEND_F ? graph_.outputs(send.stage) : graph_.inputs(send.stage)) {
+      const Action receive = receive_of(send, other);
+      if (rank_of(receive) == rank || is_done(receive)) continue;
+      if (!buffers_ || !buffers_->holds(message(receive, send.stage))) return receive;
+    }
+    return std::nullopt;
+  }
+
+  void end_unit(int rank, int end) {
+    RankState& state = states_[rank];
+    const int begin = state.position;
+    const bool begun = state.sending;  // then it is told of already
+    state.position = state.member = end;
+    state.needs = 0;
+    state.sending = false;
+    for (int position = begin; position < end && !begun; ++position) {
+      order_.push_back({rank, position});
+      wake_waiters(state.offset + position);
+      if (is_receive(list(rank)[position].type) && acts(rank, position)) post(rank, list(rank)[position]);
+    }
+  }
+
+  void post(int rank, const Action& receive) {
+    for (int other :
+         receive.type == ActionType::RECV_F ? graph_.inputs(receive.stage) : graph_.outputs(receive.stage)) {
+      const int sender = schedule_.rank_of(other, receive.microbatch);
+      if (sender == rank) continue;
+      if (buffers_) buffers_->post(message(receive, other));
+      if (!states_[sender].waits_for_post) continue;
+      states_[sender].waits_for_post = false;
+      runnable_.push_back(sender);
+    }
+  }
+
+  static Action receive_of(const Action& send, int stage) {
+    return {stage, send.type == ActionType::SEND_F ? ActionType::RECV_F : ActionType::RECV_B, send.microbatch};
+  }
+
+  static Message message(const Action& receive, int from_stage) {
+    const bool gradient = receive.type == ActionType::RECV_B;
+    const StageEdge edge = gradient ? StageEdge{receive.stage, from_stage} : StageEdge{from_stage, receive.stage};
+    return {edge, receive.microbatch, gradient};
+  }
+
+  void wait(int rank) {
+    RankState& state = states_[rank];
+    const Action& action = *state.waits_for;
+    const int position = index_.position(action);
+    if (position < 0) return;  // nobody will ever wake it
+    int& first = first_waiter_[states_[rank_of(action)].offset + position];
+    state.next_waiter = first;
+    first = rank;
+  }
+
+  void wake_waiters(std::size_t action) {
+    for (int rank = first_waiter_[action]; rank >= 0; rank = states_[rank].next_waiter) runnable_.push_back(rank);
+  }
+
+  // Follows who waits for whom from a rank that stands still, until an action nobody does or a rank met before.
+  std::string explain(int rank) const {
+    std::vector<int> chain;
+    std::vector<bool> met(states_.size());
+    bool missing = false;
+    while (!missing && !met[rank]) {
+      met[rank] = true;
+      chain.push_back(rank);
+      const Action& action = *states_[rank].waits_for;
+      missing = index_.position(action) < 0;
+      if (!missing) rank = rank_of(action);
+    }
+    // In a cycle only the ranks of the cycle matter, not those on the way to it.
+    std::size_t first = 0;
+    while (!missing && chain[first] != rank) ++first;
+    std::string text = missing ? "deadlock: " : "deadlock, a cycle: ";
+    for (std::size_t i = first; i < chain.size(); ++i) text += (i > first ? "; " : "") + explain_one(chain[i]);
+    return text;
+  }
+
+  std::string explain_one(int rank) const {
+    const RankState& state = states_[rank];
+    const Action& action = *state.waits_for;
+    const std::string other = "rank " + std::to_string(rank_of(action));
+    const int position = index_.position(action);
+    std::string text = describe_position(schedule_, {rank, state.waits_for_post ? state.position : state.member});
+    if (state.waits_for_post) {
+      text += " waits until " + other + " posts " + to_string(action);
+      return text + (position < 0 ? ", which it never does" : " at position " + std::to_string(position));
+    }
+    text += " waits for " + to_string(action);
+    return text + (position < 0 ? ", which " + other + " never does"
+                                : " at " + other + ", position " + std::to_string(position));
+  }
+
+  const Schedule& schedule_;
+  const StageGraph& graph_;
+  const ActionIndex& index_;
+  const SendModel sends_;
+  const Needs needs_;
+  std::optional<Buffers> buffers_;
+  std::vector<RankState> states_;
+  std::vector<int> first_waiter_;  // by action: the first of the ranks that wait for it, or -1
+  std::deque<int> runnable_;
+  std::vector<Step> order_;
+};
+
+}  // namespace
+
+Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, const SendModel& sends) {
+  return Player(schedule, graph, index, sends).play();
+}
+
+std::string describe_position(const Schedule& schedule, const Step& step) {
+  return "rank " + std::to_string(step.rank) + ", position " + std::to_string(step.position) + " (" +
+         to_string(schedule.ranks[step.rank][step.position]) + ")";
+}
+
+}  // namespace plumbline

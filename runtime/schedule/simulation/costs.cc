@@ -1,0 +1,107 @@
+#include "runtime/schedule/simulation/costs.h"
+
+#include <cmath>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+[[noreturn]] void refuse(const std::string& reason) { throw InputError("simulate: " + reason); }
+
+std::string text(double value) {
+  std::string digits = std::to_string(value);
+  while (digits.find('.') != std::string::npos && (digits.back() == '0' || digits.back() == '.')) {
+    const bool dot = digits.back() == '.';
+    digits.pop_back();
+    if (dot) break;
+  }
+  return digits;
+}
+
+void require_duration(double value, const char* name) {
+  if (!std::isfinite(value) || value < 0) {
+    refuse(std::string(name) + " takes " + text(value) + "; a finite time not below 0 is needed");
+  }
+}
+
+void require_durations(const Durations& durations) {
+  require_duration(durations.forward, "a forward");
+  require_duration(durations.input, "an input backward");
+  require_duration(durations.weight, "a weight backward");
+  if (durations.backward) require_duration(*durations.backward, "a full backward");
+  require_duration(durations.comm, "a transfer");
+  if (durations.forward == 0) refuse("a forward takes 0; a time above 0 is needed");
+}
+
+void require_link(const Link& link) {
+  require_duration(link.latency, "a message");
+  if (!(link.bandwidth > 0)) refuse("a bandwidth of " + text(link.bandwidth) + "; one above 0 is needed");
+}
+
+void require_bytes(double value, const char* what) {
+  if (!std::isfinite(value) || value < 0) {
+    refuse(std::string(what) + " of " + text(value) + " bytes; a finite number not below 0 is needed");
+  }
+}
+
+void require_entries(std::size_t entries, int stages, const char* what) {
+  if (entries != 1 && entries != static_cast<std::size_t>(stages)) {
+    refuse(std::to_string(entries) + " " + what + " for " + std::to_string(stages) +
+           " stages; one for all or one for each is needed");
+  }
+}
+
+}  // namespace
+
+void require_costs(const Schedule& schedule, const StepCosts& costs) {
+  require_entries(costs.durations.size(), schedule.stages, "durations");
+  require_entries(costs.links.bytes.size(), schedule.stages, "sizes of messages");
+  require_entries(costs.memory.size(), schedule.stages, "sizes of activations");
+  for (const Durations& durations : costs.durations) require_durations(durations);
+  for (double bytes : costs.links.bytes) require_bytes(bytes, "a message");
+  for (const StageMemory& memory : costs.memory) {
+    require_bytes(memory.activation, "activations");
+    if (!memory.weight_part) continue;
+    require_bytes(*memory.weight_part, "what a weight backward needs");
+    if (*memory.weight_part > memory.activation) refuse("a weight backward needs more than the activations are");
+  }
+  require_link(costs.links.all);
+  const int ranks = static_cast<int>(schedule.ranks.size());
+  for (const auto& [ends, link] : costs.links.of_ranks) {
+    const auto [from, to] = ends;
+    if (from < 0 || to < 0 || from >= ranks || to >= ranks) {
+      refuse("a link from rank " + std::to_string(from) + " to rank " + std::to_string(to) + "; there are " +
+             std::to_string(ranks) + " ranks");
+    }
+    require_link(link);
+  }
+  if (costs.links.buffers < 0) refuse(std::to_string(costs.links.buffers) + " buffers; at least 0 are needed");
+}
+
+double time_of(const StepCosts& costs, const Action& action) {
+  const Durations& d = of_stage(costs.durations, action.stage);
+  if (action.type == ActionType::F) return d.forward;
+  if (action.type == ActionType::B) return d.backward.value_or(d.input + d.weight);
+  const bool input_half = action.type == ActionType::I;
+  if (costs.first_stage_defers && action.stage == 0) return input_half ? 0 : d.input + d.weight;
+  return input_half ? d.input : d.weight;
+}
+
+double time_of(const StepCosts& costs, std::span<const Action> members) {
+  double sum = 0;
+  for (const Action& member : members) sum += time_of(costs, member);
+  if (members.size() == 1 || !costs.group_time) return sum;
+  const double time = costs.group_time(members, sum);
+  require_duration(time, "a group");
+  return time;
+}
+
+const Link& link_of(const StepCosts& costs, int from_rank, int to_rank) {
+  if (costs.links.of_ranks.empty()) return costs.links.all;
+  const auto found = costs.links.of_ranks.find({from_rank, to_rank});
+  return found == costs.links.of_ranks.end() ? costs.links.all : found->second;
+}
+
+}  // namespace plumbline

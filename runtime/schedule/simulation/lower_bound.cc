@@ -1,0 +1,214 @@
+#include "runtime/schedule/simulation/lower_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include "runtime/error.h"
+#include "runtime/schedule/simulation/awaited.h"
+
+namespace plumbline {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::string text(double value) {
+  std::array<char, 40> digits;
+  std::snprintf(digits.data(), digits.size(), "%.6g", value);
+  return digits.data();
+}
+
+// The least that each kind of action of a stage takes, from begin until what it made can be used or sent: a member of a
+// group as long as the whole group. No chain of dependencies comes through a group twice.
+using LeastTimes = std::vector<std::array<double, 4>>;
+
+struct Work {
+  double busy = 0;   // of a rank
+  double early = 0;  // of that, units that are not just a W
+};
+
+// Where a stage's actions lie in time, in one replica, when nothing stands in the way.
+struct Reach {
+  double forward = 0;   // before its F
+  double backward = 0;  // before its B or I
+  double tail = 0;      // after its B or I (after its F when forward-only)
+};
+
+class Bounds {
+ public:
+  Bounds(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs)
+      : compute_(compute),
+        graph_(compute.stages, edges),
+        costs_(costs),
+        forward_only_(is_forward_only(compute)),
+        least_(compute.stages),
+        work_(compute.ranks.size()) {
+    for (auto& times : least_) times.fill(kNever);
+    for (std::size_t rank = 0; rank < compute.ranks.size(); ++rank) add_units(rank);
+  }
+
+  LowerBound find() {
+    std::vector<double> heads(work_.size(), kNever), tails(work_.size(), kNever);
+    for (int replica = 0; replica < compute_.replicas(); ++replica) {
+      const auto microbatches =
+          compute_.replica_of_microbatch.empty()
+              ? static_cast<std::ptrdiff_t>(compute_.microbatches)
+              : std::count(compute_.replica_of_microbatch.begin(), compute_.replica_of_microbatch.end(), replica);
+      if (microbatches == 0) continue;
+      const std::vector<Reach> reaches = reach(replica);
+      for (int stage = 0; stage < compute_.stages; ++stage) {
+        const int rank = place(replica, stage);
+        heads[rank] = std::min(heads[rank], reaches[stage].forward);
+        tails[rank] = std::min(tails[rank], reaches[stage].tail);
+        bound_.chain = std::max(bound_.chain, middle(stage, reaches[stage]) + reaches[stage].tail);
+      }
+      if (costs_.links.occupied) add_links(replica, static_cast<double>(microbatches), reaches);
+    }
+    bound_.makespan = bound_.chain;
+    bound_.reason = forward_only_ ? "one micro-batch through all stages takes " + text(bound_.chain)
+                                  : "one micro-batch through all stages and back takes " + text(bound_.chain);
+    take_ranks(heads, tails);
+    take_links();
+    return bound_;
+  }
+
+ private:
+  struct LinkUse {
+    double first = kNever;  // before its first message
+    double busy = 0;
+    double after = kNever;  // from the end of its last one
+  };
+
+  void add_units(std::size_t rank) {
+    const std::vector<Action>& actions = compute_.ranks[rank];
+    for (std::size_t begin = 0; begin < actions.size();) {
+      const std::size_t end = group_end(actions, begin);
+      const std::span<const Action> members(actions.data() + begin, actions.data() + end);
+      const double time = time_of(costs_, members);
+      bool lone = true;
+      for (const Action& member : members) {
+        double& least = least_[member.stage][static_cast<std::size_t>(member.type)];
+        least = std::min(least, time);
+        lone = lone && member.type == ActionType::W;
+      }
+      work_[rank].busy += time;
+      if (!lone) work_[rank].early += time;
+      begin = end;
+    }
+  }
+
+  int place(int replica, int stage) const { return compute_.rank_of_stage[replica * compute_.stages + stage]; }
+  double least(int stage, ActionType type) const { return least_[stage][static_cast<std::size_t>(type)]; }
+  double forward(int stage) const { return least(stage, ActionType::F); }
+  double backward(int stage) const { return std::min(least(stage, ActionType::I), least(stage, ActionType::B)); }
+
+  // When a B or I of the stage (an F when forward-only) can have ended.
+  double middle(int stage, const Reach& reach) const {
+    return forward_only_ ? reach.forward + forward(stage) : reach.backward + backward(stage);
+  }
+
+  double travel(int replica, int from, int to, int boundary) const {
+    const int a = place(replica, from), b = place(replica, to);
+    if (a == b) return 0;
+    const Link& link = link_of(costs_, a, b);
+    return occupancy(costs_, link, boundary) + latency(costs_, link, from);
+  }
+
+  std::vector<Reach> reach(int replica) const {
+    const int stages = compute_.stages;
+    std::vector<Reach> all(stages);
+    for (int s = 0; s < stages; ++s) {
+      for (int u : graph_.inputs(s)) {
+        all[s].forward = std::max(all[s].forward, all[u].forward + forward(u) + travel(replica, u, s, u));
+      }
+    }
+    for (int s = stages - 1; s >= 0; --s) {
+      all[s].backward = all[s].forward + forward(s);
+      for (int t : graph_.outputs(s)) {
+        if (forward_only_) {
+          all[s].tail = std::max(all[s].tail, travel(replica, s, t, s) + forward(t) + all[t].tail);
+        } else {
+          all[s].backward = std::max(all[s].backward, all[t].backward + backward(t) + travel(replica, t, s, s));
+        }
+      }
+    }
+    for (int s = 0; s < stages && !forward_only_; ++s) {
+      // An I's own W must follow it; they cannot stand in one group.
+      if (least(s, ActionType::B) == kNever) all[s].tail = least(s, ActionType::W);
+      for (int u : graph_.inputs(s)) {
+        all[s].tail = std::max(all[s].tail, travel(replica, s, u, u) + backward(u) + all[u].tail);
+      }
+    }
+    return all;
+  }
+
+  void add_links(int replica, double microbatches, const std::vector<Reach>& reaches) {
+    const auto add = [&](int from, int to, int boundary, double made, double used) {
+      const int a = place(replica, from), b = place(replica, to);
+      if (a == b) return;
+      const Link& link = link_of(costs_, a, b);
+      LinkUse& use = links_[{a, b}];
+      use.first = std::min(use.first, made);
+      use.busy += microbatches * occupancy(costs_, link, boundary);
+      use.after = std::min(use.after, latency(costs_, link, from) + used);
+    };
+    for (int s = 0; s < compute_.stages; ++s) {
+      for (int t : graph_.outputs(s)) {
+        add(s, t, s, reaches[s].forward + forward(s), forward(t));
+        if (!forward_only_) add(t, s, s, reaches[t].backward + backward(t), backward(s));
+      }
+    }
+  }
+
+  void take_ranks(const std::vector<double>& heads, const std::vector<double>& tails) {
+    for (std::size_t rank = 0; rank < work_.size(); ++rank) {
+      if (heads[rank] == kNever) continue;
+      const double whole = heads[rank] + work_[rank].busy;
+      const double early = heads[rank] + work_[rank].early + tails[rank];
+      const double bound = std::max(whole, early);
+      bound_.busiest_rank = std::max(bound_.busiest_rank, bound);
+      if (bound <= bound_.makespan) continue;
+      bound_.makespan = bound;
+      bound_.reason = "rank " + std::to_string(rank) + ": at least " + text(heads[rank]) +
+                      " before its first action, " + text(whole >= early ? work_[rank].busy : work_[rank].early) +
+                      " of work";
+      if (whole < early) bound_.reason += ", " + text(tails[rank]) + " after it";
+    }
+  }
+
+  void take_links() {
+    for (const auto& [ends, use] : links_) {
+      const double bound = use.first + use.busy + use.after;
+      bound_.busiest_link = std::max(bound_.busiest_link, bound);
+      if (bound <= bound_.makespan) continue;
+      bound_.makespan = bound;
+      bound_.reason = "the link from rank " + std::to_string(ends.first) + " to rank " + std::to_string(ends.second) +
+                      " is busy for " + text(use.busy);
+    }
+  }
+
+  const Schedule& compute_;
+  const StageGraph graph_;
+  const StepCosts& costs_;
+  const bool forward_only_;
+  LeastTimes least_;
+  std::vector<Work> work_;
+  std::map<std::pair<int, int>, LinkUse> links_;
+  LowerBound bound_;
+};
+
+}  // namespace
+
+LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs) {
+  const std::string problem = shape_problem(compute);
+  if (!problem.empty()) throw InputError("lower bound of schedule " + compute.name + ": " + problem);
+  const StageGraph graph(compute.stages, edges);
+  if (has_communication(compute) || !is_complete(compute, graph, is_forward_only(compute))) {
+    throw InputError("lower bound of schedule " + compute.name + ": it is no complete compute schedule");
+  }
+  require_costs(compute, costs);
+  return Bounds(compute, edges, costs).find();
+}
+
+}  // namespace plumbline

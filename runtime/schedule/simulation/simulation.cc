@@ -1,0 +1,383 @@
+#include "runtime/schedule/simulation/simulation.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <unordered_map>
+
+#include "runtime/error.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/simulation/awaited.h"
+#include "runtime/schedule/simulation/critical_path.h"
+
+namespace plumbline {
+namespace {
+
+// The messages from one rank to another, where they wait for one another.
+struct Channel {
+  struct Take {
+    double time;
+    Place by;
+  };
+  double link_free = 0;
+  std::int32_t last_message = -1;
+  std::int64_t sent = 0, taken = 0;
+  std::deque<Take> takes;  // the latest of those `taken`, as far as a send may still look for them
+  bool sender_waits = false;
+};
+
+struct RankState {
+  int position = 0;  // of the unit (a group, or an action that stands alone) that comes next
+  double free = 0;   // when the rank can begin it
+  const Awaited::Arrivals* waits_for = nullptr;
+  // Of the unit before it: whose messages are not all sent yet, where the next of them comes from, and who waits.
+  int sending = 0;
+  std::size_t edge = 0;
+  std::int32_t stalled = -1;
+  int live = 0;
+  double memory = 0;
+};
+
+class Loop {
+ public:
+  Loop(const Schedule& compute, const StageGraph& graph, const StepCosts& costs, const Records& records)
+      : compute_(compute),
+        graph_(graph),
+        costs_(costs),
+        records_(records),
+        forward_only_(is_forward_only(compute)),
+        keeps_messages_(records.transfers || records.critical_path),
+        keeps_times_(records.trace || records.critical_path),
+        has_channels_(costs.links.occupied || costs.links.buffers > 0),
+        awaited_(compute, graph, forward_only_),
+        ranks_(compute.ranks.size()) {
+    const std::size_t ranks = ranks_.size();
+    Timeline& timeline = result_.timeline;
+    timeline.busy.assign(ranks, 0);
+    timeline.begin.assign(ranks, 0);
+    timeline.end.assign(ranks, 0);
+    timeline.peak_live.assign(ranks, 0);
+    result_.peak_memory.assign(ranks, 0);
+    if (records.memory) result_.memory.resize(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const std::size_t actions = compute.ranks[rank].size();
+      if (keeps_times_) recording_.times.emplace_back().reserve(actions);
+      if (records.critical_path) recording_.actions.emplace_back(actions);
+    }
+  }
+
+  Simulation run() {
+    for (std::size_t rank = ranks_.size(); rank-- > 0;) runnable_.push_back(static_cast<int>(rank));
+    while (!runnable_.empty()) {
+      const int rank = runnable_.back();
+      runnable_.pop_back();
+      advance(rank);
+    }
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (!finished(static_cast<int>(rank))) throw InputError(deadlock(static_cast<int>(rank)));
+    }
+    sum_up();
+    if (records_.critical_path) result_.critical_path = critical_path(compute_, recording_);
+    if (records_.trace) result_.trace = {"predicted", std::move(recording_.times)};
+    if (records_.transfers) result_.transfers = std::move(recording_.transfers);
+    return std::move(result_);
+  }
+
+ private:
+  const std::vector<Action>& actions_of(int rank) const { return compute_.ranks[rank]; }
+
+  bool finished(int rank) const {
+    const RankState& state = ranks_[rank];
+    return static_cast<std::size_t>(state.position) == actions_of(rank).size() && state.sending == state.position;
+  }
+
+  void advance(int rank) {
+    RankState& state = ranks_[rank];
+    const auto& actions = actions_of(rank);
+    while (send_all(rank) && static_cast<std::size_t>(state.position) < actions.size()) {
+      const auto end = static_cast<int>(group_end(actions, static_cast<std::size_t>(state.position)));
+      double ready = 0;
+      std::int32_t last = -1;
+      for (int i = state.position; i < end; ++i) {
+        const Awaited::Arrivals* need = awaited_.of(actions[i]);
+        if (need == nullptr) continue;
+        if (need->missing > 0) {
+          state.waits_for = need;
+          return;
+        }
+        if (need->ready <= ready) continue;
+        ready = need->ready;
+        last = need->last;
+      }
+      carry_out(rank, end, std::max(ready, state.free), ready > state.free ? last : -1);
+    }
+  }
+
+  // The unit from the rank's position to `end`.
+  void carry_out(int rank, int end, double start, std::int32_t message) {
+    RankState& state = ranks_[rank];
+    const auto& actions = actions_of(rank);
+    const std::span<const Action> members(actions.data() + state.position, actions.data() + end);
+    const double time = time_of(costs_, members);
+    if (state.position == 0) result_.timeline.begin[rank] = start;
+    if (records_.critical_path) recording_.actions[rank][state.position].message = message;
+    if (keeps_times_) record_times(rank, members, start, time);
+    if (costs_.links.buffers > 0) {
+      for (int i = state.position; i < end; ++i) take(rank, i, start);
+    }
+    hold(rank, members, start);
+    let_go(rank, members, start + time);
+    state.free = start + time;
+    state.sending = state.position;
+    state.edge = 0;
+    state.stalled = -1;
+    state.position = end;
+    result_.timeline.end[rank] = state.free;
+    result_.timeline.busy[rank] += time;
+  }
+
+  void record_times(int rank, std::span<const Action> members, double start, double time) {
+    double sum = 0, done = 0;
+    for (const Action& member : members) sum += time_of(costs_, member);
+    double begin = start;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      done += time_of(costs_, members[i]);
+      const double share = sum > 0 ? done / sum : static_cast<double>(i + 1) / static_cast<double>(members.size());
+      const double end = i + 1 == members.size() ? start + time : start + time * share;
+      recording_.times[rank].push_back({members[i], begin, end});
+      begin = end;
+    }
+  }
+
+  void hold(int rank, std::span<const Action> members, double time) {
+    RankState& state = ranks_[rank];
+    for (const Action& member : members) {
+      if (member.type != ActionType::F) continue;
+      ++state.live;
+      state.memory += of_stage(costs_.memory, member.stage).activation;
+    }
+    int& live = result_.timeline.peak_live[rank];
+    live = std::max(live, state.live);
+    result_.peak_memory[rank] = std::max(result_.peak_memory[rank], state.memory);
+    note_memory(rank, time);
+  }
+
+  void let_go(int rank, std::span<const Action> members, double time) {
+    RankState& state = ranks_[rank];
+    for (const Action& member : members) {
+      const StageMemory& memory = of_stage(costs_.memory, member.stage);
+      const double weight_part = memory.weight_part.value_or(memory.activation);
+      if (member.type == ActionType::B || member.type == ActionType::W) --state.live;
+      if (member.type == ActionType::B) state.memory -= memory.activation;
+      if (member.type == ActionType::I) state.memory -= memory.activation - weight_part;
+      if (member.type == ActionType::W) state.memory -= weight_part;
+    }
+    if (state.live == 0) state.memory = 0;  // whatever rounding left
+    note_memory(rank, time);
+  }
+
+  void note_memory(int rank, double time) {
+    if (!records_.memory) return;
+    auto& curve = result_.memory[rank];
+    const double bytes = ranks_[rank].memory;
+    if (!curve.empty() && curve.back().bytes == bytes) return;
+    if (!curve.empty() && curve.back().time == time) {
+      // At one moment, first what ended is let go.
+      curve.back().bytes = bytes;
+      return;
+    }
+    curve.push_back({time, bytes});
+  }
+
+  // Sends what the last unit made; false where a buffer must become free first.
+  bool send_all(int rank) {
+    RankState& state = ranks_[rank];
+    for (; state.sending < state.position; ++state.sending, state.edge = 0) {
+      const Action& action = actions_of(rank)[state.sending];
+      if (action.type == ActionType::W) continue;
+      const bool forward = action.type == ActionType::F;
+      const std::vector<int>& others = forward ? graph_.outputs(action.stage) : graph_.inputs(action.stage);
+      for (; state.edge < others.size(); ++state.edge) {
+        const int other = others[state.edge];
+        const int to_rank = compute_.rank_of(other, action.microbatch);
+        if (to_rank != rank && !send(rank, to_rank, action, other)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool send(int rank, int to_rank, const Action& action, int to_stage) {
+    RankState& state = ranks_[rank];
+    const bool forward = action.type == ActionType::F;
+    const int boundary = forward ? action.stage : to_stage;
+    const Link& link = link_of(costs_, rank, to_rank);
+    Channel* channel = has_channels_ ? &channel_between(rank, to_rank) : nullptr;
+    MessageCauses causes;
+    causes.producer = {rank, state.sending};
+    if (costs_.links.buffers > 0 && !find_buffer(rank, *channel, causes)) return false;
+    causes.stalled = state.stalled;
+    double begin = state.free;
+    const double carrying = occupancy(costs_, link, boundary);
+    if (costs_.links.occupied) {
+      if (channel->link_free > begin) {
+        begin = channel->link_free;
+        causes.queued_after = channel->last_message;
+      }
+      channel->link_free = begin + carrying;
+    }
+    const double end = begin + (carrying + latency(costs_, link, action.stage));
+    Awaited::Arrivals& need =
+        forward ? awaited_.forward(to_stage, action.microbatch) : awaited_.backward(to_stage, action.microbatch);
+    if (keeps_messages_) {
+      const auto number = static_cast<std::int32_t>(recording_.transfers.size());
+      recording_.transfers.push_back({action, to_stage, rank, to_rank, state.free, begin, end});
+      recording_.messages.push_back(causes);
+      if (channel != nullptr) channel->last_message = number;
+      if (need.last < 0 || end > need.ready) need.last = number;
+    }
+    need.ready = std::max(need.ready, end);
+    if (--need.missing == 0 && ranks_[to_rank].waits_for == &need) wake(to_rank);
+    return true;
+  }
+
+  // Lets a message go as soon as fewer than all buffers are in use; false where that is not known yet.
+  bool find_buffer(int rank, Channel& channel, MessageCauses& causes) {
+    RankState& state = ranks_[rank];
+    const std::int64_t needed = channel.sent + 1 - costs_.links.buffers;
+    if (channel.taken < needed) {
+      channel.sender_waits = true;
+      return false;
+    }
+    ++channel.sent;
+    if (needed <= 0) return true;
+    while (static_cast<std::int64_t>(channel.takes.size()) > channel.taken - needed + 1) channel.takes.pop_front();
+    const Channel::Take& take = channel.takes.front();
+    if (take.time > state.free) {
+      state.free = take.time;
+      causes.freed_by = take.by;
+      state.stalled = static_cast<std::int32_t>(recording_.transfers.size());
+      if (records_.critical_path) recording_.actions[rank][state.position - 1].stalled = state.stalled;
+    }
+    return true;
+  }
+
+  void take(int rank, int position, double time) {
+    const Action& action = actions_of(rank)[position];
+    if (action.type == ActionType::W) return;
+    for (int other : action.type == ActionType::F ? graph_.inputs(action.stage) : graph_.outputs(action.stage)) {
+      const int from = compute_.rank_of(other, action.microbatch);
+      if (from == rank) continue;
+      Channel& channel = channel_between(from, rank);
+      channel.takes.push_back({time, {rank, position}});
+      ++channel.taken;
+      if (!channel.sender_waits) continue;
+      channel.sender_waits = false;
+      wake(from);
+    }
+  }
+
+  void wake(int rank) {
+    ranks_[rank].waits_for = nullptr;
+    runnable_.push_back(rank);
+  }
+
+  Channel& channel_between(int from, int to) {
+    return channels_[static_cast<std::uint64_t>(from) * ranks_.size() + static_cast<std::uint64_t>(to)];
+  }
+
+  void sum_up() {
+    Timeline& t = result_.timeline;
+    t.makespan = *std::max_element(t.end.begin(), t.end.end());
+    for (std::size_t rank = 0; rank < t.end.size(); ++rank) {
+      t.longest_rank = std::max(t.longest_rank, t.end[rank] - t.begin[rank]);
+    }
+    const double busy = std::accumulate(t.busy.begin(), t.busy.end(), 0.0);
+    const auto bubble = [&](double time) { return 1 - busy / (static_cast<double>(t.busy.size()) * time); };
+    t.bubble_makespan = bubble(t.makespan);
+    t.bubble_longest_rank = bubble(t.longest_rank);
+  }
+
+  // Whom a rank that stands still waits for, and what it says about it.
+  std::pair<int, std::string> blocked_by(int rank) const {
+    const RankState& state = ranks_[rank];
+    const auto& actions = actions_of(rank);
+    const std::string at = "rank " + std::to_string(rank) + ", position ";
+    if (state.sending < state.position) {
+      const Action& action = actions[state.sending];
+      const bool forward = action.type == ActionType::F;
+      const int other = (forward ? graph_.outputs(action.stage) : graph_.inputs(action.stage))[state.edge];
+      const int to = compute_.rank_of(other, action.microbatch);
+      return {to, at + std::to_string(state.sending) + " (" + to_string(action) + ") has no free buffer to rank " +
+                      std::to_string(to)};
+    }
+    const auto end = static_cast<int>(group_end(actions, static_cast<std::size_t>(state.position)));
+    for (int i = state.position; i < end; ++i) {
+      const Action& action = actions[i];
+      if (action.type == ActionType::W) continue;
+      const bool forward = action.type == ActionType::F;
+      for (int other : forward ? graph_.inputs(action.stage) : graph_.outputs(action.stage)) {
+        const int from = compute_.rank_of(other, action.microbatch);
+        const auto& theirs = actions_of(from);
+        // What it has not sent yet begins at `sending`.
+        for (std::size_t j = static_cast<std::size_t>(ranks_[from].sending); from != rank && j < theirs.size(); ++j) {
+          const Action& made = theirs[j];
+          const bool makes =
+              forward ? made.type == ActionType::F : made.type == ActionType::B || made.type == ActionType::I;
+          if (!makes || made.stage != other || made.microbatch != action.microbatch) continue;
+          return {from, at + std::to_string(i) + " (" + to_string(action) + ") waits for " + to_string(made) +
+                            " at rank " + std::to_string(from) + ", position " + std::to_string(j)};
+        }
+      }
+    }
+    return {rank, at + std::to_string(state.position) + " stands still"};
+  }
+
+  std::string deadlock(int rank) const {
+    std::vector<bool> met(ranks_.size());
+    for (; !met[rank]; rank = blocked_by(rank).first) met[rank] = true;
+    std::string text = "simulate: schedule " + compute_.name + ": deadlock";
+    const int buffers = costs_.links.buffers;
+    if (buffers > 0) text += " with " + std::to_string(buffers) + (buffers == 1 ? " buffer a link" : " buffers a link");
+    text += ", a cycle: ";
+    const int first = rank;
+    do {
+      const auto [next, why] = blocked_by(rank);
+      text += (rank == first ? "" : "; ") + why;
+      rank = next;
+    } while (rank != first);
+    return text;
+  }
+
+  const Schedule& compute_;
+  const StageGraph& graph_;
+  const StepCosts& costs_;
+  const Records& records_;
+  const bool forward_only_, keeps_messages_, keeps_times_, has_channels_;
+  Awaited awaited_;
+  std::vector<RankState> ranks_;
+  std::vector<int> runnable_;
+  std::unordered_map<std::uint64_t, Channel> channels_;
+  Recording recording_;
+  Simulation result_;
+};
+
+}  // namespace
+
+Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
+                         const Records& records) {
+  if (has_communication(compute)) {
+    throw InputError("simulate: schedule " + compute.name + " has sends and receives; give the compute schedule");
+  }
+  const bool forward_only = !compute.ranks.empty() && is_forward_only(compute);
+  const CheckOptions options{.forward_only = forward_only};
+  if (!shape_problem(compute).empty()) require_valid(compute, edges, options);
+  const StageGraph graph(compute.stages, edges);
+  if (!is_complete(compute, graph, forward_only)) {
+    require_valid(compute, edges, options);
+    PLUMBLINE_CHECK(false, "schedule " + compute.name + " has violations that check.h does not know");
+  }
+  require_costs(compute, costs);
+  return Loop(compute, graph, costs, records).run();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,26 @@
+// For tests: what PyTorch makes of some hundreds of configurations, as scripts/pytorch_schedules wrote it down.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/schedule/orders/generators.h"
+
+namespace plumbline::testing {
+
+struct Golden {
+  std::string line;      ///< for messages
+  std::string of_class;  ///< PyTorch's name, as in Interleaved1F1B
+  ScheduleRequest request;
+  std::string form;  ///< compute, or comms with knobs
+  std::string hash;  ///< of the CSV text; "refused" where PyTorch does
+};
+
+/// All lines of goldens/pytorch-2.15.txt.
+std::vector<Golden> pytorch_goldens();
+
+/// FNV-1a of 64 bits, in hexadecimal.
+std::string fnv1a(std::string_view text);
+
+}  // namespace plumbline::testing

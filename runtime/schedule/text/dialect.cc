@@ -1,0 +1,78 @@
+#include "runtime/schedule/text/dialect.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+using enum ActionType;
+
+constexpr std::array<std::string_view, 3> kNames = {"2024", "2.11", "2.15"};
+
+}  // namespace
+
+std::string_view to_string(Dialect dialect) { return kNames.at(static_cast<std::size_t>(dialect)); }
+
+Dialect parse_dialect(std::string_view text) {
+  const auto found = std::find(kNames.begin(), kNames.end(), text);
+  if (found == kNames.end()) {
+    throw InputError("there is no dialect " + quoted(text) +
+                     "; accepted are 2024, 2.11 and 2.15, the versions of PyTorch's text form");
+  }
+  return static_cast<Dialect>(found - kNames.begin());
+}
+
+Dialect needed_dialect(ActionType type) {
+  return is_wait_send(type) || type == WAIT_REDUCE_GRAD ? Dialect::Torch215 : Dialect::Torch211;
+}
+
+Dialect needed_dialect(const Schedule& schedule) {
+  Dialect needed = Dialect::Torch211;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) needed = std::max(needed, needed_dialect(action.type));
+  }
+  return needed;
+}
+
+Action parse_action_of_2024(std::string_view text) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError("action " + quoted(text) + ": the dialect of 2024 has no " + what +
+                     "; accepted are F, B (input half), W, BW (whole backward), transfers, UNSHARD and RESHARD");
+  };
+  if (text.starts_with('(')) refuse("groups");
+  std::string today(text);
+  const std::size_t kind = text.find_first_not_of("0123456789");
+  const std::size_t end = text.find_last_not_of("0123456789");
+  const std::string_view name = kind == text.npos ? "" : text.substr(kind, end - kind + 1);
+  if (name == "I") refuse("I");
+  if (name == "B") today[kind] = 'I';
+  if (name == "BW") today.erase(kind + 1, 1);
+  const Action action = parse_action(today);
+  if (action.type == REDUCE_GRAD || needed_dialect(action.type) == Dialect::Torch215)
+    refuse(std::string(to_string(action.type)));
+  return action;
+}
+
+std::optional<Action> trace_of_2024(const Schedule& schedule) {
+  std::vector<std::pair<int, int>> backwards, weights;
+  std::optional<Action> first;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (action.type == I) return std::nullopt;
+      if (action.type == W) weights.emplace_back(action.stage, action.microbatch);
+      if (action.type != B) continue;
+      backwards.emplace_back(action.stage, action.microbatch);
+      if (!first) first = action;
+    }
+  }
+  std::sort(backwards.begin(), backwards.end());
+  std::sort(weights.begin(), weights.end());
+  return backwards == weights ? first : std::nullopt;
+}
+
+}  // namespace plumbline

@@ -155,6 +155,9 @@ TEST_F(ScheduleCli, SimulateTellsAndDraws) {
             16);
   EXPECT_TRUE(file_text(folder_ / "t.svg").starts_with("<svg "));
   EXPECT_TRUE(has(start({"simulate", "--help"}), "tb + tw for each"));
+  const ProcessResult late = start({"simulate", "--tf", "1,1,1,2", "--scale", "3=0.5", "1f1b"});
+  EXPECT_EQ(exit_code(late), 0) << late.output;
+  EXPECT_TRUE(has(late, "With --scale 3=0.5: makespan ")) << late.output;
 }
 
 }  // namespace

@@ -145,6 +145,7 @@ void print_json(const Schedule& compute, const Simulation& simulation, const Low
 
 /// What of the step is spent on the critical path with what, and who stands still most.
 std::string limits(const Simulation& simulation) {
+  if (simulation.critical_path.empty()) return "(No critical path for so many actions; --json has it.)";
   const Timeline& t = simulation.timeline;
   std::array<double, 4> compute{};
   double travel = 0;
@@ -215,10 +216,12 @@ int simulate_schedule(const SimulateCommand& command) {
   const StepCosts costs = costs_of(command, compute.stages);
   std::vector<Scaling> scalings;
   for (const std::string& text : command.scale) scalings.push_back(parse_scaling(text));
+  // What the path is made from takes several times as much memory as the schedule.
+  const bool path = command.json || action_count(compute) <= (1u << 20);
   const bool pictures = !command.trace.empty() || !command.svg.empty();
   const Simulation simulation = simulate_step(
       compute, edges, costs,
-      {.trace = pictures, .transfers = !command.trace.empty(), .memory = !command.svg.empty(), .critical_path = true});
+      {.trace = pictures, .transfers = !command.trace.empty(), .memory = !command.svg.empty(), .critical_path = path});
   const LowerBound bound = lower_bound(compute, edges, costs);
   std::vector<WhatIf> changes;
   if (!scalings.empty()) changes = what_if(compute, edges, costs, scalings);
@@ -256,14 +259,17 @@ void add_simulate(CLI::App& app, Command& chosen) {
   add_schedule_options(*command, options->choice);
   command->add_option("--tf", options->forward, "Time of a forward; one, or one for each stage: 1,1,2")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("1");
   command
       ->add_option("--tb,--ti", options->input,
                    "Time of the input half of a backward (I); a whole backward (B) takes tb + tw")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("1");
   command->add_option("--tw", options->weight, "Time of the weight half of a backward (W)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("1");
   command->add_option("--comm", options->comm, "Latency: from the end of an action until another rank has its result")
       ->capture_default_str();
@@ -273,6 +279,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->check(CLI::PositiveNumber);
   command->add_option("--bytes", options->bytes, "Size of what a stage sends on, and of its gradient; one, or for each")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("0");
   command
       ->add_option("--buffers", options->buffers,
@@ -289,6 +296,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->add_option("--activation", options->activation,
                    "Memory of a micro-batch's activations in a stage; one, or one for each")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("1");
   command
       ->add_option("--weight-share", options->weight_share,
@@ -297,9 +305,11 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_flag("--defer-first", options->defer,
                     "Stage 0 sends no gradients: it does its whole backward in W, as our runtime does");
-  command->add_option("--scale", options->scale,
-                      "Also say what the step would take with a stage's times, a kind's, or both multiplied: 2=0.5, "
-                      "W=0, 2F=1.5; can be given several times");
+  command
+      ->add_option("--scale", options->scale,
+                   "Also say what the step would take with a stage's times, a kind's, or both multiplied: 2=0.5, "
+                   "W=0, 2F=1.5; can be given several times")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json,
                     "Print makespan, longest_rank, bubble_makespan, bubble_longest_rank, peak, busy, lower_bound, "
                     "critical_path and more as JSON");

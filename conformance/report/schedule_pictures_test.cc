@@ -56,7 +56,7 @@ TEST(ScheduleGrid, WrapsAndSaysWhatIsLeftOut) {
             "slot    0   1   2   3\n"
             "rank 0  0F0 .   .   .\n"
             "rank 1  .   1F0 .   .\n"
-            "(1 more ranks are not shown)\n"
+            "(ranks 2 to 2 are not shown)\n"
             "(slots 4 to 8 are not shown)\n");
 }
 

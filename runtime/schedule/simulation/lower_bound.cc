@@ -19,7 +19,8 @@ std::string text(double value) {
   return digits.data();
 }
 
-// The least that each kind of action of a stage takes, from begin until what it made can be used or sent.
+// The least that each kind of action of a stage takes, from begin until what it made can be used or sent: a member of a
+// group as long as the whole group. No chain of dependencies comes through a group twice.
 using LeastTimes = std::vector<std::array<double, 4>>;
 
 struct Work {
@@ -85,14 +86,10 @@ class Bounds {
       const std::size_t end = group_end(actions, begin);
       const std::span<const Action> members(actions.data() + begin, actions.data() + end);
       const double time = time_of(costs_, members);
-      has_groups_ = has_groups_ || members.size() > 1;
       bool lone = true;
       for (const Action& member : members) {
-        // Members of one micro-batch may follow one another: a chain through all of them takes the group's time once.
-        const auto same = std::count_if(members.begin(), members.end(),
-                                        [&](const Action& other) { return other.microbatch == member.microbatch; });
         double& least = least_[member.stage][static_cast<std::size_t>(member.type)];
-        least = std::min(least, time / static_cast<double>(same));
+        least = std::min(least, time);
         lone = lone && member.type == ActionType::W;
       }
       work_[rank].busy += time;
@@ -137,8 +134,8 @@ class Bounds {
       }
     }
     for (int s = 0; s < stages && !forward_only_; ++s) {
-      // An I's own W must follow it, unless they can stand in one group.
-      if (!has_groups_ && least(s, ActionType::B) == kNever) all[s].tail = least(s, ActionType::W);
+      // An I's own W must follow it; they cannot stand in one group.
+      if (least(s, ActionType::B) == kNever) all[s].tail = least(s, ActionType::W);
       for (int u : graph_.inputs(s)) {
         all[s].tail = std::max(all[s].tail, travel(replica, s, u, u) + backward(u) + all[u].tail);
       }
@@ -195,7 +192,6 @@ class Bounds {
   const StageGraph graph_;
   const StepCosts& costs_;
   const bool forward_only_;
-  bool has_groups_ = false;
   LeastTimes least_;
   std::vector<Work> work_;
   std::map<std::pair<int, int>, LinkUse> links_;

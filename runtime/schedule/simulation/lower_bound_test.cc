@@ -47,7 +47,7 @@ TEST(LowerBound, NothingIsFaster) {
 }
 
 // (M+P-1)(F+B) + 2(P-1)c for whole backwards, (P-1)(F+c) + M(F+I+W) for halves where W is long enough to fill the way
-// back: notes of the physical limits. 1f1b attains the first without latency, zb-h2 the second from M = 2P-1 on.
+// back. 1f1b attains the first without latency, zb-h2 and zb-v the second from M = 2P-1 on.
 TEST(LowerBound, ClosedFormsAndWhoAttainsThem) {
   for (int p = 1; p <= 6; ++p) {
     for (int m = 1; m <= 14; ++m) {
@@ -58,6 +58,10 @@ TEST(LowerBound, ClosedFormsAndWhoAttainsThem) {
           << context;
       EXPECT_NEAR(bound_of(whole, costs_of(f, i, w)).makespan, makespan_of(whole, costs_of(f, i, w)), 1e-9) << context;
       if (m < 2 * p - 1) continue;
+      // Two stages of half the size down the ranks and up again: half the way to the last rank's first action.
+      const Schedule v = make_schedule("zb-v", p, m);
+      EXPECT_NEAR(bound_of(v, costs_of(1, 1, 1)).makespan, p - 1 + 6 * m, 1e-9) << context;
+      EXPECT_NEAR(makespan_of(v, costs_of(1, 1, 1)), p - 1 + 6 * m, 1e-9) << context;
       const Schedule halves = make_schedule("zb-h2", p, m);
       EXPECT_NEAR(bound_of(halves, costs_of(f, i, w, 0.5)).busiest_rank, (p - 1) * (f + 0.5) + m * (f + i + w), 1e-9)
           << context;

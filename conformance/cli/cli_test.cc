@@ -91,7 +91,12 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
     words.push_back(format);
     return start(words).output;
   };
-  EXPECT_EQ(printed("grid"), "rank 0   0F0 0F1 0I0 0W0 0I1 0W1\nrank 1   1F0 1I0 1F1 1I1 1W0 1W1\n");
+  EXPECT_EQ(printed("grid"),
+            "slot    0   1   2   3   4   5   6\n"
+            "rank 0  0F0 0F1 .   0I0 0W0 0I1 0W1\n"
+            "rank 1  .   1F0 1I0 1F1 1I1 1W0 1W1\n"
+            "\n2F0: forward of stage 2 for micro-batch 0, a slot; I, W: input and weight backward, a slot each; .: "
+            "bubble\n");
   EXPECT_EQ(printed("comms"),
             "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0I0,0RECV_B1,0W0,0I1,0W1\r\n"
             "1RECV_F0,1F0,1RECV_F1,1I0,1SEND_B0,1F1,1I1,1SEND_B1,1W0,1W1\r\n");

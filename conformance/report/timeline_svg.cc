@@ -238,9 +238,14 @@ class Picture {
   double draw_legend(double top) {
     double x = left;
     const auto entry = [&](const std::string& fill, const std::string& label) {
+      const double needed = 28 + 0.52 * 12 * static_cast<double>(label.size());
+      if (x + needed > right) {
+        x = left;
+        top += 22;
+      }
       svg_ += box(x, top, 22, 15, fill + "/>\n");
       svg_ += text_at(x + 28, top + 12, label, 12, faint);
-      x += 28 + 0.58 * 12 * static_cast<double>(label.size()) + 20;
+      x += needed + 18;
     };
     const std::pair<ActionType, const char*> names[] = {{ActionType::F, "F forward"},
                                                         {ActionType::B, "B backward"},

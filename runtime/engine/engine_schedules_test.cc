@@ -152,10 +152,25 @@ TEST(EngineSchedules, LoweredAtRandom) {
   }
 }
 
+TEST(EngineSchedules, EveryKnownOneEqualsAutograd) {
+  for (const std::string& name : schedule_names())
+    for (int ranks : {2, 4}) {
+      const Schedule schedule = make_schedule(name, ranks, 2 * ranks + 2);
+      if (name == "forward-only") continue;
+      for (const std::string kind : {"skip", "tied"}) {
+        expect_like_oracle(kind, schedule, schedule.microbatches + 3);
+        if (HasFatalFailure()) return;
+      }
+    }
+}
+
 TEST(EngineSchedules, LoweredBeforehandMakesNoDifference) {
   const Schedule compute = make_schedule("1f1b", 4, 5);
   const at::Tensor x = batch_of("mlp", 7), target = target_of("mlp", 7);
-  expect_same(Fleet("mlp", lower(compute, chain_edges(4))).train(x, target), Fleet("mlp", compute).train(x, target));
+  const Schedule lowered = lower(compute, chain_edges(4));
+  expect_same(Fleet("mlp", lowered).train(x, target), Fleet("mlp", compute).train(x, target));
+  // With a stage on each rank, the transfers of the chain also take along what skips stages.
+  expect_like_oracle("skip", lowered, 7);
 }
 
 TEST(EngineSchedules, EvaluationTakesWhatALoweredScheduleHasForIt) {

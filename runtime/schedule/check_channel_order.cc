@@ -6,16 +6,14 @@
 namespace plumbline {
 namespace {
 
-// One end of a message: what says which message it is, and where its action stands.
+// One end of a message: what says which message it is, and where its action stands. Value and gradient of an edge and
+// micro-batch need not be told apart: they take opposite channels.
 struct MessageEnd {
   StageEdge edge;
   int microbatch = 0;
-  bool gradient = false;
   int position = 0;
 
-  bool meets(const MessageEnd& other) const {
-    return edge == other.edge && microbatch == other.microbatch && gradient == other.gradient;
-  }
+  bool meets(const MessageEnd& other) const { return edge == other.edge && microbatch == other.microbatch; }
 };
 
 struct Channel {
@@ -30,13 +28,12 @@ void add_ends(const Schedule& schedule, const StageGraph& graph, const Step& ste
   if (!is_send(action.type) && !is_receive(action.type)) return;
   if (action.stage < 0 || action.stage >= schedule.stages || m < 0 || m >= schedule.microbatches) return;
   if (schedule.rank_of(action.stage, m) != step.rank) return;
-  const bool gradient = action.type == ActionType::SEND_B || action.type == ActionType::RECV_B;
   const bool to_outputs = action.type == ActionType::SEND_F || action.type == ActionType::RECV_B;
   for (int other : to_outputs ? graph.outputs(action.stage) : graph.inputs(action.stage)) {
     const int other_rank = schedule.rank_of(other, m);
     if (other_rank == step.rank) continue;
     const StageEdge edge = to_outputs ? StageEdge{action.stage, other} : StageEdge{other, action.stage};
-    const MessageEnd end{edge, m, gradient, step.position};
+    const MessageEnd end{edge, m, step.position};
     if (is_send(action.type)) {
       channels[{step.rank, other_rank}].sent.push_back(end);
     } else {

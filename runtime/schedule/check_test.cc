@@ -37,7 +37,7 @@ TEST(Check, CountsOfActions) {
   EXPECT_EQ(check("0F0,0I0\r\n", {}), Texts{"0W0 is missing on rank 0"});
   EXPECT_EQ(check("0F0,0W0\r\n", {}), Texts{"0I0 is missing on rank 0"});
   EXPECT_EQ(
-      check("0F0,0B0,0W0\r\n", {}),
+      violations(schedule_of({"0F0 0B0 0W0"}, {0}, 1), {}),
       Texts{"rank 0, position 1 (0B0): is a full backward, but rank 0, position 2 (0W0) is a part of the same one"});
   EXPECT_EQ(check("0F0,0B0\r\n", {}, {.forward_only = true}),
             Texts{"rank 0, position 1 (0B0): does not belong in a forward-only schedule"});

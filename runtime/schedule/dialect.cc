@@ -14,12 +14,6 @@ using enum ActionType;
 
 constexpr std::array<std::string_view, 3> kNames = {"2024", "2.11", "2.15"};
 
-bool has(const Schedule& schedule, ActionType type) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [type](const std::vector<Action>& actions) {
-    return std::any_of(actions.begin(), actions.end(), [type](const Action& action) { return action.type == type; });
-  });
-}
-
 }  // namespace
 
 std::string_view to_string(Dialect dialect) { return kNames.at(static_cast<std::size_t>(dialect)); }
@@ -65,21 +59,20 @@ Action parse_action_of_2024(std::string_view text) {
 }
 
 std::optional<Action> trace_of_2024(const Schedule& schedule) {
-  if (has(schedule, I) || !has(schedule, W)) return std::nullopt;
-  std::vector<std::pair<int, int>> weights;
+  std::vector<std::pair<int, int>> backwards, weights;
+  std::optional<Action> first;
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
+      if (action.type == I) return std::nullopt;
       if (action.type == W) weights.emplace_back(action.stage, action.microbatch);
-    }
-  }
-  std::sort(weights.begin(), weights.end());
-  for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
       if (action.type != B) continue;
-      if (std::binary_search(weights.begin(), weights.end(), std::pair(action.stage, action.microbatch))) return action;
+      backwards.emplace_back(action.stage, action.microbatch);
+      if (!first) first = action;
     }
   }
-  return std::nullopt;
+  std::sort(backwards.begin(), backwards.end());
+  std::sort(weights.begin(), weights.end());
+  return backwards == weights ? first : std::nullopt;
 }
 
 }  // namespace plumbline

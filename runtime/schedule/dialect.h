@@ -29,8 +29,8 @@ Dialect needed_dialect(const Schedule& schedule);
 /// An action of the dialect of 2024. Throws InputError for what it did not have.
 Action parse_action_of_2024(std::string_view text);
 
-/// Of a schedule that was read as today's text: an action that only makes sense if the text was of 2024. That is a B
-/// whose stage and micro-batch have a W as well, in a schedule without any I, or nothing.
+/// Of a schedule that was read as today's text: its first B, where it only makes sense if the text was of 2024. That is
+/// when there is no I, and the B and the W are of the same stages and micro-batches. Otherwise nothing.
 std::optional<Action> trace_of_2024(const Schedule& schedule);
 
 }  // namespace plumbline

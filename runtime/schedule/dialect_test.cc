@@ -56,6 +56,7 @@ TEST(Dialect, That2024IsReadOnlyWhenAskedFor) {
   EXPECT_EQ(message_of("0F0,0B0,0F1,0B1,0W1,0W0\n"), "s.csv: there is no I, but 0B0 as well as 0W0: " + named)
       << "every word is known today, but B means something else";
   EXPECT_EQ(message_of("0F0,0B0,0W1,0F1\n"), "accepted") << "broken today; check.h says how";
+  EXPECT_EQ(message_of("0F0,0B0,0W0,0F1,0B1\n"), "accepted") << "broken in 2024 as well";
   EXPECT_EQ(message_of("0F0,0I0,0B0,0W0\n"), "accepted") << "there is an I, so it is not of 2024";
 }
 

@@ -63,6 +63,52 @@ TEST(Lower, OneRankAndForwardOnly) {
             "0F0,0SEND_F0,0F1,0SEND_F1\r\n1RECV_F0,1RECV_F1,1F0,1F1\r\n");
 }
 
+// What a group needs is posted before it and may pass what stands before it; what it makes is sent after it.
+TEST(Lower, Groups) {
+  const Schedule compute = parse_csv(
+      "0F0,0F1,3F0,(0F2;3B0)OVERLAP_F_B,(3F1;0B0)OVERLAP_F_B,3B1,3F2,3B2,0B1,0B2\n"
+      "1F0,2F0,1F1,2F1,2B0,1B0,1F2,2B1,1B1,2F2,2B2,1B2\n",
+      "groups");
+  EXPECT_EQ(to_csv(insert_communication(compute, StageGraph(4, chain_edges(4)))),
+            "0F0,0SEND_F0,0F1,0SEND_F1,3RECV_F0,3F0,(0F2;3B0)OVERLAP_F_B,0SEND_F2,3SEND_B0,3RECV_F1,0RECV_B0,"
+            "(3F1;0B0)OVERLAP_F_B,3B1,3SEND_B1,3RECV_F2,3F2,3B2,3SEND_B2,0RECV_B1,0B1,0RECV_B2,0B2\r\n"
+            "1RECV_F0,1F0,2F0,2SEND_F0,1RECV_F1,1F1,2F1,2SEND_F1,2RECV_B0,2B0,1B0,1SEND_B0,1RECV_F2,1F2,2RECV_B1,2B1,"
+            "1B1,1SEND_B1,2F2,2SEND_F2,2RECV_B2,2B2,1B2,1SEND_B2\r\n");
+  EXPECT_EQ(to_csv(lower(compute, chain_edges(4))),
+            "0F0,0SEND_F0,3RECV_F0,0F1,0SEND_F1,3F0,3RECV_F1,0RECV_B0,(0F2;3B0)OVERLAP_F_B,0SEND_F2,3SEND_B0,"
+            "(3F1;0B0)OVERLAP_F_B,3RECV_F2,3B1,3SEND_B1,3F2,0RECV_B1,3B2,3SEND_B2,0RECV_B2,0B1,0B2\r\n"
+            "1RECV_F0,1F0,1RECV_F1,2F0,2SEND_F0,1F1,2RECV_B0,2F1,2SEND_F1,2B0,1RECV_F2,1B0,1SEND_B0,2RECV_B1,1F2,2B1,"
+            "1B1,1SEND_B1,2F2,2SEND_F2,2RECV_B2,2B2,1B2,1SEND_B2\r\n");
+}
+
+TEST(Lower, NoGradientIsPostedBeforeTheGroupWithItsForward) {
+  EXPECT_EQ(to_csv(lower(parse_csv("0F0,(0B0;0F1)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "s"), chain_edges(2))),
+            "0F0,0SEND_F0,0RECV_B0,(0B0;0F1)OVERLAP_F_B,0SEND_F1,0RECV_B1,0B1\r\n"
+            "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\r\n");
+}
+
+// Two stages on both ranks; micro-batch 0 goes from rank 0 to 1, micro-batch 1 from 1 to 0.
+TEST(Lower, Replicas) {
+  EXPECT_EQ(to_csv(lower(parse_csv("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n", "s"), chain_edges(2))),
+            "1RECV_F1,0F0,0SEND_F0,1F1,0RECV_B0,1B1,1SEND_B1,0B0\r\n"
+            "1RECV_F0,0F1,0SEND_F1,1F0,0RECV_B1,1B0,1SEND_B0,0B1\r\n");
+}
+
+TEST(Lower, RefusesWithRankPositionAndReason) {
+  const auto refused = [](std::string_view text) {
+    try {
+      lower(parse_csv(text, "s"), chain_edges(2));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused("0F0,0B0\n1UNSHARD,1F0,1B0\n"),
+            "schedule s: rank 1, position 0 (1UNSHARD): only F, B, I and W can be lowered");
+  EXPECT_EQ(refused("0F0,0B0,0WAIT_SEND_F0\n1F0,1B0\n"),
+            "schedule s: rank 0, position 2 (0WAIT_SEND_F0): only F, B, I and W can be lowered");
+}
+
 TEST(Lower, Refuses) {
   const Schedule compute = make_schedule("gpipe", 2, 2);
   EXPECT_THROW(lower(lower(compute, chain_edges(2)), chain_edges(2)), InputError) << "lowered twice";

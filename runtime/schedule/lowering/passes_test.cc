@@ -133,6 +133,8 @@ TEST(MergeBackwardHalves, OnlyNeighboursOfOneStageAndMicrobatch) {
   EXPECT_EQ(to_csv(merge_backward_halves(read("0F0,0I0,,,0W0\n1F0,1I0\n2F0,2W0\n"))),
             "0F0,0B0\r\n1F0,1I0\r\n2F0,2W0\r\n")
       << "a bubble does not come between, another rank does";
+  EXPECT_EQ(to_csv(merge_backward_halves(read("0F0,0F1,(0I0;0I1)OVERLAP_F_B,0W1,0W0\n"))),
+            "0F0,0F1,(0I0;0I1)OVERLAP_F_B,0W1,0W0\r\n");
 }
 
 TEST(AddSendReceive, PyTorchsV) {

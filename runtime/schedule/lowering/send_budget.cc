@@ -16,12 +16,14 @@ using enum ActionType;
 using Node = std::int32_t;
 constexpr Node kNone = -1;
 
-// A send: where it stands, and before which action its wait stands.
+// A send: where it stands, and before which transfer of its rank its wait stands.
 struct Send {
   Node node = kNone;
   Action action;
-  Node wait_before = kNone;  // kNone: at the end of the rank
+  Node wait_before = kNone;  // kNone: behind all of them
 };
+
+bool is_transfer(const Action& action) { return is_send(action.type) || is_receive(action.type); }
 
 // Lists of numbers, one for each of `keys` keys, in one array.
 class Lists {
@@ -43,8 +45,8 @@ class Lists {
 };
 
 // What must be before what: each rank's order, a send before its receives, and these before what follows the wait for
-// that send. All actions but waits are nodes, numbered rank after rank. Waits only move up, so edges are only added: an
-// old one follows from the new one and the rank's order.
+// that send. Sends and receives are the nodes, numbered rank after rank; what else stands in the lists is between them.
+// Waits only move up, so edges are only added: an old one follows from the new one and the rank's order.
 class Order {
  public:
   Order(const Schedule& schedule, const StageGraph& graph) : schedule_(schedule) {
@@ -58,7 +60,7 @@ class Order {
   /// The number of the send that this action, a send or the wait for one, is about.
   int number_of(const Action& action) const { return send_at_[transfer_slot(action)]; }
 
-  /// The functions below are about the actions of this rank. Linear in the number of all actions.
+  /// The functions below are about the transfers of this rank. Linear in the number of all transfers.
   void look_from(int rank) {
     if (sorted_.empty()) sort();
     waits_before_.reset();
@@ -130,7 +132,7 @@ class Order {
     for (const auto& actions : schedule_.ranks) {
       first_.push_back(nodes_);
       for (const Action& action : actions) {
-        if (is_wait_send(action.type)) continue;
+        if (!is_transfer(action)) continue;
         if (is_send(action.type)) {
           send_at_[transfer_slot(action)] = static_cast<int>(sends_.size());
           sends_.push_back({nodes_, action});
@@ -148,7 +150,7 @@ class Order {
     Node node = 0;
     for (const auto& actions : schedule_.ranks) {
       for (const Action& action : actions) {
-        if (is_wait_send(action.type)) continue;
+        if (!is_transfer(action)) continue;
         if (is_receive(action.type)) receive_at[transfer_slot(action)] = node;
         ++node;
       }
@@ -176,7 +178,7 @@ class Order {
       for (const Action& action : schedule_.ranks[rank]) {
         if (is_wait_send(action.type)) {
           sends_[number_of(action)].wait_before = next < first_[rank + 1] ? next : kNone;
-        } else {
+        } else if (is_transfer(action)) {
           ++next;
         }
       }

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
@@ -112,18 +113,19 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
   }
   if (!lookahead.empty()) return lookahead;
 
-  const char* begin = text.data();
-  const char* end = text.data() + text.size();
-  bool more = true;
-  for (int number = 0; more; ++begin) {
-    const auto [stopped_at, error] = std::from_chars(begin, end, number);
-    if (error != std::errc() || number < 1 || number > max_active_stages) break;
+  std::string_view rest = text;
+  bool read = true;
+  for (bool more = true; more && read;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view digits = rest.substr(0, comma);
+    int number = 0;
+    const auto [stopped_at, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    read = error == std::errc() && stopped_at == digits.data() + digits.size() && number >= 1 &&
+           number <= max_active_stages;
     lookahead.push_back(number);
-    begin = stopped_at;
-    more = begin != end && *begin == ',';
-    if (!more && begin != end) break;
+    more = comma != rest.npos;
+    if (more) rest.remove_prefix(comma + 1);
   }
-  const bool read = !more && begin == end + 1;
   if (read && lookahead.size() == 1) lookahead.assign(ranks, lookahead.front());
   if (!read || lookahead.size() != static_cast<std::size_t>(ranks)) {
     throw InputError("unshard_lookahead " + quoted(text) + "; accepted are full, auto, a number from 1 to " +

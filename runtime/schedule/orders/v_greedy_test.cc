@@ -48,6 +48,13 @@ TEST(ZeroBubbleVGreedy, AsLongAsTheAuthorsOrder) {
       {2, 22, times(1, 1, 1, 0.125), 0.5, 132.5, 133.625, 4},
       {6, 17, times(2, 1, 0, 1), 0.5, 147, 147, 12},
       {8, 12, times(1, 2, 4, 0), 0.5, 175, 182, 16},
+      // Here each switch, and making the order anew, counts.
+      {8, 4, times(7, 5, 7, 0), 0.5, 247, 255, 8},
+      {4, 7, times(6, 7, 11, 0), 0.5, 341, 357, 8},
+      {8, 14, times(4, 6, 4, 1), 0.5, 458, 469, 16},
+      {8, 15, times(4, 6, 7, 2), 0.5, 578, 620, 16},
+      {3, 13, times(6, 8, 7, 2), 0.5, 569, 582, 6},
+      {3, 20, times(5, 4, 7, 1), 0.5, 645, 657, 6},
   };
   for (const Row& row : rows) {
     const Schedule schedule = zb_v(row.ranks, row.microbatches, row.durations, row.kept);
@@ -56,6 +63,14 @@ TEST(ZeroBubbleVGreedy, AsLongAsTheAuthorsOrder) {
     EXPECT_NEAR(run.makespan, row.makespan, 1e-9) << to_csv(schedule);
     EXPECT_EQ(testing::slow_peak(schedule, 1), row.peak) << to_csv(schedule);
   }
+}
+
+// The same source, to the letter.
+TEST(ZeroBubbleVGreedy, LiteralOrder) {
+  EXPECT_EQ(to_csv(zb_v(3, 4, times(2, 1, 1, 0.5))),
+            "0F0,0F1,0F2,0F3,5F0,5I0,5W0,5F1,5I1,5W1,5F2,5I2,5W2,0I0,0W0,5F3,5I3,0I1,5W3,0W1,0I2,0W2,0I3,0W3\r\n"
+            "1F0,1F1,1F2,4F0,1F3,4F1,4I0,4W0,4F2,4I1,4W1,1I0,1W0,4F3,4I2,1I1,4W2,1W1,4I3,1I2,4W3,1W2,1I3,1W3\r\n"
+            "2F0,3F0,2F1,3F1,2F2,3F2,3I0,3W0,2F3,2I0,2W0,3F3,3I1,2I1,3W1,2W1,3I2,2I2,3W2,2W2,3I3,2I3,3W3,2W3\r\n");
 }
 
 // Three of the measured models of arXiv 2401.10241, each stage half a rank's share: bubble of the longest rank, from

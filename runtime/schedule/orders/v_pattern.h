@@ -8,7 +8,7 @@
 // and micro-batches only, not on durations. Ours beyond theirs: with so few micro-batches that rank 0 has done all its
 // forwards of the first stage before its first input half of that stage, the end of the order is squeezed too.
 //
-// About P M log(P M) steps, for the sorting; a move looks at the slots that it jumps over.
+// About P M log(P M) steps for the sorting, and for each action the slots that it could jump over: some 6P.
 #pragma once
 
 #include "runtime/schedule/generators.h"

@@ -88,18 +88,42 @@ TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
     double limit, kept, longest;
   };
   const Row rows[] = {
-      {4, 8, times(1, 1, 1, 0), 4, 0.5, 27},         {4, 8, times(1, 1, 1, 0), 8, 0.5, 24},
-      {4, 9, times(2, 1, 1, 0.5), 4, 0.5, 48},       {5, 13, times(1, 2, 1, 0.25), 5, 0.5, 64},
-      {5, 13, times(1, 2, 1, 0.25), 7, 0.25, 60},    {6, 20, times(3, 2, 1, 0.5), 6, 1, 150},
-      {6, 20, times(3, 2, 1, 0.5), 9, 1, 142},       {8, 30, times(1, 1, 0.5, 0), 8, 0.5, 85.5},
-      {8, 30, times(1, 1, 2, 0.25), 16, 0.5, 122.5}, {3, 2, times(1, 1, 1, 0), 3, 0.5, 9},
-      {8, 24, times(2, 1, 3, 0), 2, 0.5, 510},       {8, 24, times(2, 1, 3, 0), 1, 0.5, 648},
+      {4, 8, times(1, 1, 1, 0), 4, 0.5, 27},
+      {4, 8, times(1, 1, 1, 0), 8, 0.5, 24},
+      {4, 9, times(2, 1, 1, 0.5), 4, 0.5, 48},
+      {5, 13, times(1, 2, 1, 0.25), 5, 0.5, 64},
+      {5, 13, times(1, 2, 1, 0.25), 7, 0.25, 60},
+      {6, 20, times(3, 2, 1, 0.5), 6, 1, 150},
+      {6, 20, times(3, 2, 1, 0.5), 9, 1, 142},
+      {8, 30, times(1, 1, 0.5, 0), 8, 0.5, 85.5},
+      {8, 30, times(1, 1, 2, 0.25), 16, 0.5, 122.5},
+      {3, 2, times(1, 1, 1, 0), 3, 0.5, 9},
+      {8, 24, times(2, 1, 3, 0), 2, 0.5, 510},
+      {8, 24, times(2, 1, 3, 0), 1, 0.5, 648},
       {1, 5, times(1, 2, 3, 4), 1, 0.5, 30},
+      // Here each switch counts, and that a W may fill a gap wholly.
+      {6, 7, times(8, 5, 9, 0), 7, 0.5, 171},
+      {6, 16, times(3, 6, 3, 1), 12, 0.5, 214},
+      {4, 9, times(7, 6, 4, 2), 8, 0.5, 172},
+      {3, 15, times(8, 7, 5, 2), 6, 0.5, 303},
+      {3, 16, times(5, 5, 3, 2), 6, 0.5, 212},
+      {4, 11, times(4, 6, 3, 0), 8, 0.5, 145},
+      {4, 10, times(7, 7, 4, 0), 5, 0.5, 195},
   };
   for (const Row& row : rows) {
     const Schedule schedule = make_schedule(request(row.ranks, row.microbatches, row.durations, row.limit, row.kept));
     EXPECT_NEAR(testing::slow_run(schedule, row.durations).longest_rank, row.longest, 1e-9) << to_csv(schedule);
   }
+}
+
+// The same source, to the letter.
+TEST(ZeroBubbleAuto, LiteralOrder) {
+  EXPECT_EQ(to_csv(make_schedule(request(3, 4, times(2, 1, 1, 0.5), 5))),
+            "0F0,0F1,0F2,0F3,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3\r\n"
+            "1F0,1F1,1F2,1I0,1F3,1I1,1W0,1W1,1I2,1W2,1I3,1W3\r\n"
+            "2F0,2I0,2F1,2I1,2F2,2I2,2F3,2I3,2W0,2W1,2W2,2W3\r\n");
+  EXPECT_EQ(to_csv(make_schedule(request(2, 4, times(1, 2, 3, 0), 4))),
+            "0F0,0F1,0F2,0F3,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3\r\n1F0,1I0,1F1,1I1,1F2,1I2,1F3,1I3,1W0,1W1,1W2,1W3\r\n");
 }
 
 TEST(ZeroBubbleAuto, RunsToItsEndWithinItsMemoryNoWorseThanByHand) {

@@ -1,0 +1,56 @@
+// The simulator at the size of large machines: time for a step, and bytes for each action with the schedule included.
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "runtime/schedule/generators.h"
+#include "runtime/schedule/simulation.h"
+
+namespace plumbline::bench {
+namespace {
+
+/// What is allocated now, in arenas and in maps of its own.
+double allocated_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
+}
+
+/// Looks at the memory in the middle of a run: costs are asked for each group, so rank 0's last two actions are made
+/// one.
+double bytes_while_running(Schedule schedule, StepCosts costs) {
+  double most = 0;
+  auto& actions = schedule.ranks[0];
+  actions[actions.size() - 2].overlaps_next = true;
+  costs.group_time = [&](std::span<const Action>, double sum) {
+    most = std::max(most, allocated_bytes());
+    return sum;
+  };
+  simulate_step(schedule, chain_edges(schedule.stages), costs);
+  return most;
+}
+
+void simulate_1f1b(benchmark::State& state) {
+  const double before = allocated_bytes();
+  const Schedule schedule = make_schedule("1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const std::vector<StageEdge> edges = chain_edges(schedule.stages);
+  StepCosts costs;
+  costs.durations[0].comm = 0.1;
+  for (auto _ : state) benchmark::DoNotOptimize(simulate_step(schedule, edges, costs).timeline.makespan);
+  const auto actions = static_cast<double>(action_count(schedule));
+  const double of_schedule = allocated_bytes() - before;
+  // The copy that is run has no spare room, so that it is counted as it is.
+  const double while_running = bytes_while_running(schedule, costs) - before - of_schedule;
+  state.counters["ns_per_action"] = benchmark::Counter(actions * static_cast<double>(state.iterations()),
+                                                       benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["bytes_per_action"] = while_running / actions;
+}
+
+BENCHMARK(simulate_1f1b)
+    ->ArgNames({"ranks", "microbatches"})
+    ->Args({64, 256})
+    ->Args({16384, 256})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace plumbline::bench

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "runtime/error.h"
 #include "runtime/transport/threads.h"
 
@@ -38,7 +40,7 @@ TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
     const char* kinds[] = {"F0", "F1", "B0", "B1"};
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(to_string(computed[rank][i].action), std::to_string(rank) + kinds[i]);
   }
-  EXPECT_EQ(trace.ranks[0].front().begin, 0);
+  EXPECT_EQ(std::min(trace.ranks[0].front().begin, trace.ranks[1].front().begin), 0) << "whichever was first";
   EXPECT_GE(computed[1][0].begin, computed[0][0].end) << "stage 1 begins with what stage 0 made";
   EXPECT_GE(computed[0][2].begin, computed[1][2].end);
   EXPECT_EQ(read_throughput(item, 0, 2, out).rank_times.size(), 2u);

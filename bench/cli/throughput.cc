@@ -6,12 +6,16 @@
 
 #include "bench/cli/commands.h"
 #include "bench/cli/temporary_folder.h"
+#include "conformance/backend/predicted_trace.h"
 #include "conformance/backend/throughput.h"
 #include "conformance/chosen_schedule.h"
 #include "conformance/launch.h"
 #include "conformance/process.h"
+#include "conformance/report/chrome_trace.h"
 #include "conformance/report/json.h"
 #include "conformance/report/text.h"
+#include "conformance/report/timeline_svg.h"
+#include "conformance/report/write_text.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
 
@@ -23,6 +27,7 @@ struct ThroughputOptions {
               transport = "threads";
   int ranks = 4, microbatches = 8, steps = 5;
   bool json = false;
+  std::string svg, trace;
 };
 
 /// Rows of a micro-batch of a model.
@@ -51,6 +56,18 @@ std::string plumbline_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "plumbline").string();
 }
 
+/// What was predicted above what was measured, on one axis.
+void draw(const ThroughputOptions& options, const JobThroughput& item, const std::filesystem::path& out) {
+  const Trace measured = read_measured_trace(0, options.ranks, out);
+  const std::vector<Trace> traces = {predicted_trace(item, measured), measured};
+  if (!options.trace.empty()) write_text_file(options.trace, chrome_trace(traces));
+  const std::string workload = item.model.empty() ? "stages that sleep " + options.sleep + " ms" : item.model;
+  if (!options.svg.empty())
+    write_text_file(options.svg, timeline_svg(traces, {.title = item.schedule + ", " + std::to_string(options.ranks) +
+                                                                " ranks, " + workload,
+                                                       .unit = "ms"}));
+}
+
 int measure(const ThroughputOptions& options) {
   Job job;
   job.ranks = options.ranks;
@@ -58,9 +75,12 @@ int measure(const ThroughputOptions& options) {
     if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
     job.throughput.push_back(parse(options));
     job.throughput.back().schedule = chosen.name;
+    job.throughput.back().trace = !options.svg.empty() || !options.trace.empty();
     const Schedule schedule = make_schedule(chosen, options.ranks, options.microbatches);
     if (!options.model.empty()) stage_points(make_model(options.model, Dtype::F32, job.seed), schedule.stages);
   }
+  if (job.throughput.front().trace && job.throughput.size() > 1)
+    throw InputError("--svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
   end_children_on_signals();
   const Launcher launcher(plumbline_path(), options.transport == "mpi", options.ranks);
@@ -70,6 +90,7 @@ int measure(const ThroughputOptions& options) {
     measured.push_back(read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
   });
   std::fputs((options.json ? throughput_json(measured) : throughput_text(measured)).c_str(), stdout);
+  if (result.succeeded && job.throughput.front().trace) draw(options, job.throughput.front(), out.path());
   if (result.succeeded) return 0;
   std::fflush(stdout);
   std::fprintf(stderr, "plumbline-bench: the ranks %s\n%s", result.ending.c_str(), result.output.c_str());
@@ -114,6 +135,13 @@ void add_throughput(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"threads", "mpi"}).description(""))
       ->type_name("threads|mpi")
       ->capture_default_str();
+  command
+      ->add_option("--svg", options->svg,
+                   "Draw the last step of one schedule, above it what the simulator predicts: with the times asked for "
+                   "where stages sleep, with their measured means for a model")
+      ->type_name("F.svg");
+  command->add_option("--trace", options->trace, "The same for ui.perfetto.dev (Chrome trace events)")
+      ->type_name("F.json");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &chosen] { chosen = [options] { return measure(*options); }; });
 }

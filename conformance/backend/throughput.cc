@@ -185,7 +185,8 @@ Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& 
   double first = std::numeric_limits<double>::infinity();
   for (int r = 0; r < ranks; ++r) {
     std::vector<TimedAction>& actions = trace.ranks.emplace_back();
-    for (const nlohmann::json& timed : read_rank(out, index, r).at("trace")) {
+    const nlohmann::json measured = read_rank(out, index, r);
+    for (const nlohmann::json& timed : measured.at("trace")) {
       actions.push_back({parse_action(timed.at("action").get<std::string>()), timed.at("begin"), timed.at("end")});
       first = std::min(first, actions.back().begin);
     }

@@ -1,0 +1,52 @@
+#include "conformance/backend/predicted_trace.h"
+
+#include <array>
+
+#include "runtime/schedule/generators.h"
+#include "runtime/schedule/simulation.h"
+
+namespace plumbline {
+namespace {
+
+struct Mean {
+  double sum = 0;
+  int count = 0;
+  double value() const { return count == 0 ? 0 : sum / count; }
+};
+
+std::vector<Durations> measured_durations(const Trace& measured, int stages) {
+  std::vector<std::array<Mean, 4>> means(stages);  // F, B, I, W
+  for (const std::vector<TimedAction>& rank : measured.ranks)
+    for (const TimedAction& timed : rank) {
+      if (!is_compute(timed.action.type)) continue;
+      Mean& mean = means.at(timed.action.stage)[static_cast<size_t>(timed.action.type)];
+      mean.sum += timed.end - timed.begin;
+      ++mean.count;
+    }
+  std::vector<Durations> durations;
+  for (const std::array<Mean, 4>& mean : means)
+    durations.push_back({.forward = mean[static_cast<size_t>(ActionType::F)].value(),
+                         .input = mean[static_cast<size_t>(ActionType::I)].value(),
+                         .weight = mean[static_cast<size_t>(ActionType::W)].value(),
+                         .backward = mean[static_cast<size_t>(ActionType::B)].value()});
+  return durations;
+}
+
+}  // namespace
+
+Trace predicted_trace(const JobThroughput& item, const Trace& measured) {
+  const Schedule schedule = make_schedule(item.schedule, static_cast<int>(measured.ranks.size()), item.microbatches);
+  StepCosts costs;
+  if (item.model.empty()) {
+    const double share = static_cast<double>(schedule.ranks.size()) / schedule.stages;
+    const double backward = item.backward_ms * share;
+    costs.durations = {
+        {.forward = item.forward_ms * share, .input = backward / 2, .weight = backward / 2, .backward = backward}};
+    costs.first_stage_defers = true;
+  } else {
+    costs.durations = measured_durations(measured, schedule.stages);
+  }
+  return simulate_step(schedule, chain_edges(schedule.stages), costs, {.trace = true}).trace;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,14 @@
+// What the simulator says of a measurement, to be drawn above what was measured.
+#pragma once
+
+#include "conformance/backend/job.h"
+#include "runtime/schedule/trace.h"
+
+namespace plumbline {
+
+/// The step of `item` on as many ranks as `measured` has, in milliseconds, named "predicted". Sleeping stages take the
+/// times they were asked to sleep; those of a model what they took on average in the measured step, so that the picture
+/// shows what is lost between actions, not in them. Stages hand values to the next one at no cost.
+Trace predicted_trace(const JobThroughput& item, const Trace& measured);
+
+}  // namespace plumbline

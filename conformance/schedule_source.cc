@@ -15,13 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_name(const std::string& text) {
-  for (const ScheduleKind& kind : schedule_kinds()) {
-    if (kind.name == text) return true;
-  }
-  return false;
-}
-
 // Also why a folder is none: an ifstream opens one without complaint.
 void require_not_directory(const std::string& file) {
   std::error_code ignored;
@@ -59,6 +52,7 @@ void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, 
   refuse_field(request.slices != 0, "slices");
   refuse_field(request.durations.has_value(), "durations");
   refuse_field(request.memory_limit != 0, "memory limit");
+  refuse_field(request.weight_memory.has_value(), "share of memory kept for W");
 }
 
 }  // namespace
@@ -71,7 +65,7 @@ Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& r
     require_as_asked(schedule, request, name_or_file);
     return schedule;
   }
-  if (is_name(name_or_file)) {
+  if (find_schedule_kind(name_or_file)) {
     ScheduleRequest named = request;
     named.name = name_or_file;
     return make_schedule(named);

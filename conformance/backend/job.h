@@ -16,9 +16,9 @@ struct JobCase {
 
 /// One measurement of speed.
 struct JobThroughput {
-  std::string schedule;
+  std::string schedule = {};
   /// A model of the zoo; empty: stages that sleep.
-  std::string model;
+  std::string model = {};
   double forward_ms = 0, backward_ms = 0;
   int rows = 0;
   int microbatches = 0;

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "runtime/schedule/generators.h"
-#include "runtime/schedule/simulation.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/simulation/simulation.h"
 
 namespace plumbline {
 namespace {

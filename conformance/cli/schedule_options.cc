@@ -5,11 +5,9 @@
 
 namespace plumbline {
 
-bool ScheduleChoice::takes_durations() const {
-  for (const ScheduleKind& kind : schedule_kinds()) {
-    if (kind.name == name) return (kind.takes & kDurations) != 0;
-  }
-  return false;
+bool ScheduleChoice::takes(Takes field) const {
+  const ScheduleKind* kind = find_schedule_kind(name);
+  return kind != nullptr && (kind->takes & field) != 0;
 }
 
 Schedule ScheduleChoice::load() const {

@@ -20,6 +20,7 @@ struct SimulateCommand {
   ScheduleChoice choice;
   std::vector<double> forward = {1}, input = {1}, weight = {1}, bytes = {0}, activation = {1};
   double comm = 0, bandwidth = 0, weight_share = 1, overlap = 1;
+  bool weight_share_given = false;
   int buffers = 0;
   bool defer = false, json = false;
   std::vector<std::string> scale;
@@ -204,13 +205,17 @@ int simulate_schedule(const SimulateCommand& command) {
         "shows the names");
   }
   ScheduleChoice choice = command.choice;
-  if (choice.takes_durations() && command.forward.size() + command.input.size() + command.weight.size() == 3) {
+  if (choice.takes(kDurations)) {
+    if (command.forward.size() + command.input.size() + command.weight.size() != 3) {
+      throw InputError("simulate: " + choice.name + " is made for equal stages; give one --tf, --tb and --tw");
+    }
     choice.request.durations = Durations{.forward = command.forward[0],
                                          .input = command.input[0],
                                          .weight = command.weight[0],
                                          .backward = {},
                                          .comm = command.comm};
   }
+  if (choice.takes(kWeightMemory) && command.weight_share_given) choice.request.weight_memory = command.weight_share;
   const Schedule compute = without_communication(choice.load());
   const std::vector<StageEdge> edges = chain_edges(compute.stages);
   const StepCosts costs = costs_of(command, compute.stages);
@@ -302,6 +307,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->add_option("--weight-share", options->weight_share,
                    "The share of it that is held from I to W (the zero-bubble papers' M_W / M_B); the rest goes with I")
       ->check(CLI::Range(0.0, 1.0))
+      ->each([options](const std::string&) { options->weight_share_given = true; })
       ->capture_default_str();
   command->add_flag("--defer-first", options->defer,
                     "Stage 0 sends no gradients: it does its whole backward in W, as our runtime does");

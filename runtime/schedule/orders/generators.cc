@@ -244,10 +244,15 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-const ScheduleKind& schedule_kind(std::string_view name) {
+const ScheduleKind* find_schedule_kind(std::string_view name) {
   for (const ScheduleKind& kind : kKinds) {
-    if (is_same_name(kind.name, name)) return kind;
+    if (is_same_name(kind.name, name)) return &kind;
   }
+  return nullptr;
+}
+
+const ScheduleKind& schedule_kind(std::string_view name) {
+  if (const ScheduleKind* kind = find_schedule_kind(name)) return *kind;
   throw InputError("there is no schedule " + quoted(name) + "; known are " + join(schedule_names()));
 }
 

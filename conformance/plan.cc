@@ -183,6 +183,22 @@ std::vector<RunGroup> group(const RunOptions& options, const std::vector<Planned
   return all;
 }
 
+[[noreturn]] void refuse(const PlannedRun& run) {
+  throw InputError("nothing to run: " + run.item.id + " x " + run.item.schedule + " on " + std::to_string(run.ranks) +
+                   (run.ranks == 1 ? " rank: " : " ranks: ") + run.unsupported);
+}
+
+/// A file that the user named is refused when it fits no case: it may be broken, which "unsupported" would hide.
+void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file) {
+  const PlannedRun* first = nullptr;
+  for (const PlannedRun& run : runs) {
+    if (run.item.schedule != file) continue;
+    if (run.unsupported.empty()) return;
+    if (!first) first = &run;
+  }
+  if (first) refuse(*first);
+}
+
 /// What is to be measured: schedules that can be had for so many ranks and 8 micro-batches.
 std::vector<JobThroughput> measurements(const RunOptions& options, const std::vector<ChosenSchedule>& schedules) {
   constexpr int kMicrobatches = 8;
@@ -224,11 +240,9 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
   for (const CoveringRow& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
     plan.runs.push_back(choices.run(row));
   plan.groups = group(options, plan.runs);
-  if (plan.groups.empty()) {
-    const PlannedRun& first = plan.runs.front();
-    throw InputError("nothing to run: " + first.item.id + " x " + first.item.schedule + " on " +
-                     std::to_string(first.ranks) + (first.ranks == 1 ? " rank: " : " ranks: ") + first.unsupported);
-  }
+  if (plan.groups.empty()) refuse(plan.runs.front());
+  for (const ChosenSchedule& schedule : choices.schedules)
+    if (!schedule.csv.empty()) require_a_run(plan.runs, schedule.name);
   if (options.throughput) {
     RunGroup last{options.transport, empty_job(options, options.ranks), {}};
     last.job.throughput = measurements(options, choices.schedules);

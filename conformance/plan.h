@@ -67,7 +67,7 @@ struct RunPlan {
 /// takes a few schedules by itself.
 ///
 /// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
-/// what was asked for can be, with the reason.
+/// what was asked for, or nothing under a schedule from a file, can be, with the reason.
 RunPlan make_plan(const RunOptions& options, bool one_group = false);
 
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes

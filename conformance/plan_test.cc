@@ -154,6 +154,26 @@ TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
   std::remove(path.c_str());
 }
 
+// Beside a schedule that runs, one that is broken may not go as "unsupported".
+TEST(Plan, AFileThatFitsNoCaseIsRefused) {
+  const std::string path = ::testing::TempDir() + "plan_test_broken.csv";
+  std::ofstream(path) << "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n";
+  RunOptions options = quiet();
+  options.case_glob = "exact-one-microbatch";
+  options.schedules = "1f1b," + path;
+  options.schedule_given = true;
+  options.ranks = 2;
+  options.ranks_given = true;
+  try {
+    make_plan(options);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find(path + " on 2 ranks: rank 1, position 2 (1SEND_B0)"), std::string::npos)
+        << error.what();
+  }
+  std::remove(path.c_str());
+}
+
 TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
   RunOptions options;
   options.profile = "smoke";

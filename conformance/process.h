@@ -43,6 +43,9 @@ struct ProcessResult {
 /// what on_output throws (the child is killed first).
 ProcessResult run_process(const ProcessOptions& options);
 
+/// `word` as a shell takes it for one argument: in single quotes where it needs them.
+std::string shell_word(const std::string& word);
+
 /// How it ended, for people: "exited with code 3", "killed by signal 11 (Segmentation fault)", "no end within 5 s".
 std::string describe(const ProcessResult& result);
 

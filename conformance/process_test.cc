@@ -196,5 +196,14 @@ TEST(Process, SignalsReachTheChildren) {
   close(ends[1]);
 }
 
+TEST(Process, AShellTakesAQuotedWordForOneArgument) {
+  for (const std::string word :
+       {"", "plain", "a/b-1.csv", "two words", "it's", "$HOME", "*", "a\nb", "\"", "\\", "~"}) {
+    const ProcessResult result = run_process(shell("printf '<%s>' " + shell_word(word)));
+    EXPECT_EQ(result.output, "<" + word + ">");
+  }
+  EXPECT_EQ(shell_word("mine/zb-h1.csv"), "mine/zb-h1.csv") << "no quotes where none are needed";
+}
+
 }  // namespace
 }  // namespace plumbline

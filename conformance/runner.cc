@@ -81,7 +81,9 @@ bool run_group(const RunOptions& options, const RunGroup& group, Session& sessio
       session.broken("the measurement of " + group.job.throughput[*measuring].schedule + " failed: " + reason);
       measured.insert(*measuring);
     } else {
-      session.broken((any_event ? "the ranks failed between two cases: " : "the ranks did not start: ") + reason +
+      const std::string ranks =
+          "the " + std::to_string(group.job.ranks) + " ranks (" + transport_name(group.transport) + ") ";
+      session.broken(ranks + (any_event ? "failed between two cases: " : "did not start: ") + reason +
                      (any_event ? "" : "\n" + result.output));
       if (!any_event) return false;
     }

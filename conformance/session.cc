@@ -9,6 +9,7 @@
 #include "conformance/chosen_schedule.h"
 #include "conformance/context.h"
 #include "conformance/corpus.h"
+#include "conformance/process.h"
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
 #include "conformance/report/matrix_svg.h"
@@ -125,7 +126,7 @@ void Session::measured(size_t index, const JobThroughput& item, const RunGroup& 
 }
 
 void Session::broken(const std::string& reason) {
-  broken_ = true;
+  broken_.push_back(one_line(reason));
   progress_.note("BROKEN " + reason);
 }
 
@@ -140,8 +141,8 @@ CaseVerdict Session::empty_verdict(size_t index) const {
   verdict.transport = transport_name(run.transport);
   verdict.truth = c.truth;
   verdict.reason = "the run ended before it";
-  verdict.repro = "plumbline run --case " + run.item.id + " --schedule " + run.item.schedule + " --transport " +
-                  verdict.transport + " --ranks " + std::to_string(run.ranks) + " --seed " +
+  verdict.repro = "plumbline run --case " + run.item.id + " --schedule " + shell_word(run.item.schedule) +
+                  " --transport " + verdict.transport + " --ranks " + std::to_string(run.ranks) + " --seed " +
                   std::to_string(options_.seed);
   if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
   if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
@@ -169,6 +170,7 @@ int Session::report() {
                                                        {"recompute", options_.recompute}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
+  report.broken = broken_;
   report.wall_seconds = since(begin_);
   print(report);
   write_report_json(options_.report / "report.json", report);
@@ -177,7 +179,7 @@ int Session::report() {
   const std::filesystem::path folder = options_.report.lexically_normal();
   out_ << "\nreport: " << folder.string() << " (matrix.svg, report.json, junit.xml, results.jsonl, results/)\n";
   out_.flush();
-  return broken_ ? 1 : exit_code(report);
+  return exit_code(report);
 }
 
 void Session::print(const RunReport& report) {

@@ -60,7 +60,7 @@ class Session {
   std::vector<CaseVerdict> verdicts_;
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
-  bool broken_ = false;
+  std::vector<std::string> broken_;
   std::chrono::steady_clock::time_point begin_, case_begin_;
   Progress progress_;
 };

@@ -2,6 +2,7 @@
 
 #include <torch/optim/sgd.h>
 
+#include <cstring>
 #include <memory>
 
 #include "reference/loss.h"
@@ -9,12 +10,24 @@
 namespace plumbline {
 namespace {
 
-/// Records each name once: copies of a shared parameter are equal, the first one answers.
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  const at::Tensor left = a.contiguous(), right = b.contiguous();
+  return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+}
+
+/// Records each name once: copies of a shared parameter are equal, the first one answers. One that is not equal, or
+/// lacks what the others have, is recorded as well, under a name that no correct run has.
 void record(Results& results, ResultKind kind, int step,
             const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  const auto key_of = [&](const std::string& name) { return ResultKey{step, kind, -1, -1, name}; };
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.defined() && !results.contains(to_string(key_of(name)))) put(results, key_of(name), tensor);
   for (const auto& [name, tensor] : tensors) {
-    const ResultKey key{step, kind, -1, -1, name};
-    if (tensor.defined() && !results.contains(to_string(key))) put(results, key, tensor);
+    const auto first = results.find(to_string(key_of(name)));
+    if (first == results.end() || (tensor.defined() && same_bytes(first->second, tensor))) continue;
+    put(results, key_of(name + (tensor.defined() ? " (a copy that differs)" : " (missing in a copy)")),
+        tensor.defined() ? tensor : first->second);
   }
 }
 

@@ -4,6 +4,7 @@
 // judge.
 #include "conformance/cli/commands.h"
 #include "conformance/context.h"
+#include "conformance/process.h"
 
 namespace plumbline {
 namespace {
@@ -43,7 +44,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 void remember_command_line(int argc, char** argv) {
-  for (int i = 0; i < argc; ++i) stored_command_line() += (i ? " " : "") + std::string(argv[i]);
+  for (int i = 0; i < argc; ++i) stored_command_line() += (i ? " " : "") + shell_word(argv[i]);
   stored_arguments().assign(argv + 1, argv + argc);
 }
 

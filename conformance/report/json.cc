@@ -95,7 +95,7 @@ void write_report_json(const std::filesystem::path& path, const RunReport& repor
   Json json = {{"schema", report_schema},        {"context", Json::object()},
                {"exit_code", exit_code(report)}, {"wall_seconds", number(report.wall_seconds)},
                {"summary", Json::object()},      {"verdicts", Json::array()},
-               {"throughput", Json::array()}};
+               {"throughput", Json::array()},    {"broken", report.broken}};
   for (const auto& [name, value] : report.context) json["context"][name] = value;
   for (const auto& [status, count] : count_statuses(report.verdicts)) json["summary"][status_name(status)] = count;
   for (const CaseVerdict& verdict : report.verdicts) json["verdicts"].push_back(to_json(verdict));

@@ -87,6 +87,22 @@ void add_case(pugi::xml_node suite, const CaseVerdict& verdict) {
   outcome.text().set(xml_characters(details(verdict)).c_str());
 }
 
+/// A suite of its own, so that a reader of this file alone does not take the run for a good one.
+void add_broken(pugi::xml_node root, const std::vector<std::string>& broken) {
+  pugi::xml_node suite = root.append_child("testsuite");
+  set_attribute(suite, "name", "outside of any case");
+  const int count = static_cast<int>(broken.size());
+  set_counts(suite, {.tests = count, .errors = count});
+  for (size_t i = 0; i < broken.size(); ++i) {
+    pugi::xml_node node = suite.append_child("testcase");
+    set_attribute(node, "classname", "plumbline.run");
+    set_attribute(node, "name", "failure " + std::to_string(i));
+    pugi::xml_node error = node.append_child("error");
+    set_attribute(error, "type", "broken");
+    set_attribute(error, "message", broken[i]);
+  }
+}
+
 }  // namespace
 
 void write_junit(const std::filesystem::path& path, const RunReport& report) {
@@ -98,6 +114,9 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
   set_attribute(root, "name", "plumbline");
   Counts total;
   for (const CaseVerdict& verdict : report.verdicts) total.add(verdict);
+  const int broken = static_cast<int>(report.broken.size());
+  total.tests += broken;
+  total.errors += broken;
   set_counts(root, total);
   set_attribute(root, "time", seconds_text(report.wall_seconds));
   for (const std::string& schedule : matrix_of(report.verdicts).schedules) {
@@ -117,6 +136,7 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
     for (const CaseVerdict& verdict : report.verdicts)
       if (verdict.schedule == schedule) add_case(suite, verdict);
   }
+  if (broken != 0) add_broken(root, report.broken);
   std::ostringstream text;
   document.save(text, "  ");
   write_text_file(path, text.str());

@@ -5,6 +5,7 @@
 namespace plumbline {
 
 int exit_code(const RunReport& report) {
+  if (!report.broken.empty()) return 1;
   bool any_pass = false;
   bool any_not_run = false;
   for (const CaseVerdict& verdict : report.verdicts) {

@@ -36,11 +36,13 @@ struct RunReport {
   std::vector<std::pair<std::string, std::string>> context;
   std::vector<CaseVerdict> verdicts;
   std::vector<Throughput> throughput;
+  /// What failed outside of any case, a line each.
+  std::vector<std::string> broken;
   double wall_seconds = 0.0;
 };
 
-/// 1 when something failed (Fail, Error, Timeout, Mistrusted); else 3 when it could not be judged (something was not
-/// run, or nothing passed at all); else 0: Unsupported and Skipped beside at least one Pass.
+/// 1 when something failed (Fail, Error, Timeout, Mistrusted, or outside of any case); else 3 when it could not be
+/// judged (something was not run, or nothing passed at all); else 0: Unsupported and Skipped beside at least one Pass.
 int exit_code(const RunReport& report);
 
 /// How many verdicts have each status; statuses without one are absent.

@@ -59,6 +59,9 @@ TEST(Report, ExitCode) {
   EXPECT_EQ(exit_code(report_of({Pass, Unsupported, Skipped})), 0);
   EXPECT_EQ(exit_code(report_of({Unsupported, Skipped})), 3);
   EXPECT_EQ(exit_code(report_of({Pass, NotRun})), 3);
+  RunReport broken = report_of({Pass});
+  broken.broken = {"the ranks ended between two cases"};
+  EXPECT_EQ(exit_code(broken), 1);
   for (const Status failure : {Fail, Error, Timeout, Mistrusted})
     EXPECT_EQ(exit_code(report_of({NotRun, Pass, failure})), 1) << status_name(failure);
 }
@@ -160,6 +163,28 @@ TEST_F(ReportFiles, JunitReadsBackWithHostileNames) {
     ++i;
   }
   EXPECT_EQ(i, 8u);
+}
+
+TEST_F(ReportFiles, WhatFailedOutsideOfCasesIsInBothFiles) {
+  RunReport report = report_of({Status::Pass, Status::Fail});
+  report.broken = {"the ranks ended between two cases: <137>"};
+  write_junit(folder_ / "junit.xml", report);
+  pugi::xml_document document;
+  ASSERT_TRUE(document.load_file((folder_ / "junit.xml").c_str()));
+  const pugi::xml_node root = document.child("testsuites");
+  EXPECT_EQ(root.attribute("tests").as_int(), 3);
+  EXPECT_EQ(root.attribute("failures").as_int(), 1);
+  EXPECT_EQ(root.attribute("errors").as_int(), 1);
+  const pugi::xml_node suite = root.last_child();
+  EXPECT_EQ(suite.attribute("errors").as_int(), 1);
+  EXPECT_EQ(suite.child("testcase").child("error").attribute("message").value(), report.broken.front());
+
+  report = report_of({Status::Pass});
+  report.broken = {"the measurement of 1f1b failed"};
+  write_report_json(folder_ / "report.json", report);
+  const auto json = nlohmann::json::parse(read_all(folder_ / "report.json"));
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["broken"], nlohmann::json::array({"the measurement of 1f1b failed"}));
 }
 
 TEST_F(ReportFiles, JsonReadsBack) {

@@ -15,13 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_name(const std::string& text) {
-  for (const ScheduleKind& kind : schedule_kinds()) {
-    if (kind.name == text) return true;
-  }
-  return false;
-}
-
 // Also why a folder is none: an ifstream opens one without complaint.
 void require_not_directory(const std::string& file) {
   std::error_code ignored;
@@ -71,19 +64,17 @@ Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& r
     require_as_asked(schedule, request, name_or_file);
     return schedule;
   }
-  if (is_name(name_or_file)) {
-    ScheduleRequest named = request;
-    named.name = name_or_file;
-    return make_schedule(named);
+  if (find_schedule_kind(name_or_file) == nullptr) {
+    require_not_directory(name_or_file);
+    std::error_code ignored;
+    if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
+      throw InputError("schedule " + plumbline::quoted(name_or_file) +
+                       ": a file must end in .csv, and the schedules by name are " + join(schedule_names()));
+    }
   }
-  require_not_directory(name_or_file);
-  std::error_code ignored;
-  if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
-    throw InputError("schedule " + plumbline::quoted(name_or_file) +
-                     ": a file must end in .csv, and the schedules by name are " + join(schedule_names()));
-  }
-  schedule_kind(name_or_file);  // says that there is none
-  return {};
+  ScheduleRequest named = request;
+  named.name = name_or_file;
+  return make_schedule(named);
 }
 
 }  // namespace plumbline

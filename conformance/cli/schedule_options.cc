@@ -6,10 +6,8 @@
 namespace plumbline {
 
 bool ScheduleChoice::takes_durations() const {
-  for (const ScheduleKind& kind : schedule_kinds()) {
-    if (kind.name == name) return (kind.takes & kDurations) != 0;
-  }
-  return false;
+  const ScheduleKind* kind = find_schedule_kind(name);
+  return kind != nullptr && (kind->takes & kDurations) != 0;
 }
 
 Schedule ScheduleChoice::load() const {

@@ -244,10 +244,14 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+const ScheduleKind* find_schedule_kind(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                   [&](const ScheduleKind& kind) { return is_same_name(kind.name, name); });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
 const ScheduleKind& schedule_kind(std::string_view name) {
-  for (const ScheduleKind& kind : kKinds) {
-    if (is_same_name(kind.name, name)) return kind;
-  }
+  if (const ScheduleKind* kind = find_schedule_kind(name)) return *kind;
   throw InputError("there is no schedule " + quoted(name) + "; known are " + join(schedule_names()));
 }
 

@@ -62,7 +62,10 @@ std::span<const ScheduleKind> schedule_kinds();
 
 std::vector<std::string> schedule_names();
 
-/// The kind of that name, in upper or lower case. Throws InputError, one line, that lists the names.
+/// The kind of that name, in upper or lower case; null where there is none.
+const ScheduleKind* find_schedule_kind(std::string_view name);
+
+/// The same. Throws InputError, one line, that lists the names.
 const ScheduleKind& schedule_kind(std::string_view name);
 
 /// A compute schedule. Throws InputError, one line, for an unknown name, for numbers below 1, for more than 2^27 stages

@@ -102,12 +102,4 @@ Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int rank
                    (ranks == 0 ? "any number of" : std::to_string(ranks)) + (ranks == 1 ? " rank" : " ranks"));
 }
 
-bool has_backward(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& rank) {
-    return std::any_of(rank.begin(), rank.end(), [](const Action& action) {
-      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
-    });
-  });
-}
-
 }  // namespace plumbline

@@ -29,7 +29,4 @@ Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches
 /// when it cannot be had.
 Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
 
-/// Whether some action is a backward or half of one.
-bool has_backward(const Schedule& schedule);
-
 }  // namespace plumbline

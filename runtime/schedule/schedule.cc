@@ -40,6 +40,13 @@ bool has_communication(const Schedule& schedule) {
   });
 }
 
+bool has_backward(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
+    return std::any_of(actions.begin(), actions.end(),
+                       [](const Action& action) { return is_compute(action.type) && action.type != ActionType::F; });
+  });
+}
+
 std::string shape_problem(const Schedule& schedule) {
   const auto text = [](auto number) { return std::to_string(number); };
   if (schedule.ranks.empty()) return "the schedule has no ranks";

@@ -54,6 +54,9 @@ std::size_t action_count(const Schedule& schedule);
 /// True when some action is none of F, B, I, W, that is, when the schedule was lowered.
 bool has_communication(const Schedule& schedule);
 
+/// False for a schedule without any B, I and W, which is one for evaluation.
+bool has_backward(const Schedule& schedule);
+
 /// Why the fields contradict one another (no ranks, a stage on a rank that does not exist, ...), in one line; empty
 /// when they do not. Also refuses a schedule with far fewer actions than stages x micro-batches, so that whoever makes
 /// a table of that size stays linear in the number of actions. Says nothing about the actions themselves: see check.h.

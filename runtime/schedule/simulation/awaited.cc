@@ -44,12 +44,6 @@ std::uint8_t makes(ActionType type) {
 
 }  // namespace
 
-bool is_forward_only(const Schedule& compute) {
-  return std::all_of(compute.ranks.begin(), compute.ranks.end(), [](const std::vector<Action>& actions) {
-    return std::all_of(actions.begin(), actions.end(), [](const Action& a) { return a.type == ActionType::F; });
-  });
-}
-
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only) {
   const auto microbatches = static_cast<std::size_t>(compute.microbatches);
   std::vector<std::uint8_t> seen(compute.stages * microbatches);

@@ -9,9 +9,6 @@
 
 namespace plumbline {
 
-/// True when every action is an F.
-bool is_forward_only(const Schedule& compute);
-
 /// True when every stage and micro-batch has exactly one F and one B (or one I and one W; no backward when
 /// forward-only), on its rank, after what makes its inputs on that rank, and groups end before the list and have no
 /// members that need one another. Says what violations() says of a compute schedule whose shape is sound, but for

@@ -40,7 +40,7 @@ class Bounds {
       : compute_(compute),
         graph_(compute.stages, edges),
         costs_(costs),
-        forward_only_(is_forward_only(compute)),
+        forward_only_(!has_backward(compute)),
         least_(compute.stages),
         work_(compute.ranks.size()) {
     for (auto& times : least_) times.fill(kNever);
@@ -208,7 +208,7 @@ LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& ed
   const std::string problem = shape_problem(compute);
   if (!problem.empty()) throw InputError("lower bound of schedule " + compute.name + ": " + problem);
   const StageGraph graph(compute.stages, edges);
-  if (has_communication(compute) || !is_complete(compute, graph, is_forward_only(compute))) {
+  if (has_communication(compute) || !is_complete(compute, graph, !has_backward(compute))) {
     throw InputError("lower bound of schedule " + compute.name + ": it is no complete compute schedule");
   }
   require_costs(compute, costs);

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/lowering/pytorch.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
@@ -19,14 +20,6 @@ struct ScheduleOptions {
   std::string format;
   bool list = false, check = false;
 };
-
-bool is_forward_only(const Schedule& schedule) {
-  return std::none_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
-    });
-  });
-}
 
 /// Text broken between words into lines of at most 78 characters, each with `indent` before it.
 std::string wrapped(const std::string& text, const std::string& indent) {
@@ -99,7 +92,8 @@ std::string peaks_of(const Schedule& compute) {
 /// A line for all that was proven; 1 when something does not hold.
 int check(const Schedule& schedule, const std::vector<StageEdge>& edges) {
   const bool given_lowered = has_communication(schedule);
-  const CheckOptions options{.forward_only = is_forward_only(schedule)};
+  // With an UNSHARD or the like but without transfers it is nothing that could be lowered or run.
+  const CheckOptions options{.forward_only = !has_backward(schedule), .lowered = given_lowered};
   const std::vector<std::string> found = violations(schedule, edges, options);
   for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
   if (!found.empty()) return 1;
@@ -151,7 +145,7 @@ int print_schedule(const ScheduleOptions& options) {
     if (code != 0 || options.format.empty()) return code;
     std::printf("\n");
   }
-  require_valid(schedule, edges, {.forward_only = is_forward_only(schedule)});
+  require_valid(schedule, edges, {.forward_only = !has_backward(schedule)});
   const std::string& format = options.format;
   if (format.empty() || format == "grid") return print_grid(schedule);
   const bool lowered = has_communication(schedule);
@@ -165,8 +159,11 @@ int print_schedule(const ScheduleOptions& options) {
   }
   if (format == "compute") {
     std::fputs(to_csv(compute).c_str(), stdout);
+  } else if (lowered) {
+    std::fputs(to_csv(schedule).c_str(), stdout);
   } else {
-    std::fputs(to_csv(lowered ? schedule : lower(schedule, edges)).c_str(), stdout);
+    const bool as_pytorch = format == "pytorch";
+    std::fputs(to_csv(as_pytorch ? lower_as_pytorch(schedule, edges) : lower(schedule, edges)).c_str(), stdout);
   }
   return 0;
 }
@@ -190,8 +187,9 @@ void add_schedule(CLI::App& app, Command& chosen) {
   command
       ->add_option("--format", options->format,
                    "grid: slots of time (the default); svg: a picture; compute: PyTorch's CSV of the computations; "
-                   "comms: with sends and receives, a file that has them as it is")
-      ->check(CLI::IsMember({"grid", "compute", "comms", "svg"}));
+                   "comms: with sends and receives as our runtime does them; pytorch: with all that PyTorch 2.15 adds, "
+                   "as it does by default. A file that has them already is printed as it is")
+      ->check(CLI::IsMember({"grid", "compute", "comms", "pytorch", "svg"}));
   command->add_flag("--check", options->check,
                     "Print what was proven, a line each, or what is broken, with exit code 1; with --format also that");
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });

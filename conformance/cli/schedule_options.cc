@@ -5,9 +5,9 @@
 
 namespace plumbline {
 
-bool ScheduleChoice::takes_durations() const {
+bool ScheduleChoice::takes(Takes field) const {
   const ScheduleKind* kind = find_schedule_kind(name);
-  return kind != nullptr && (kind->takes & kDurations) != 0;
+  return kind != nullptr && (kind->takes & field) != 0;
 }
 
 Schedule ScheduleChoice::load() const {

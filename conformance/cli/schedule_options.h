@@ -14,8 +14,8 @@ struct ScheduleChoice {
   std::string name;
   ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not said
 
-  /// Whether it is a schedule made to measure, which wants to know how long things take.
-  bool takes_durations() const;
+  /// Whether it is a schedule by name that has a use for this field: with kDurations one that is made to measure.
+  bool takes(Takes field) const;
 
   /// What is there by that name, or in that file; 4 ranks and 8 micro-batches where a name comes without.
   Schedule load() const;

@@ -58,9 +58,10 @@ void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, 
 
 bool is_schedule_file(const std::string& name_or_file) { return name_or_file.ends_with(".csv"); }
 
-Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request) {
+Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request,
+                       std::optional<Dialect> dialect) {
   if (is_schedule_file(name_or_file)) {
-    Schedule schedule = parse_csv(read_file(name_or_file), name_or_file);
+    Schedule schedule = parse_csv(read_file(name_or_file), name_or_file, dialect);
     require_as_asked(schedule, request, name_or_file);
     return schedule;
   }
@@ -72,6 +73,7 @@ Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& r
                        ": a file must end in .csv, and the schedules by name are " + join(schedule_names()));
     }
   }
+  if (dialect) throw InputError("schedule " + name_or_file + ": a dialect is for files, and this is a name");
   ScheduleRequest named = request;
   named.name = name_or_file;
   return make_schedule(named);

@@ -35,6 +35,8 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},
       {{"schedule", "mine.csv", "--format", "pdf"}, "--format"},
       {{"schedule", "stuck.csv"}, "stuck.csv"},
+      {{"schedule", "mine.csv", "--dialect", "2023"}, "accepted are 2024"},
+      {{"schedule", "1f1b", "--dialect", "2024"}, "a dialect is for files"},
       {{"schedule", "gpipe", "--group-size", "2"}, "group size"},
       {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},
       {{"simulate"}, "shows the names"},
@@ -97,6 +99,8 @@ TEST_F(ScheduleCli, FormsOfAFile) {
   EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "comms"}).output, lowered.output) << "as it is";
   EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "compute"}).output, compute.output);
   EXPECT_TRUE(has(start({"schedule", "lowered.csv"}), "--format comms prints them"));
+  std::ofstream(folder_ / "old.csv") << "0F0,0B0,0W0\n";
+  EXPECT_EQ(start({"schedule", "old.csv", "--dialect", "2024", "--format", "compute"}).output, "0F0,0I0,0W0\r\n");
   const ProcessResult svg = start({"schedule", "lowered.csv", "--format", "svg"});
   EXPECT_TRUE(svg.output.starts_with("<svg ") && svg.output.ends_with("</svg>\n"));
 }

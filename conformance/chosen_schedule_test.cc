@@ -92,11 +92,5 @@ TEST_F(ChosenSchedules, WhatAFileMayNotHold) {
             std::string::npos);
 }
 
-TEST(HasBackward, SaysSo) {
-  EXPECT_TRUE(has_backward(parse_csv("0F0,0B0\n", "x")));
-  EXPECT_TRUE(has_backward(parse_csv("0F0,0I0,0W0\n", "x")));
-  EXPECT_FALSE(has_backward(parse_csv("0F0\n1F0\n", "x")));
-}
-
 }  // namespace
 }  // namespace plumbline

@@ -59,25 +59,25 @@ void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, 
 
 bool is_schedule_file(const std::string& name_or_file) { return name_or_file.ends_with(".csv"); }
 
-Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request) {
+Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request,
+                       std::optional<Dialect> dialect) {
   if (is_schedule_file(name_or_file)) {
-    Schedule schedule = parse_csv(read_file(name_or_file), name_or_file);
+    Schedule schedule = parse_csv(read_file(name_or_file), name_or_file, dialect);
     require_as_asked(schedule, request, name_or_file);
     return schedule;
   }
-  if (find_schedule_kind(name_or_file)) {
-    ScheduleRequest named = request;
-    named.name = name_or_file;
-    return make_schedule(named);
+  if (find_schedule_kind(name_or_file) == nullptr) {
+    require_not_directory(name_or_file);
+    std::error_code ignored;
+    if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
+      throw InputError("schedule " + plumbline::quoted(name_or_file) +
+                       ": a file must end in .csv, and the schedules by name are " + join(schedule_names()));
+    }
   }
-  require_not_directory(name_or_file);
-  std::error_code ignored;
-  if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
-    throw InputError("schedule " + plumbline::quoted(name_or_file) +
-                     ": a file must end in .csv, and the schedules by name are " + join(schedule_names()));
-  }
-  schedule_kind(name_or_file);  // says that there is none
-  return {};
+  if (dialect) throw InputError("schedule " + name_or_file + ": a dialect is for files, and this is a name");
+  ScheduleRequest named = request;
+  named.name = name_or_file;
+  return make_schedule(named);
 }
 
 }  // namespace plumbline

@@ -1,9 +1,11 @@
 // Where a schedule comes from when a user names one: a generator by its name, or a CSV file.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/dialect.h"
 
 namespace plumbline {
 
@@ -13,9 +15,11 @@ bool is_schedule_file(const std::string& name_or_file);
 /// The schedule of that name made to `request` (whose own name is not looked at), or what the file holds: a compute
 /// schedule or a lowered one, as it stands there (check.h says whether it can run).
 /// In `request`, 0 ranks or 0 micro-batches mean that nobody said how many. A file brings its own, and a request that
-/// says otherwise, or that has a field only generators have a use for, is refused; a name needs both.
+/// says otherwise, or that has a field only generators have a use for, is refused; a name needs both. `dialect`: of
+/// the file's text (dialect.h), refused for a name.
 /// Throws InputError, one line: what make_schedule and parse_csv refuse, a file that cannot be read, a directory, a
 /// text that is neither a name nor ends in .csv.
-Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request);
+Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request,
+                       std::optional<Dialect> dialect = {});
 
 }  // namespace plumbline

@@ -43,6 +43,7 @@ ScheduleRequest size(int ranks, int microbatches) { return {.name = {}, .ranks =
 
 TEST_F(ScheduleSource, NamesAndFiles) {
   EXPECT_EQ(load_schedule("zb-h1", size(3, 5)), make_schedule("zb-h1", 3, 5));
+  EXPECT_EQ(load_schedule("ZB-H1", size(3, 5)), make_schedule("zb-h1", 3, 5));
   for (const ScheduleRequest& request : {size(0, 0), size(2, 0), size(0, 2), size(2, 2)}) {
     const Schedule mine = load_schedule(at("mine.csv"), request);
     EXPECT_EQ(to_csv(mine), "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n");

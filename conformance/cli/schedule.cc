@@ -92,7 +92,8 @@ std::string peaks_of(const Schedule& compute) {
 /// A line for all that was proven; 1 when something does not hold.
 int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const LoweringChoice& lowering) {
   const bool given_lowered = has_communication(schedule);
-  const CheckOptions options{.forward_only = !has_backward(schedule)};
+  // With an UNSHARD or the like but without transfers it is nothing that could be lowered or run.
+  const CheckOptions options{.forward_only = !has_backward(schedule), .lowered = given_lowered};
   const std::vector<std::string> found = violations(schedule, edges, options);
   for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
   if (!found.empty()) return 1;
@@ -158,8 +159,10 @@ int print_schedule(const ScheduleOptions& options) {
   }
   if (format == "compute") {
     std::fputs(to_csv(compute).c_str(), stdout);
+  } else if (lowered) {
+    std::fputs(to_csv(schedule).c_str(), stdout);
   } else {
-    std::fputs(to_csv(lowered ? schedule : options.lowering.lower(schedule, edges)).c_str(), stdout);
+    std::fputs(to_csv(options.lowering.lower(schedule, edges)).c_str(), stdout);
   }
   return 0;
 }

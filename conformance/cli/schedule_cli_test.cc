@@ -22,6 +22,7 @@ std::string file_text(const fs::path& path) {
 TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "mine.csv") << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
   std::ofstream(folder_ / "stuck.csv") << "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n";
+  std::ofstream(folder_ / "late.csv") << "0F0,0SEND_F0,0B0,0RECV_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n";
   std::ofstream(folder_ / "notes.txt") << "0F0\n";
   fs::create_directories(folder_ / "folder.csv");
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
@@ -34,16 +35,23 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},
       {{"schedule", "mine.csv", "--format", "pdf"}, "--format"},
       {{"schedule", "stuck.csv"}, "stuck.csv"},
+      {{"schedule", "mine.csv", "--dialect", "2023"}, "accepted are 2024"},
+      {{"schedule", "1f1b", "--dialect", "2024"}, "a dialect is for files"},
       {{"schedule", "gpipe", "--group-size", "2"}, "group size"},
       {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},
       {{"simulate"}, "shows the names"},
       {{"simulate", "stuck.csv"}, "stuck.csv"},
+      {{"simulate", "late.csv"}, "stands before 0RECV_B0"},
       {{"simulate", "1f1b", "--tf", "1,2"}, "--tf has 2 values for 4 stages"},
       {{"simulate", "1f1b", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "1f1b", "--tb", "soon"}, "--tb"},
       {{"simulate", "1f1b", "--scale", "fast"}, "--scale fast: give STAGE=FACTOR"},
       {{"simulate", "1f1b", "--scale", "4=2"}, "stages 0 to 3"},
       {{"simulate", "1f1b", "--bandwidth", "0"}, "--bandwidth"},
+      {{"simulate", "1f1b", "--bandwidth", "nan"}, "--bandwidth is no number"},
+      {{"simulate", "1f1b", "--overlap", "nan"}, "--overlap is no number"},
+      {{"simulate", "1f1b", "--tf", "1e308"}, "more than a number can hold"},
+      {{"simulate", "ZB-Auto", "--tf", "1,2,1,2"}, "made to measure for stages that are equal"},
       {{"simulate", "1f1b", "--buffers", "-1"}, "--buffers"},
       {{"simulate", "1f1b", "--svg", "nowhere/p.svg"}, "nowhere/p.svg"},
   };
@@ -91,8 +99,21 @@ TEST_F(ScheduleCli, FormsOfAFile) {
   EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "comms"}).output, lowered.output) << "as it is";
   EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "compute"}).output, compute.output);
   EXPECT_TRUE(has(start({"schedule", "lowered.csv"}), "--format comms prints them"));
+  std::ofstream(folder_ / "old.csv") << "0F0,0B0,0W0\n";
+  EXPECT_EQ(start({"schedule", "old.csv", "--dialect", "2024", "--format", "compute"}).output, "0F0,0I0,0W0\r\n");
   const ProcessResult svg = start({"schedule", "lowered.csv", "--format", "svg"});
   EXPECT_TRUE(svg.output.starts_with("<svg ") && svg.output.ends_with("</svg>\n"));
+}
+
+// The second row of what `scripts/pytorch_schedules --show Interleaved1F1B 2 2 2 comms` prints.
+TEST_F(ScheduleCli, WhatPytorchWouldRun) {
+  const ProcessResult result =
+      start({"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "2", "--format", "comms"});
+  EXPECT_EQ(result.output.substr(result.output.find('\n') + 1),
+            "1UNSHARD,3UNSHARD,1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,3RECV_F0,3F0,3RECV_F1,3B0,3SEND_B0,1RECV_B0,"
+            "3F1,3B1,3SEND_B1,1RECV_B1,3REDUCE_GRAD,3WAIT_REDUCE_GRAD,3RESHARD,1B0,1WAIT_SEND_F0,1SEND_B0,1B1,"
+            "1WAIT_SEND_F1,1SEND_B1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,3WAIT_SEND_B0,3WAIT_SEND_B1,1WAIT_SEND_B0,"
+            "1WAIT_SEND_B1\r\n");
 }
 
 TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
@@ -112,6 +133,10 @@ TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
   EXPECT_EQ(exit_code(lacking), 1);
   EXPECT_TRUE(has(lacking, "broken  ")) << lacking.output;
   EXPECT_EQ(exit_code(start({"schedule", "forward-only", "--check"})), 0);
+  std::ofstream(folder_ / "half.csv") << "0UNSHARD,0F0,0B0,0RESHARD\n1F0,1B0\n";
+  const ProcessResult half_lowered = start({"schedule", "half.csv", "--check"});
+  EXPECT_EQ(exit_code(half_lowered), 1);
+  EXPECT_TRUE(has(half_lowered, "0SEND_F0 on rank 0 and its partner 1RECV_F0 on rank 1 are missing"));
 }
 
 // The first row of the zero-bubble paper's table of bubbles (arXiv 2401.10241).
@@ -139,6 +164,27 @@ TEST_F(ScheduleCli, SimulateAsJson) {
   EXPECT_EQ(h2.at("scaled").size(), 2u);
   EXPECT_GT(h2.at("scaled")[0].at("change").get<double>(), 0);
   EXPECT_LT(h2.at("scaled")[1].at("change").get<double>(), 0);
+}
+
+TEST_F(ScheduleCli, OrdersMadeToMeasureAreMadeForTheMemoryThatIsSimulated) {
+  for (const char* share : {"", "0.25", "1"}) {
+    std::vector<std::string> words = {"simulate", "zb-auto", "--ranks",        "4", "--microbatches",
+                                      "12",       "--json",  "--memory-limit", "6"};
+    if (*share != 0) words.insert(words.end(), {"--weight-share", share});
+    const ProcessResult result = start(words);
+    ASSERT_EQ(exit_code(result), 0) << result.output;
+    const nlohmann::json json = nlohmann::json::parse(result.output);
+    EXPECT_EQ(json.at("peak_memory").size(), 4u);
+    for (const auto& peak : json.at("peak_memory")) EXPECT_LE(peak.get<double>(), 6) << "share " << share;
+  }
+}
+
+TEST_F(ScheduleCli, AFileNameThatIsNoUtf8) {
+  const std::string name = "odd\xff.csv";
+  std::ofstream(folder_ / name) << "0F0,0B0\n";
+  const ProcessResult result = start({"simulate", name, "--json"});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_EQ(nlohmann::json::parse(result.output).at("makespan"), 3);
 }
 
 TEST_F(ScheduleCli, SimulateTellsAndDraws) {

@@ -16,13 +16,16 @@ Schedule ScheduleChoice::load() const {
     if (wanted.ranks == 0) wanted.ranks = 4;
     if (wanted.microbatches == 0) wanted.microbatches = 8;
   }
-  return load_schedule(name, wanted);
+  return load_schedule(name, wanted, dialect.empty() ? std::nullopt : std::optional(parse_dialect(dialect)));
 }
 
 void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
   command.add_option("name", choice.name,
                      "A schedule by name (" + join(schedule_names()) +
                          "; `plumbline schedule --list` tells them apart), or a file that ends in .csv");
+  command.add_option("--dialect", choice.dialect,
+                     "The version of PyTorch whose words a file uses: 2024 (B is the input half of a backward, BW the "
+                     "whole), 2.11 or 2.15 (default: those of 2.15)");
   command.add_option("--ranks", choice.request.ranks, "How many ranks (default: 4, or what the file has)")
       ->check(CLI::Range(1, 65536));
   command

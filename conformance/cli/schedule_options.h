@@ -12,6 +12,7 @@ namespace plumbline {
 
 struct ScheduleChoice {
   std::string name;
+  std::string dialect;                                        ///< of a file; empty: not said
   ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not said
 
   /// Whether it is a schedule by name that has a use for that field of a request.

@@ -1,8 +1,10 @@
 // plumbline simulate: how long a schedule takes, what limits it, and pictures of it.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/schedule_options.h"
@@ -10,6 +12,7 @@
 #include "conformance/report/timeline_svg.h"
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
+#include "runtime/schedule/check/check.h"
 #include "runtime/schedule/simulation/lower_bound.h"
 #include "runtime/schedule/simulation/what_if.h"
 
@@ -19,8 +22,8 @@ namespace {
 struct SimulateCommand {
   ScheduleChoice choice;
   std::vector<double> forward = {1}, input = {1}, weight = {1}, bytes = {0}, activation = {1};
-  double comm = 0, bandwidth = 0, weight_share = 1, overlap = 1;
-  bool weight_share_given = false;
+  double comm = 0, bandwidth = 0, overlap = 1;
+  std::optional<double> weight_share;  ///< not given: 1, or what an order made for one is made for
   int buffers = 0;
   bool defer = false, json = false;
   std::vector<std::string> scale;
@@ -34,7 +37,7 @@ std::string number(double value) {
 }
 
 /// One for all or one per stage out of lists that may each be either.
-StepCosts costs_of(const SimulateCommand& command, int stages) {
+StepCosts costs_of(const SimulateCommand& command, int stages, double weight_share) {
   const auto require = [&](const std::vector<double>& list, const char* option) {
     if (list.size() == 1 || list.size() == static_cast<std::size_t>(stages)) return;
     throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list.size()) + " values for " +
@@ -45,6 +48,13 @@ StepCosts costs_of(const SimulateCommand& command, int stages) {
   require(command.weight, "--tw");
   require(command.bytes, "--bytes");
   require(command.activation, "--activation");
+  // What the option's own check lets through.
+  const auto require_number = [](double value, const char* option) {
+    if (std::isnan(value))
+      throw InputError(std::string("simulate: ") + option + " is no number; one above 0 is needed");
+  };
+  require_number(command.bandwidth, "--bandwidth");
+  require_number(command.overlap, "--overlap");
   StepCosts costs;
   const std::size_t entries = std::max({command.forward.size(), command.input.size(), command.weight.size()});
   costs.durations.clear();
@@ -58,7 +68,7 @@ StepCosts costs_of(const SimulateCommand& command, int stages) {
   }
   costs.memory.clear();
   for (double activation : command.activation) {
-    costs.memory.push_back({.activation = activation, .weight_part = activation * command.weight_share});
+    costs.memory.push_back({.activation = activation, .weight_part = activation * weight_share});
   }
   costs.links.bytes = command.bytes;
   if (command.bandwidth > 0) {
@@ -141,7 +151,7 @@ void print_json(const Schedule& compute, const Simulation& simulation, const Low
                               {"change", changes[i].after - changes[i].before},
                               {"sensitivity", changes[i].sensitivity}});
   }
-  std::printf("%s\n", json.dump(2).c_str());
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 /// What of the step is spent on the critical path with what, and who stands still most.
@@ -207,7 +217,8 @@ int simulate_schedule(const SimulateCommand& command) {
   ScheduleChoice choice = command.choice;
   if (choice.takes(kDurations)) {
     if (command.forward.size() + command.input.size() + command.weight.size() != 3) {
-      throw InputError("simulate: " + choice.name + " is made for equal stages; give one --tf, --tb and --tw");
+      throw InputError("simulate: " + choice.name +
+                       " is made to measure for stages that are equal; give one --tf, one --tb and one --tw");
     }
     choice.request.durations = Durations{.forward = command.forward[0],
                                          .input = command.input[0],
@@ -215,10 +226,15 @@ int simulate_schedule(const SimulateCommand& command) {
                                          .backward = {},
                                          .comm = command.comm};
   }
-  if (choice.takes(kWeightMemory) && command.weight_share_given) choice.request.weight_memory = command.weight_share;
-  const Schedule compute = without_communication(choice.load());
-  const std::vector<StageEdge> edges = chain_edges(compute.stages);
-  const StepCosts costs = costs_of(command, compute.stages);
+  const bool made_for_share = choice.takes(kWeightMemory);
+  const double weight_share = command.weight_share.value_or(made_for_share ? 0.5 : 1);
+  if (made_for_share) choice.request.weight_memory = weight_share;
+  const Schedule given = choice.load();
+  const std::vector<StageEdge> edges = chain_edges(given.stages);
+  // Its transfers are left out below, so this is where they are looked at.
+  if (has_communication(given)) require_valid(given, edges, {.forward_only = !has_backward(given)});
+  const Schedule compute = without_communication(given);
+  const StepCosts costs = costs_of(command, compute.stages, weight_share);
   std::vector<Scaling> scalings;
   for (const std::string& text : command.scale) scalings.push_back(parse_scaling(text));
   // What the path is made from takes several times as much memory as the schedule.
@@ -260,7 +276,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
       "  plumbline simulate zb-v --ranks 4 --microbatches 8 --svg zb-v.svg --trace zb-v.json\n"
       "  plumbline simulate 1f1b --tf 1,1,1,2 --scale 3=0.5         what if stage 3 were twice as fast?\n"
       "A trace opens in ui.perfetto.dev (a unit is shown as 1 ms). Schedules made to measure (zb-auto, ...) are made\n"
-      "for the times given.");
+      "for the times given, which must be the same for all stages.");
   add_schedule_options(*command, options->choice);
   command->add_option("--tf", options->forward, "Time of a forward; one, or one for each stage: 1,1,2")
       ->delimiter(',')
@@ -304,11 +320,12 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false)
       ->default_str("1");
   command
-      ->add_option("--weight-share", options->weight_share,
-                   "The share of it that is held from I to W (the zero-bubble papers' M_W / M_B); the rest goes with I")
+      ->add_option(
+          "--weight-share", options->weight_share,
+          "The share of it that is held from I to W (the zero-bubble papers' M_W / M_B); the rest goes with I; "
+          "zb-auto and zb-v-greedy are made for it, and by default for 0.5")
       ->check(CLI::Range(0.0, 1.0))
-      ->each([options](const std::string&) { options->weight_share_given = true; })
-      ->capture_default_str();
+      ->default_str("1");
   command->add_flag("--defer-first", options->defer,
                     "Stage 0 sends no gradients: it does its whole backward in W, as our runtime does");
   command

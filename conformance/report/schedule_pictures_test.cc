@@ -35,6 +35,20 @@ TEST(ScheduleGrid, CellsGroupsAndBubbles) {
             "rank 1  .   1F0 1B0 =   .   .\n");
 }
 
+// All slots of all ranks would be 10 000 x 10 000 texts, some 3 GB.
+TEST(ScheduleGrid, MakesOnlyWhatItShows) {
+  const int ranks = 10000;
+  Trace trace;
+  for (int r = 0; r < ranks; ++r) trace.ranks.push_back({{{r, F, 0}, r * 1.0, r + 1.0}});
+  const std::string text = schedule_grid(trace, {.width = 40, .most_lines = 2});
+  EXPECT_EQ(text,
+            "slot    0     1     2     3     4\n"
+            "rank 0  0F0   .     .     .     .\n"
+            "rank 1  .     1F0   .     .     .\n"
+            "(ranks 2 to 9999 are not shown)\n"
+            "(slots 5 to 9999 are not shown)\n");
+}
+
 TEST(ScheduleGrid, WrapsAndSaysWhatIsLeftOut) {
   const Trace trace = simulation_of(make_schedule("gpipe", 3, 1)).trace;
   EXPECT_EQ(schedule_grid(trace, {.width = 24, .most_lines = 100}),

@@ -42,9 +42,8 @@ bool has_communication(const Schedule& schedule) {
 
 bool has_backward(const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return action.type == ActionType::B || action.type == ActionType::I || action.type == ActionType::W;
-    });
+    return std::any_of(actions.begin(), actions.end(),
+                       [](const Action& action) { return is_compute(action.type) && action.type != ActionType::F; });
   });
 }
 

@@ -24,6 +24,17 @@ TEST(Schedule, ChainEdges) {
   EXPECT_EQ(chain_edges(3), (std::vector<StageEdge>{{0, 1}, {1, 2}}));
 }
 
+TEST(Schedule, HasBackward) {
+  Schedule schedule = v_shaped();
+  EXPECT_TRUE(has_backward(schedule));
+  for (const ActionType half : {ActionType::I, ActionType::W}) {
+    schedule.ranks = {{{0, ActionType::F, 0}}, {{0, half, 0}}};
+    EXPECT_TRUE(has_backward(schedule));
+  }
+  schedule.ranks = {{{0, ActionType::F, 0}}, {{0, ActionType::SEND_B, 0}, {0, ActionType::UNSHARD, kNoMicrobatch}}};
+  EXPECT_FALSE(has_backward(schedule));
+}
+
 TEST(Schedule, CountsAndCommunication) {
   Schedule schedule = v_shaped();
   EXPECT_EQ(action_count(schedule), 8u);

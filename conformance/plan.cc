@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "conformance/chosen_schedule.h"
@@ -16,6 +17,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline {
@@ -63,6 +65,14 @@ std::string why_unsupported(const Case& c, const CaseNeeds& needs, const Schedul
   return problems.empty() ? "" : problems.front();
 }
 
+/// How many ranks the schedules are for, if all come from files and for as many; else 0.
+int ranks_of_files(const std::vector<ChosenSchedule>& schedules) {
+  std::set<size_t> ranks;
+  for (const ChosenSchedule& chosen : schedules)
+    ranks.insert(chosen.csv.empty() ? 0 : parse_csv(chosen.csv, chosen.name).ranks.size());
+  return ranks.size() == 1 ? static_cast<int>(*ranks.begin()) : 0;
+}
+
 /// Everything that a run could consist of; the values of the four factors by number.
 class Choices {
  public:
@@ -81,7 +91,14 @@ class Choices {
     }
     const bool few = options.profile == "smoke" && options.case_glob.empty() && !options.schedule_given;
     schedules = choose_schedules(few ? kSmokeSchedules : options.schedules);
-    ranks = spread && !options.ranks_given ? std::vector<int>{2, 4, 8} : std::vector<int>{options.ranks};
+    ranks = {options.ranks};
+    if (!options.ranks_given && !one_group) {
+      if (const int own = ranks_of_files(schedules); own > 0) {
+        ranks = {own};
+      } else if (spread) {
+        ranks = {2, 4, 8};
+      }
+    }
     transports = {options.transport};
 #if PLUMBLINE_HAS_MPI
     if (spread && !options.transport_given) transports = {TransportKind::Threads, TransportKind::Mpi};

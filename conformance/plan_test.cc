@@ -154,6 +154,28 @@ TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
   std::remove(path.c_str());
 }
 
+TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
+  const std::string path = ::testing::TempDir() + "plan_test_ranks.csv";
+  std::ofstream(path) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n";
+  RunOptions options = quiet();
+  options.case_glob = "exact-one-microbatch";
+  options.schedules = path;
+  options.schedule_given = true;
+  const auto ranks = [&] {
+    std::vector<int> found;
+    for (const PlannedRun& run : make_plan(options).runs) found.push_back(run.ranks);
+    return found;
+  };
+  EXPECT_EQ(ranks(), std::vector<int>{3});
+  options.schedules += ",1f1b";
+  options.ranks = 2;
+  EXPECT_THROW(ranks(), InputError) << "beside a name there is no number that both have";
+  options.ranks_given = true;
+  options.schedules = path;
+  EXPECT_THROW(ranks(), InputError) << "what the user says counts";
+  std::remove(path.c_str());
+}
+
 // Beside a schedule that runs, one that is broken may not go as "unsupported".
 TEST(Plan, AFileThatFitsNoCaseIsRefused) {
   const std::string path = ::testing::TempDir() + "plan_test_broken.csv";

@@ -85,7 +85,7 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
   std::ofstream(folder_ / "mine.csv") << compute.output;
   EXPECT_EQ(start({"schedule", "mine.csv", "--format", "compute"}).output, compute.output);
   EXPECT_EQ(exit_code(start({"schedule", "gpipe", "--format", "grid"})), 0);
-  const std::vector<std::string> halves = {"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format"};
+  std::vector<std::string> halves = {"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format"};
   const auto printed = [&](const char* format) {
     std::vector<std::string> words = halves;
     words.push_back(format);
@@ -97,6 +97,7 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
             "rank 1  .   1F0 1I0 1F1 1I1 1W0 1W1\n"
             "\n2F0: forward of stage 2 for micro-batch 0, a slot; I, W: input and weight backward, a slot each; .: "
             "bubble\n");
+  halves.insert(halves.end() - 1, {"--lowering", "engine"});
   EXPECT_EQ(printed("comms"),
             "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0I0,0RECV_B1,0W0,0I1,0W1\r\n"
             "1RECV_F0,1F0,1RECV_F1,1I0,1SEND_B0,1F1,1I1,1SEND_B1,1W0,1W1\r\n");

@@ -69,7 +69,7 @@ Schedule seq_one_f_one_b(const ScheduleRequest& request) {
   const int over = request.microbatches % slices;
   if (over != 0) {
     const int fewer = request.microbatches - over;
-    refuse(request, counted(request.microbatches, "micro-batch") + " do not make whole sequences of " +
+    refuse(request, counted(request.microbatches, "micro-batch") + " cannot be divided into sequences of " +
                         counted(slices, "slice") +
                         "; nearest: " + (fewer > 0 ? std::to_string(fewer) + ", " : std::string()) +
                         std::to_string(std::int64_t{fewer} + slices));

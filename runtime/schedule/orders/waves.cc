@@ -127,15 +127,6 @@ class Greedy {
   Outcome outcome_;
 };
 
-std::vector<int> wave_placement(const ScheduleRequest& request) {
-  std::vector<int> ranks;
-  for (int stage = 0; stage < request.ranks * request.stages_per_rank; ++stage) {
-    const int leg = stage / request.ranks, along = stage % request.ranks;
-    ranks.push_back(leg % 2 == 0 ? along : request.ranks - 1 - along);
-  }
-  return ranks;
-}
-
 }  // namespace
 
 Schedule hanayo(const ScheduleRequest& request) {
@@ -150,7 +141,7 @@ Schedule hanayo(const ScheduleRequest& request) {
                     .forward = durations.forward,
                     .backward = durations.backward.value_or(durations.input + durations.weight),
                     .comm = durations.comm,
-                    .rank_of_stage = wave_placement(request)};
+                    .rank_of_stage = v_placement(request)};
   std::optional<Outcome> best;
   for (const Forwards forwards : {Forwards::kLatestStage, Forwards::kEarliestStage, Forwards::kLongestThere}) {
     Outcome outcome = Greedy(frame, forwards).run();

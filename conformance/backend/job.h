@@ -11,7 +11,7 @@ namespace plumbline {
 struct JobCase {
   std::string id;
   std::string schedule;  ///< a name, or the path of the file that held `csv`
-  std::string csv = {};       ///< the schedule itself, where it is none of the named ones
+  std::string csv = {};  ///< the schedule itself, where it is none of the named ones
 };
 
 /// One measurement of speed.

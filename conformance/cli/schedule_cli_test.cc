@@ -22,6 +22,7 @@ std::string file_text(const fs::path& path) {
 TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "mine.csv") << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
   std::ofstream(folder_ / "stuck.csv") << "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n";
+  std::ofstream(folder_ / "late.csv") << "0F0,0SEND_F0,0B0,0RECV_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n";
   std::ofstream(folder_ / "notes.txt") << "0F0\n";
   fs::create_directories(folder_ / "folder.csv");
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
@@ -38,12 +39,16 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},
       {{"simulate"}, "shows the names"},
       {{"simulate", "stuck.csv"}, "stuck.csv"},
+      {{"simulate", "late.csv"}, "stands before 0RECV_B0"},
       {{"simulate", "1f1b", "--tf", "1,2"}, "--tf has 2 values for 4 stages"},
       {{"simulate", "1f1b", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "1f1b", "--tb", "soon"}, "--tb"},
       {{"simulate", "1f1b", "--scale", "fast"}, "--scale fast: give STAGE=FACTOR"},
       {{"simulate", "1f1b", "--scale", "4=2"}, "stages 0 to 3"},
       {{"simulate", "1f1b", "--bandwidth", "0"}, "--bandwidth"},
+      {{"simulate", "1f1b", "--bandwidth", "nan"}, "--bandwidth is no number"},
+      {{"simulate", "1f1b", "--overlap", "nan"}, "--overlap is no number"},
+      {{"simulate", "1f1b", "--tf", "1e308"}, "more than a number can hold"},
       {{"simulate", "1f1b", "--buffers", "-1"}, "--buffers"},
       {{"simulate", "1f1b", "--svg", "nowhere/p.svg"}, "nowhere/p.svg"},
   };
@@ -139,6 +144,14 @@ TEST_F(ScheduleCli, SimulateAsJson) {
   EXPECT_EQ(h2.at("scaled").size(), 2u);
   EXPECT_GT(h2.at("scaled")[0].at("change").get<double>(), 0);
   EXPECT_LT(h2.at("scaled")[1].at("change").get<double>(), 0);
+}
+
+TEST_F(ScheduleCli, AFileNameThatIsNoUtf8) {
+  const std::string name = "odd\xff.csv";
+  std::ofstream(folder_ / name) << "0F0,0B0\n";
+  const ProcessResult result = start({"simulate", name, "--json"});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_EQ(nlohmann::json::parse(result.output).at("makespan"), 3);
 }
 
 TEST_F(ScheduleCli, SimulateTellsAndDraws) {

@@ -1,6 +1,7 @@
 // plumbline simulate: how long a schedule takes, what limits it, and pictures of it.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "conformance/report/timeline_svg.h"
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
+#include "runtime/schedule/check/check.h"
 #include "runtime/schedule/simulation/lower_bound.h"
 #include "runtime/schedule/simulation/what_if.h"
 
@@ -45,6 +47,13 @@ StepCosts costs_of(const SimulateCommand& command, int stages) {
   require(command.weight, "--tw");
   require(command.bytes, "--bytes");
   require(command.activation, "--activation");
+  // What the option's own check lets through.
+  const auto require_number = [](double value, const char* option) {
+    if (std::isnan(value))
+      throw InputError(std::string("simulate: ") + option + " is no number; one above 0 is needed");
+  };
+  require_number(command.bandwidth, "--bandwidth");
+  require_number(command.overlap, "--overlap");
   StepCosts costs;
   const std::size_t entries = std::max({command.forward.size(), command.input.size(), command.weight.size()});
   costs.durations.clear();
@@ -141,7 +150,7 @@ void print_json(const Schedule& compute, const Simulation& simulation, const Low
                               {"change", changes[i].after - changes[i].before},
                               {"sensitivity", changes[i].sensitivity}});
   }
-  std::printf("%s\n", json.dump(2).c_str());
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 /// What of the step is spent on the critical path with what, and who stands still most.
@@ -216,8 +225,11 @@ int simulate_schedule(const SimulateCommand& command) {
                                          .comm = command.comm};
   }
   if (choice.takes(kWeightMemory) && command.weight_share_given) choice.request.weight_memory = command.weight_share;
-  const Schedule compute = without_communication(choice.load());
-  const std::vector<StageEdge> edges = chain_edges(compute.stages);
+  const Schedule given = choice.load();
+  const std::vector<StageEdge> edges = chain_edges(given.stages);
+  // Its transfers are left out below, so this is where they are looked at.
+  if (has_communication(given)) require_valid(given, edges, {.forward_only = !has_backward(given)});
+  const Schedule compute = without_communication(given);
   const StepCosts costs = costs_of(command, compute.stages);
   std::vector<Scaling> scalings;
   for (const std::string& text : command.scale) scalings.push_back(parse_scaling(text));

@@ -1,6 +1,7 @@
 #include "runtime/schedule/simulation/simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <numeric>
 #include <unordered_map>
@@ -290,6 +291,11 @@ class Loop {
     t.makespan = *std::max_element(t.end.begin(), t.end.end());
     for (std::size_t rank = 0; rank < t.end.size(); ++rank) {
       t.longest_rank = std::max(t.longest_rank, t.end[rank] - t.begin[rank]);
+    }
+    const double most_memory = *std::max_element(result_.peak_memory.begin(), result_.peak_memory.end());
+    if (!std::isfinite(t.makespan) || !std::isfinite(most_memory)) {
+      throw InputError("simulate: schedule " + compute_.name +
+                       ": its times or its activations add up to more than a number can hold; give smaller ones");
     }
     const double busy = std::accumulate(t.busy.begin(), t.busy.end(), 0.0);
     const auto bubble = [&](double time) { return 1 - busy / (static_cast<double>(t.busy.size()) * time); };

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "conformance/schedule_source.h"
 #include "runtime/error.h"
@@ -25,11 +23,8 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
-ChosenSchedule read_schedule_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) throw InputError("schedule file " + path + " cannot be read, or is empty");
-  const ChosenSchedule chosen{path, text.str()};
+ChosenSchedule choose_file(const std::string& path) {
+  const ChosenSchedule chosen{path, read_schedule_file(path)};
   const Schedule schedule = parse_csv(chosen.csv, path);
   // Whether its transfers are those that a model needs depends on the model: why_unsupported() looks at that.
   if (!has_communication(schedule))
@@ -57,7 +52,7 @@ std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
       for (const std::string& name : matching_schedules(part)) matched.insert(name);
       continue;
     }
-    files.push_back(read_schedule_file(part));
+    files.push_back(choose_file(part));
     // Results lie under the file's name.
     if (!file_names.insert(std::filesystem::path(part).filename().string()).second)
       throw InputError("--schedule: two files are named " + std::filesystem::path(part).filename().string());

@@ -23,15 +23,6 @@ void require_not_directory(const std::string& file) {
   }
 }
 
-std::string read_file(const std::string& file) {
-  require_not_directory(file);
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw InputError("schedule file " + file + " cannot be read: " + std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) throw InputError("schedule file " + file + " cannot be read to its end");
-  return text;
-}
-
 void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, const std::string& file) {
   const auto refuse = [&](const std::string& reason) { throw InputError("schedule file " + file + ": " + reason); };
   const auto require = [&](int asked, int found, const std::string& what) {
@@ -57,12 +48,21 @@ void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, 
 
 }  // namespace
 
+std::string read_schedule_file(const std::string& file) {
+  require_not_directory(file);
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw InputError("schedule file " + file + " cannot be read: " + std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (in.bad()) throw InputError("schedule file " + file + " cannot be read to its end");
+  return text;
+}
+
 bool is_schedule_file(const std::string& name_or_file) { return name_or_file.ends_with(".csv"); }
 
 Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request,
                        std::optional<Dialect> dialect) {
   if (is_schedule_file(name_or_file)) {
-    Schedule schedule = parse_csv(read_file(name_or_file), name_or_file, dialect);
+    Schedule schedule = parse_csv(read_schedule_file(name_or_file), name_or_file, dialect);
     require_as_asked(schedule, request, name_or_file);
     return schedule;
   }

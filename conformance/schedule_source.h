@@ -12,6 +12,9 @@ namespace plumbline {
 /// True for what load_schedule reads as a file: a text that ends in .csv.
 bool is_schedule_file(const std::string& name_or_file);
 
+/// The text of such a file. Throws InputError, one line, for one that cannot be read, and for a directory.
+std::string read_schedule_file(const std::string& file);
+
 /// The schedule of that name made to `request` (whose own name is not looked at), or what the file holds: a compute
 /// schedule or a lowered one, as it stands there (check.h says whether it can run).
 /// In `request`, 0 ranks or 0 micro-batches mean that nobody said how many. A file brings its own, and a request that

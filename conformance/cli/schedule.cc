@@ -9,6 +9,7 @@
 #include "conformance/report/timeline_svg.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
+#include "runtime/schedule/check/liveness.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
@@ -80,7 +81,8 @@ int print_grid(const Schedule& schedule) {
 
 std::string peaks_of(const Schedule& compute) {
   std::string text;
-  const std::vector<int> peaks = in_unit_time(compute, {}).timeline.peak_live;
+  const std::vector<int> peaks =
+      has_backward(compute) ? peak_live(compute) : in_unit_time(compute, {}).timeline.peak_live;
   const std::size_t shown = std::min<std::size_t>(peaks.size(), 32);
   for (std::size_t rank = 0; rank < shown; ++rank) text += " " + std::to_string(peaks[rank]);
   if (shown < peaks.size()) {

@@ -86,7 +86,7 @@ Extent extent_of(const Trace& trace) {
 
 /// 1, 2 or 5 times a power of ten, so that there are some ten of them.
 double tick_of(double length) {
-  if (!(length > 0)) return 1;
+  if (!std::isnormal(length)) return 1;  // also where a tenth of it is nothing
   const double power = std::pow(10, std::floor(std::log10(length / 10)));
   for (double step : {1.0, 2.0, 5.0}) {
     if (length / (step * power) <= 12) return step * power;

@@ -124,7 +124,8 @@ TEST(OneStageOrders, EagerHidesTransfers) {
 
 TEST(OneStageOrders, SlicesThatAreRefused) {
   const auto why = [](int microbatches, int slices) { return refusal([&] { sliced(4, microbatches, slices); }); };
-  EXPECT_EQ(why(10, 4), "schedule seq1f1b: 10 micro-batches cannot be divided into sequences of 4 slices; nearest: 8, 12");
+  EXPECT_EQ(why(10, 4),
+            "schedule seq1f1b: 10 micro-batches cannot be divided into sequences of 4 slices; nearest: 8, 12");
   EXPECT_EQ(why(3, 4), "schedule seq1f1b: 3 micro-batches cannot be divided into sequences of 4 slices; nearest: 4");
   EXPECT_EQ(why(3, 0), "schedule seq1f1b: 3 micro-batches cannot be divided into sequences of 2 slices; nearest: 2, 4");
   EXPECT_EQ(why(4, -2), "schedule seq1f1b: -2 slices; at least 1 is needed");

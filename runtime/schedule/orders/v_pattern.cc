@@ -235,6 +235,11 @@ Action action_of(const Node& node, int ranks) {
 }
 
 Schedule from_pattern(const ScheduleRequest& request, const std::vector<Pattern>& patterns) {
+  constexpr std::int64_t kMostSlots = std::int64_t{1} << 28;  // of all ranks, each from the first action to the last
+  if (std::int64_t{6} * request.ranks * (std::int64_t{request.ranks} + request.microbatches) > kMostSlots) {
+    refuse(request, counted(request.ranks, "rank") + " and " + counted(request.microbatches, "micro-batch") +
+                        " take more than " + std::to_string(kMostSlots) + " slots of time to squeeze; take fewer");
+  }
   std::vector<Slots> ranks = repeat(patterns, request.microbatches);
   add_weights(ranks, false);
   Squeeze(ranks).run();

@@ -134,6 +134,11 @@ Schedule hanayo(const ScheduleRequest& request) {
     refuse(request, counted(request.stages_per_rank, "stage") + " per rank; a wave goes down the ranks and up again, " +
                         "so an even number is needed");
   }
+  constexpr int kMostStages = 1024;  // it looks at all stages of a rank for each action
+  if (request.stages_per_rank > kMostStages) {
+    refuse(request, counted(request.stages_per_rank, "stage") + " per rank; at most " + std::to_string(kMostStages) +
+                        " are accepted");
+  }
   const Durations durations = measured_durations(request);
   const Frame frame{.ranks = request.ranks,
                     .microbatches = request.microbatches,

@@ -82,9 +82,14 @@ class Choices {
     pairs_only = options.profile == "core";
     cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
     for (Case& c : cases) {
-      if (options.microbatches > c.rows)
-        throw InputError("--microbatches: case " + c.id + " has " + std::to_string(c.rows) + " rows, too few for " +
-                         std::to_string(options.microbatches) + " micro-batches");
+      too_few_rows_.push_back(options.microbatches <= c.rows
+                                  ? std::string()
+                                  : std::to_string(c.rows) + " rows, too few for --microbatches " +
+                                        std::to_string(options.microbatches));
+      if (!too_few_rows_.back().empty()) {
+        needs_.emplace_back();
+        continue;
+      }
       std::string note;
       c = with_microbatches(c, options.microbatches, note);
       needs_.push_back(needs_of(c, options.seed));
@@ -113,7 +118,9 @@ class Choices {
   /// Why a row cannot be; empty when it can.
   const std::string& why_not(const CoveringRow& row) {
     const auto [it, is_new] = reasons_.try_emplace({row[0], row[1], row[2]});
-    if (is_new) {
+    if (is_new && !too_few_rows_[row[0]].empty()) {
+      it->second = too_few_rows_[row[0]];
+    } else if (is_new) {
       const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
       it->second = refusal.empty() ? why_unsupported(cases[row[0]], needs_[row[0]], schedule, options_.seed) : refusal;
     }
@@ -147,6 +154,7 @@ class Choices {
   }
 
   const RunOptions& options_;
+  std::vector<std::string> too_few_rows_;  ///< by case: empty, or why there are not so many micro-batches
   std::vector<CaseNeeds> needs_;
   std::map<std::tuple<int, int, int>, Made> made_;
   std::map<std::tuple<int, int, int>, std::string> reasons_;

@@ -68,17 +68,33 @@ void draw(const ThroughputOptions& options, const JobThroughput& item, const std
                                                        .unit = "ms"}));
 }
 
+/// Throws InputError for a schedule that cannot be had for so many ranks and micro-batches, or does not train.
+void require_measurable(const ChosenSchedule& chosen, const ThroughputOptions& options) {
+  if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
+  const Schedule schedule = make_schedule(chosen, options.ranks, options.microbatches);
+  if (!has_backward(schedule)) throw InputError("schedule " + chosen.name + ": has no backward; training is measured");
+  if (!options.model.empty()) stage_points(make_model(options.model, Dtype::F32, Job().seed), schedule.stages);
+}
+
 int measure(const ThroughputOptions& options) {
   Job job;
   job.ranks = options.ranks;
+  std::string refusal;
   for (const ChosenSchedule& chosen : choose_schedules(options.schedule)) {
-    if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
-    job.throughput.push_back(parse(options));
-    job.throughput.back().schedule = chosen.name;
-    job.throughput.back().trace = !options.svg.empty() || !options.trace.empty();
-    const Schedule schedule = make_schedule(chosen, options.ranks, options.microbatches);
-    if (!options.model.empty()) stage_points(make_model(options.model, Dtype::F32, job.seed), schedule.stages);
+    JobThroughput item = parse(options);
+    item.schedule = chosen.name;
+    item.trace = !options.svg.empty() || !options.trace.empty();
+    try {
+      require_measurable(chosen, options);
+    } catch (const InputError& error) {
+      if (!refusal.empty()) std::fprintf(stderr, "left out: %s\n", refusal.c_str());
+      refusal = error.what();
+      continue;
+    }
+    job.throughput.push_back(std::move(item));
   }
+  if (job.throughput.empty()) throw InputError(refusal);
+  if (!refusal.empty()) std::fprintf(stderr, "left out: %s\n", refusal.c_str());
   if (job.throughput.front().trace && job.throughput.size() > 1)
     throw InputError("--svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;

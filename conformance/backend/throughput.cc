@@ -175,7 +175,10 @@ void measure_on_rank(const JobThroughput& item, const Job& job, Transport& trans
   for (const StepTimes& t : measured.steps)
     steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
   for (const TimedAction& timed : measured.trace)
-    trace.push_back({{"action", to_string(timed.action)}, {"begin", timed.begin}, {"end", timed.end}});
+    trace.push_back({{"action", to_string(timed.action)},
+                     {"overlaps_next", timed.action.overlaps_next},
+                     {"begin", timed.begin},
+                     {"end", timed.end}});
   std::filesystem::create_directories(path.parent_path());
   write_text_file(path, nlohmann::json{{"steps", steps}, {"trace", trace}}.dump() + "\n");
 }
@@ -188,6 +191,7 @@ Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& 
     const nlohmann::json measured = read_rank(out, index, r);
     for (const nlohmann::json& timed : measured.at("trace")) {
       actions.push_back({parse_action(timed.at("action").get<std::string>()), timed.at("begin"), timed.at("end")});
+      actions.back().action.overlaps_next = timed.at("overlaps_next");
       first = std::min(first, actions.back().begin);
     }
     if (actions.empty()) throw Error("rank " + std::to_string(r) + " left no trace of its actions");

@@ -119,8 +119,8 @@ int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const L
   constexpr int most_buffers = 8;
   const std::optional<int> fewest = fewest_buffers(lowered, edges, most_buffers);
   if (fewest) {
-    std::printf("proven  blocking sends: runs with %d %s a channel%s\n", *fewest, *fewest == 1 ? "buffer" : "buffers",
-                *fewest > 0 ? " and with no fewer" : "");
+    std::printf("proven  blocking sends: runs with %d %s a channel%s (free again when the receive is posted)\n",
+                *fewest, *fewest == 1 ? "buffer" : "buffers", *fewest > 0 ? " and with no fewer" : "");
   } else {
     std::printf("note    blocking sends: stops with up to %d buffers a channel\n", most_buffers);
   }

@@ -43,8 +43,10 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
   command.add_option("--slices", choice.request.slices, "Parts of a sequence that depend on one another, for seq1f1b")
       ->check(CLI::Range(1, 65536));
   command
-      .add_option("--memory-limit", choice.request.memory_limit,
-                  "Most activations a rank may hold, in micro-batches, for schedules that take a limit (zb-auto)")
+      .add_option(
+          "--memory-limit", choice.request.memory_limit,
+          "Most activations a rank may hold, in micro-batches, for zb-auto and hanayo; zb-auto counts the share that "
+          "is held from I to W (--weight-share of simulate) as the zero-bubble paper does: a half")
       ->check(CLI::PositiveNumber);
 }
 

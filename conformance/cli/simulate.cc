@@ -83,6 +83,21 @@ StepCosts costs_of(const SimulateCommand& command, int stages, double weight_sha
   return costs;
 }
 
+/// A schedule of whole backwards has no W to be scaled.
+void require_effect(const std::string& text, const Scaling& scaling, const Schedule& compute) {
+  if (!scaling.kind) return;
+  std::string kinds;
+  for (ActionType type : {ActionType::F, ActionType::B, ActionType::I, ActionType::W}) {
+    const bool occurs = std::any_of(compute.ranks.begin(), compute.ranks.end(), [&](const auto& actions) {
+      return std::any_of(actions.begin(), actions.end(), [&](const Action& a) { return a.type == type; });
+    });
+    if (occurs && type == *scaling.kind) return;
+    if (occurs) (kinds += kinds.empty() ? "" : ", ") += to_string(type);
+  }
+  throw InputError("simulate: --scale " + text + ": " + compute.name + " has no " +
+                   std::string(to_string(*scaling.kind)) + "; its actions are " + kinds);
+}
+
 /// STAGE=FACTOR, KIND=FACTOR or STAGE and KIND together: 2=0.5, W=0, 2F=1.5.
 Scaling parse_scaling(const std::string& text) {
   const auto refuse = [&] {
@@ -236,7 +251,10 @@ int simulate_schedule(const SimulateCommand& command) {
   const Schedule compute = without_communication(given);
   const StepCosts costs = costs_of(command, compute.stages, weight_share);
   std::vector<Scaling> scalings;
-  for (const std::string& text : command.scale) scalings.push_back(parse_scaling(text));
+  for (const std::string& text : command.scale) {
+    scalings.push_back(parse_scaling(text));
+    require_effect(text, scalings.back(), compute);
+  }
   // What the path is made from takes several times as much memory as the schedule.
   const bool path = command.json || action_count(compute) <= (1u << 20);
   const bool pictures = !command.trace.empty() || !command.svg.empty();
@@ -294,14 +312,16 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->default_str("1");
   command->add_option("--comm", options->comm, "Latency: from the end of an action until another rank has its result")
       ->capture_default_str();
-  command
-      ->add_option("--bandwidth", options->bandwidth,
-                   "Bytes in a unit of time; the messages from one rank to another then wait for one another")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--bytes", options->bytes, "Size of what a stage sends on, and of its gradient; one, or for each")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->default_str("0");
+  CLI::Option* bandwidth =
+      command
+          ->add_option("--bandwidth", options->bandwidth,
+                       "Bytes in a unit of time, with --bytes; the messages from one rank to another then wait for one "
+                       "another")
+          ->check(CLI::PositiveNumber);
+  CLI::Option* bytes = command->add_option("--bytes", options->bytes,
+                                           "Size of what a stage sends on, and of its gradient; one, or for each");
+  bandwidth->needs(bytes);
+  bytes->needs(bandwidth)->delimiter(',')->allow_extra_args(false)->default_str("0");
   command
       ->add_option("--buffers", options->buffers,
                    "Messages from one rank to another that may be sent and not yet used; before one more the sender "

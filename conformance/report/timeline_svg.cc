@@ -238,7 +238,7 @@ class Picture {
   double draw_legend(double top) {
     double x = left;
     const auto entry = [&](const std::string& fill, const std::string& label) {
-      const double needed = 28 + 0.52 * 12 * static_cast<double>(label.size());
+      const double needed = 28 + 0.58 * 12 * static_cast<double>(label.size());
       if (x + needed > right) {
         x = left;
         top += 22;

@@ -15,8 +15,8 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // What somebody wants to know who meets B and BW.
 constexpr const char* kAskFor2024 =
-    "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; it is read when the dialect 2024 "
-    "is asked for";
+    "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; such a file is "
+    "read by `plumbline schedule FILE --dialect 2024 --format compute`, which converts it";
 
 // Removes and returns what stands before the first `separator`, or all of it.
 std::string_view take_until(std::string_view& rest, char separator) {
@@ -41,6 +41,17 @@ bool is_whole_backward_of_2024(std::string_view cell) {
          cell.find_first_not_of("0123456789", kind + 2) == cell.npos;
 }
 
+// ';' or a tab between cells, as some spreadsheets write; 0 where there is none. In a group ';' belongs there.
+char foreign_separator(std::string_view line) {
+  bool in_group = false;
+  for (char c : line) {
+    if (c == '(') in_group = true;
+    if (c == ')') in_group = false;
+    if (c == '\t' || (c == ';' && !in_group)) return c;
+  }
+  return 0;
+}
+
 // Rows of text, one after the other, to a schedule.
 class Reader {
  public:
@@ -49,6 +60,9 @@ class Reader {
   void read_row(std::string_view line) {
     schedule_.ranks.emplace_back();
     cells_.emplace_back();
+    if (const char separator = line.find(',') == line.npos ? foreign_separator(line) : '\0'; separator != '\0') {
+      refuse(row() + ": cells are separated by " + (separator == ';' ? "';'" : "tabs") + "; write commas");
+    }
     // A trailing comma ends an empty last cell, which is skipped like any empty cell.
     for (int cell = 0; !line.empty(); ++cell) {
       const std::string_view text = trim(take_until(line, ','));
@@ -136,6 +150,9 @@ std::string_view csv_format(const Schedule& schedule) {
 Schedule parse_csv(std::string_view text, const std::string& name, std::optional<Dialect> dialect) {
   Reader reader(name, dialect);
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  // Editors end a file with empty lines.
+  const std::size_t last = text.find_last_not_of(" \t\r\n");
+  text = text.substr(0, last == text.npos ? 0 : last + 1);
   while (!text.empty()) {
     std::string_view line = take_until(text, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);

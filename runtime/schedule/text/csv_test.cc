@@ -79,6 +79,9 @@ TEST(Csv, RefusesWithRowCellAndReason) {
   EXPECT_EQ(message_of(""), "s.csv: there are no rows; a schedule has one for each rank");
   EXPECT_EQ(message_of("0SEND_F0"), "s.csv: row 1 (rank 0): there is no F, B, I or W; every rank needs some");
   EXPECT_EQ(message_of("0F0\n\n1F0\n"), "s.csv: row 2 (rank 1): there is no F, B, I or W; every rank needs some");
+  EXPECT_EQ(message_of("0F0;0B0\n"), "s.csv: row 1 (rank 0): cells are separated by ';'; write commas");
+  EXPECT_EQ(message_of("0F0\t0B0\n"), "s.csv: row 1 (rank 0): cells are separated by tabs; write commas");
+  EXPECT_EQ(parse_csv("0F0,0B0\n\n \r\n", "s.csv"), parse_csv("0F0,0B0\n", "s.csv")) << "empty lines at the end";
   EXPECT_EQ(message_of("0F0\n,,\n"), "s.csv: row 2 (rank 1): there is no F, B, I or W; every rank needs some");
   EXPECT_TRUE(
       message_of("0F0,0B0\n1F0,,1G0\n").starts_with("s.csv: row 2 (rank 1), cell 3: action '1G0': there is no kind"));

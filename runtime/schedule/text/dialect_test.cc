@@ -50,8 +50,8 @@ TEST(Dialect, That2024IsReadOnlyWhenAskedFor) {
   EXPECT_EQ(to_csv(parse_csv(text, "s", Dialect::Torch2024)),
             "0F0,0F1,0I0,0W0,0B1\r\n1RECV_F0,1F0,1B0,1SEND_B0,1F1,1I1,1W1,1RESHARD\r\n");
   const std::string named =
-      "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; it is read when the dialect "
-      "2024 is asked for";
+      "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; such a file is read by "
+      "`plumbline schedule FILE --dialect 2024 --format compute`, which converts it";
   EXPECT_EQ(message_of(text), "s.csv: row 1 (rank 0), cell 5: action '0BW1': there is no kind 'BW'; " + named);
   EXPECT_EQ(message_of("0F0,0B0,0F1,0B1,0W1,0W0\n"), "s.csv: there is no I, but 0B0 as well as 0W0: " + named)
       << "every word is known today, but B means something else";

@@ -64,7 +64,12 @@ Engine::Flight& Engine::flight(int stage, int microbatch) {
 
 StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
   const c10::AutoGradMode grad(true);
-  return run(/*training=*/true, inputs, target);
+  return run(/*training=*/true, divided(inputs, target));
+}
+
+StepResult Engine::train(const Microbatches& batch) {
+  const c10::AutoGradMode grad(true);
+  return run(/*training=*/true, checked(batch));
 }
 
 StepResult Engine::train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
@@ -84,7 +89,37 @@ std::vector<at::Tensor> Engine::merged_outputs(const StepResult& step) const {
 
 StepResult Engine::evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
   const c10::NoGradGuard no_grad;
-  return run(/*training=*/false, inputs, target);
+  return run(/*training=*/false, divided(inputs, target));
+}
+
+StepResult Engine::evaluate(const Microbatches& batch) {
+  const c10::NoGradGuard no_grad;
+  return run(/*training=*/false, checked(batch));
+}
+
+Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const {
+  return {split_inputs(options_.input_names, inputs, options_.input_chunks, schedule_.microbatches),
+          split_target(target, schedule_.microbatches, options_.target_chunk)};
+}
+
+Microbatches Engine::checked(Microbatches batch) const {
+  check_microbatches(options_.input_names, batch, schedule_.microbatches);
+  batch.targets.resize(schedule_.microbatches);
+  return batch;
+}
+
+/// From the rows of the last input that is divided.
+std::vector<double> Engine::loss_weights() const {
+  std::vector<double> weights(schedule_.microbatches, 1.0);
+  if (!options_.mean_loss) return weights;
+  for (size_t i = 0; i < std::min(options_.input_names.size(), options_.input_chunks.size()); ++i) {
+    if (options_.input_chunks[i].replicate || !batch_.inputs.front()[i].defined()) continue;
+    std::vector<int64_t> rows;
+    for (const std::vector<at::Tensor>& inputs : batch_.inputs)
+      rows.push_back(inputs[i].size(options_.input_chunks[i].dim));
+    weights = mean_loss_weights(rows);
+  }
+  return weights;
 }
 
 void Engine::zero_grad() {
@@ -171,15 +206,11 @@ void Engine::refuse_written_buffers(const Plan& plan) const {
   }
 }
 
-StepResult Engine::run(bool training, const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
-  microbatches_ = split_inputs(options_.input_names, inputs, options_.input_chunks, schedule_.microbatches);
-  targets_ = split_target(target, schedule_.microbatches, options_.target_chunk);
-  loss_weights_.assign(schedule_.microbatches, 1.0);
-  for (size_t i = 0; options_.mean_loss && i < inputs.size(); ++i)
-    if (!options_.input_chunks[i].replicate)
-      loss_weights_ = mean_loss_weights(inputs[i].size(options_.input_chunks[i].dim), schedule_.microbatches);
+StepResult Engine::run(bool training, Microbatches batch) {
+  batch_ = std::move(batch);
+  loss_weights_ = loss_weights();
   training_ = training;
-  mode_ = &mode_for(training, microbatches_);
+  mode_ = &mode_for(training, batch_.inputs);
   flights_.clear();
   flights_.resize(my_stages_.size() * schedule_.microbatches);
   result_ = {};
@@ -216,8 +247,7 @@ void Engine::finish_gradients() {
 void Engine::clear_step() {
   flights_.clear();
   sends_.clear();
-  microbatches_.clear();
-  targets_.clear();
+  batch_ = {};
 }
 
 void Engine::receive_forward(int stage, int microbatch) {
@@ -236,7 +266,7 @@ void Engine::forward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
   const Plan& plan = mode_->plan;
   const Pipe& pipe = plan.pipe(microbatch);
-  if (stage == 0) f.inputs = microbatches_[microbatch];
+  if (stage == 0) f.inputs = batch_.inputs[microbatch];
   f.inputs.resize(pipe.stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);
@@ -294,7 +324,7 @@ void Engine::taken(const Boundary& boundary, int microbatch) {
 void Engine::compute_loss(Flight& f, int microbatch) {
   if (!options_.loss) return;
   try {
-    f.loss = options_.loss(f.outputs, targets_[microbatch]);
+    f.loss = options_.loss(f.outputs, batch_.targets[microbatch]);
   } catch (const std::exception& error) {
     throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + error_text(error));
   }

@@ -49,6 +49,7 @@
 #include "runtime/engine/graph_stage.h"
 #include "runtime/engine/plan.h"
 #include "runtime/engine/stage_runner.h"
+#include "runtime/microbatch/chunk.h"
 #include "runtime/microbatch/chunk_spec.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/trace.h"
@@ -149,12 +150,16 @@ class Engine {
   StepResult train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
                    const at::Tensor& target);
 
+  /// The same with a batch that comes divided. Throws InputError as check_microbatches() does.
+  StepResult train(const Microbatches& batch);
+
   /// The outputs of the whole batch, where a step's outputs are (else empty). Throws InputError on a rank that has only
   /// those of its replica.
   std::vector<at::Tensor> merged_outputs(const StepResult& step) const;
 
   /// One forward without gradients, in evaluation mode.
   StepResult evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+  StepResult evaluate(const Microbatches& batch);
 
   void zero_grad();
 
@@ -165,7 +170,10 @@ class Engine {
   struct Flight;
   struct Mode;
 
-  StepResult run(bool training, const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+  StepResult run(bool training, Microbatches batch);
+  Microbatches divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const;
+  Microbatches checked(Microbatches batch) const;
+  std::vector<double> loss_weights() const;
   Mode& mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
   void carry_out_all();
   void carry_out_custom(const CustomFunction& function, std::span<const Action> actions);
@@ -229,8 +237,7 @@ class Engine {
   Mode* mode_ = nullptr;
   bool training_ = false;
   std::vector<Flight> flights_;
-  std::vector<std::vector<at::Tensor>> microbatches_;
-  std::vector<at::Tensor> targets_;
+  Microbatches batch_;
   std::vector<double> loss_weights_;
   StepResult result_;
   struct PendingSend {

@@ -146,9 +146,9 @@ int ActionContext::rank() const { return engine_.transport_.rank(); }
 const Schedule& ActionContext::schedule() const { return engine_.schedule_; }
 bool ActionContext::training() const { return engine_.training_; }
 const std::vector<at::Tensor>& ActionContext::inputs(int microbatch) const {
-  return engine_.microbatches_.at(microbatch);
+  return engine_.batch_.inputs.at(microbatch);
 }
-const at::Tensor& ActionContext::target(int microbatch) const { return engine_.targets_.at(microbatch); }
+const at::Tensor& ActionContext::target(int microbatch) const { return engine_.batch_.targets.at(microbatch); }
 const std::vector<at::Tensor>& ActionContext::losses() const { return engine_.result_.losses; }
 StageRunner& ActionContext::runner(int stage) const { return *engine_.mode_->runners.at(stage); }
 void ActionContext::carry_out(const Action& action) { engine_.carry_out_within(actions_, action, nullptr); }

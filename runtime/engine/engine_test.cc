@@ -98,6 +98,31 @@ TEST(Engine, StepsAccumulateAndEvaluationBetweenChangesNothing) {
   }
 }
 
+TEST(Engine, ABatchThatComesDividedIsTheSame) {
+  for (const std::string name : {"gpipe", "1f1b", "zb-h1", "dualpipe"}) {
+    SCOPED_TRACE(name);
+    const at::Tensor x = batch_of("mlp", 10), target = target_of("mlp", 10);  // 3, 3, 2, 2 rows
+    const int ranks = name == "dualpipe" ? 2 : 4;
+    Fleet fleet("mlp", make_schedule(name, ranks, 4)), other("mlp", make_schedule(name, ranks, 4));
+    const Microbatches divided{
+        {{x.slice(0, 0, 3)}, {x.slice(0, 3, 6)}, {x.slice(0, 6, 8)}, {x.slice(0, 8, 10)}},
+        {target.slice(0, 0, 3), target.slice(0, 3, 6), target.slice(0, 6, 8), target.slice(0, 8, 10)}};
+    Told whole, evaluated, parts, evaluated_parts;
+    fleet.run([&](Engine& engine, int) {
+      fleet.tell(evaluated, engine, engine.evaluate({x}, target));
+      fleet.tell(whole, engine, engine.train({x}, target));
+    });
+    other.run([&](Engine& engine, int) {
+      other.tell(evaluated_parts, engine, engine.evaluate(divided));
+      other.tell(parts, engine, engine.train(divided));
+    });
+    expect_same(parts, whole);
+    expect_same(evaluated_parts.outputs, evaluated.outputs, "evaluation output");
+    expect_same(evaluated_parts.losses, evaluated.losses, "evaluation loss");
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(Engine, EvaluatesBeforeItEverTrained) {
   for (const std::string kind : {"mlp", "tied", "batch norm", "two outputs"}) {
     SCOPED_TRACE(kind);

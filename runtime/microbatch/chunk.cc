@@ -3,7 +3,10 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
+#include <numeric>
+
 #include "runtime/error.h"
+#include "runtime/join.h"
 #include "runtime/split/signature.h"
 
 namespace plumbline {
@@ -118,11 +121,33 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
   return merged;
 }
 
-std::vector<double> mean_loss_weights(int64_t rows, int microbatches) {
+std::vector<double> mean_loss_weights(const std::vector<int64_t>& rows) {
+  const int64_t all = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   std::vector<double> weights;
-  for (int64_t chunk : chunk_rows(rows, microbatches))
-    weights.push_back(static_cast<double>(chunk * microbatches) / static_cast<double>(rows));
+  for (int64_t chunk : rows)
+    weights.push_back(static_cast<double>(chunk * std::ssize(rows)) / static_cast<double>(all));
   return weights;
+}
+
+void check_microbatches(const std::vector<std::string>& names, const Microbatches& batch, int microbatches) {
+  const auto refuse = [](const std::string& reason) { throw InputError("micro-batches: " + reason); };
+  const auto text = [](size_t number) { return std::to_string(number); };
+  if (std::ssize(batch.inputs) != microbatches)
+    refuse("there are inputs for " + text(batch.inputs.size()) + ", the schedule has " + std::to_string(microbatches));
+  if (!batch.targets.empty() && std::ssize(batch.targets) != microbatches)
+    refuse("there are " + text(batch.targets.size()) + " targets, the schedule has " + std::to_string(microbatches) +
+           " micro-batches; give one for each, or none");
+  for (size_t m = 0; m < batch.inputs.size(); ++m) {
+    if (batch.inputs[m].size() != names.size())
+      refuse("micro-batch " + text(m) + " has " + text(batch.inputs[m].size()) + " inputs; there are " +
+             text(names.size()) + ": " + join(names));
+    for (size_t i = 0; i < names.size(); ++i)
+      if (batch.inputs[m][i].defined() != batch.inputs[0][i].defined())
+        refuse("input '" + names[i] + "' is None in micro-batch " + text(batch.inputs[m][i].defined() ? 0 : m) +
+               " and not in all of them");
+    if (!batch.targets.empty() && batch.targets[m].defined() != batch.targets[0].defined())
+      refuse("micro-batch " + text(batch.targets[m].defined() ? 0 : m) + " has no target, and others have one");
+  }
 }
 
 }  // namespace plumbline

@@ -25,6 +25,16 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches);
 
+/// A batch that is divided already.
+struct Microbatches {
+  std::vector<std::vector<at::Tensor>> inputs;  ///< [micro-batch][input]
+  std::vector<at::Tensor> targets;              ///< one for each micro-batch; none, or all undefined, without a target
+};
+
+/// Throws InputError, saying which micro-batch, unless `batch` has `microbatches` micro-batches with as many inputs as
+/// `names`, all defined or undefined alike, and a target for each micro-batch or for none.
+void check_microbatches(const std::vector<std::string>& names, const Microbatches& batch, int microbatches);
+
 /// One target a micro-batch, divided as `spec` says; all undefined for an undefined target. InputError as above.
 std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, const ChunkSpec& spec = {});
 
@@ -36,8 +46,9 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
 /// The rows of each of `microbatches` chunks of `rows`.
 std::vector<int64_t> chunk_rows(int64_t rows, int microbatches);
 
-/// What each micro-batch's mean loss is multiplied by, so that their average is the mean over the whole batch however
-/// uneven the chunks: rows of the chunk x number of chunks / rows of the batch. All 1 where the chunks are even.
-std::vector<double> mean_loss_weights(int64_t rows, int microbatches);
+/// What each micro-batch's mean loss is multiplied by, given the rows of each, so that their average is the mean over
+/// the whole batch however uneven the chunks: rows of the chunk x number of chunks / rows of the batch. All 1 where the
+/// chunks are even.
+std::vector<double> mean_loss_weights(const std::vector<int64_t>& rows);
 
 }  // namespace plumbline

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -167,7 +168,7 @@ TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {
     const int n = 1 + random() % 40, m = 1 + random() % n;
     std::vector<double> rows(n);
     for (double& row : rows) row = std::uniform_real_distribution<double>(0.5, 1.5)(random);
-    const std::vector<double> weights = mean_loss_weights(n, m);
+    const std::vector<double> weights = mean_loss_weights(chunk_rows(n, m));
     ASSERT_EQ(weights.size(), static_cast<size_t>(m));
     double average = 0, weight_sum = 0;
     size_t next = 0;
@@ -186,8 +187,24 @@ TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {
     EXPECT_NEAR(average, mean, bound * mean);
     EXPECT_NEAR(weight_sum, m, (m + 1) * 0x1p-53 * m);
   }
-  EXPECT_EQ(mean_loss_weights(5, 4), (std::vector<double>{1.6, 0.8, 0.8, 0.8}));
-  EXPECT_EQ(mean_loss_weights(3 * 49, 49), std::vector<double>(49, 1.0));
+  EXPECT_EQ(mean_loss_weights({2, 1, 1, 1}), (std::vector<double>{1.6, 0.8, 0.8, 0.8}));
+  EXPECT_EQ(mean_loss_weights(std::vector<int64_t>(49, 3)), std::vector<double>(49, 1.0));
+}
+
+TEST(CheckMicrobatches, RefusesWhatDoesNotFit) {
+  const at::Tensor t = at::ones({2});
+  const auto refused = [](const Microbatches& batch) {
+    return refusal([&] { check_microbatches({"x", "y"}, batch, 2); });
+  };
+  EXPECT_NO_THROW(check_microbatches({"x", "y"}, {{{t, t}, {t, t}}, {t, t}}, 2));
+  EXPECT_NO_THROW(check_microbatches({"x", "y"}, {{{t, {}}, {t, {}}}, {}}, 2));
+  EXPECT_EQ(refused({{{t, t}}, {t, t}}), "micro-batches: there are inputs for 1, the schedule has 2");
+  EXPECT_EQ(refused({{{t, t}, {t, t}}, {t}}),
+            "micro-batches: there are 1 targets, the schedule has 2 micro-batches; give one for each, or none");
+  EXPECT_EQ(refused({{{t, t}, {t}}, {t, t}}), "micro-batches: micro-batch 1 has 1 inputs; there are 2: x, y");
+  EXPECT_EQ(refused({{{t, {}}, {t, t}}, {t, t}}),
+            "micro-batches: input 'y' is None in micro-batch 0 and not in all of them");
+  EXPECT_EQ(refused({{{t, t}, {t, t}}, {t, {}}}), "micro-batches: micro-batch 1 has no target, and others have one");
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+#include "runtime/schedule/lowering/rank_links.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/schedule/lowering/entries.h"
+
+namespace plumbline {
+
+std::vector<RankLink> rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+  if (const std::string problem = shape_problem(schedule); !problem.empty()) refuse(schedule, problem);
+  const StageGraph graph(schedule.stages, edges);
+  std::set<int> seen_replicas;
+  std::vector<RankLink> links;
+  for (int microbatch = 0; microbatch < schedule.microbatches; ++microbatch) {
+    const auto& replica_of = schedule.replica_of_microbatch;
+    if (!seen_replicas.insert(replica_of.empty() ? 0 : replica_of[microbatch]).second) continue;
+    for (int from = 0; from < schedule.stages; ++from) {
+      for (int to : graph.outputs(from)) {
+        const auto [low, high] = std::minmax({schedule.rank_of(from, microbatch), schedule.rank_of(to, microbatch)});
+        if (low != high) links.push_back({low, high});
+      }
+    }
+  }
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  return links;
+}
+
+std::vector<std::vector<RankLink>> link_rounds(const std::vector<RankLink>& links) {
+  int ranks = 0;
+  for (const RankLink& link : links) {
+    PLUMBLINE_CHECK(link.low >= 0 && link.high >= 0 && link.low != link.high,
+                    std::to_string(link.low) + " and " + std::to_string(link.high) + " cannot be linked");
+    ranks = std::max({ranks, link.low + 1, link.high + 1});
+  }
+  std::vector<std::vector<RankLink>> rounds;
+  std::vector<std::vector<bool>> busy(ranks);  // by rank and round, as far as it was ever asked for
+  const auto is_busy = [&](int rank, std::size_t round) { return round < busy[rank].size() && busy[rank][round]; };
+  const auto occupy = [&](int rank, std::size_t round) {
+    busy[rank].resize(std::max(busy[rank].size(), round + 1));
+    busy[rank][round] = true;
+  };
+  for (const RankLink& link : links) {
+    std::size_t round = 0;
+    while (is_busy(link.low, round) || is_busy(link.high, round)) ++round;
+    if (round == rounds.size()) rounds.emplace_back();
+    rounds[round].push_back(link);
+    occupy(link.low, round);
+    occupy(link.high, round);
+  }
+  return rounds;
+}
+
+std::vector<std::vector<RankChannel>> channel_rounds(const std::vector<RankLink>& links) {
+  std::vector<std::vector<RankChannel>> result;
+  for (const std::vector<RankLink>& round : link_rounds(links)) {
+    std::vector<RankChannel> up, down;
+    for (const RankLink& link : round) {
+      up.push_back({link.low, link.high});
+      down.push_back({link.high, link.low});
+    }
+    result.push_back(std::move(up));
+    result.push_back(std::move(down));
+  }
+  return result;
+}
+
+}  // namespace plumbline

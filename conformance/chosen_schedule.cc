@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "conformance/schedule_source.h"
 #include "runtime/error.h"

@@ -34,11 +34,11 @@ struct Job {
   /// In place of each case's own number; 0: the case's own.
   int microbatches = 0;
   /// A fault to put in on purpose; empty: none.
-  std::string mutant;
+  std::string mutant = {};
   /// Which micro-batches' stages are recomputed in the backward; see parse_recompute().
   std::string recompute = "never";
-  std::vector<JobCase> cases;
-  std::vector<JobThroughput> throughput;
+  std::vector<JobCase> cases = {};
+  std::vector<JobThroughput> throughput = {};
 };
 
 void write_job(const std::filesystem::path& path, const Job& job);

@@ -34,14 +34,17 @@ std::vector<Durations> measured_durations(const Trace& measured, int stages) {
 
 }  // namespace
 
+Durations sleeping_durations(const JobThroughput& item, const Schedule& schedule) {
+  const double share = static_cast<double>(schedule.ranks.size()) / static_cast<double>(schedule.stages);
+  const double backward = item.backward_ms * share;
+  return {.forward = item.forward_ms * share, .input = backward / 2, .weight = backward / 2, .backward = backward};
+}
+
 Trace predicted_trace(const JobThroughput& item, const Trace& measured) {
   const Schedule schedule = make_schedule(item.schedule, static_cast<int>(measured.ranks.size()), item.microbatches);
   StepCosts costs;
   if (item.model.empty()) {
-    const double share = static_cast<double>(schedule.ranks.size()) / schedule.stages;
-    const double backward = item.backward_ms * share;
-    costs.durations = {
-        {.forward = item.forward_ms * share, .input = backward / 2, .weight = backward / 2, .backward = backward}};
+    costs.durations = {sleeping_durations(item, schedule)};
     costs.first_stage_defers = true;
   } else {
     costs.durations = measured_durations(measured, schedule.stages);

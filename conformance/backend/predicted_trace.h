@@ -2,9 +2,15 @@
 #pragma once
 
 #include "conformance/backend/job.h"
+#include "runtime/schedule/orders/durations.h"
+#include "runtime/schedule/schedule.h"
 #include "runtime/schedule/trace.h"
 
 namespace plumbline {
+
+/// How long a stage of sleeping ones sleeps, in milliseconds: the item's times are those of a rank, whose stages share
+/// them, so that schedules can be compared however many stages a rank has.
+Durations sleeping_durations(const JobThroughput& item, const Schedule& schedule);
 
 /// The step of `item` on as many ranks as `measured` has, in milliseconds, named "predicted". Sleeping stages take the
 /// times they were asked to sleep; those of a model what they took on average in the measured step, so that the picture

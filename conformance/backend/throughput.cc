@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "conformance/backend/predicted_trace.h"
 #include "conformance/corpus.h"
 #include "conformance/report/write_text.h"
 #include "reference/loss.h"
@@ -98,15 +99,10 @@ Measured run_steps(Engine& engine, const Batch& batch, int steps, Transport& tra
   return measured;
 }
 
-/// A rank sleeps for the times of the item, however many stages it has: schedules can be compared.
-double stage_share(const Schedule& schedule) {
-  return static_cast<double>(schedule.ranks.size()) / static_cast<double>(schedule.stages);
-}
-
 Measured measure_sleeping(const JobThroughput& item, Transport& transport, Clock::duration timeout) {
   const Schedule schedule = make_schedule(item.schedule, transport.size(), item.microbatches);
-  const double share = stage_share(schedule);
-  EngineOptions options = emulated_options(item.forward_ms * share, item.backward_ms * share);
+  const Durations durations = sleeping_durations(item, schedule);
+  EngineOptions options = emulated_options(durations.forward, *durations.backward);
   options.timeout = timeout;
   options.trace = item.trace;
   Engine engine(transport, schedule, emulated_pipe(schedule.stages), options);
@@ -235,10 +231,7 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
     std::snprintf(text, sizeof text, "sleep %g/%g ms", item.forward_ms, item.backward_ms);
     result.workload = text;
     const Schedule schedule = make_schedule(item.schedule, ranks, item.microbatches);
-    const double forward = item.forward_ms * stage_share(schedule), backward = item.backward_ms * stage_share(schedule);
-    const Timeline ideal =
-        simulate(schedule, {.forward = forward, .input = backward / 2, .weight = backward / 2, .backward = backward},
-                 {.first_stage_defers = true});
+    const Timeline ideal = simulate(schedule, sleeping_durations(item, schedule), {.first_stage_defers = true});
     result.bubble_ideal = ideal.bubble_makespan;
     result.ratio_to_ideal_step = result.step_seconds / (ideal.makespan / 1000.0);
   } else {

@@ -5,7 +5,7 @@
 // That of a model is the longer of two lower bounds, from the busy times measured in the same run: the work spread
 // evenly over the ranks, with the schedule's bubble; and the work of all ranks spread over the processors of this
 // machine, which is what counts where ranks outnumber them. The bubble of a schedule with halves of a backward depends
-// on how long these take; for a model it is that of halves as long as a forward (ideal_bubble, generators.h).
+// on how long these take; for a model it is that of halves as long as a forward (ideal_bubble, simulate.h).
 #pragma once
 
 #include <filesystem>

@@ -14,9 +14,7 @@ Schedule LoweringChoice::lower(const Schedule& compute, const std::vector<StageE
     }
     return plumbline::lower(compute, edges);
   }
-  PytorchLowering options = pytorch;
-  if (send_budget > 0) options.max_outstanding_sends = send_budget;
-  return lower_as_pytorch(compute, edges, options);
+  return lower_as_pytorch(compute, edges, pytorch);
 }
 
 void add_lowering_options(CLI::App& command, LoweringChoice& choice) {
@@ -42,7 +40,8 @@ void add_lowering_options(CLI::App& command, LoweringChoice& choice) {
                         "Wait for the sum of a stage's gradients as late as possible"));
   knob(command.add_flag("--defer-receives", choice.pytorch.defer_pp_recv,
                         "Post a receive just before it is needed, not as soon as the other rank sends"));
-  knob(command.add_option("--send-budget", choice.send_budget, "Most sends of a rank that are not waited for yet"))
+  knob(command.add_option("--send-budget", choice.pytorch.max_outstanding_sends,
+                          "Most sends of a rank that are not waited for yet"))
       ->check(CLI::Range(1, 1 << 20));
 }
 

@@ -13,7 +13,6 @@ namespace plumbline {
 struct LoweringChoice {
   std::string by = "pytorch";  ///< or "engine"
   PytorchLowering pytorch;
-  int send_budget = 0;  ///< 0: none
   bool pytorch_knob_given = false;
 
   /// Throws InputError for a knob of PyTorch's beside by == "engine", and what the lowering itself refuses.

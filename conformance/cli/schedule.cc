@@ -146,8 +146,9 @@ int print_schedule(const ScheduleOptions& options) {
     const int code = check(schedule, edges, options.lowering);
     if (code != 0 || options.format.empty()) return code;
     std::printf("\n");
+  } else {
+    require_valid(schedule, edges, {.forward_only = !has_backward(schedule)});
   }
-  require_valid(schedule, edges, {.forward_only = !has_backward(schedule)});
   const std::string& format = options.format;
   if (format.empty() || format == "grid") return print_grid(schedule);
   const bool lowered = has_communication(schedule);

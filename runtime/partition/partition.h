@@ -1,0 +1,77 @@
+// partition(): a joint graph becomes a forward graph, a backward graph, and the values saved in between.
+//
+// After AOTAutograd's `default_partition` and `min_cut_rematerialization_partition` (functorch partitioners), which the
+// torch policies follow to the node, and two modes of our own: `Bytes` (the fewest saved bytes, proven) and a budget by
+// the simulated peak.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/partition/joint_graph.h"
+#include "runtime/partition/policy.h"
+
+namespace plumbline {
+
+/// A graph cut out of a joint one: its inputs (which may be inner nodes there), the calls, getitems and constants that
+/// it runs, in order, and what it returns.
+struct Subgraph {
+  std::vector<NodeIndex> inputs;
+  std::vector<NodeIndex> ops;
+  std::vector<NodeIndex> outputs;  ///< kNoNode for None
+};
+
+enum class PartitionMode : uint8_t { Default, MinCut, Aggressive, Bytes, Budget };
+enum class KnapsackSolver : uint8_t { Exact, Greedy, Hirschberg, KneePoint };
+/// What a budget counts.
+enum class BudgetMeasure : uint8_t {
+  Saved,  ///< as PyTorch: saved bytes, between those of the inputs (0) and of the minimum cut (1)
+  Peak    ///< the simulated peak of forward and backward (memory.h), between the least and that of saving everything
+};
+
+struct PartitionOptions {
+  PartitionMode mode = PartitionMode::MinCut;
+  double budget = 1;  ///< of mode Budget, 0 to 1
+  BudgetMeasure measure = BudgetMeasure::Saved;
+  KnapsackSolver solver = KnapsackSolver::Exact;
+  /// Seconds (or FLOPs: any unit) that a node takes to run again, by node of the graph given; empty: JointNode::flops.
+  std::vector<double> runtime = {};
+  /// Indices among the primals: live as long as the module, so saving them costs nothing.
+  std::vector<int> static_inputs = {};
+};
+
+/// One cut on the way, for whoever wants to know why.
+struct CutRecord {
+  std::vector<std::string> rules;  ///< names of the bans that were on, as in the JSON form
+  std::vector<NodeIndex> dont_ban, saved, banned;
+};
+
+struct Partition {
+  /// The joint graph after clean-up; all indices refer to it.
+  JointGraph graph;
+  /// What crosses, in the order in which the forward returns it: tensors, then symbolic scalars.
+  std::vector<NodeIndex> saved, saved_symbols;
+  /// forward.outputs: the module's, then saved, then saved_symbols. backward.inputs: saved_symbols, saved, tangents.
+  Subgraph forward, backward;
+  /// Random calls that run in both: the forward records the generator's state before each, the backward replays it.
+  std::vector<NodeIndex> replayed;
+  std::vector<CutRecord> cuts;
+
+  /// Nodes in forward.ops and backward.ops, ascending.
+  std::vector<NodeIndex> recomputed() const;
+};
+
+/// Throws InputError: a budget outside 0 to 1, static_inputs out of range, no cut exists (see min_cut.h), or something
+/// in the graph that cannot be partitioned, by name.
+Partition partition(const JointGraph& graph, const Policy& policy, const PartitionOptions& options);
+
+/// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak". Throws InputError for anything else.
+PartitionOptions parse_partition_mode(const std::string& text);
+std::string to_string(const PartitionOptions& options);
+
+/// The same for the same graph, policy and options on every rank; differs where ranks chose other saved values. Over
+/// the structure and the chosen names, not over memory addresses.
+uint64_t certificate(const Partition& partition);
+
+}  // namespace plumbline

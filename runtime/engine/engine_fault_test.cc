@@ -257,7 +257,8 @@ TEST(EngineFault, RankThatNeverComes) {
     if (steps_before == 0)
       expect_contains(text, {"within 2 s", "to compare shapes before the first message"});
     else
-      // Rank 0 waits for its gradient as long as rank 2 for its input: whichever clock ends first is the one that tells.
+      // Rank 0 waits for its gradient as long as rank 2 for its input: whichever clock ends first is the one that
+      // tells.
       expect_contains(text, {text.find("rank 0") == 0 ? "(0B0)" : "(2F0)", "): no message from rank 1 within 2 s",
                              "stage ", "micro-batch 0, ", "'gelu", "f32[2,6]"});
   }

@@ -67,15 +67,7 @@ std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
 
 Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches) {
   if (chosen.csv.empty()) return make_schedule(chosen.name, ranks, microbatches);
-  Schedule schedule = parse_csv(chosen.csv, chosen.name);
-  const auto require = [&](int has, int wanted, const char* what) {
-    if (has != wanted)
-      throw InputError("schedule " + chosen.name + ": it has " + std::to_string(has) + " " + what + ", not " +
-                       std::to_string(wanted));
-  };
-  require(static_cast<int>(schedule.ranks.size()), ranks, "ranks");
-  require(schedule.microbatches, microbatches, "micro-batches");
-  return schedule;
+  return parse_schedule_file(chosen.csv, chosen.name, {.name = {}, .ranks = ranks, .microbatches = microbatches});
 }
 
 Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches) {

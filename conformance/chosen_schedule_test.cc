@@ -1,7 +1,6 @@
 #include "conformance/chosen_schedule.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -31,16 +31,11 @@ std::vector<std::string> names(const std::vector<ChosenSchedule>& chosen) {
 
 class ChosenSchedules : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("plumbline_chosen_schedule." + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_ / "other");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return (folder_ / name).string();
   }
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(ChosenSchedules, PatternsInTheOrderOfTheTableEachOnce) {
@@ -87,6 +82,7 @@ TEST_F(ChosenSchedules, WhatAFileMayNotHold) {
   EXPECT_EQ(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "nothing was refused");
   EXPECT_EQ(refused("0F0,0F1\n1F0,1F1\n"), "nothing was refused");  // forward only
   EXPECT_NE(refusal([&] { choose_schedules("nowhere.csv"); }).find("nowhere.csv"), std::string::npos);
+  std::filesystem::create_directories(folder_ / "other");
   const std::string one = write("same.csv", "0F0,0B0\n"), two = write("other/same.csv", "0F0,0B0\n");
   EXPECT_NE(refusal([&] { choose_schedules(one + "," + two); }).find("two files are named same.csv"),
             std::string::npos);

@@ -11,6 +11,7 @@
 #include "reference/detached_run.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -150,15 +151,13 @@ TEST(Judge, AnotherNumberOfMicrobatchesDemotesOpenly) {
 }
 
 TEST(Judge, RanksThatDisagreeOnACopyAreRefused) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "plumbline_judge_test";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   write_tensor_file(folder / "a", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}, {"0/grad/-/-/b", make_f64({}, {1})}});
   write_tensor_file(folder / "b", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}});
   write_tensor_file(folder / "c", {{"0/grad/-/-/w", make_f64({2}, {1, 3})}});
   EXPECT_EQ(merge_rank_files({folder / "a", folder / "b"}).size(), 2u);
   EXPECT_THROW(merge_rank_files({folder / "a", folder / "c"}), Error);
   EXPECT_THROW(merge_rank_files({folder / "a", folder / "nowhere"}), Error);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

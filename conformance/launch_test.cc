@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "runtime/error.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -20,15 +21,9 @@ std::string text(const LaunchEvent& event) {
          (event.done ? " done" : " begins");
 }
 
-/// A folder of its own, in which shell scripts stand in for programs.
+/// Shell scripts stand in for programs.
 class LauncherTest : public testing::Test {
  protected:
-  LauncherTest() {
-    std::string name = (fs::temp_directory_path() / "launch_test_XXXXXX").string();
-    folder = mkdtemp(name.data());
-  }
-  ~LauncherTest() override { fs::remove_all(folder); }
-
   std::string script(const std::string& name, const std::string& body) {
     const fs::path path = folder / name;
     std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
@@ -41,12 +36,10 @@ class LauncherTest : public testing::Test {
     });
   }
 
-  fs::path folder, out = "results of \"this\" run";
+  const TemporaryFolder folder;
+  fs::path out = folder / "results of \"this\" run";
   Job job;
   std::vector<std::string> events;
-
- private:
-  void SetUp() override { out = folder / out; }
 };
 
 TEST(LaunchEvents, AreReadBack) {
@@ -185,7 +178,7 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
 TEST_F(LauncherTest, WithMpiTheLauncherOfRanksIsInFront) {
   script("mpirun", "printf '%s ' \"$@\"");
   const std::string path = std::getenv("PATH");
-  setenv("PATH", (folder.string() + ":" + path).c_str(), 1);
+  setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
   out = folder / "out";
   const LaunchResult result = Launcher("/some/program", true, 5).run(job, out, 1h, [](const LaunchEvent&) {});
   setenv("PATH", path.c_str(), 1);

@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/orders/generators.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -131,7 +132,8 @@ TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
 }
 
 TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
-  const std::string path = ::testing::TempDir() + "plan_test_v.csv";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "v.csv").string();
   std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
   RunOptions options = quiet();
   options.schedules = path;
@@ -151,11 +153,11 @@ TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
     EXPECT_NE(std::string(error.what()).find("nothing to run: mlp x"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("it has 1 micro-batches, not 4"), std::string::npos) << error.what();
   }
-  std::remove(path.c_str());
 }
 
 TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
-  const std::string path = ::testing::TempDir() + "plan_test_ranks.csv";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "ranks.csv").string();
   std::ofstream(path) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n";
   RunOptions options = quiet();
   options.case_glob = "exact-one-microbatch";
@@ -173,12 +175,12 @@ TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
   options.ranks_given = true;
   options.schedules = path;
   EXPECT_THROW(ranks(), InputError) << "what the user says counts";
-  std::remove(path.c_str());
 }
 
 // Beside a schedule that runs, one that is broken may not go as "unsupported".
 TEST(Plan, AFileThatFitsNoCaseIsRefused) {
-  const std::string path = ::testing::TempDir() + "plan_test_broken.csv";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "broken.csv").string();
   std::ofstream(path) << "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n";
   RunOptions options = quiet();
   options.case_glob = "exact-one-microbatch";
@@ -193,7 +195,6 @@ TEST(Plan, AFileThatFitsNoCaseIsRefused) {
     EXPECT_NE(std::string(error.what()).find(path + " on 2 ranks: rank 1, position 2 (1SEND_B0)"), std::string::npos)
         << error.what();
   }
-  std::remove(path.c_str());
 }
 
 TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {

@@ -59,13 +59,17 @@ std::string read_schedule_file(const std::string& file) {
 
 bool is_schedule_file(const std::string& name_or_file) { return name_or_file.ends_with(".csv"); }
 
+Schedule parse_schedule_file(std::string_view text, const std::string& file, const ScheduleRequest& request,
+                             std::optional<Dialect> dialect) {
+  Schedule schedule = parse_csv(text, file, dialect);
+  require_as_asked(schedule, request, file);
+  return schedule;
+}
+
 Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request,
                        std::optional<Dialect> dialect) {
-  if (is_schedule_file(name_or_file)) {
-    Schedule schedule = parse_csv(read_schedule_file(name_or_file), name_or_file, dialect);
-    require_as_asked(schedule, request, name_or_file);
-    return schedule;
-  }
+  if (is_schedule_file(name_or_file))
+    return parse_schedule_file(read_schedule_file(name_or_file), name_or_file, request, dialect);
   if (find_schedule_kind(name_or_file) == nullptr) {
     require_not_directory(name_or_file);
     std::error_code ignored;

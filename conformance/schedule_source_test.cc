@@ -1,13 +1,13 @@
 #include "conformance/schedule_source.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "runtime/error.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -17,11 +17,9 @@ namespace fs = std::filesystem;
 class ScheduleSource : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("plumbline_schedule_source." + std::to_string(getpid()));
     fs::create_directories(folder_ / "folder.csv");
     write("mine.csv", "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
@@ -36,7 +34,7 @@ class ScheduleSource : public ::testing::Test {
     return {};
   }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 ScheduleRequest size(int ranks, int microbatches) { return {.name = {}, .ranks = ranks, .microbatches = microbatches}; }
@@ -72,11 +70,11 @@ TEST_F(ScheduleSource, RefusesInOneLineThatNamesTheFile) {
       {"zb-h1", size(2, 0), "0 micro-batches"},
       {at("nowhere.csv"), size(2, 2), "nowhere.csv cannot be read: No such file"},
       {at("folder.csv"), size(2, 2), "folder.csv is a directory"},
-      {folder_.string(), size(2, 2), "is a directory"},
+      {folder_.path().string(), size(2, 2), "is a directory"},
       {at("notes.txt"), size(2, 2), "must end in .csv"},
       {"nowhere.json", size(2, 2), "must end in .csv"},
       {at("damaged.csv"), size(0, 0), "damaged.csv: row 1 (rank 0), cell 2"},
-      {at("mine.csv"), size(3, 0), "2 ranks, not 3"},
+      {at("mine.csv"), size(3, 0), "2 ranks, not 3 as asked for"},
       {at("mine.csv"), size(0, 5), "2 micro-batches, not 5"},
       {at("mine.csv"), two_stages, "1 stages on rank 0, not 2"},
       {at("mine.csv"), grouped, "group size"},

@@ -9,22 +9,16 @@
 #include <random>
 
 #include "runtime/error.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of its own for each test, taken away afterwards.
 class TensorFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::path(::testing::TempDir()) / "tensor_file_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 template <typename T>
@@ -115,7 +109,7 @@ TEST_F(TensorFile, RefusesToWriteWhatCannotBeRead) {
   EXPECT_THROW(encode_tensors({{"\xff", {"U8", {1}, std::vector<std::byte>(1)}}}), InputError);
   EXPECT_THROW(write_tensor_file(folder_ / "none" / "a", {}), InputError);
   EXPECT_THROW(read_tensor_file(folder_ / "none"), InputError);
-  EXPECT_THROW(read_tensor_file(folder_), InputError);
+  EXPECT_THROW(read_tensor_file(folder_.path()), InputError);
 }
 
 TEST_F(TensorFile, RandomMapsComeBackAndNothingElseIsLeftInTheFolder) {
@@ -136,7 +130,7 @@ TEST_F(TensorFile, RandomMapsComeBackAndNothingElseIsLeftInTheFolder) {
     write_tensor_file(folder_ / "t.safetensors", tensors);
     EXPECT_EQ(read_tensor_file(folder_ / "t.safetensors"), tensors);
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
 }
 
 TEST_F(TensorFile, DecodesElements) {

@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "bench/cli/commands.h"
-#include "bench/cli/temporary_folder.h"
 #include "bench/peers/backward_report.h"
 #include "bench/peers/backward_round.h"
 #include "conformance/compare.h"
@@ -14,6 +13,7 @@
 #include "conformance/report/write_text.h"
 #include "conformance/verdict.h"
 #include "runtime/error.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline::bench {
 namespace {

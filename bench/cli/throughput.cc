@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "bench/cli/commands.h"
-#include "bench/cli/temporary_folder.h"
 #include "conformance/backend/predicted_trace.h"
 #include "conformance/backend/throughput.h"
 #include "conformance/chosen_schedule.h"
@@ -18,6 +17,7 @@
 #include "conformance/report/write_text.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline::bench {
 namespace {

@@ -2,19 +2,19 @@
 #include "conformance/backend/throughput.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/temporary_folder.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline {
 namespace {
 
 TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
-  const std::filesystem::path out =
-      std::filesystem::temp_directory_path() / ("plumbline_throughput_test." + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::filesystem::path& out = folder.path();
   JobThroughput item{.schedule = "gpipe", .forward_ms = 1, .backward_ms = 1, .microbatches = 2, .steps = 2};
   const auto measure = [&] {
     run_thread_ranks(2, [&](Transport& transport) {
@@ -44,7 +44,6 @@ TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
   EXPECT_GE(computed[1][0].begin, computed[0][0].end) << "stage 1 begins with what stage 0 made";
   EXPECT_GE(computed[0][2].begin, computed[1][2].end);
   EXPECT_EQ(read_throughput(item, 0, 2, out).rank_times.size(), 2u);
-  std::filesystem::remove_all(out);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "conformance/process.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 
@@ -22,20 +22,16 @@ class Cli : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_NE(std::getenv("PLUMBLINE_PROGRAM"), nullptr) << "set PLUMBLINE_PROGRAM to the plumbline executable";
-    folder_ = fs::temp_directory_path() / ("plumbline_cli_test." + std::to_string(getpid()));
-    fs::create_directories(folder_);
   }
-  void TearDown() override {
-    fs::permissions(folder_, fs::perms::owner_all);
-    fs::remove_all(folder_);
-  }
+  // Tests may lock it.
+  void TearDown() override { fs::permissions(folder_.path(), fs::perms::owner_all); }
 
   ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
     ProcessOptions options;
     options.argv = before;
     options.argv.push_back(std::getenv("PLUMBLINE_PROGRAM"));
     options.argv.insert(options.argv.end(), words.begin(), words.end());
-    options.directory = folder_.string();
+    options.directory = folder_.path().string();
     options.timeout = std::chrono::minutes(4);
     options.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                            {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -45,7 +41,7 @@ class Cli : public ::testing::Test {
 
   std::string report(const std::string& name) const { return (folder_ / name).string(); }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 inline int exit_code(const ProcessResult& result) { return result.exit_code.value_or(-1); }

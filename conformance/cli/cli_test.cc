@@ -1,5 +1,6 @@
 // The program as a user meets it: exit codes, one line for bad input, files on disk, ranks as threads and under mpirun.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>

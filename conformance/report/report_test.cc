@@ -14,6 +14,7 @@
 #include "conformance/report/junit.h"
 #include "conformance/report/matrix_svg.h"
 #include "conformance/report/text.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -44,13 +45,7 @@ std::string read_all(const fs::path& path) {
 
 class ReportFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::path(::testing::TempDir()) / "report_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST(Report, ExitCode) {

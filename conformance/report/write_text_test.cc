@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "runtime/error.h"
+#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -19,15 +20,15 @@ TEST(XmlText, KeepsTextAndReplacesWhatXmlCannotHold) {
 }
 
 TEST(TextFile, ReplacesAppendsAndRefuses) {
-  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "plumbline_text_file_test";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "text";
   write_text_file(path, "first");
   write_text_file(path, "second\n");
   append_text_file(path, "third\n");
   std::ifstream file(path);
   EXPECT_EQ((std::string{std::istreambuf_iterator<char>(file), {}}), "second\nthird\n");
-  std::filesystem::remove(path);
-  EXPECT_THROW(write_text_file(path / "below", "x"), InputError);
-  EXPECT_THROW(append_text_file(path / "below", "x"), InputError);
+  EXPECT_THROW(write_text_file(folder / "none" / "text", "x"), InputError);
+  EXPECT_THROW(append_text_file(folder / "none" / "text", "x"), InputError);
 }
 
 }  // namespace

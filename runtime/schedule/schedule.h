@@ -48,6 +48,17 @@ std::vector<StageEdge> chain_edges(int stages);
 /// action stands alone.
 std::size_t group_end(std::span<const Action> actions, std::size_t position);
 
+/// Calls visit(entry) with each entry of a list, in order: a std::span<const Action> over the members of a group, or
+/// over one action that stands alone.
+template <class Visit>
+void for_each_entry(std::span<const Action> actions, Visit visit) {
+  for (std::size_t begin = 0; begin < actions.size();) {
+    const std::size_t end = group_end(actions, begin);
+    visit(actions.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
 /// All actions of all ranks.
 std::size_t action_count(const Schedule& schedule);
 

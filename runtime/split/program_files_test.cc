@@ -9,6 +9,7 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/json_place.h"
 #include "runtime/split/pipe_json.h"
+#include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
 #include "runtime/testing/small_pipes.h"
 
@@ -17,17 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of its own for each test, taken away afterwards.
 class ProgramFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::path(::testing::TempDir()) / "program_files_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    folder_ = root_ / "deep" / "program";
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
@@ -47,7 +39,8 @@ class ProgramFiles : public ::testing::Test {
     }
   }
 
-  fs::path root_, folder_;
+  const TemporaryFolder root_;
+  const fs::path folder_ = root_ / "deep" / "program";
 };
 
 TEST_F(ProgramFiles, APipeComesBackAndRunsBitForBit) {

@@ -85,7 +85,7 @@ TEST(Archive, MissingEntriesAreNamed) {
   const auto without = [&](const std::string& entry) {
     Entries entries = whole;
     EXPECT_EQ(entries.erase(entry), 1U) << entry;
-    return refusal_of([&] { read_program(folder.write(entries)); });
+    return refusal_of([&] { read_program(write_archive(folder, entries)); });
   };
   EXPECT_SAYS(without("models/model.json"), "no entry 'models/model.json'; expected an archive of torch.export.save()");
   EXPECT_SAYS(without("data/weights/weight_0"), "no entry 'data/weights/weight_0', which would hold the tensor '");
@@ -103,7 +103,7 @@ TEST(Archive, TensorsMustFitTheirPayload) {
     nlohmann::json list = nlohmann::json::parse(text);
     change(list["config"]["middle.weight"], entries);
     text = list.dump();
-    return refusal_of([&] { read_program(folder.write(entries)); });
+    return refusal_of([&] { read_program(write_archive(folder, entries)); });
   };
   EXPECT_SAYS(with([](auto& item, Entries& entries) {
                 entries["data/weights/" + item["path_name"].template get<std::string>()].resize(60);
@@ -127,7 +127,7 @@ TEST(SampleInputs, KeywordsAreTakenByName) {
   const auto arguments = c10::ivalue::Tuple::create({int64_t{0}});
   const std::vector<char> pickle = torch::jit::pickle_save(c10::ivalue::Tuple::create({arguments, keywords}));
   const TemporaryFolder folder;
-  Archive archive(folder.write({{"data/sample_inputs/model.pt", {pickle.begin(), pickle.end()}}}));
+  Archive archive(write_archive(folder, {{"data/sample_inputs/model.pt", {pickle.begin(), pickle.end()}}}));
   const TreeSpec leaf, pair{"builtins.tuple", {}, {leaf, leaf}};
   TreeSpec spec{
       "builtins.tuple", {}, {{"builtins.tuple", {}, {leaf}}, {"builtins.dict", {"early", "late"}, {pair, leaf}}}};
@@ -147,7 +147,7 @@ TEST(Archive, OtherByteOrdersAreRefused) {
   Entries entries = entries_of(testdata("tied") / "model.pt2");
   EXPECT_EQ(entries["byteorder"], "little");
   entries["byteorder"] = "big";
-  EXPECT_SAYS(refusal_of([&] { read_program(folder.write(entries)); }), "not little-endian");
+  EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }), "not little-endian");
 }
 
 TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
@@ -155,14 +155,16 @@ TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
   Entries entries = entries_of(testdata("tied") / "model.pt2");
   const std::string model = entries["models/model.json"];
   entries["models/model.json"] = model.substr(0, model.size() / 2);
-  EXPECT_SAYS(refusal_of([&] { read_program(folder.write(entries)); }), "entry 'models/model.json' is not JSON");
+  EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }),
+              "entry 'models/model.json' is not JSON");
   entries["models/model.json"] = "[]";
-  EXPECT_SAYS(refusal_of([&] { read_program(folder.write(entries)); }), "entry 'models/model.json' is malformed");
+  EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }),
+              "entry 'models/model.json' is malformed");
   for (const char* key : {"schema_version", "graph_module"}) {
     nlohmann::json changed = nlohmann::json::parse(model);
     changed.erase(key);
     entries["models/model.json"] = changed.dump();
-    EXPECT_SAYS(refusal_of([&] { read_program(folder.write(entries)); }), key);
+    EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }), key);
   }
 }
 

@@ -17,7 +17,7 @@ using Tensors = std::vector<at::Tensor>;
 
 ExportedProgram read(const std::string& nodes, const std::string& outputs) {
   const TemporaryFolder folder;
-  return read_program(folder.write(program_of(nodes, outputs)));
+  return read_program(write_archive(folder, program_of(nodes, outputs)));
 }
 
 Tensors run(const std::string& nodes, const std::string& outputs, const at::Tensor& x) {

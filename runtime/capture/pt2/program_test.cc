@@ -137,7 +137,7 @@ TEST(Program, FrozenParametersStayFrozen) {
   list["config"]["middle.bias"]["tensor_meta"]["requires_grad"] = false;
   text = list.dump();
   const TemporaryFolder folder;
-  const ExportedProgram program = read_program(folder.write(entries));
+  const ExportedProgram program = read_program(write_archive(folder, entries));
   EXPECT_FALSE(attribute(program, "middle.bias").tensor.requires_grad());
   EXPECT_TRUE(attribute(program, "middle.weight").tensor.requires_grad());
 }
@@ -151,13 +151,13 @@ TEST(Program, ViewsOfOneStorageStayViews) {
   config["unused"]["tensor_meta"]["storage_offset"]["as_int"] = 14;
   text = list.dump();
   const TemporaryFolder folder;
-  const ExportedProgram program = read_program(folder.write(entries));
+  const ExportedProgram program = read_program(write_archive(folder, entries));
   const at::Tensor part = attribute(program, "unused").tensor, whole = attribute(program, "first.weight").tensor;
   EXPECT_TRUE(part.storage().is_alias_of(whole.storage()));
   EXPECT_TRUE(at::equal(part, whole.reshape(-1).narrow(0, 14, 2)));
   config["unused"]["tensor_meta"]["storage_offset"]["as_int"] = 15;
   text = list.dump();
-  EXPECT_NE(refusal_of([&] { read_program(folder.write(entries)); }).find("tensor 'unused' needs 68 bytes"),
+  EXPECT_NE(refusal_of([&] { read_program(write_archive(folder, entries)); }).find("tensor 'unused' needs 68 bytes"),
             std::string::npos);
 }
 
@@ -255,7 +255,7 @@ TEST(Program, SymbolicSizesAreThoseOfTheSample) {
   entries.erase("data/sample_inputs/model.pt");
   const TemporaryFolder folder;
   EXPECT_NE(refusal_of([&] {
-              read_program(folder.write(entries));
+              read_program(write_archive(folder, entries));
             }).find("dimension 0 of input 'x' is symbolic, and there is no sample input"),
             std::string::npos);
 }
@@ -275,18 +275,19 @@ TEST(Program, VersionsAreToldAndAnUnknownOneIsRefused) {
   model["schema_version"]["major"] = 9;
   entries["models/model.json"] = model.dump();
   const TemporaryFolder folder;
-  EXPECT_NE(refusal_of([&] { read_program(folder.write(entries)); }).find("schema version 9.20"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { read_program(write_archive(folder, entries)); }).find("schema version 9.20"),
+            std::string::npos);
 }
 
 TEST(Program, WithoutReadableSamplesItSaysWhy) {
   Entries entries = entries_of(testdata("tied") / "model.pt2");
   entries["data/sample_inputs/model.pt"] = "no pickle";
   const TemporaryFolder folder;
-  const ExportedProgram broken = read_program(folder.write(entries));
+  const ExportedProgram broken = read_program(write_archive(folder, entries));
   EXPECT_TRUE(broken.sample_inputs.empty());
   EXPECT_NE(broken.sample_inputs_error.find("cannot be read"), std::string::npos) << broken.sample_inputs_error;
   entries.erase("data/sample_inputs/model.pt");
-  const ExportedProgram none = read_program(folder.write(entries, "other.pt2"));
+  const ExportedProgram none = read_program(write_archive(folder, entries, "other.pt2"));
   EXPECT_NE(none.sample_inputs_error.find("no entry"), std::string::npos);
 }
 

@@ -2,7 +2,6 @@
 
 #include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -28,16 +27,8 @@ Entries entries_of(const std::filesystem::path& archive) {
   return entries;
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "plumbline-pt2-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw Error("no temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
-
-std::filesystem::path TemporaryFolder::write(const Entries& entries, const std::string& name) const {
-  const std::filesystem::path path = path_ / name;
+std::filesystem::path write_archive(const TemporaryFolder& folder, const Entries& entries, const std::string& name) {
+  const std::filesystem::path path = folder / name;
   caffe2::serialize::PyTorchStreamWriter writer(path.string());
   for (const auto& [entry, bytes] : entries) writer.writeRecord(entry, bytes.data(), bytes.size());
   writer.writeEndOfFile();

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/temporary_folder.h"
+
 namespace plumbline::pt2 {
 
 /// The archives made by PyTorch (testdata/make).
@@ -17,18 +19,9 @@ std::filesystem::path testdata(const std::string& name);
 using Entries = std::map<std::string, std::string>;
 Entries entries_of(const std::filesystem::path& archive);
 
-/// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  /// Writes an archive there.
-  std::filesystem::path write(const Entries& entries, const std::string& name = "model.pt2") const;
-
- private:
-  std::filesystem::path path_;
-};
+/// Writes an archive with these entries to a folder; its path.
+std::filesystem::path write_archive(const TemporaryFolder& folder, const Entries& entries,
+                                    const std::string& name = "model.pt2");
 
 /// The text of the InputError that `action` throws, checked to be one line; "nothing was thrown" otherwise.
 std::string refusal_of(const std::function<void()>& action);

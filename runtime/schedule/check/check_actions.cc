@@ -40,20 +40,18 @@ class ActionCheck {
 
   void check_rank(int rank) {
     const std::vector<Action>& actions = schedule_.ranks[rank];
-    for (std::size_t begin = 0; begin < actions.size();) {
-      const std::size_t end = group_end(actions, begin);
-      for (std::size_t i = begin; i < end; ++i) {
-        const Step step{rank, static_cast<int>(i)};
-        if (check_place(step)) check_order(step, static_cast<int>(begin), static_cast<int>(end));
-        if (end - begin > 1 && !is_compute(actions[i].type)) {
+    for_each_entry(actions, [&](std::span<const Action> entry) {
+      const auto begin = static_cast<int>(entry.data() - actions.data());
+      const int end = begin + static_cast<int>(entry.size());
+      for (int i = begin; i < end; ++i) {
+        const Step step{rank, i};
+        if (check_place(step)) check_order(step, begin, end);
+        if (entry.size() > 1 && !is_compute(actions[i].type)) {
           complain(step, "is in a group, whose members must be F, B, I or W");
         }
       }
-      if (actions[end - 1].overlaps_next) {
-        complain({rank, static_cast<int>(end) - 1}, "its group reaches past the end of the list");
-      }
-      begin = end;
-    }
+      if (entry.back().overlaps_next) complain({rank, end - 1}, "its group reaches past the end of the list");
+    });
   }
 
   // The action exists, stands on its stage's rank, belongs to this kind of schedule, and is there once. Of what belongs

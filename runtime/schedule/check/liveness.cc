@@ -48,14 +48,13 @@ class Reader {
   // By place in `stages` and micro-batch.
   std::vector<std::vector<Marks>> read() {
     const std::vector<Action>& actions = schedule_.ranks[rank_];
-    for (std::size_t begin = 0; begin < actions.size();) {
-      const std::size_t end = group_end(actions, begin);
-      for (std::size_t i = begin; i < end; ++i) {
-        const Lifetime group{static_cast<int>(begin), static_cast<int>(end) - 1};
-        if (is_compute(actions[i].type)) take(actions[i], static_cast<int>(i), group);
+    for_each_entry(actions, [&](std::span<const Action> entry) {
+      const auto begin = static_cast<int>(entry.data() - actions.data());
+      const Lifetime group{begin, begin + static_cast<int>(entry.size()) - 1};
+      for (int i = group.begin; i <= group.end; ++i) {
+        if (is_compute(actions[i].type)) take(actions[i], i, group);
       }
-      begin = end;
-    }
+    });
     for (std::size_t place = 0; place < stages_.size(); ++place) {
       for (int m = 0; m < schedule_.microbatches; ++m) {
         if (schedule_.rank_of(stages_[place], m) == rank_) require_whole_life(stages_[place], m, marks_[place][m]);

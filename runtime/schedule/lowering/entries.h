@@ -1,4 +1,4 @@
-// What the passes share: a list seen as entries, an action's place in tables, and the two ends of a transfer.
+// What the passes share: what an entry of a list is, an action's place in tables, and the two ends of a transfer.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,8 @@
 
 namespace plumbline {
 
-/// One action, or all members of a group.
+/// One action, or all members of a group, as for_each_entry has it.
 using Entry = std::span<const Action>;
-
-/// Calls visit(entry) with each entry of a list, in order.
-template <class Visit>
-void for_each_entry(const std::vector<Action>& actions, Visit visit) {
-  for (std::size_t begin = 0; begin < actions.size();) {
-    const std::size_t end = group_end(actions, begin);
-    visit(Entry(actions).subspan(begin, end - begin));
-    begin = end;
-  }
-}
 
 /// Throws InputError "schedule NAME: REASON".
 [[noreturn]] inline void refuse(const Schedule& schedule, const std::string& reason) {

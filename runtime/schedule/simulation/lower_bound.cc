@@ -81,10 +81,7 @@ class Bounds {
   };
 
   void add_units(std::size_t rank) {
-    const std::vector<Action>& actions = compute_.ranks[rank];
-    for (std::size_t begin = 0; begin < actions.size();) {
-      const std::size_t end = group_end(actions, begin);
-      const std::span<const Action> members(actions.data() + begin, actions.data() + end);
+    for_each_entry(compute_.ranks[rank], [&](std::span<const Action> members) {
       const double time = time_of(costs_, members);
       bool lone = true;
       for (const Action& member : members) {
@@ -94,8 +91,7 @@ class Bounds {
       }
       work_[rank].busy += time;
       if (!lone) work_[rank].early += time;
-      begin = end;
-    }
+    });
   }
 
   int place(int replica, int stage) const { return compute_.rank_of_stage[replica * compute_.stages + stage]; }

@@ -11,6 +11,7 @@
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
+#include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline {
@@ -56,35 +57,17 @@ TEST(Simulate, LatencyOf1F1B) {
   }
 }
 
-// Columns 1F1B, ZB-H1 and ZB-H2 of the zero-bubble paper's table of bubble rates (arXiv 2401.10241, section 5), with
-// the profiled times in ms that it gives. It counts by the longest rank.
+// The columns 1F1B, ZB-H1 and ZB-H2 of the zero-bubble paper's table of bubble rates, which counts by the longest rank.
 TEST(Simulate, PublishedBubbles) {
-  struct Row {
-    int ranks, microbatches;
-    Durations durations;
-    double one_f_one_b, zb_h1, zb_h2;
-  };
-  const auto times = [](double f, double b, double w, double comm) {
-    return Durations{.forward = f, .input = b, .weight = w, .backward = {}, .comm = comm};
-  };
-  const Row rows[] = {
-      {8, 24, times(18.522, 18.086, 9.337, 0.601), 0.2431, 0.1585, 0.1083},
-      {8, 32, times(18.513, 18.086, 9.331, 0.626), 0.1985, 0.1242, 0.0837},
-      {8, 24, times(29.718, 29.444, 19.927, 0.527), 0.2347, 0.1323, 0.0698},
-      {8, 32, times(29.802, 29.428, 19.530, 0.577), 0.1898, 0.1045, 0.0559},
-      {8, 64, times(29.935, 29.621, 19.388, 0.535), 0.1091, 0.0554, 0.0294},
-      {16, 128, times(11.325, 11.308, 8.109, 0.378), 0.1251, 0.0576, 0.0266},
-  };
-  for (const Row& row : rows) {
-    const auto bubble = [&](const char* name) {
-      return simulate(make_schedule(name, row.ranks, row.microbatches), row.durations).bubble_longest_rank;
+  for (const testing::ZeroBubbleRow& row : testing::kZeroBubbleTable) {
+    const auto simulated = [&](const char* name) {
+      return simulate(make_schedule(name, row.ranks, row.microbatches), row.durations);
     };
-    EXPECT_NEAR(bubble("1f1b"), row.one_f_one_b, 5e-5) << row.ranks << " x " << row.microbatches;
-    EXPECT_NEAR(bubble("zb-h1"), row.zb_h1, 5e-5) << row.ranks << " x " << row.microbatches;
-    EXPECT_NEAR(bubble("zb-h2"), row.zb_h2, 5e-5) << row.ranks << " x " << row.microbatches;
+    EXPECT_NEAR(simulated("1f1b").bubble_longest_rank, row.one_f_one_b, 5e-5) << row.where();
+    EXPECT_NEAR(simulated("zb-h1").bubble_longest_rank, row.zb_h1, 5e-5) << row.where();
+    EXPECT_NEAR(simulated("zb-h2").bubble_longest_rank, row.zb_h2, 5e-5) << row.where();
+    EXPECT_NEAR(simulated("zb-h2").bubble_makespan, row.zb_h2_makespan, 5e-5) << row.where();
   }
-  // Counted by the makespan the third row's 0.0698 is another number.
-  EXPECT_NEAR(simulate(make_schedule("zb-h2", 8, 24), rows[2].durations).bubble_makespan, 0.1003, 5e-5);
 }
 
 // Idle time within the longest rank: (P-1)(F+B) for 1f1b, (P-1)(I + max(0, F-W)) for zb-h1 from P micro-batches on, and

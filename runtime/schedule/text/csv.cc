@@ -132,12 +132,10 @@ class Reader {
 std::string to_csv(const Schedule& schedule) {
   std::string text;
   for (const auto& actions : schedule.ranks) {
-    for (std::size_t begin = 0; begin < actions.size();) {
-      const std::size_t end = group_end(actions, begin);
-      if (begin > 0) text += ",";
-      text += entry_text(std::span(actions).subspan(begin, end - begin));
-      begin = end;
-    }
+    for_each_entry(actions, [&](std::span<const Action> entry) {
+      if (entry.data() != actions.data()) text += ",";
+      text += entry_text(entry);
+    });
     text += "\r\n";
   }
   return text;

@@ -1,4 +1,4 @@
-#include "bench/cli/temporary_folder.h"
+#include "runtime/temporary_folder.h"
 
 #include <unistd.h>
 
@@ -7,10 +7,10 @@
 
 #include "runtime/error.h"
 
-namespace plumbline::bench {
+namespace plumbline {
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "plumbline-bench.XXXXXX").string();
+  std::string name = (std::filesystem::temp_directory_path() / "plumbline.XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder can be made at " + name);
   path_ = name;
 }
@@ -20,4 +20,4 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace plumbline::bench
+}  // namespace plumbline

@@ -49,9 +49,10 @@ std::string json_text(const Json& json) {
   }
 }
 
-void JsonPlace::fail(const std::string& expected) const {
-  throw InputError(source_ + ": " + (path_.empty() ? "" : path_ + ": ") + "expected " + expected + ", not " +
-                   excerpt(*json_));
+void JsonPlace::fail(const std::string& expected) const { refuse("expected " + expected + ", not " + excerpt(*json_)); }
+
+void JsonPlace::refuse(const std::string& wrong) const {
+  throw InputError(source_ + ": " + (path_.empty() ? "" : path_ + ": ") + wrong);
 }
 
 bool JsonPlace::is_null() const { return json_->is_null(); }

@@ -25,7 +25,10 @@ class JsonPlace {
  public:
   JsonPlace(const nlohmann::json& document, std::string source) : json_(&document), source_(std::move(source)) {}
 
+  /// Throws: expected this, not what is here.
   [[noreturn]] void fail(const std::string& expected) const;
+  /// Throws: this is wrong with what is here.
+  [[noreturn]] void refuse(const std::string& wrong) const;
 
   const nlohmann::json& json() const { return *json_; }
   bool is_null() const;

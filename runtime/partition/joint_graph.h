@@ -73,6 +73,7 @@ struct JointResult {
   int32_t storage = -1;
   std::string device = "cpu";
   Extent scalar = {};                   ///< of a scalar: hint and expression
+  double real_hint = 0;                 ///< of a "float" scalar, in place of scalar.value
   std::vector<JointResult> items = {};  ///< of a tuple
 };
 

@@ -1,0 +1,32 @@
+// Joint graphs traced by PyTorch, with what its own partitioners answered for them (testdata/README.md).
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/partition/joint_json.h"
+#include "runtime/partition/testdata_path.h"
+
+namespace plumbline {
+
+inline std::vector<std::string> golden_paths() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(PLUMBLINE_PARTITION_TESTDATA))
+    if (entry.path().string().ends_with(".json.gz")) paths.push_back(entry.path().string());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+/// Read once in a process, sorted by path.
+inline const std::vector<JointGraphFile>& golden_files() {
+  static const std::vector<JointGraphFile> files = [] {
+    std::vector<JointGraphFile> all;
+    for (const std::string& path : golden_paths()) all.push_back(read_joint_graph_file(path));
+    return all;
+  }();
+  return files;
+}
+
+}  // namespace plumbline

@@ -26,8 +26,8 @@ inline constexpr NodeIndex kNoNode = -1;
 
 /// A size, stride or offset in elements: a number, and the expression that it came from where shapes are dynamic.
 struct Extent {
-  int64_t value = 0;       ///< the hint, where there is an expression
-  std::string expression;  ///< empty: a plain number
+  int64_t value = 0;            ///< the hint, where there is an expression
+  std::string expression = {};  ///< empty: a plain number
   bool operator==(const Extent&) const = default;
 };
 

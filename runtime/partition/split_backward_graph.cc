@@ -9,8 +9,8 @@ SplitBackward split_backward_graph(const Partition& partition, const std::vector
   const Subgraph& backward = partition.backward;
   PLUMBLINE_CHECK(wanted.size() == backward.outputs.size(), "one word for each output of the backward");
 
-  // Backwards from the gradients asked for. An input of the backward may be an inner node of the joint graph: what it was
-  // made of is not followed.
+  // Backwards from the gradients asked for. An input of the backward may be an inner node of the joint graph: what it
+  // was made of is not followed.
   std::vector<char> is_input(graph.nodes.size(), 0), in_first(graph.nodes.size(), 0);
   for (const NodeIndex input : backward.inputs) is_input[input] = 1;
   for (size_t i = 0; i < wanted.size(); ++i)

@@ -1,6 +1,6 @@
-// Splitting a backward graph into the gradients of the stage's inputs (I) and those of its parameters (W), for schedules
-// that fill bubbles with weight gradients (zero bubble, arXiv 2401.10241): a pass over the same IR, after the dI/dW split
-// of PyTorch's partitioner (`omit_aot_autograd_runtime`).
+// Splitting a backward graph into the gradients of the stage's inputs (I) and those of its parameters (W), for
+// schedules that fill bubbles with weight gradients (zero bubble, arXiv 2401.10241): a pass over the same IR, after the
+// dI/dW split of PyTorch's partitioner (`omit_aot_autograd_runtime`).
 #pragma once
 
 #include <vector>
@@ -19,9 +19,9 @@ struct SplitBackward {
 };
 
 /// `wanted`, for each output of the backward: whether the first half makes it. The first half runs what those need and
-/// nothing else, so that they leave as early as they can; the second half runs the rest. No call runs in both: what both
-/// need, a recomputation included, runs in the first and its result is carried. Elements of a call of several results
-/// are taken apart in the half that runs the call. Both halves keep the backward's order. Linear.
+/// nothing else, so that they leave as early as they can; the second half runs the rest. No call runs in both: what
+/// both need, a recomputation included, runs in the first and its result is carried. Elements of a call of several
+/// results are taken apart in the half that runs the call. Both halves keep the backward's order. Linear.
 SplitBackward split_backward_graph(const Partition& partition, const std::vector<char>& wanted);
 
 }  // namespace plumbline

@@ -1,6 +1,5 @@
 // Cutting a joint graph along its saved values: which calls run in the forward and in the backward, in which order, and
-// what passes between them. After `_extract_fwd_bwd_modules`, `reordering_to_mimic_autograd_engine` and
-// `raise_getitems` of the functorch partitioners.
+// what passes between them. After `_extract_fwd_bwd_modules` and `default_partition` of the functorch partitioners.
 #pragma once
 
 #include "runtime/partition/classify.h"
@@ -8,17 +7,37 @@
 
 namespace plumbline {
 
-/// The calls that make `outputs` from `inputs`, without dead ones, in graph order. Throws InputError naming the node:
-/// an output that needs what is not among the inputs.
+/// Where a subgraph will run. Calls that write, or whose mark says so, are only valid in their half; `Any` has no such
+/// rule.
+enum class GraphHalf : uint8_t { Any, Forward, Backward };
+
+/// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is
+/// valid where all of its inputs are; calls with effects other than a random draw stay though nobody uses them. Throws
+/// InputError naming an output that is not valid, and what it lacks.
+Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std::vector<NodeIndex> inputs,
+                          std::vector<NodeIndex> outputs, GraphHalf half = GraphHalf::Any);
 Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs);
 
-/// Forward and backward for these saved values; those that the backward does not use are dropped, symbols that it needs
-/// are bound. `reorder`: the backward runs in the order in which autograd's engine would run it, each recomputation
-/// right before its use. Fills everything of Partition but `cuts`; `graph` is moved into it.
+/// Divides partition.graph along these values (tensors in `saved`, symbolic scalars in `saved_symbols`; each once, in
+/// the order in which they are to be returned). Those that the backward does not use are dropped; symbols in the shapes
+/// of what crosses are bound; values without version counter checks go last. Fills all fields but `graph` and `cuts`,
+/// calls in graph order. For whoever tries many cuts of one graph: `edges` are those of partition.graph.
+void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex> saved,
+            std::vector<NodeIndex> saved_symbols);
+
+/// divide() and order_calls() (reorder.h). `graph` is moved into the result.
 Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<NodeIndex> saved_symbols,
                   const Policy& policy, bool reorder);
 
-/// The default partition: everything that the backward uses of the forward is saved.
+/// The default partition: everything that the backward uses of the forward is saved. The forward is what its outputs
+/// need (policy.default_by_data_flow, and any graph without marks) or, as newer versions have it, all that stands
+/// before the last node marked as forward; there recompute tags are honoured. Takes the graph as it is: no clean-up
+/// before. Throws InputError naming a node that can neither be saved nor divided.
 Partition default_partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
+
+/// A user's tag asks to compute the node again.
+bool must_recompute(const JointNode& node);
+/// Some node has such a tag.
+bool has_recompute_tags(const JointGraph& graph);
 
 }  // namespace plumbline

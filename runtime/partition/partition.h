@@ -66,7 +66,8 @@ struct Partition {
 /// in the graph that cannot be partitioned, by name.
 Partition partition(const JointGraph& graph, const Policy& policy, const PartitionOptions& options);
 
-/// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak". Throws InputError for anything else.
+/// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak", "budget=0.25:greedy" (also exact,
+/// hirschberg, knee-point; both words may stand, in any order). Throws InputError for anything else.
 PartitionOptions parse_partition_mode(const std::string& text);
 std::string to_string(const PartitionOptions& options);
 

@@ -1,0 +1,204 @@
+#include "runtime/partition/extract.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+#include "runtime/error.h"
+#include "runtime/partition/forced_saves.h"
+#include "runtime/partition/random_call.h"
+#include "runtime/partition/reorder.h"
+
+namespace plumbline {
+namespace {
+
+bool is_backward(JointMark mark) { return mark == JointMark::IsBackward || mark == JointMark::MustBeInBackward; }
+
+bool only_in_forward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInForward || (node.writes && !is_backward(node.mark));
+}
+
+bool only_in_backward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
+}
+
+bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
+  if (half == GraphHalf::Any) return false;
+  return half == GraphHalf::Forward ? only_in_backward(node) : only_in_forward(node);
+}
+
+/// A random draw that nobody uses may go: who replays states would only draw for nothing.
+bool stays_when_dead(const JointNode& node) { return node.writes || (node.impure && !node.seeded); }
+
+const char* name_of(GraphHalf half) {
+  if (half == GraphHalf::Any) return "subgraph";
+  return half == GraphHalf::Forward ? "forward" : "backward";
+}
+
+[[noreturn]] void refuse(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& valid,
+                         NodeIndex output, GraphHalf half) {
+  NodeIndex lacking = output;
+  for (bool further = true; further;) {
+    further = false;
+    for (const NodeIndex input : edges.inputs(lacking))
+      if (!valid[input]) {
+        lacking = input;
+        further = true;
+        break;
+      }
+  }
+  const std::string where = name_of(half);
+  std::string text = "partition: the " + where + " cannot compute its output '" + graph.nodes[output].name + "'";
+  if (graph.nodes[lacking].is_input())
+    text += ": it needs '" + graph.nodes[lacking].name + "', which is not among the inputs of the " + where;
+  else
+    text += ": '" + graph.nodes[lacking].name + "' may not run there, it writes or its mark says so";
+  throw InputError(text);
+}
+
+/// What a copy into an input, which only the backward may do, stands for in the forward: that input.
+NodeIndex copied_into(const JointNode& node) {
+  if (node.op != "aten::copy_" || !only_in_backward(node) || node.args.empty()) return kNoNode;
+  return node.args[0].kind == JointArgument::Kind::Node ? node.args[0].node : kNoNode;
+}
+
+/// By node: the backward uses it; waiting for a collective and then not using the result is no use.
+std::vector<char> used_in(const Subgraph& part, const JointGraph& graph, const JointEdges& edges) {
+  std::vector<char> used(graph.nodes.size(), 0);
+  for (const NodeIndex output : part.outputs)
+    if (output != kNoNode) used[output] = 1;
+  for (auto op = part.ops.rbegin(); op != part.ops.rend(); ++op) {
+    if (!used[*op] && is_collective_wait(graph.nodes[*op])) continue;
+    for (const NodeIndex input : edges.inputs(*op)) used[input] = 1;
+  }
+  return used;
+}
+
+std::vector<NodeIndex> inputs_of_kind(const JointGraph& graph, JointKind kind) {
+  std::vector<NodeIndex> found;
+  for (size_t i = 0; i < graph.nodes.size() && graph.nodes[i].is_input(); ++i)
+    if (graph.nodes[i].kind == kind) found.push_back(static_cast<NodeIndex>(i));
+  return found;
+}
+
+std::vector<NodeIndex> joined(std::initializer_list<std::span<const NodeIndex>> parts) {
+  std::vector<NodeIndex> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+/// The symbolic scalars to save so that the backward knows every symbol in the shapes of its inputs: first those that
+/// bind a symbol, then the others.
+std::vector<NodeIndex> with_bindings(const JointGraph& graph, const std::vector<NodeIndex>& saved_symbols,
+                                     const std::vector<NodeIndex>& saved, const std::vector<NodeIndex>& tangents) {
+  std::vector<NodeIndex> binding, derived;
+  std::set<std::string_view> bound;
+  for (const NodeIndex node : saved_symbols) {
+    const std::string& symbol = graph.nodes[node].binds;
+    (symbol.empty() ? derived : binding).push_back(node);
+    if (!symbol.empty()) bound.insert(symbol);
+  }
+  std::unordered_map<std::string_view, NodeIndex> binder;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!graph.nodes[i].binds.empty()) binder.try_emplace(graph.nodes[i].binds, static_cast<NodeIndex>(i));
+  for (const auto& values : {derived, saved, tangents})
+    for (const NodeIndex node : values)
+      for (const std::string& symbol : graph.nodes[node].free_symbols) {
+        if (!bound.insert(symbol).second) continue;
+        // A graph that was traced without AOTAutograd may lack the input.
+        const auto found = binder.find(symbol);
+        if (found != binder.end()) binding.push_back(found->second);
+      }
+  return joined({binding, derived});
+}
+
+}  // namespace
+
+bool must_recompute(const JointNode& node) {
+  return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
+}
+
+bool has_recompute_tags(const JointGraph& graph) { return std::ranges::any_of(graph.nodes, must_recompute); }
+
+std::vector<NodeIndex> Partition::recomputed() const {
+  std::vector<char> in_forward(graph.nodes.size(), 0);
+  for (const NodeIndex op : forward.ops) in_forward[op] = 1;
+  std::vector<NodeIndex> both;
+  for (const NodeIndex op : backward.ops)
+    if (in_forward[op]) both.push_back(op);
+  std::ranges::sort(both);
+  return both;
+}
+
+Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std::vector<NodeIndex> inputs,
+                          std::vector<NodeIndex> outputs, GraphHalf half) {
+  const auto n = static_cast<NodeIndex>(graph.nodes.size());
+  std::vector<char> is_input(n, 0), valid(n, 0), needed(n, 0);
+  for (const NodeIndex input : inputs) is_input[input] = valid[input] = 1;
+  for (NodeIndex i = 0; i < n; ++i) {
+    const JointNode& node = graph.nodes[i];
+    if (valid[i] || node.is_input() || belongs_elsewhere(node, half)) continue;
+    valid[i] = std::ranges::all_of(edges.inputs(i), [&](NodeIndex input) { return valid[input]; });
+  }
+  for (NodeIndex& output : outputs) {
+    if (output == kNoNode) continue;
+    if (!valid[output] && half == GraphHalf::Forward)
+      if (const NodeIndex target = copied_into(graph.nodes[output]); target != kNoNode && valid[target])
+        output = target;
+    if (!valid[output]) refuse(graph, edges, valid, output, half);
+    needed[output] = 1;
+  }
+  Subgraph part{std::move(inputs), {}, std::move(outputs)};
+  for (NodeIndex i = n - 1; i >= 0; --i) {
+    if (!valid[i] || is_input[i] || (!needed[i] && !stays_when_dead(graph.nodes[i]))) continue;
+    part.ops.push_back(i);
+    for (const NodeIndex input : edges.inputs(i)) needed[input] = 1;
+  }
+  std::ranges::reverse(part.ops);
+  return part;
+}
+
+Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs) {
+  return extract_subgraph(graph, edges_of(graph), std::move(inputs), std::move(outputs));
+}
+
+void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex> saved,
+            std::vector<NodeIndex> saved_symbols) {
+  const JointGraph& graph = partition.graph;
+  const auto primals = inputs_of_kind(graph, JointKind::Primal), tangents = inputs_of_kind(graph, JointKind::Tangent),
+             forward_seeds = inputs_of_kind(graph, JointKind::ForwardSeed),
+             backward_seeds = inputs_of_kind(graph, JointKind::BackwardSeed);
+  const auto backward_outputs = joined({graph.backward_outputs()});
+
+  // The backward alone says which values it uses; only then is it known which symbols are to be bound.
+  const Subgraph draft = extract_subgraph(graph, edges, joined({saved_symbols, saved, tangents, backward_seeds}),
+                                          backward_outputs, GraphHalf::Backward);
+  const std::vector<char> used = used_in(draft, graph, edges);
+  std::erase_if(saved, [&](NodeIndex node) { return !used[node]; });
+  std::erase_if(saved_symbols, [&](NodeIndex node) { return !used[node]; });
+  saved_symbols = with_bindings(graph, saved_symbols, saved, tangents);
+  std::ranges::stable_partition(saved, [&](NodeIndex node) { return !graph.nodes[node].no_vc_check; });
+
+  partition.forward = extract_subgraph(graph, edges, joined({primals, forward_seeds}),
+                                       joined({graph.forward_outputs(), saved, saved_symbols}), GraphHalf::Forward);
+  partition.backward = extract_subgraph(graph, edges, joined({saved_symbols, saved, tangents, backward_seeds}),
+                                        backward_outputs, GraphHalf::Backward);
+  partition.saved = std::move(saved);
+  partition.saved_symbols = std::move(saved_symbols);
+  partition.replayed.clear();
+  for (const NodeIndex node : partition.recomputed())
+    if (draws_random_numbers(graph.nodes[node])) partition.replayed.push_back(node);
+}
+
+Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<NodeIndex> saved_symbols,
+                  const Policy& policy, bool reorder) {
+  Partition partition;
+  partition.graph = std::move(graph);
+  const JointEdges edges = edges_of(partition.graph);
+  divide(partition, edges, std::move(saved), std::move(saved_symbols));
+  order_calls(partition, edges, policy, reorder);
+  return partition;
+}
+
+}  // namespace plumbline

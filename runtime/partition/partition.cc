@@ -1,0 +1,131 @@
+#include "runtime/partition/partition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/error.h"
+#include "runtime/partition/budget.h"
+#include "runtime/partition/clean.h"
+#include "runtime/partition/extract.h"
+#include "runtime/partition/forced_saves.h"
+#include "runtime/partition/min_bytes.h"
+#include "runtime/partition/min_cut.h"
+#include "runtime/partition/reorder.h"
+
+namespace plumbline {
+namespace {
+
+void check(const JointGraph& graph, const PartitionOptions& options) {
+  int primals = 0;
+  for (const JointNode& node : graph.nodes) {
+    if (node.kind == JointKind::OtherInput)
+      throw InputError("partition: the input '" + node.name +
+                       "' is neither a tensor nor a number of the forward (a primal), a tangent or a random seed");
+    primals += node.kind == JointKind::Primal;
+  }
+  for (const int index : options.static_inputs)
+    if (index < 0 || index >= primals)
+      throw InputError("partition: there is no primal " + std::to_string(index) + " to be static; the graph has " +
+                       std::to_string(primals) + ", counted from 0");
+  if (!(options.budget >= 0 && options.budget <= 1))
+    throw InputError("partition: the budget must lie between 0 and 1, it is " + std::to_string(options.budget));
+  if (!options.runtime.empty() && options.runtime.size() != graph.nodes.size())
+    throw InputError("partition: runtimes for " + std::to_string(options.runtime.size()) + " nodes, the graph has " +
+                     std::to_string(graph.nodes.size()));
+}
+
+/// `next` done after `done`; `runtime` (by node) moves along.
+void follow(Cleaned& done, Cleaned next, std::vector<double>& runtime) {
+  if (!runtime.empty()) {
+    std::vector<double> moved(next.graph.nodes.size(), 0);
+    // Of merged nodes the first is the one that is kept.
+    for (size_t i = next.moved_to.size(); i-- > 0;)
+      if (next.moved_to[i] != kNoNode) moved[next.moved_to[i]] = runtime[i];
+    runtime = std::move(moved);
+  }
+  done = std::move(next);
+}
+
+std::vector<std::string> names_of(const CutRules& rules) {
+  std::vector<std::string> names;
+  if (rules.ban_used_far_apart) names.push_back("used_far_apart");
+  if (rules.ban_long_fusible_chains) names.push_back("long_fusible_chains");
+  if (rules.ban_materialized_backward) names.push_back("materialized_backward");
+  if (rules.ban_not_in_allowlist) names.push_back("not_in_allowlist");
+  if (rules.ban_reductions) names.push_back("reductions");
+  return names;
+}
+
+/// Cuts and records it.
+template <class Cut>
+std::vector<NodeIndex> recorded(std::vector<CutRecord>& cuts, std::vector<std::string> rules, Cut&& cut) {
+  CutResult result = cut();
+  cuts.push_back({std::move(rules), {}, result.saved, std::move(result.banned)});
+  return std::move(result.saved);
+}
+
+std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& options, std::vector<CutRecord>& cuts) {
+  const auto by = [&](const CutRules& rules) {
+    return recorded(cuts, names_of(rules), [&] { return min_cut(input, rules); });
+  };
+  switch (options.mode) {
+    case PartitionMode::Budget:
+      return saved_within_budget(input, options, cuts);
+    case PartitionMode::Bytes:
+      return recorded(cuts, {"bytes"}, [&] { return min_bytes_cut(input); });
+    case PartitionMode::Aggressive:
+      return by(CutRules::aggressive(input.policy));
+    default:
+      return by(CutRules::of(input.policy));
+  }
+}
+
+/// The user's word in the graph itself goes before the option.
+void take_budget_of_graph(const JointGraph& graph, PartitionOptions& options) {
+  if (options.mode != PartitionMode::MinCut && options.mode != PartitionMode::Budget) return;
+  for (const JointNode& node : graph.nodes)
+    if (node.memory_budget) {
+      options.mode = PartitionMode::Budget;
+      options.budget = *node.memory_budget;
+      return;
+    }
+}
+
+}  // namespace
+
+Partition partition(const JointGraph& graph, const Policy& policy, const PartitionOptions& given) {
+  check(graph, given);
+  if (given.mode == PartitionMode::Default) return default_partition(graph, policy, given);
+
+  PartitionOptions options = given;
+  Cleaned cleaned;
+  follow(cleaned, remove_dead_nodes(graph), options.runtime);
+  if (policy.cse) follow(cleaned, merge_equal_nodes(cleaned.graph, policy), options.runtime);
+  take_budget_of_graph(cleaned.graph, options);
+  check(cleaned.graph, options);
+  const bool tagged = has_recompute_tags(cleaned.graph);
+  if (tagged) settle_recompute_tags(cleaned.graph, false);
+  force_saves(cleaned.graph);
+
+  Partition result;
+  result.graph = std::move(cleaned.graph);
+  const JointEdges edges = edges_of(result.graph);
+  const OpClasses ops = classify_ops(result.graph, policy);
+  const NodeClasses classes = classify_nodes(result.graph, edges, policy, options.static_inputs);
+  if (std::ranges::find(classes.required_backward, 1) == classes.required_backward.end()) {
+    for (JointNode& node : result.graph.nodes) node.recompute.reset();  // there is nothing to compute again for
+    return default_partition(std::move(result.graph), policy, options);
+  }
+
+  const CutInput input{result.graph, edges, policy, ops, classes};
+  std::vector<NodeIndex> saved, saved_symbols;
+  for (const NodeIndex node : choose(input, options, result.cuts))
+    (result.graph.nodes[node].out.kind == JointResult::Kind::Scalar ? saved_symbols : saved).push_back(node);
+  divide(result, edges, std::move(saved), std::move(saved_symbols));
+  const bool own = options.mode == PartitionMode::Bytes ||
+                   (options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak);
+  order_calls(result, edges, policy, own || tagged || policy.always_reorder);
+  return result;
+}
+
+}  // namespace plumbline

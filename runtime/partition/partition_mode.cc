@@ -1,0 +1,71 @@
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "runtime/error.h"
+#include "runtime/partition/partition.h"
+
+namespace plumbline {
+namespace {
+
+using Names = std::pair<PartitionMode, std::string_view>;
+constexpr std::array<Names, 4> kModes{Names{PartitionMode::Default, "default"}, Names{PartitionMode::MinCut, "min-cut"},
+                                      Names{PartitionMode::Aggressive, "aggressive"},
+                                      Names{PartitionMode::Bytes, "bytes"}};
+using SolverNames = std::pair<KnapsackSolver, std::string_view>;
+constexpr std::array<SolverNames, 4> kSolvers{
+    SolverNames{KnapsackSolver::Exact, "exact"}, SolverNames{KnapsackSolver::Greedy, "greedy"},
+    SolverNames{KnapsackSolver::Hirschberg, "hirschberg"}, SolverNames{KnapsackSolver::KneePoint, "knee-point"}};
+constexpr std::string_view kBudget = "budget=";
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw InputError("partition: the mode '" + text +
+                   "' is none of default, min-cut, aggressive, bytes and budget=X (X from 0 to 1; budget=X:peak counts "
+                   "the simulated peak, budget=X:SOLVER solves by exact, greedy, hirschberg or knee-point)");
+}
+
+}  // namespace
+
+PartitionOptions parse_partition_mode(const std::string& text) {
+  PartitionOptions options;
+  for (const auto& [mode, name] : kModes)
+    if (text == name) {
+      options.mode = mode;
+      return options;
+    }
+  if (!text.starts_with(kBudget)) refuse(text);
+  options.mode = PartitionMode::Budget;
+  const char* const end = text.data() + text.size();
+  const auto number = std::from_chars(text.data() + kBudget.size(), end, options.budget);
+  if (number.ec != std::errc() || !(options.budget >= 0 && options.budget <= 1)) refuse(text);
+  std::string_view rest(number.ptr, static_cast<size_t>(end - number.ptr));
+  while (!rest.empty()) {
+    if (rest.front() != ':') refuse(text);
+    rest.remove_prefix(1);
+    const std::string_view word = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(word.size());
+    bool known = word == "peak";
+    if (known) options.measure = BudgetMeasure::Peak;
+    for (const auto& [solver, name] : kSolvers)
+      if (word == name) {
+        options.solver = solver;
+        known = true;
+      }
+    if (!known) refuse(text);
+  }
+  return options;
+}
+
+std::string to_string(const PartitionOptions& options) {
+  for (const auto& [mode, name] : kModes)
+    if (options.mode == mode) return std::string(name);
+  std::array<char, 32> digits;
+  const auto number = std::to_chars(digits.data(), digits.data() + digits.size(), options.budget);
+  std::string text = std::string(kBudget) + std::string(digits.data(), number.ptr);
+  if (options.measure == BudgetMeasure::Peak) text += ":peak";
+  for (const auto& [solver, name] : kSolvers)
+    if (options.solver == solver && solver != KnapsackSolver::Exact) text += ":" + std::string(name);
+  return text;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,158 @@
+#include "runtime/partition/reorder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace plumbline {
+namespace {
+
+/// Puts calls into their new order, with what they need before them.
+class Order {
+ public:
+  Order(const JointGraph& graph, const JointEdges& edges, const Subgraph& part)
+      : edges_(edges), placed_(graph.nodes.size(), 0), position_(graph.nodes.size(), 0) {
+    for (const NodeIndex input : part.inputs) placed_[input] = 1;
+    for (size_t k = 0; k < part.ops.size(); ++k) position_[part.ops[k]] = static_cast<int32_t>(k);
+    ops.reserve(part.ops.size());
+  }
+
+  /// `nodes` and all that they need, in the order in which they stood.
+  void place_by_position(std::span<const NodeIndex> nodes) {
+    const size_t begin = ops.size();
+    pending_.assign(nodes.begin(), nodes.end());
+    while (!pending_.empty()) {
+      const NodeIndex node = pending_.back();
+      pending_.pop_back();
+      if (placed_[node]) continue;
+      placed_[node] = 1;
+      ops.push_back(node);
+      for (const NodeIndex input : edges_.inputs(node)) pending_.push_back(input);
+    }
+    std::sort(ops.begin() + static_cast<std::ptrdiff_t>(begin), ops.end(),
+              [&](NodeIndex a, NodeIndex b) { return position_[a] < position_[b]; });
+  }
+
+  /// `nodes` one after the other, deepest first, each after what it needs, deepest first.
+  void place_by_depth(std::span<const NodeIndex> nodes, const std::vector<int32_t>& depth) {
+    // Children are pushed in reverse; a node is met a second time once all of its inputs are placed.
+    const auto push = [&](std::span<const NodeIndex> children) {
+      const auto begin = static_cast<std::ptrdiff_t>(pending_.size());
+      pending_.insert(pending_.end(), children.begin(), children.end());
+      std::stable_sort(pending_.begin() + begin, pending_.end(),
+                       [&](NodeIndex a, NodeIndex b) { return depth[a] > depth[b]; });
+      std::reverse(pending_.begin() + begin, pending_.end());
+    };
+    pending_.clear();
+    push(nodes);
+    while (!pending_.empty()) {
+      const NodeIndex node = pending_.back();
+      if (placed_[node] == 1) {
+        pending_.pop_back();
+      } else if (placed_[node] == kOpen) {
+        pending_.pop_back();
+        placed_[node] = 1;
+        ops.push_back(node);
+      } else {
+        placed_[node] = kOpen;
+        push(edges_.inputs(node));
+      }
+    }
+  }
+
+  std::vector<NodeIndex> ops;
+
+ private:
+  static constexpr char kOpen = 2;  ///< its inputs are being placed
+
+  const JointEdges& edges_;
+  std::vector<char> placed_;
+  std::vector<int32_t> position_;
+  std::vector<NodeIndex> pending_;
+};
+
+/// By node: calls on the longest way from an input.
+std::vector<int32_t> depths_of(const JointGraph& graph, const JointEdges& edges, const Subgraph& part) {
+  std::vector<int32_t> depth(graph.nodes.size(), 0);
+  for (const NodeIndex op : part.ops) {
+    for (const NodeIndex input : edges.inputs(op)) depth[op] = std::max(depth[op], depth[input]);
+    ++depth[op];
+  }
+  return depth;
+}
+
+/// The outputs, each once.
+std::vector<NodeIndex> distinct_outputs(const JointGraph& graph, const Subgraph& part) {
+  std::vector<NodeIndex> outputs;
+  std::vector<char> seen(graph.nodes.size(), 0);
+  for (const NodeIndex output : part.outputs)
+    if (output != kNoNode && !std::exchange(seen[output], 1)) outputs.push_back(output);
+  return outputs;
+}
+
+}  // namespace
+
+void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgraph& backward, ReorderBy by) {
+  const auto reads_tangent = [&](NodeIndex op) {
+    return std::ranges::any_of(edges.inputs(op),
+                               [&](NodeIndex input) { return graph.nodes[input].kind == JointKind::Tangent; });
+  };
+  const auto first = std::ranges::find_if(backward.ops, reads_tangent);
+  const std::vector<NodeIndex> outputs = distinct_outputs(graph, backward);
+  // A tangent that is returned as it came is used, by the end of the graph.
+  const bool returns_tangent =
+      std::ranges::any_of(outputs, [&](NodeIndex output) { return graph.nodes[output].kind == JointKind::Tangent; });
+  if (first == backward.ops.end() && !returns_tangent) return;
+
+  Order order(graph, edges, backward);
+  const std::vector<int32_t> depth =
+      by == ReorderBy::Depth ? depths_of(graph, edges, backward) : std::vector<int32_t>();
+  const auto place = [&](std::span<const NodeIndex> nodes) {
+    by == ReorderBy::Depth ? order.place_by_depth(nodes, depth) : order.place_by_position(nodes);
+  };
+  if (by == ReorderBy::Graph)
+    for (auto op = backward.ops.begin(); op != first; ++op)
+      if (graph.nodes[*op].op == "aten::copy_") place({{*op}});
+  for (auto op = first; op != backward.ops.end(); ++op) place({{*op}});
+  place(outputs);
+  backward.ops = std::move(order.ops);
+}
+
+void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& part) {
+  // A linked list of the calls behind the inputs; getitems move within it from the last to the first.
+  std::vector<NodeIndex> listed = part.inputs;
+  listed.insert(listed.end(), part.ops.begin(), part.ops.end());
+  const auto size = static_cast<int32_t>(listed.size());
+  std::vector<int32_t> next(size + 1), previous(size + 1);  // slot `size` closes the circle
+  for (int32_t slot = 0; slot <= size; ++slot) {
+    next[slot] = slot < size ? slot + 1 : 0;
+    previous[next[slot]] = slot;
+  }
+  std::vector<int32_t> slot_of(graph.nodes.size(), 0);
+  for (int32_t slot = 0; slot < size; ++slot) slot_of[listed[slot]] = slot;
+  const auto inputs = static_cast<int32_t>(part.inputs.size());
+  for (int32_t slot = size - 1; slot >= inputs; --slot) {
+    if (graph.nodes[listed[slot]].kind != JointKind::GetItem) continue;
+    const int32_t parent = slot_of[edges.inputs(listed[slot])[0]];
+    if (next[parent] == slot) continue;
+    next[previous[slot]] = next[slot];
+    previous[next[slot]] = previous[slot];
+    next[slot] = next[parent];
+    previous[slot] = parent;
+    previous[next[parent]] = slot;
+    next[parent] = slot;
+  }
+  part.ops.clear();
+  for (int32_t slot = next[size]; slot != size; slot = next[slot])
+    if (slot >= inputs) part.ops.push_back(listed[slot]);
+}
+
+void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, bool reorder) {
+  const JointGraph& graph = partition.graph;
+  if (reorder)
+    reorder_as_autograd(graph, edges, partition.backward, policy.always_reorder ? ReorderBy::Graph : ReorderBy::Depth);
+  if (!policy.always_reorder) return;
+  raise_getitems(graph, edges, partition.forward);
+  raise_getitems(graph, edges, partition.backward);
+}
+
+}  // namespace plumbline

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct Subgraph {
 };
 
 enum class PartitionMode : uint8_t { Default, MinCut, Aggressive, Bytes, Budget };
-enum class KnapsackSolver : uint8_t { Exact, Greedy, Hirschberg, KneePoint };
+/// Exact is PyTorch's `dp`, whose rounding may exceed the capacity by a little; Bytes never does. See knapsack.h.
+enum class KnapsackSolver : uint8_t { Exact, Greedy, Hirschberg, KneePoint, Bytes };
+struct BudgetProblem;  // runtime/partition/budget.h
 /// What a budget counts.
 enum class BudgetMeasure : uint8_t {
   Saved,  ///< as PyTorch: saved bytes, between those of the inputs (0) and of the minimum cut (1)
@@ -35,8 +38,12 @@ struct PartitionOptions {
   double budget = 1;  ///< of mode Budget, 0 to 1
   BudgetMeasure measure = BudgetMeasure::Saved;
   KnapsackSolver solver = KnapsackSolver::Exact;
-  /// Seconds (or FLOPs: any unit) that a node takes to run again, by node of the graph given; empty: JointNode::flops.
+  /// In place of `solver`, if set: the items to save.
+  std::function<std::vector<int>(const BudgetProblem&)> own_solver = {};
+  /// Seconds (or FLOPs: any unit) that a node takes to run again, by node of the graph given; empty: estimate_runtime.
   std::vector<double> runtime = {};
+  /// The same as a function; unset: JointNode::flops, at least 1.
+  std::function<double(const JointGraph&, NodeIndex)> estimate_runtime = {};
   /// Indices among the primals: live as long as the module, so saving them costs nothing.
   std::vector<int> static_inputs = {};
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/split/flop_formulas.h"
+#include "runtime/flop_formulas.h"
 #include "runtime/split/node_alone.h"
 
 namespace plumbline {
@@ -14,10 +14,19 @@ double elements(const Graph& graph, ValueId v) {
   return value.kind == ValueKind::Tensor ? static_cast<double>(c10::multiply_integers(value.sizes)) : 0;
 }
 
+FlopConstant flop_constant(const c10::IValue& value) {
+  if (value.isBool()) return value.toBool();
+  if (value.isIntList()) return value.toIntVector();
+  if (value.isString()) return value.toStringRef();
+  if (!value.isBoolList()) return {};
+  const auto flags = value.toBoolList();
+  return std::vector<int64_t>(flags.begin(), flags.end());
+}
+
 CallSizes sizes_of(const Graph& graph, const Node& node) {
   CallSizes sizes;
   for (const Argument& argument : node.arguments) {
-    sizes.constants.push_back(argument.constant);
+    sizes.constants.push_back(flop_constant(argument.constant));
     std::vector<Sizes>& tensors = sizes.tensors.emplace_back();
     for (ValueId v : argument.values)
       if (v != kNoValue && graph.values[v].kind == ValueKind::Tensor) tensors.push_back(graph.values[v].sizes);
@@ -95,8 +104,7 @@ void FlopCounter::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
   for (size_t a = 0; a < arguments; ++a) {
     const c10::IValue& value = torch::jit::peek(*stack, a, arguments);
     std::vector<Sizes>& tensors = sizes.tensors.emplace_back();
-    const bool holds_tensors = value.isTensor() || value.isTensorList();
-    sizes.constants.push_back(holds_tensors ? c10::IValue() : value);
+    sizes.constants.push_back(flop_constant(value));
     if (value.isTensor() && value.toTensor().defined()) tensors.push_back(value.toTensor().sizes().vec());
     if (value.isTensorList())
       for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor.sizes().vec());

@@ -5,21 +5,24 @@
 // gradient of a grouped convolution's weight counts what it takes (there, that of one without groups).
 #pragma once
 
-#include <ATen/core/ivalue.h>
-
+#include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace plumbline {
 
 using Sizes = std::vector<int64_t>;
+/// An argument that is no tensor, as far as a formula reads it: a flag, a list of numbers or of flags, a text. Anything
+/// else is std::monostate.
+using FlopConstant = std::variant<std::monostate, bool, std::vector<int64_t>, std::string>;
 
 /// One call as a formula sees it.
 struct CallSizes {
   /// By argument: one entry for a tensor, one each for a list of them, none for a constant or None.
   std::vector<std::vector<Sizes>> tensors;
-  /// By argument; None for tensors.
-  std::vector<c10::IValue> constants;
+  /// By argument.
+  std::vector<FlopConstant> constants;
   /// How many elements the first result has.
   double result = 0;
 };

@@ -1,4 +1,4 @@
-#include "runtime/split/flop_formulas.h"
+#include "runtime/flop_formulas.h"
 
 #include <algorithm>
 #include <map>
@@ -14,6 +14,11 @@ double volume(const Sizes& sizes, size_t from = 0) {
   return product;
 }
 
+bool flag(const CallSizes& call, size_t a) { return std::get<bool>(call.constants.at(a)); }
+const std::vector<int64_t>& numbers(const CallSizes& call, size_t a) {
+  return std::get<std::vector<int64_t>>(call.constants.at(a));
+}
+
 double last(const Sizes& sizes) { return sizes.empty() ? 1 : static_cast<double>(sizes.back()); }
 
 /// Each element of the result is an inner product over the last dimension of argument A.
@@ -27,7 +32,7 @@ double addbmm(const CallSizes& call) { return 2 * volume(call.tensors[1].at(0)) 
 double tensordot(const CallSizes& call) {
   const Sizes& a = call.tensors[0].at(0);
   double flops = 2 * call.result;
-  for (int64_t d : call.constants[2].toIntVector())
+  for (int64_t d : numbers(call, 2))
     flops *= static_cast<double>(a.at(d < 0 ? d + static_cast<int64_t>(a.size()) : d));
   return flops;
 }
@@ -45,14 +50,14 @@ double convolution_transposed(const CallSizes& call) { return per_position<1>(vo
 constexpr size_t kTransposed = 6, kBackwardTransposed = 7, kBackwardMask = 10;
 
 double convolution(const CallSizes& call) {
-  return call.constants[kTransposed].toBool() ? convolution_transposed(call) : convolution_forward(call);
+  return flag(call, kTransposed) ? convolution_transposed(call) : convolution_forward(call);
 }
 
 /// (grad_output, input, weight, ...): the gradients of input and weight take what the convolution took.
 double convolution_backward(const CallSizes& call) {
-  const bool transposed = call.constants[kBackwardTransposed].toBool();
-  const auto mask = call.constants[kBackwardMask].toBoolList();
-  return (mask[0] + mask[1]) * per_position<2>(volume(call.tensors[transposed ? 1 : 0].at(0)), call);
+  const bool transposed = flag(call, kBackwardTransposed);
+  const std::vector<int64_t>& mask = numbers(call, kBackwardMask);
+  return static_cast<double>(mask.at(0) + mask.at(1)) * per_position<2>(volume(call.tensors[transposed ? 1 : 0].at(0)), call);
 }
 
 // --- attention: products over queries x keys, of the width of a key or of a value ------------------------------------
@@ -113,7 +118,7 @@ std::vector<int> einsum_labels(const std::string& term, size_t rank) {
 /// The operands are contracted from left to right; a label that only one of two has, and that nothing asks for later,
 /// is summed before they meet. Where they meet without a sum, a product counts one.
 double einsum(const CallSizes& call) {
-  std::string equation = call.constants[0].toStringRef();
+  std::string equation = std::get<std::string>(call.constants.at(0));
   std::erase(equation, ' ');
   const size_t arrow = equation.find("->");
   const std::string left = equation.substr(0, arrow);
@@ -170,14 +175,14 @@ std::unordered_map<std::string, FlopFormula> make_formulas() {
                        std::vector<size_t> factors) {
     for (const char* name : names) formulas["aten::" + std::string(name)] = {flops, factors};
   };
-  add({"mm", "bmm", "mv", "dot", "vdot", "inner", "matmul", "linalg_matmul", "linear"}, &inner_products<0>, {0, 1});
+  add({"mm", "bmm", "_scaled_mm", "mv", "dot", "vdot", "inner", "matmul", "linalg_matmul", "linear"}, &inner_products<0>, {0, 1});
   add({"addmm", "baddbmm", "addmv", "addmm_", "baddbmm_", "addmv_", "_addmm_activation"}, &inner_products<1>, {1, 2});
   add({"addbmm", "addbmm_"}, &addbmm, {1, 2});
   add({"tensordot"}, &tensordot, {0, 1});
   add({"einsum"}, &einsum, {1});
   add({"conv1d", "conv2d", "conv3d"}, &convolution_forward, {0, 1});
   add({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}, &convolution_transposed, {0, 1});
-  add({"convolution", "_convolution"}, &convolution, {0, 1});
+  add({"convolution", "_convolution", "convolution_overrideable"}, &convolution, {0, 1});
   add({"convolution_backward"}, &convolution_backward, {});
   add({"scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu",
        "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",

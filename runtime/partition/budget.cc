@@ -29,16 +29,6 @@ bool is_written_afterwards(const JointGraph& graph, const std::vector<NodeIndex>
   return std::any_of(inputs.begin(), inputs.end(), [&](NodeIndex i) { return graph.nodes[i].epilogue_mutation; });
 }
 
-std::vector<std::string> names_of(const CutRules& rules) {
-  std::vector<std::string> names;
-  if (rules.ban_used_far_apart) names.push_back("used_far_apart");
-  if (rules.ban_long_fusible_chains) names.push_back("long_fusible_chains");
-  if (rules.ban_materialized_backward) names.push_back("materialized_backward");
-  if (rules.ban_not_in_allowlist) names.push_back("not_in_allowlist");
-  if (rules.ban_reductions) names.push_back("reductions");
-  return names;
-}
-
 int storage_of(const JointNode& node) { return node.out.kind == JointResult::Kind::Tensor ? node.out.storage : -1; }
 
 std::vector<int> solve(const BudgetProblem& problem, const PartitionOptions& options) {
@@ -117,7 +107,7 @@ std::vector<NodeIndex> BudgetPlanner::saved(double budget, std::vector<CutRecord
 CutRecord BudgetPlanner::make_cut(const CutRules& rules, const std::vector<char>& dont_ban) const {
   CutResult result = min_cut(input_, rules, dont_ban);
   CutRecord record{
-      .rules = names_of(rules), .dont_ban = {}, .saved = std::move(result.saved), .banned = std::move(result.banned)};
+      .rules = rules.names(), .dont_ban = {}, .saved = std::move(result.saved), .banned = std::move(result.banned)};
   for (size_t i = 0; i < dont_ban.size(); ++i)
     if (dont_ban[i]) record.dont_ban.push_back(static_cast<NodeIndex>(i));
   return record;

@@ -7,6 +7,11 @@
 namespace plumbline {
 namespace {
 
+/// By its mark, or as a mutation that was traced there.
+bool must_be_in_backward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
+}
+
 bool any(std::span<const NodeIndex> nodes, const std::vector<char>& marked) {
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex node) { return marked[node]; });
 }
@@ -54,16 +59,6 @@ std::vector<char> required_in_forward(const JointGraph& graph, const JointEdges&
 }
 
 }  // namespace
-
-bool must_be_in_forward(const JointNode& node) {
-  if (node.mark == JointMark::MustBeInForward) return true;
-  return node.writes && node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward;
-}
-
-bool must_be_in_backward(const JointNode& node) {
-  if (node.mark == JointMark::MustBeInBackward) return true;
-  return node.writes && node.mark == JointMark::IsBackward;
-}
 
 NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, const Policy& policy,
                            const std::vector<int>& static_inputs) {

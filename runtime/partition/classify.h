@@ -30,10 +30,6 @@ inline bool is_forward_input(const JointNode& node) {
   return node.kind == JointKind::Primal || node.kind == JointKind::ForwardSeed;
 }
 
-/// Where a node belongs by PyTorch's marks alone: it may not run in the other half.
-bool must_be_in_forward(const JointNode& node);
-bool must_be_in_backward(const JointNode& node);
-
 /// The user wants it run again: MUST_RECOMPUTE or PREFER_RECOMPUTE.
 inline bool must_recompute(const JointNode& node) {
   return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;

@@ -115,10 +115,6 @@ std::vector<NodeIndex> with_bindings(const JointGraph& graph, const std::vector<
 
 }  // namespace
 
-bool must_recompute(const JointNode& node) {
-  return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
-}
-
 bool has_recompute_tags(const JointGraph& graph) { return std::ranges::any_of(graph.nodes, must_recompute); }
 
 std::vector<NodeIndex> Partition::recomputed() const {

@@ -35,8 +35,6 @@ Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<No
 /// before. Throws InputError naming a node that can neither be saved nor divided.
 Partition default_partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
 
-/// A user's tag asks to compute the node again.
-bool must_recompute(const JointNode& node);
 /// Some node has such a tag.
 bool has_recompute_tags(const JointGraph& graph);
 

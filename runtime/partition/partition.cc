@@ -46,16 +46,6 @@ void follow(Cleaned& done, Cleaned next, std::vector<double>& runtime) {
   done = std::move(next);
 }
 
-std::vector<std::string> names_of(const CutRules& rules) {
-  std::vector<std::string> names;
-  if (rules.ban_used_far_apart) names.push_back("used_far_apart");
-  if (rules.ban_long_fusible_chains) names.push_back("long_fusible_chains");
-  if (rules.ban_materialized_backward) names.push_back("materialized_backward");
-  if (rules.ban_not_in_allowlist) names.push_back("not_in_allowlist");
-  if (rules.ban_reductions) names.push_back("reductions");
-  return names;
-}
-
 /// Cuts and records it.
 template <class Cut>
 std::vector<NodeIndex> recorded(std::vector<CutRecord>& cuts, std::vector<std::string> rules, Cut&& cut) {
@@ -66,7 +56,7 @@ std::vector<NodeIndex> recorded(std::vector<CutRecord>& cuts, std::vector<std::s
 
 std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& options, std::vector<CutRecord>& cuts) {
   const auto by = [&](const CutRules& rules) {
-    return recorded(cuts, names_of(rules), [&] { return min_cut(input, rules); });
+    return recorded(cuts, rules.names(), [&] { return min_cut(input, rules); });
   };
   switch (options.mode) {
     case PartitionMode::Budget:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "runtime/error.h"
 #include "runtime/join.h"
@@ -20,25 +19,79 @@ std::string excerpt(const Json& json) {
   return text;
 }
 
+/// The way from `document` to `place`, which lies in it: "stages[1].op"; nothing for the document itself.
+std::optional<std::string> path_to(const Json& document, const Json& place) {
+  if (&document == &place) return "";
+  for (auto it = document.begin(); document.is_structured() && it != document.end(); ++it) {
+    std::optional<std::string> rest = path_to(*it, place);
+    if (!rest) continue;
+    const std::string step = document.is_object() ? it.key() : "[" + std::to_string(it - document.begin()) + "]";
+    return step + (rest->empty() || rest->front() == '[' ? "" : ".") + *rest;
+  }
+  return std::nullopt;
+}
+
+/// Builds the document from the parser's events. nlohmann's own builder would let the last of two equal keys win.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  explicit Builder(const std::string& source) : source_(source) {}
+
+  Json document;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // no text has one
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    const auto [member, added] = open_.back()->get_ref<Json::object_t&>().emplace(std::move(key), nullptr);
+    if (!added) throw InputError(source_ + " names " + Json(member->first).dump() + " twice");
+    member_ = &member->second;
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    std::string reason = error.what();
+    std::ranges::replace(reason, '\n', ' ');
+    throw InputError(source_ + " is not JSON: " + reason);
+  }
+
+ private:
+  /// Where the value that the parser met belongs: the document, the member just named, or the end of the open list.
+  Json& put(Json value) {
+    if (open_.empty()) return document = std::move(value);
+    if (open_.back()->is_object()) return *member_ = std::move(value);
+    return open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(value));
+  }
+  bool add(Json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool open(Json empty) {
+    open_.push_back(&put(std::move(empty)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const std::string& source_;
+  std::vector<Json*> open_;  ///< a list grows only at its end, while nothing in it is open
+  Json* member_ = nullptr;
+};
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
-  // nlohmann alone would let the last of two equal keys win.
-  std::vector<std::set<std::string>> keys;
-  const auto refuse_duplicates = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw InputError(source + " names " + parsed.dump() + " twice");
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), refuse_duplicates);
-  } catch (const Json::exception& error) {
-    std::string reason = error.what();
-    std::ranges::replace(reason, '\n', ' ');
-    throw InputError(source + " is not JSON: " + reason);
-  }
+  Builder builder(source);
+  PLUMBLINE_CHECK(Json::sax_parse(text.begin(), text.end(), &builder), source);
+  return std::move(builder.document);
 }
 
 std::string json_text(const Json& json) {
@@ -52,7 +105,8 @@ std::string json_text(const Json& json) {
 void JsonPlace::fail(const std::string& expected) const { refuse("expected " + expected + ", not " + excerpt(*json_)); }
 
 void JsonPlace::refuse(const std::string& wrong) const {
-  throw InputError(source_ + ": " + (path_.empty() ? "" : path_ + ": ") + wrong);
+  const std::string path = path_to(*root_->document, *json_).value_or("");
+  throw InputError(root_->source + ": " + (path.empty() ? "" : path + ": ") + wrong);
 }
 
 bool JsonPlace::is_null() const { return json_->is_null(); }
@@ -67,7 +121,7 @@ std::optional<JsonPlace> JsonPlace::find(const char* key) const {
   if (!json_->is_object()) fail("an object");
   const auto it = json_->find(key);
   if (it == json_->end()) return std::nullopt;
-  return JsonPlace(*it, source_, path_.empty() ? key : path_ + "." + key);
+  return JsonPlace(*it, root_);
 }
 
 void JsonPlace::expect_only(std::initializer_list<std::string_view> keys) const {
@@ -81,8 +135,7 @@ std::vector<JsonPlace> JsonPlace::items() const {
   if (!json_->is_array()) fail("a list");
   std::vector<JsonPlace> places;
   places.reserve(json_->size());
-  for (size_t i = 0; i < json_->size(); ++i)
-    places.push_back(JsonPlace((*json_)[i], source_, path_ + "[" + std::to_string(i) + "]"));
+  for (const Json& item : *json_) places.push_back(JsonPlace(item, root_));
   return places;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -23,7 +24,8 @@ std::string json_text(const nlohmann::json& json);
 /// A place in a document, which must outlive it.
 class JsonPlace {
  public:
-  JsonPlace(const nlohmann::json& document, std::string source) : json_(&document), source_(std::move(source)) {}
+  JsonPlace(const nlohmann::json& document, std::string source)
+      : json_(&document), root_(std::make_shared<const Root>(Root{&document, std::move(source)})) {}
 
   /// Throws: expected this, not what is here.
   [[noreturn]] void fail(const std::string& expected) const;
@@ -53,12 +55,14 @@ class JsonPlace {
   size_t one_of(std::initializer_list<std::string_view> words) const;
 
  private:
-  JsonPlace(const nlohmann::json& json, std::string source, std::string path)
-      : json_(&json), source_(std::move(source)), path_(std::move(path)) {}
+  struct Root {
+    const nlohmann::json* document;
+    std::string source;
+  };
+  JsonPlace(const nlohmann::json& json, std::shared_ptr<const Root> root) : json_(&json), root_(std::move(root)) {}
 
   const nlohmann::json* json_;
-  std::string source_;
-  std::string path_;
+  std::shared_ptr<const Root> root_;  ///< where json_ lies in it is looked up only for an error
 };
 
 }  // namespace plumbline

@@ -17,8 +17,8 @@ JointGraph example() {
   JointGraph graph;
   JointResult tensor{.kind = JointResult::Kind::Tensor,
                      .dtype = "float32",
-                     .shape = {{4}},
-                     .strides = {{1}},
+                     .shape = {{4, ""}},
+                     .strides = {{1, ""}},
                      .bytes = 16,
                      .storage = 0};
   graph.nodes.push_back({.name = "x", .kind = JointKind::Primal, .out = tensor});

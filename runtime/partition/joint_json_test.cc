@@ -81,7 +81,9 @@ TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
       ASSERT_EQ(run.cuts.size(), said["cuts"].size());
       for (size_t k = 0; k < run.cuts.size(); ++k) EXPECT_EQ(Json(run.cuts[k].banned), said["cuts"][k]["banned"]);
       ASSERT_EQ(run.knapsack.has_value(), said.contains("knapsack"));
-      if (run.knapsack) EXPECT_EQ(Json(run.knapsack->memory), said["knapsack"]["memory"]);
+      if (run.knapsack) {
+        EXPECT_EQ(Json(run.knapsack->memory), said["knapsack"]["memory"]);
+      }
     }
   }
   EXPECT_EQ(runs, 512U);

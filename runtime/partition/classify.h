@@ -12,16 +12,31 @@ namespace plumbline {
 struct NodeClasses {
   std::vector<char> required_forward;   ///< by node: the forward outputs need it (inputs of the forward included)
   std::vector<char> required_backward;  ///< depends on a tangent, must be in the backward, or is one of its outputs
-  std::vector<char> tangents_closure;   ///< required_backward without what is only there for being an output
-  std::vector<int32_t> forward_order;   ///< position among the required_forward nodes; -1 for others
+  /// required_backward without what is only there for being an output: such a value may be saved, the rest may not.
+  std::vector<char> tangents_closure;
+  std::vector<int32_t> forward_order;  ///< position among the required_forward nodes; -1 for others
   /// Steps to the nearest node outside of the forward; 0 for those, kFar where there is none.
   std::vector<int32_t> distance_to_backward;
   std::vector<char> is_static;  ///< by node: a primal that lives as long as the module (a parameter), free to save
   static constexpr int32_t kFar = 1'000'000'000;
 };
 
-/// `static_inputs`: indices among the primals.
+/// `static_inputs`: indices among the primals. Throws InputError naming a forward output that needs a tangent.
 NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, const Policy& policy,
                            const std::vector<int>& static_inputs);
+
+/// An input of the forward: a primal, or a random seed of the forward.
+inline bool is_forward_input(const JointNode& node) {
+  return node.kind == JointKind::Primal || node.kind == JointKind::ForwardSeed;
+}
+
+/// Where a node belongs by PyTorch's marks alone: it may not run in the other half.
+bool must_be_in_forward(const JointNode& node);
+bool must_be_in_backward(const JointNode& node);
+
+/// The user wants it run again: MUST_RECOMPUTE or PREFER_RECOMPUTE.
+inline bool must_recompute(const JointNode& node) {
+  return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
+}
 
 }  // namespace plumbline

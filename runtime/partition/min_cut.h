@@ -17,8 +17,12 @@ struct CutRules {
   bool ban_materialized_backward = true;
   bool ban_not_in_allowlist = true;  ///< false: only random and compute-intensive nodes are banned
   bool ban_reductions = true;
+  bool ban_too_far = true;
   static CutRules of(const Policy& policy);
   static CutRules aggressive(const Policy& policy);  ///< PyTorch's `aggressive_recomputation`
+  /// The bans that are on, as the JSON form of joint graphs names them ("used_far_apart"). Without that by distance,
+  /// which that form does not know.
+  std::vector<std::string> names() const;
 };
 
 /// What every cut of one graph shares.
@@ -36,8 +40,9 @@ struct CutResult {
 };
 
 /// `dont_ban` (by node, or empty): exempt from the rules (not from the user's tags).
-/// Throws InputError with a chain of named nodes where no cut exists: each is said to be impossible to save because of
-/// one thing, and to compute again because of another.
+/// Throws InputError: an input that is neither tensor nor symbolic scalar (BackwardState and other Python objects), by
+/// name; or, where no cut exists, with a chain of named nodes: each is said to be impossible to save because of one
+/// thing, and to compute again because of another.
 CutResult min_cut(const CutInput& input, const CutRules& rules, const std::vector<char>& dont_ban = {});
 
 /// The bytes that the cut counts for a node: of a tensor its bytes, of a tuple the sum, of a symbolic scalar 1.

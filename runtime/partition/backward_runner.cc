@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/missing_tangents.h"
+#include "runtime/partition/split_backward_graph.h"
 
 namespace plumbline {
 namespace {
@@ -60,7 +61,13 @@ void BackwardRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>
 BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wanted) {
   const auto known = halves_.find(wanted);
   if (known != halves_.end()) return known->second;
-  throw Error("a partitioned graph has no backward in halves yet");
+  const SplitBackward split = split_backward_graph(partition_, wanted);
+  const auto runner = [&](const Subgraph& part) {
+    return SubgraphRunner(partition_.graph, part, constants_, partition_.replayed);
+  };
+  return halves_
+      .emplace(wanted, Halves{runner(split.input_half), runner(split.weight_half), split.carried.size()})
+      .first->second;
 }
 
 void BackwardRunner::run_first(const std::vector<char>& wanted, std::vector<at::Tensor> inputs,

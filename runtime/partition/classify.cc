@@ -7,11 +7,6 @@
 namespace plumbline {
 namespace {
 
-/// By its mark, or as a mutation that was traced there.
-bool must_be_in_backward(const JointNode& node) {
-  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
-}
-
 bool any(std::span<const NodeIndex> nodes, const std::vector<char>& marked) {
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex node) { return marked[node]; });
 }

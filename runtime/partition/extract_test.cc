@@ -2,27 +2,31 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/testing/joint_graph_builder.h"
+#include "runtime/partition/testing/joint_graph_builder.h"
+#include "runtime/partition/testing/names_of.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
+
+using testing::JointGraphBuilder;
+using testing::names_of;
 
 using Names = std::vector<std::string>;
 
 /// x.cos().cos().cos() and its backward, as autograd writes it.
 struct Cosines {
   JointGraphBuilder build;
-  NodeIndex x = build.primal(), tangent = build.tangent();
-  NodeIndex cos = build.call("aten::cos", {x}), cos_1 = build.call("aten::cos", {cos}),
-            cos_2 = build.call("aten::cos", {cos_1});
-  NodeIndex sin = build.call("aten::sin", {cos_1}), neg = build.call("aten::neg", {sin}),
-            mul = build.call("aten::mul", {tangent, neg});
-  NodeIndex sin_1 = build.call("aten::sin", {cos}), neg_1 = build.call("aten::neg", {sin_1}),
-            mul_1 = build.call("aten::mul", {mul, neg_1});
-  NodeIndex sin_2 = build.call("aten::sin", {x}), neg_2 = build.call("aten::neg", {sin_2}),
-            mul_2 = build.call("aten::mul", {mul_1, neg_2});
-  JointGraph graph() { return build.finish({cos_2}, {mul_2}); }
+  NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  NodeIndex cos = build.call("aten::cos", {x}, 400), cos_1 = build.call("aten::cos", {cos}, 400),
+            cos_2 = build.call("aten::cos", {cos_1}, 400);
+  NodeIndex sin = build.call("aten::sin", {cos_1}, 400), neg = build.call("aten::neg", {sin}, 400),
+            mul = build.call("aten::mul", {tangent, neg}, 400);
+  NodeIndex sin_1 = build.call("aten::sin", {cos}, 400), neg_1 = build.call("aten::neg", {sin_1}, 400),
+            mul_1 = build.call("aten::mul", {mul, neg_1}, 400);
+  NodeIndex sin_2 = build.call("aten::sin", {x}, 400), neg_2 = build.call("aten::neg", {sin_2}, 400),
+            mul_2 = build.call("aten::mul", {mul_1, neg_2}, 400);
+  JointGraph graph() { return build.graph({cos_2}, {mul_2}); }
 };
 
 TEST(Extract, SavedValuesDivideTheGraph) {
@@ -66,7 +70,7 @@ TEST(Extract, TheOrderOfTheSavedValuesIsKept) {
 
 TEST(Extract, ValuesWithoutVersionCheckGoLast) {
   Cosines cosines;
-  cosines.build[cosines.x].no_vc_check = true;
+  cosines.build.at(cosines.x).no_vc_check = true;
   const Partition partition = extract(cosines.graph(), {cosines.x, cosines.cos, cosines.cos_1}, {}, Policy(), false);
   EXPECT_EQ(names_of(partition.graph, partition.saved), (Names{"cos", "cos_1", "primals_1"}));
 }
@@ -92,16 +96,16 @@ TEST(Extract, InnerNodesMayBeInputs) {
 
 TEST(Extract, DeadCallsGoUnlessTheyHaveEffects) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), tangent = build.tangent();
-  const NodeIndex y = build.call("aten::cos", {x});
-  const NodeIndex dead = build.call("aten::sin", {y});
-  const NodeIndex random = build.call("aten::rand_like", {y});
-  const NodeIndex asserted = build.call("aten::_assert_async", {y});
-  const NodeIndex on_gradient = build.call("aten::_assert_async", {tangent});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, x});
-  build[random].seeded = build[random].impure = true;
-  build[asserted].impure = build[on_gradient].impure = true;
-  const Partition partition = extract(build.finish({y}, {gradient}), {x}, {}, Policy(), false);
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::cos", {x}, 400);
+  const NodeIndex dead = build.call("aten::sin", {y}, 400);
+  const NodeIndex random = build.call("aten::rand_like", {y}, 400);
+  const NodeIndex asserted = build.call("aten::_assert_async", {y}, 400);
+  const NodeIndex on_gradient = build.call("aten::_assert_async", {tangent}, 400);
+  const NodeIndex gradient = build.call("aten::mul", {tangent, x}, 400);
+  build.at(random).seeded = build.at(random).impure = true;
+  build.at(asserted).impure = build.at(on_gradient).impure = true;
+  const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false);
   EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"cos", "_assert_async"}));
   // Each half keeps all calls with effects that it can compute.
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops),
@@ -112,45 +116,52 @@ TEST(Extract, DeadCallsGoUnlessTheyHaveEffects) {
 
 TEST(Extract, CallsThatWriteStayInTheirHalf) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), tangent = build.tangent();
-  const NodeIndex y = build.call("aten::cos", {x});
-  const NodeIndex forward_write = build.call("aten::copy_", {x, y});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, x});
-  const NodeIndex backward_write = build.call("aten::copy_", {x, gradient});
-  build[forward_write].writes = build[backward_write].writes = true;
-  build[forward_write].impure = build[backward_write].impure = true;
-  build[backward_write].mark = JointMark::IsBackward;
-  const Partition partition = extract(build.finish({y}, {gradient}), {x}, {}, Policy(), false);
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::cos", {x}, 400);
+  const NodeIndex forward_write = build.call("aten::copy_", {x, y}, 400);
+  const NodeIndex gradient = build.call("aten::mul", {tangent, x}, 400);
+  const NodeIndex backward_write = build.call("aten::copy_", {x, gradient}, 400);
+  build.at(forward_write).writes = build.at(backward_write).writes = true;
+  build.at(forward_write).impure = build.at(backward_write).impure = true;
+  build.at(backward_write).mark = JointMark::IsBackward;
+  const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false);
   EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"cos", "copy_"}));
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"mul", "copy__1"}));
 }
 
 TEST(Extract, AWriteOfTheBackwardAmongTheForwardOutputsIsItsTarget) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), tangent = build.tangent();
-  const NodeIndex y = build.call("aten::cos", {x});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, x});
-  const NodeIndex write = build.call("aten::copy_", {x, gradient});
-  build[write].writes = build[write].impure = true;
-  build[write].mark = JointMark::MustBeInBackward;
-  const JointGraph graph = build.finish({write, y}, {gradient});
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::cos", {x}, 400);
+  const NodeIndex gradient = build.call("aten::mul", {tangent, x}, 400);
+  const NodeIndex write = build.call("aten::copy_", {x, gradient}, 400);
+  build.at(write).writes = build.at(write).impure = true;
+  build.at(write).mark = JointMark::MustBeInBackward;
+  const JointGraph graph = build.graph({write, y}, {gradient});
   const Partition partition = extract(graph, {x}, {}, Policy(), false);
   EXPECT_EQ(names_of(partition.graph, partition.forward.outputs), (Names{"primals_1", "cos", "primals_1"}));
 }
 
 TEST(Extract, SymbolsInTheShapesOfWhatCrossesAreBound) {
   JointGraphBuilder build;
-  const NodeIndex rows = build.symbolic_primal("s0", 4), columns = build.symbolic_primal("s1", 6), x = build.primal(),
-                  tangent = build.tangent();
-  const NodeIndex twice = build.symbolic_call("operator::mul", {rows}, "2*s0", 8);
-  const NodeIndex y = build.call("aten::view", {x, twice});
-  const NodeIndex gradient = build.call("aten::view", {tangent, twice});
-  build[x].free_symbols = {"s0", "s1"};
-  build[tangent].free_symbols = {"s0"};
-  build[twice].free_symbols = {"s0"};
-  const NodeIndex product = build.call("aten::mul", {gradient, x});
+  const auto symbolic_primal = [&](const char* symbol) {
+    const NodeIndex node = build.primal(0);
+    build.at(node).out = {.kind = JointResult::Kind::Scalar, .dtype = "int", .scalar = {4, symbol}};
+    build.at(node).binds = symbol;
+    build.at(node).free_symbols = {symbol};
+    return node;
+  };
+  const NodeIndex rows = symbolic_primal("s0"), columns = symbolic_primal("s1"), x = build.primal(400),
+                  tangent = build.tangent(400);
+  const NodeIndex twice = build.integer("operator::mul", {rows}, 8);
+  const NodeIndex y = build.call("aten::view", {x, twice}, 400);
+  const NodeIndex gradient = build.call("aten::view", {tangent, twice}, 400);
+  build.at(x).free_symbols = {"s0", "s1"};
+  build.at(tangent).free_symbols = {"s0"};
+  build.at(twice).free_symbols = {"s0"};
+  const NodeIndex product = build.call("aten::mul", {gradient, x}, 400);
   const Partition partition =
-      extract(build.finish({y}, {kNoNode, kNoNode, product}), {x}, {columns, twice}, Policy(), false);
+      extract(build.graph({y}, {kNoNode, kNoNode, product}), {x}, {columns, twice}, Policy(), false);
   // `columns` is not used and goes; `twice` needs s0, x needs s1 as well. What binds stands before what is derived.
   EXPECT_EQ(partition.saved_symbols, (std::vector<NodeIndex>{rows, columns, twice}));
   EXPECT_EQ(partition.backward.inputs, (std::vector<NodeIndex>{rows, columns, twice, x, tangent}));
@@ -160,26 +171,26 @@ TEST(Extract, SymbolsInTheShapesOfWhatCrossesAreBound) {
 
 TEST(Extract, SeedsGoToTheHalfTheyBelongTo) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), forward_seed = build.primal(), backward_seed = build.primal(),
-                  tangent = build.tangent();
-  build[forward_seed].kind = JointKind::ForwardSeed;
-  build[backward_seed].kind = JointKind::BackwardSeed;
-  const NodeIndex y = build.call("aten::mul", {x, forward_seed});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, backward_seed});
-  const Partition partition = extract(build.finish({y}, {gradient}), {x}, {}, Policy(), false);
+  const NodeIndex x = build.primal(400), forward_seed = build.primal(400), backward_seed = build.primal(400),
+                  tangent = build.tangent(400);
+  build.at(forward_seed).kind = JointKind::ForwardSeed;
+  build.at(backward_seed).kind = JointKind::BackwardSeed;
+  const NodeIndex y = build.call("aten::mul", {x, forward_seed}, 400);
+  const NodeIndex gradient = build.call("aten::mul", {tangent, backward_seed}, 400);
+  const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false);
   EXPECT_EQ(partition.forward.inputs, (std::vector<NodeIndex>{x, forward_seed}));
   EXPECT_EQ(partition.backward.inputs, (std::vector<NodeIndex>{tangent, backward_seed}));
 }
 
 TEST(Extract, RandomCallsThatRunTwiceAreReplayed) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), tangent = build.tangent();
-  const NodeIndex noise = build.call("aten::rand_like", {x}), other = build.call("aten::rand_like", {x});
-  build[noise].seeded = build[other].seeded = true;
-  const NodeIndex y = build.call("aten::mul", {x, noise}), z = build.call("aten::mul", {y, other});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, noise}),
-                  gradient_1 = build.call("aten::mul", {gradient, other});
-  const JointGraph graph = build.finish({z}, {gradient_1});
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex noise = build.call("aten::rand_like", {x}, 400), other = build.call("aten::rand_like", {x}, 400);
+  build.at(noise).seeded = build.at(other).seeded = true;
+  const NodeIndex y = build.call("aten::mul", {x, noise}, 400), z = build.call("aten::mul", {y, other}, 400);
+  const NodeIndex gradient = build.call("aten::mul", {tangent, noise}, 400),
+                  gradient_1 = build.call("aten::mul", {gradient, other}, 400);
+  const JointGraph graph = build.graph({z}, {gradient_1});
   EXPECT_EQ(extract(graph, {x, other}, {}, Policy(), false).replayed, (std::vector<NodeIndex>{noise}));
   EXPECT_EQ(extract(graph, {x}, {}, Policy(), false).replayed, (std::vector<NodeIndex>{noise, other}));
   EXPECT_EQ(extract(graph, {noise, other}, {}, Policy(), false).replayed, std::vector<NodeIndex>());
@@ -188,16 +199,16 @@ TEST(Extract, RandomCallsThatRunTwiceAreReplayed) {
 TEST(Extract, AttentionWithoutDropoutDrawsNothing) {
   const auto replayed = [](double dropout, bool written) {
     JointGraphBuilder build;
-    const NodeIndex x = build.primal(), tangent = build.tangent();
-    const NodeIndex y = build.call("aten::_scaled_dot_product_flash_attention_for_cpu", {x, x, x});
-    build[y].seeded = true;
+    const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+    const NodeIndex y = build.call("aten::_scaled_dot_product_flash_attention_for_cpu", {x, x, x}, 400);
+    build.at(y).seeded = true;
     if (written) {
-      JointArgument& argument = build[y].args.emplace_back();
+      JointArgument& argument = build.at(y).args.emplace_back();
       argument.kind = JointArgument::Kind::Float;
       argument.real = dropout;
     }
-    const NodeIndex gradient = build.call("aten::mul", {tangent, y});
-    return extract(build.finish({y}, {gradient}), {x}, {}, Policy(), false).replayed.size();
+    const NodeIndex gradient = build.call("aten::mul", {tangent, y}, 400);
+    return extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false).replayed.size();
   };
   EXPECT_EQ(replayed(0.0, true), 0u);
   EXPECT_EQ(replayed(0.0, false), 0u);

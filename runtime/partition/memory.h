@@ -1,5 +1,11 @@
 // The memory that a partition holds over time, by running it in thought: every storage lives from the call that makes
 // it to its last use, as the executor (runtime/partition/run.h) frees it.
+//
+// What is assumed of the run: a value is released after the last call that reads it; a view keeps the whole storage of
+// what it views; a call makes new storages, except for results that share one with an input of the call (so a value
+// that runs again in the backward gets memory of its own beside what was saved). The caller holds the forward's
+// outputs until the backward ends. A tangent, like a saved value, goes after its last use in the backward; returned
+// gradients stay. Kernels' own workspace and the states of random generators are not counted.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +28,13 @@ struct MemoryProfile {
 };
 
 MemoryProfile simulate_memory(const Partition& partition);
+
+/// The same for parts that are not made into a Partition: what the forward returns beyond the graph's own outputs is
+/// saved. Linear in the calls of both parts.
+MemoryProfile simulate_memory(const JointGraph& graph, const JointEdges& edges, const Subgraph& forward,
+                              const Subgraph& backward);
+
+/// By storage: it belongs to an input of the forward or to a constant, so that holding it costs nothing.
+std::vector<char> storages_held_anyway(const JointGraph& graph);
 
 }  // namespace plumbline

@@ -3,23 +3,27 @@
 #include <gtest/gtest.h>
 
 #include "runtime/partition/extract.h"
-#include "runtime/testing/joint_graph_builder.h"
+#include "runtime/partition/testing/joint_graph_builder.h"
+#include "runtime/partition/testing/names_of.h"
 
 namespace plumbline {
 namespace {
+
+using testing::JointGraphBuilder;
+using testing::names_of;
 
 using Names = std::vector<std::string>;
 
 /// Two branches: the gradient of the second comes first, and needs nothing of the first.
 struct Branches {
   JointGraphBuilder build;
-  NodeIndex x = build.primal(), tangent = build.tangent(), tangent_2 = build.tangent();
-  NodeIndex cos = build.call("aten::cos", {x}), cos_1 = build.call("aten::cos", {cos}),
-            exp = build.call("aten::exp", {x}), exp_1 = build.call("aten::exp", {exp});
-  NodeIndex mul = build.call("aten::mul", {tangent_2, exp_1}), sum = build.call("aten::sum", {exp}),
-            mul_1 = build.call("aten::mul", {mul, sum}), mul_2 = build.call("aten::mul", {cos, cos_1}),
-            mul_3 = build.call("aten::mul", {tangent, mul_2}), add = build.call("aten::add", {mul_1, mul_3});
-  JointGraph graph() { return build.finish({cos_1, exp_1}, {add}); }
+  NodeIndex x = build.primal(400), tangent = build.tangent(400), tangent_2 = build.tangent(400);
+  NodeIndex cos = build.call("aten::cos", {x}, 400), cos_1 = build.call("aten::cos", {cos}, 400),
+            exp = build.call("aten::exp", {x}, 400), exp_1 = build.call("aten::exp", {exp}, 400);
+  NodeIndex mul = build.call("aten::mul", {tangent_2, exp_1}, 400), sum = build.call("aten::sum", {exp}, 400),
+            mul_1 = build.call("aten::mul", {mul, sum}, 400), mul_2 = build.call("aten::mul", {cos, cos_1}, 400),
+            mul_3 = build.call("aten::mul", {tangent, mul_2}, 400), add = build.call("aten::add", {mul_1, mul_3}, 400);
+  JointGraph graph() { return build.graph({cos_1, exp_1}, {add}); }
 };
 
 TEST(Reorder, OnlyWhatTheNextGradientNeedsIsComputed) {
@@ -41,12 +45,12 @@ TEST(Reorder, OnlyWhatTheNextGradientNeedsIsComputed) {
 
 TEST(Reorder, TheSeedTakesTheDeepestArgumentFirst) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), tangent = build.tangent();
-  const NodeIndex cos = build.call("aten::cos", {x}), sin = build.call("aten::sin", {x}),
-                  sin_1 = build.call("aten::sin", {sin}), add = build.call("aten::add", {cos, sin_1});
-  const NodeIndex exp = build.call("aten::exp", {x});
-  const NodeIndex mul = build.call("aten::mul", {tangent, add}), mul_1 = build.call("aten::mul", {mul, exp});
-  Partition partition = extract(build.finish({add}, {mul_1}), {x}, {}, Policy(), false);
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex cos = build.call("aten::cos", {x}, 400), sin = build.call("aten::sin", {x}, 400),
+                  sin_1 = build.call("aten::sin", {sin}, 400), add = build.call("aten::add", {cos, sin_1}, 400);
+  const NodeIndex exp = build.call("aten::exp", {x}, 400);
+  const NodeIndex mul = build.call("aten::mul", {tangent, add}, 400), mul_1 = build.call("aten::mul", {mul, exp}, 400);
+  Partition partition = extract(build.graph({add}, {mul_1}), {x}, {}, Policy(), false);
   const JointEdges edges = edges_of(partition.graph);
   Subgraph by_graph = partition.backward, by_depth = partition.backward;
   reorder_as_autograd(partition.graph, edges, by_graph, ReorderBy::Graph);
@@ -58,61 +62,74 @@ TEST(Reorder, TheSeedTakesTheDeepestArgumentFirst) {
 
 TEST(Reorder, WithoutATangentNothingMoves) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal();
-  build.tangent();
-  const NodeIndex y = build.call("aten::cos", {x}), b = build.call("aten::exp", {x}), a = build.call("aten::sin", {x}),
-                  gradient = build.call("aten::add", {a, b});
-  const Partition partition = extract(build.finish({y}, {gradient}), {x}, {}, Policy(), true);
+  const NodeIndex x = build.primal(400);
+  build.tangent(400);
+  const NodeIndex y = build.call("aten::cos", {x}, 400), b = build.call("aten::exp", {x}, 400),
+                  a = build.call("aten::sin", {x}, 400), gradient = build.call("aten::add", {a, b}, 400);
+  const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), true);
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "sin", "add"}));
 }
 
 TEST(Reorder, ATangentReturnedAsItCameIsUsedAtTheEnd) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), w = build.primal(), tangent = build.tangent();
-  const NodeIndex y = build.call("aten::add", {x, w}), gradient = build.call("aten::exp", {w}),
-                  asserted = build.call("aten::_assert_async", {w});
-  build[asserted].impure = true;
-  const Partition partition = extract(build.finish({y}, {tangent, gradient}), {w}, {}, Policy(), true);
+  const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::add", {x, w}, 400), gradient = build.call("aten::exp", {w}, 400),
+                  asserted = build.call("aten::_assert_async", {w}, 400);
+  build.at(asserted).impure = true;
+  const Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), true);
   // What stands before the first use of a tangent and is not needed is left out.
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp"}));
 }
 
-TEST(Reorder, GetitemsFollowTheirCallInTheirOrder) {
+/// Two splits of inputs; their results are used together.
+struct Splits {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), y = build.primal(), tangent = build.tangent();
-  const NodeIndex split = build.tuple("aten::split", {x}, {{5, 10}, {5, 10}}),
-                  split_1 = build.tuple("aten::split", {y}, {{5, 10}, {5, 10}});
-  const NodeIndex a = build.getitem(split_1, 1), b = build.getitem(split, 1), sin = build.call("aten::sin", {b}),
-                  c = build.getitem(split, 0), d = build.getitem(split_1, 0),
-                  cat = build.call("aten::cat", {sin, a, c, d});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, x});
-  const Partition partition = extract(build.finish({cat}, {gradient, kNoNode}), {x}, {}, Policy(), false);
-  EXPECT_EQ(names_of(partition.graph, partition.forward.ops),
-            (Names{"split", "getitem_1", "getitem_2", "split_1", "getitem", "getitem_3", "sin", "cat"}));
+  NodeIndex x = build.primal(400), y = build.primal(400), tangent = build.tangent(400);
+  std::vector<NodeIndex> a = build.split(x, 2), b = build.split(y, 2);
+  NodeIndex split = a[0] - 1, split_1 = b[0] - 1;
+  NodeIndex sin = build.call("aten::sin", {a[1]}, 200), cat = build.call("aten::cat", {sin, b[1], a[0], b[0]}, 800);
+  JointGraph graph = build.graph({cat}, {tangent});
+};
+
+TEST(Reorder, GetitemsFollowTheirCallInTheirOrder) {
+  Splits of;
+  Subgraph part{{of.x, of.y}, {of.split, of.split_1, of.b[1], of.a[1], of.sin, of.a[0], of.b[0], of.cat}, {of.cat}};
+  raise_getitems(of.graph, edges_of(of.graph), part);
+  EXPECT_EQ(part.ops,
+            (std::vector<NodeIndex>{of.split, of.a[1], of.a[0], of.split_1, of.b[1], of.b[0], of.sin, of.cat}));
+}
+
+TEST(Reorder, GetitemsOfAnInputComeFirst) {
+  Splits of;
+  Subgraph part{{of.split, of.y}, {of.split_1, of.a[1], of.sin, of.a[0]}, {of.sin, of.a[0]}};
+  raise_getitems(of.graph, edges_of(of.graph), part);
+  EXPECT_EQ(part.ops, (std::vector<NodeIndex>{of.a[1], of.a[0], of.split_1, of.sin}));
 }
 
 TEST(Reorder, TheSeedLeavesGetitemsWhereTheyAre) {
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(), tangent = build.tangent();
-  const NodeIndex split = build.tuple("aten::split", {x}, {{5, 10}, {5, 10}});
-  const NodeIndex b = build.getitem(split, 1), sin = build.call("aten::sin", {b}), a = build.getitem(split, 0),
-                  cat = build.call("aten::cat", {sin, a});
-  const NodeIndex gradient = build.call("aten::mul", {tangent, x});
-  Policy seed;
-  seed.always_reorder = false;
-  const Partition partition = extract(build.finish({cat}, {gradient}), {x}, {}, seed, false);
-  EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"split", "getitem", "sin", "getitem_1", "cat"}));
+  Splits of;
+  Partition partition;
+  partition.graph = of.graph;
+  const std::vector<NodeIndex> ops = {of.split, of.split_1, of.a[1], of.sin, of.a[0], of.b[0], of.b[1], of.cat};
+  partition.forward = {{of.x, of.y}, ops, {of.cat}};
+  Policy policy;
+  policy.always_reorder = false;
+  order_calls(partition, edges_of(of.graph), policy, false);
+  EXPECT_EQ(partition.forward.ops, ops);
+  policy.always_reorder = true;
+  order_calls(partition, edges_of(of.graph), policy, false);
+  EXPECT_NE(partition.forward.ops, ops);
 }
 
 TEST(Reorder, CopiesIntoInputsBeforeTheFirstGradientStay) {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(), w = build.primal(), tangent = build.tangent();
-  const NodeIndex y = build.call("aten::cos", {x});
-  const NodeIndex exp = build.call("aten::exp", {w}), copy = build.call("aten::copy_", {w, exp}),
-                  gradient = build.call("aten::mul", {tangent, x});
-  build[copy].writes = build[copy].impure = true;
-  build[copy].mark = JointMark::MustBeInBackward;
-  const Partition partition = extract(build.finish({y}, {gradient, kNoNode}), {x, w}, {}, Policy(), true);
+  const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::cos", {x}, 400);
+  const NodeIndex exp = build.call("aten::exp", {w}, 400), copy = build.call("aten::copy_", {w, exp}, 400),
+                  gradient = build.call("aten::mul", {tangent, x}, 400);
+  build.at(copy).writes = build.at(copy).impure = true;
+  build.at(copy).mark = JointMark::MustBeInBackward;
+  const Partition partition = extract(build.graph({y}, {gradient, kNoNode}), {x, w}, {}, Policy(), true);
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "copy_", "mul"}));
 }
 

@@ -22,10 +22,13 @@ class SubgraphRunner {
                  std::span<const NodeIndex> replayed);
   ~SubgraphRunner();
   SubgraphRunner(SubgraphRunner&&) noexcept;
+  SubgraphRunner& operator=(SubgraphRunner&&) noexcept;
 
-  /// Runs once, below autograd. `inputs` in the order of the subgraph's, released as soon as they are used when they
-  /// are moved in; writes one value for each output. The states of random calls are recorded into `states` by the
-  /// forward (record = true) and replayed from it by the backward.
+  /// Runs once, below autograd and autocast. `inputs` in the order of the subgraph's, released as soon as they are used
+  /// when they are moved in (undefined where a number stands); writes one value for each output, undefined for None and
+  /// numbers. The states of the random calls `replayed` are recorded into `states` by the forward (record = true), and
+  /// replayed from it by the backward, which must not be inside a RandomTurn. An error of a kernel comes back as Error
+  /// with the node's name.
   void run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& states,
            bool record);
 
@@ -33,6 +36,8 @@ class SubgraphRunner {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+struct PartitionedCall;
 
 /// A traced and partitioned graph as a differentiable call: what Interpreter::run() does for the graph that was traced,
 /// with the saved values of the partition kept in between.
@@ -49,8 +54,7 @@ class PartitionedGraph {
   const Partition& partition() const;
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<PartitionedCall> call_;
 };
 
 }  // namespace plumbline

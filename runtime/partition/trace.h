@@ -42,9 +42,16 @@ struct JointTrace {
   std::vector<int> static_inputs;
 };
 
+struct TraceOptions {
+  /// Takes dropout as one operator, native_dropout, as AOTAutograd does, and not as the bernoulli, div and mul that it
+  /// is made of on CPU. The mask is the same; the scaled values may differ in their last bit from eager's.
+  bool native_dropout = false;
+};
+
 /// `graph` is bound (its attributes hold tensors). `inputs` in its order, those that require a gradient get one.
-/// Throws InputError (CaptureError) naming operator and node for what cannot be traced: a number read from a tensor
-/// that the trace would freeze, a custom autograd function that is not dispatched, an explicit generator.
-JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs);
+/// Throws InputError for inputs of another number, dtype or shape than the captured ones, and CaptureError (one as
+/// well) naming operator and node for what cannot be traced: a number or a shape read from a tensor, which the trace
+/// would freeze; an explicit generator; a write that cannot be made a new value; results that are not dense.
+JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options = {});
 
 }  // namespace plumbline

@@ -1,0 +1,171 @@
+#include "runtime/partition/testing/hand_trace.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/partition/bind_call.h"
+
+namespace plumbline::testing {
+namespace {
+
+std::string long_name(at::ScalarType dtype) {
+  for (const char* name : {"float32", "float64", "int64", "bool", "bfloat16", "uint8"})
+    if (scalar_type_of(name) == dtype) return name;
+  throw Error("no name for this dtype");
+}
+
+bool is_backward(const JointGraph& graph, NodeIndex node) {
+  bool found = graph.nodes[node].kind == JointKind::Tangent;
+  for_each_input(graph.nodes[node], [&](NodeIndex input) { found = found || is_backward(graph, input); });
+  return found;
+}
+
+}  // namespace
+
+NodeIndex HandTrace::add(JointNode node, std::vector<at::Tensor> values) {
+  if (node.name.empty()) node.name = node.op.substr(node.op.find("::") + 2) + "_" + std::to_string(values_.size());
+  if (values.size() == 1 && !node.multi_output) {
+    node.out = result_of(values[0]);
+  } else {
+    node.out.kind = JointResult::Kind::Tuple;
+    for (const at::Tensor& value : values) node.out.items.push_back(result_of(value));
+  }
+  trace_.graph.nodes.push_back(std::move(node));
+  values_.push_back(std::move(values));
+  return static_cast<NodeIndex>(values_.size()) - 1;
+}
+
+JointResult HandTrace::result_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  JointResult result{.kind = JointResult::Kind::Tensor, .dtype = long_name(tensor.scalar_type())};
+  for (const int64_t size : tensor.sizes()) result.shape.push_back({size, ""});
+  for (const int64_t stride : tensor.strides()) result.strides.push_back({stride, ""});
+  result.bytes = static_cast<int64_t>(tensor.nbytes());
+  const auto [storage, is_new] =
+      storages_.emplace(tensor.storage().unsafeGetStorageImpl(), static_cast<int32_t>(storages_.size()));
+  if (is_new) trace_.graph.storage_bytes.push_back(static_cast<int64_t>(tensor.storage().nbytes()));
+  result.storage = storage->second;
+  return result;
+}
+
+NodeIndex HandTrace::primal(const at::Tensor& tensor, PrimalSource source) {
+  trace_.primals.push_back(source);
+  return add({.name = "primals_" + std::to_string(trace_.primals.size()), .kind = JointKind::Primal}, {tensor});
+}
+
+NodeIndex HandTrace::attribute(AttributeKind kind, const std::string& name, const at::Tensor& tensor) {
+  Attribute made;
+  made.kind = kind, made.name = name, made.tensor = tensor;
+  graph_.attributes.push_back(std::move(made));
+  trace_.static_inputs.push_back(static_cast<int>(trace_.primals.size()));
+  return primal(tensor, {PrimalSource::Kind::Attribute, static_cast<int>(graph_.attributes.size()) - 1});
+}
+
+NodeIndex HandTrace::input(const at::Tensor& tensor) {
+  graph_.inputs.push_back({"input" + std::to_string(graph_.inputs.size()), kNoValue});
+  return primal(tensor, {PrimalSource::Kind::Input, static_cast<int>(graph_.inputs.size()) - 1});
+}
+
+NodeIndex HandTrace::tangent(int output, const at::Tensor& like) {
+  trace_.tangent_of.push_back(output);
+  return add({.name = "tangents_" + std::to_string(trace_.tangent_of.size()), .kind = JointKind::Tangent},
+             {at::empty_like(like.detach(), at::MemoryFormat::Contiguous)});
+}
+
+NodeIndex HandTrace::call(const std::string& op, const std::string& overload, Arguments arguments, Keywords keywords) {
+  JointNode node;
+  node.op = op, node.overload = overload, node.args = std::move(arguments), node.kwargs = std::move(keywords);
+  BoundCall bound = bind_call(trace_.graph, node);
+  torch::jit::Stack stack = bound.arguments;
+  for (const BoundCall::Fill& fill : bound.fills) stack[fill.position] = values_[fill.node].at(0);
+  for (const BoundCall::ListFill& fill : bound.list_fills) {
+    c10::List<at::Tensor> tensors;
+    for (const NodeIndex index : fill.nodes) tensors.push_back(values_[index].at(0));
+    stack[fill.position] = std::move(tensors);
+  }
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    bound.op.callBoxed(&stack);
+  }
+  node.multi_output = stack.size() > 1 || stack.front().isTensorList();
+  node.seeded = bound.op.hasTag(at::Tag::nondeterministic_seeded);
+  std::vector<at::Tensor> values;
+  if (stack.front().isTensorList())
+    values = stack.front().toTensorVector();
+  else
+    for (const c10::IValue& value : stack) values.push_back(value.toTensor());
+  return add(std::move(node), std::move(values));
+}
+
+NodeIndex HandTrace::item(NodeIndex call, int index) {
+  JointNode getitem;
+  getitem.kind = JointKind::GetItem, getitem.op = "operator::getitem";
+  getitem.args = {node(call), number(index)};
+  return add(std::move(getitem), {values_[call].at(index)});
+}
+
+void HandTrace::finish(std::vector<NodeIndex> outputs, std::vector<NodeIndex> gradients,
+                       const std::vector<std::pair<NodeIndex, NodeIndex>>& written) {
+  trace_.num_outputs = static_cast<int>(outputs.size());
+  for (const auto& [primal, value] : written) {
+    trace_.written.push_back(primal);
+    outputs.push_back(value);
+  }
+  trace_.graph.num_forward_outputs = static_cast<int>(outputs.size());
+  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  trace_.graph.outputs = std::move(outputs);
+}
+
+/// The calls that make `outputs`, where `given` need not be made.
+std::vector<NodeIndex> HandTrace::needed(const std::vector<NodeIndex>& outputs,
+                                         const std::vector<NodeIndex>& given) const {
+  std::vector<char> wanted(values_.size(), 0);
+  for (const NodeIndex output : outputs)
+    if (output != kNoNode) wanted[output] = 1;
+  std::vector<NodeIndex> result;
+  for (NodeIndex i = static_cast<NodeIndex>(values_.size()) - 1; i >= 0; --i) {
+    if (!wanted[i] || std::find(given.begin(), given.end(), i) != given.end()) continue;
+    result.push_back(i);
+    for_each_input(trace_.graph.nodes[i], [&](NodeIndex input) { wanted[input] = 1; });
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+Partition HandTrace::partition(std::vector<NodeIndex> saved) const {
+  Partition partition;
+  partition.graph = trace_.graph;
+  const JointGraph& graph = partition.graph;
+  const auto split = [&](const std::vector<NodeIndex>& nodes, std::vector<NodeIndex>& inputs) {
+    std::vector<NodeIndex> ops;
+    for (const NodeIndex i : nodes) (graph.nodes[i].is_input() ? inputs : ops).push_back(i);
+    return ops;
+  };
+  std::vector<NodeIndex> inputs;
+  Subgraph& backward = partition.backward;
+  backward.outputs.assign(graph.backward_outputs().begin(), graph.backward_outputs().end());
+  backward.ops = split(needed(backward.outputs, saved), inputs);
+  for (const NodeIndex i : inputs)
+    if (graph.nodes[i].kind == JointKind::Primal) saved.push_back(i);
+  backward.inputs = saved;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].kind == JointKind::Tangent) backward.inputs.push_back(static_cast<NodeIndex>(i));
+
+  Subgraph& forward = partition.forward;
+  forward.outputs.assign(graph.forward_outputs().begin(), graph.forward_outputs().end());
+  forward.outputs.insert(forward.outputs.end(), saved.begin(), saved.end());
+  forward.ops = split(needed(forward.outputs, {}), inputs);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].kind == JointKind::Primal) forward.inputs.push_back(static_cast<NodeIndex>(i));
+  for (const NodeIndex i : forward.ops) PLUMBLINE_CHECK(!is_backward(graph, i), "a forward value needs a tangent");
+  for (const NodeIndex i : forward.ops)
+    if (graph.nodes[i].seeded && std::find(backward.ops.begin(), backward.ops.end(), i) != backward.ops.end())
+      partition.replayed.push_back(i);
+  partition.saved = std::move(saved);
+  return partition;
+}
+
+}  // namespace plumbline::testing

@@ -1,0 +1,18 @@
+// For tests: nodes by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/partition/joint_graph.h"
+
+namespace plumbline::testing {
+
+/// "None" for kNoNode.
+inline std::vector<std::string> names_of(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeIndex node : nodes) names.push_back(node == kNoNode ? "None" : graph.nodes[node].name);
+  return names;
+}
+
+}  // namespace plumbline::testing

@@ -1,0 +1,28 @@
+// Every model of the corpus, whole: traced, carried out, and held against plain autograd bit by bit.
+#include "reference/models/zoo.h"
+#include "runtime/partition/trace_testing.h"
+
+namespace plumbline {
+namespace {
+
+class TraceZoo : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TraceZoo, IsBitwiseEager) {
+  const Model model = make_model(GetParam(), Dtype::F32, 3);
+  for (const bool training : {true, false}) {
+    SCOPED_TRACE(training ? "training" : "evaluating");
+    model.module->train(training);
+    const JointTrace trace =
+        expect_bitwise(*model.module, model.forward, make_batch(GetParam(), Dtype::F32, 4, 3, 0).inputs);
+    EXPECT_FALSE(trace.tangent_of.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(model_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace plumbline

@@ -52,7 +52,7 @@ TEST(Budget, EveryCutOfPyTorch) {
       }
     }
   }
-  EXPECT_EQ(runs, 320);
+  EXPECT_GE(runs, 320);
   EXPECT_GT(cuts, 500);
 }
 

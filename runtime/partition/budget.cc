@@ -138,9 +138,8 @@ void BudgetPlanner::make_problem(const std::vector<NodeIndex>& banned) {
     const bool must_save = graph.nodes[node].recompute == CheckpointPolicy::MustSave;
     (must_save ? must_save_ : problem_.candidates).push_back(node);
   }
-  std::stable_sort(problem_.candidates.begin(), problem_.candidates.end(), [&](NodeIndex a, NodeIndex b) {
-    return cut_bytes(graph.nodes[a]) > cut_bytes(graph.nodes[b]);
-  });
+  std::stable_sort(problem_.candidates.begin(), problem_.candidates.end(),
+                   [&](NodeIndex a, NodeIndex b) { return cut_bytes(graph.nodes[a]) > cut_bytes(graph.nodes[b]); });
   for (NodeIndex node : problem_.candidates) {
     problem_.bytes.push_back(cut_bytes(graph.nodes[node]));
     problem_.knapsack.weights.push_back(gigabytes(problem_.bytes.back()) / range_);

@@ -1,7 +1,7 @@
 // Which values to save within a budget of activation memory. After `choose_saved_values_set` of the functorch
-// partitioners: up to three cuts, each allowed to compute more again than the one before; where even the last saves more
-// than the budget, a knapsack over what it still forbids to compute again, and a fourth cut without what the knapsack
-// gave up.
+// partitioners: up to three cuts, each allowed to compute more again than the one before; where even the last saves
+// more than the budget, a knapsack over what it still forbids to compute again, and a fourth cut without what the
+// knapsack gave up.
 //
 // A budget is a share: 0 is what the inputs take, 1 what the first cut saves, counted as PyTorch does (cut_bytes()), so
 // that a view counts like a tensor of its own.
@@ -22,7 +22,8 @@ struct BudgetProblem {
   std::vector<NodeIndex> candidates;  ///< by item; the largest first
   std::vector<int64_t> bytes;         ///< by item
   int64_t capacity_bytes = 0;
-  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values the runtimes; the capacity is the budget.
+  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values the runtimes; the capacity is the
+  /// budget.
   KnapsackProblem knapsack;
 };
 

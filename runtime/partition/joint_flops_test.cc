@@ -72,16 +72,24 @@ TEST(JointFlops, Attention) {
 
 std::vector<JointArgument> convolution(Call& c, std::initializer_list<int64_t> x, std::initializer_list<int64_t> w,
                                        bool transposed, int64_t groups) {
-  return {c.tensor(x),      c.tensor(w),     none(),          numbers({1, 1}), numbers({0, 0}), numbers({1, 1}),
-          flag(transposed), numbers({0, 0}), number(groups)};
+  return {c.tensor(x),     c.tensor(w),      none(),          numbers({1, 1}), numbers({0, 0}),
+          numbers({1, 1}), flag(transposed), numbers({0, 0}), number(groups)};
 }
 
 std::vector<JointArgument> convolution_backward(Call& c, std::initializer_list<int64_t> dy,
                                                 std::initializer_list<int64_t> x, std::initializer_list<int64_t> w,
                                                 bool transposed, int64_t groups, bool of_input, bool of_weight) {
-  return {c.tensor(dy),    c.tensor(x),     c.tensor(w),      none(),
-          numbers({1, 1}), numbers({0, 0}), numbers({1, 1}),  flag(transposed),
-          numbers({0, 0}), number(groups),  list({flag(of_input), flag(of_weight), flag(false)})};
+  return {c.tensor(dy),
+          c.tensor(x),
+          c.tensor(w),
+          none(),
+          numbers({1, 1}),
+          numbers({0, 0}),
+          numbers({1, 1}),
+          flag(transposed),
+          numbers({0, 0}),
+          number(groups),
+          list({flag(of_input), flag(of_weight), flag(false)})};
 }
 
 TEST(JointFlops, Convolutions) {

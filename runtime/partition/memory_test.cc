@@ -144,8 +144,7 @@ class Recount {
 TEST(SimulateMemory, IsACountFromScratchAtEveryMoment) {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
-    const JointGraph graph =
-        testing::random_joint_graph(random, {.forward_calls = 10, .views = 0.35, .multi = 0.25});
+    const JointGraph graph = testing::random_joint_graph(random, {.forward_calls = 10, .views = 0.35, .multi = 0.25});
     std::vector<char> of_tangent(graph.nodes.size());
     std::vector<NodeIndex> saved;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {

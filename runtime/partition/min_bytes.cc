@@ -303,9 +303,9 @@ class MinBytes {
       case Way::Again:
         break;
     }
-    const std::string save = tagged_recompute(node)                        ? "is tagged to be recomputed"
+    const std::string save = tagged_recompute(node)                      ? "is tagged to be recomputed"
                              : node.out.kind == JointResult::Kind::Tuple ? "has several results"
-                                                                           : "is a view of what cannot be";
+                                                                         : "is a view of what cannot be";
     const std::string again = node.recompute == CheckpointPolicy::MustSave ? "is tagged MUST_SAVE"
                               : node.mark == JointMark::MustBeInForward    ? "must be in the forward"
                               : node.writes                                ? "writes its argument"

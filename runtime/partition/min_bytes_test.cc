@@ -74,9 +74,9 @@ class Judge {
       if (i == kNoNode || made[i] || saved[i]) continue;
       const JointNode& node = graph_.nodes[i];
       if (node.is_input()) continue;
-      const bool banned =
-          node.recompute == CheckpointPolicy::MustSave || (intensive(node) && !tagged_recompute(node)) ||
-          (random_call(node) && !tagged_recompute(node));
+      const bool banned = node.recompute == CheckpointPolicy::MustSave ||
+                          (intensive(node) && !tagged_recompute(node)) ||
+                          (random_call(node) && !tagged_recompute(node));
       if (forward_[i] && banned) return std::nullopt;
       if (!forward_[i] && !of_tangent_[i] && node.recompute == CheckpointPolicy::MustSave) return std::nullopt;
       made[i] = 1;
@@ -103,7 +103,7 @@ std::vector<char> flags(size_t n, const std::vector<NodeIndex>& nodes) {
 }
 
 struct Best {
-  int64_t bytes = -1;                 ///< -1: no set of values will do
+  int64_t bytes = -1;                         ///< -1: no set of values will do
   std::vector<std::vector<char>> recomputed;  ///< by every best set: what the backward runs
 };
 

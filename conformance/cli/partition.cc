@@ -146,15 +146,18 @@ void add_partition(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<PartitionCommand>();
   CLI::App* command = app.add_subcommand(
       "partition",
-      "Divide a joint graph, the forward and the backward of a module in one, into a forward and a backward graph: what\n"
+      "Divide a joint graph, the forward and the backward of a module in one, into a forward and a backward graph: "
+      "what\n"
       "does the forward save for the backward, and what does the backward compute again?\n"
       "  plumbline partition mlp.json.gz --variant 2.15.0/aten              PyTorch's minimum cut\n"
       "  plumbline partition mlp.json.gz --variant 2.15.0/aten --mode bytes the fewest saved bytes, provably\n"
       "  plumbline partition mine.json --mode budget=0.25 --explain         a quarter of the way from none to all\n"
       "  plumbline partition mine.json --must-save gelu --dot mine.svg      a word of your own, and a picture\n"
       "  plumbline partition mlp.json.gz --runs                             PyTorch's recorded answers, are they met?\n"
-      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint_json.h); its nodes may carry recompute\n"
-      "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage once).");
+      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint_json.h); its nodes may carry "
+      "recompute\n"
+      "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage "
+      "once).");
   command->add_option("graph", options->graph, "The joint graph")->required()->type_name("GRAPH.json[.gz]");
   command->add_option("--variant", options->variant, "Which graph of the file, where it has several: 2.15.0/aten");
   CLI::Option* mode = command
@@ -174,14 +177,12 @@ void add_partition(CLI::App& app, Command& chosen) {
                    "What is cheap to compute again, and which rules hold: " + join(policy_names()) +
                        ", or a JSON file of that form. Default: of the PyTorch that made the graph")
       ->type_name("NAME|FILE");
-  CLI::Option* must_save =
-      command->add_option("--must-save", options->must_save, "Never compute these nodes again")
-          ->delimiter(',')
-          ->type_name("NODE,...");
-  CLI::Option* recompute =
-      command->add_option("--recompute", options->recompute, "Never save these nodes")
-          ->delimiter(',')
-          ->type_name("NODE,...");
+  CLI::Option* must_save = command->add_option("--must-save", options->must_save, "Never compute these nodes again")
+                               ->delimiter(',')
+                               ->type_name("NODE,...");
+  CLI::Option* recompute = command->add_option("--recompute", options->recompute, "Never save these nodes")
+                               ->delimiter(',')
+                               ->type_name("NODE,...");
   CLI::Option* explain = command->add_flag(
       "--explain", options->explain,
       "Also print PyTorch's statistics: which operators are not cheap, sizes, what is computed again how often");
@@ -190,9 +191,10 @@ void add_partition(CLI::App& app, Command& chosen) {
                                       "Draw the graph: a Graphviz file, or a picture if Graphviz is installed. Saved "
                                       "values are gold, what runs in both is blue")
                          ->type_name("F.dot|F.svg");
-  CLI::Option* part = command->add_option("--part", options->part, "What --dot draws: joint (the default), forward, backward")
-                          ->check(CLI::IsMember({"joint", "forward", "backward"}))
-                          ->needs(dot);
+  CLI::Option* part =
+      command->add_option("--part", options->part, "What --dot draws: joint (the default), forward, backward")
+          ->check(CLI::IsMember({"joint", "forward", "backward"}))
+          ->needs(dot);
   CLI::Option* runs = command->add_flag(
       "--runs", options->runs,
       "Answer every run that the file records and hold it against PyTorch's answer; exit code 1 where one differs");

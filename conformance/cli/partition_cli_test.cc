@@ -28,10 +28,12 @@ Json recorded(const std::string& model) { return Json::parse(read_text(testdata(
 
 /// x -> sin -> mm -> y: a user's own file, without runs.
 Json own() {
-  const auto node = [](const char* name, const char* kind, const char* op, std::vector<std::string> inputs, int storage) {
-    Json made = {{"name", name},
-                 {"kind", kind},
-                 {"out", {{"dtype", "float32"}, {"shape", {8, 8}}, {"strides", {8, 1}}, {"bytes", 256}, {"storage", storage}}}};
+  const auto node = [](const char* name, const char* kind, const char* op, std::vector<std::string> inputs,
+                       int storage) {
+    Json made = {
+        {"name", name},
+        {"kind", kind},
+        {"out", {{"dtype", "float32"}, {"shape", {8, 8}}, {"strides", {8, 1}}, {"bytes", 256}, {"storage", storage}}}};
     if (*op == 0) return made;
     made["op"] = op;
     made["overload"] = "default";
@@ -73,7 +75,8 @@ TEST_F(PartitionCli, BadInputEndsWithTwoAndOneLine) {
       {{"partition", "nowhere.json"}, "cannot read nowhere.json: No such file or directory"},
       {{"partition", "text.json"}, "text.json is not JSON: "},
       {{"partition", "cut.json.gz"}, "cannot read cut.json.gz: damaged gzip"},
-      {{"partition", "broken.json"}, "broken.json: graphs.g.nodes[4].args[0].node: expected the name of a node that comes before"},
+      {{"partition", "broken.json"},
+       "broken.json: graphs.g.nodes[4].args[0].node: expected the name of a node that comes before"},
       {{"partition", "misspelt.json"}, "graphs.g.nodes[4]: expected an object with no other members than name, kind"},
       {{"partition", mlp}, "--variant says which: 2.11.0/aten, 2.11.0/inductor, 2.15.0/aten, 2.15.0/inductor"},
       {{"partition", mlp, "--variant", "2.15"}, "no variant '2.15', only 2.11.0/aten, "},

@@ -29,7 +29,8 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-/// What a saved value holds beyond inputs, constants and the values before it: its storage's bytes, or whose storage it is.
+/// What a saved value holds beyond inputs, constants and the values before it: its storage's bytes, or whose storage it
+/// is.
 class NewStorage {
  public:
   explicit NewStorage(const JointGraph& graph) : graph_(graph), owner_(graph.storage_bytes.size(), kNoNode) {
@@ -94,7 +95,8 @@ std::string partition_table(const Partition& partition, const MemoryProfile& mem
   text += "backward    " + std::to_string(partition.backward.ops.size()) + " nodes\n";
   text += "recomputed  " + recomputed_text(partition) + "\n";
   if (!partition.replayed.empty())
-    text += "replayed    " + std::to_string(partition.replayed.size()) + " random calls, with the states of the forward\n";
+    text +=
+        "replayed    " + std::to_string(partition.replayed.size()) + " random calls, with the states of the forward\n";
   text += "memory      " + std::to_string(memory.peak) + " bytes at the simulated peak";
   if (memory.peak_at < memory.bytes.size()) {
     const bool backward = memory.peak_at >= memory.backward_begin;

@@ -8,8 +8,8 @@
 
 namespace plumbline {
 
-/// What is saved (bytes, the new storage that it holds, value, what makes it), the totals, how many calls run where, and
-/// the simulated memory.
+/// What is saved (bytes, the new storage that it holds, value, what makes it), the totals, how many calls run where,
+/// and the simulated memory.
 std::string partition_table(const Partition& partition, const MemoryProfile& memory);
 
 }  // namespace plumbline

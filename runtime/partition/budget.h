@@ -22,7 +22,8 @@ struct BudgetProblem {
   std::vector<NodeIndex> candidates = {};  ///< by item; the largest first
   std::vector<int64_t> bytes = {};         ///< by item
   int64_t capacity_bytes = 0;
-  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values the runtimes; the capacity is the budget.
+  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values the runtimes; the capacity is the
+  /// budget.
   KnapsackProblem knapsack = {};
 };
 

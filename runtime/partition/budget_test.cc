@@ -75,8 +75,8 @@ struct Prepared {
   NodeClasses classes;
 };
 
-/// x, weights -> mm, then pairs of cos and mm; the backward reads the operand of each cos and of each mm. Sizes in bytes
-/// by product.
+/// x, weights -> mm, then pairs of cos and mm; the backward reads the operand of each cos and of each mm. Sizes in
+/// bytes by product.
 JointGraph chain(const std::vector<int64_t>& sizes) {
   JointGraphBuilder b;
   const NodeIndex x = b.primal(4);
@@ -192,8 +192,7 @@ TEST(Budget, ASolverOfOnesOwn) {
   };
   EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_1"}));
   options.own_solver = [](const BudgetProblem&) { return std::vector<int>{3}; };
-  EXPECT_EQ(refusal([&] { saved_names(prepared, options); }),
-            "knapsack: item 3 is kept, but there are only 3, from 0");
+  EXPECT_EQ(refusal([&] { saved_names(prepared, options); }), "knapsack: item 3 is kept, but there are only 3, from 0");
 }
 
 // Where nothing is left to choose, 2.11 saves every input and what must be saved, 2.15 what the last cut needs.

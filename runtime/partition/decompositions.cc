@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "runtime/error.h"
 #include "runtime/partition/bind_call.h"
 #include "runtime/partition/decomposition_formulas.h"
 #include "runtime/partition/joint_recorder.h"

@@ -52,7 +52,10 @@ class Picture {
     const bool both = forward_[i] && backward_[i];
     const bool neither = !node.is_input() && !forward_[i] && !backward_[i];
     const char* fill = saved_[i] ? "gold" : both ? "lightblue" : joint && backward_[i] ? "lightgrey" : "white";
-    out_ << id(i) << " [shape=" << (input ? "ellipse" : node.kind == JointKind::GetAttr ? "note" : "box")
+    out_ << id(i) << " [shape="
+         << (input                             ? "ellipse"
+             : node.kind == JointKind::GetAttr ? "note"
+                                               : "box")
          << ", style=" << dot_quoted(neither ? "filled,dotted" : "filled") << ", fillcolor=" << fill;
     if (both) out_ << ", peripheries=2";
     out_ << ", label=" << dot_quoted(label) << "];\n";

@@ -39,7 +39,8 @@ TEST(JointDot, PicturesOfRecordedPartitionsAreWhole) {
 }
 
 TEST(JointDot, ShowsWhatIsSavedAndWhatRunsTwice) {
-  const JointResult out{.kind = JointResult::Kind::Tensor, .dtype = "float32", .shape = {{2, ""}, {3, "s0"}}, .bytes = 24};
+  const JointResult out{
+      .kind = JointResult::Kind::Tensor, .dtype = "float32", .shape = {{2, ""}, {3, "s0"}}, .bytes = 24};
   Partition partition;
   JointGraph& graph = partition.graph;
   const auto node = [&](const char* name, JointKind kind, const char* op, std::vector<NodeIndex> inputs) {
@@ -50,7 +51,8 @@ TEST(JointDot, ShowsWhatIsSavedAndWhatRunsTwice) {
   };
   const NodeIndex x = node("x", JointKind::Primal, "", {}), dy = node("dy", JointKind::Tangent, "", {});
   const NodeIndex c = node("c", JointKind::GetAttr, "", {});
-  const NodeIndex s = node("s", JointKind::Call, "aten::sin", {x}), twice = node("twice", JointKind::Call, "aten::cos", {s, s});
+  const NodeIndex s = node("s", JointKind::Call, "aten::sin", {x}),
+                  twice = node("twice", JointKind::Call, "aten::cos", {s, s});
   const NodeIndex y = node("\"y\"", JointKind::Call, "aten::mul", {twice, c});
   const NodeIndex dx = node("dx", JointKind::Call, "aten::mul", {dy, twice});
   const NodeIndex dead = node("dead", JointKind::Call, "aten::neg", {x});
@@ -87,7 +89,8 @@ TEST(ResultText, SaysWhatANodeGives) {
   EXPECT_EQ(result_text({}), "nothing");
   EXPECT_EQ(result_text(scalar), "int s0");
   const JointResult tensor{.kind = JointResult::Kind::Tensor, .dtype = "bool"};
-  EXPECT_EQ(result_text({.kind = JointResult::Kind::Tuple, .items = {tensor, scalar, {}}}), "(bool[], int s0, nothing)");
+  EXPECT_EQ(result_text({.kind = JointResult::Kind::Tuple, .items = {tensor, scalar, {}}}),
+            "(bool[], int s0, nothing)");
 }
 
 }  // namespace

@@ -132,8 +132,8 @@ TEST(JointFlops, ArgumentsThatAreMissingAreRefused) {
   }
 }
 
-// Every node of every graph that PyTorch traced, with the number that PyTorch put to it. Only one operator is counted by
-// 2.15 and not by 2.11.
+// Every node of every graph that PyTorch traced, with the number that PyTorch put to it. Only one operator is counted
+// by 2.15 and not by 2.11.
 TEST(JointFlops, GraphsOfPyTorch) {
   int counted = 0;
   for (const JointGraphFile& file : golden_files()) {
@@ -146,7 +146,8 @@ TEST(JointFlops, GraphsOfPyTorch) {
         const JointNode& node = graph.nodes[i];
         counted += node.flops > 1;
         if (variant.torch == "2.11.0" && node.op.starts_with("aten::_scaled_dot_product_flash_attention_for_cpu"))
-          EXPECT_TRUE(node.flops == 1 || node.op.ends_with("_backward")) << file.model << " " << key << " " << node.name;
+          EXPECT_TRUE(node.flops == 1 || node.op.ends_with("_backward"))
+              << file.model << " " << key << " " << node.name;
         else
           EXPECT_EQ(again.nodes[i].flops, node.flops) << file.model << " " << key << " " << node.name;
       }

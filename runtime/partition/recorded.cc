@@ -22,8 +22,8 @@ Names names(const std::vector<std::optional<std::string>>& outputs) {
   return all;
 }
 
-/// Where PyTorch puts the state of a random call into the graph, the recorded call has another name and nodes around it;
-/// ours is the call itself, in `Partition::replayed`. Both are compared as this.
+/// Where PyTorch puts the state of a random call into the graph, the recorded call has another name and nodes around
+/// it; ours is the call itself, in `Partition::replayed`. Both are compared as this.
 constexpr const char* random_call = "(random)";
 
 Names names(const Names& recorded, const JointGraphFile::Part& part) {

@@ -39,12 +39,14 @@ TEST(Recorded, DifferencesAreNamed) {
   const std::string last = partition.graph.nodes[partition.forward.ops.back()].name;
   const std::string first_out = partition.graph.nodes[partition.backward.outputs[0]].name;
   EXPECT_EQ(differences(run, partition),
-            (Texts{"order of saved", "saved_sym: lacks s0", "fw.ops: has " + last,
-                   "bw.ops: lacks other; has " + lost, "bw.out: lacks null; has " + first_out}));
+            (Texts{"order of saved", "saved_sym: lacks s0", "fw.ops: has " + last, "bw.ops: lacks other; has " + lost,
+                   "bw.out: lacks null; has " + first_out}));
 }
 
 TEST(Recorded, PoliciesFollowTheVersion) {
-  const auto name = [](const char* torch) { return policy_name_of({.torch = torch, .decompositions = "", .graph = ""}); };
+  const auto name = [](const char* torch) {
+    return policy_name_of({.torch = torch, .decompositions = "", .graph = ""});
+  };
   EXPECT_EQ(name("2.15.0"), "torch-2.15");
   EXPECT_EQ(name("2.11.0"), "torch-2.11");
   EXPECT_EQ(name("2.11"), "torch-2.11");

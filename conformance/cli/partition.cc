@@ -5,7 +5,9 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/drawing.h"
 #include "conformance/cli/partition_table.h"
+#include "runtime/gzip.h"
 #include "runtime/json_place.h"
+#include "runtime/partition/frontier.h"
 #include "runtime/partition/joint_dot.h"
 #include "runtime/partition/joint_json.h"
 #include "runtime/partition/recorded.h"
@@ -20,8 +22,8 @@ using Variant = JointGraphFile::Variant;
 struct PartitionCommand {
   std::string graph, variant, mode = "min-cut", statics = "params", policy, part = "joint";
   std::vector<std::string> must_save, recompute;
-  std::filesystem::path drawing;
-  bool runs = false, json = false, explain = false;
+  std::filesystem::path drawing, frontier_picture;
+  bool runs = false, json = false, explain = false, frontier = false;
 };
 
 /// Where joint graphs come from.
@@ -54,6 +56,26 @@ void tag(JointGraph& graph, const std::vector<std::string>& names, CheckpointPol
   }
 }
 
+/// What each budget buys, as a table and, if asked for, as a picture.
+int print_frontier(const PartitionCommand& command, const JointGraph& graph, const Policy& policy,
+                   const PartitionOptions& options) {
+  const std::vector<BudgetPoint> points = budget_frontier(graph, policy, options);
+  if (!command.frontier_picture.empty()) write_text(command.frontier_picture.string(), frontier_svg(points));
+  if (!command.json) {
+    std::printf("%s", frontier_text(points).c_str());
+    return 0;
+  }
+  Json lines = Json::array();
+  for (const BudgetPoint& point : points)
+    lines.push_back({{"budget", point.budget},
+                     {"bytes", point.saved_bytes},
+                     {"bytes_new_storage", point.saved_storage},
+                     {"peak", point.peak},
+                     {"recomputation", point.recomputation}});
+  std::printf("%s\n", json_text(lines).c_str());
+  return 0;
+}
+
 int partition_one(const PartitionCommand& command, JointGraphFile file) {
   const std::string& name = chosen_variant(command, file);
   const Variant& variant = file.variants.at(name);
@@ -64,6 +86,7 @@ int partition_one(const PartitionCommand& command, JointGraphFile file) {
   PartitionOptions options = parse_partition_mode(command.mode);
   if (command.statics == "params") options.static_inputs = variant.params;
 
+  if (command.frontier) return print_frontier(command, graph, policy, options);
   const Partition made = partition(graph, policy, options);
   const MemoryProfile memory = simulate_memory(made);
   if (!command.drawing.empty()) {
@@ -198,7 +221,13 @@ void add_partition(CLI::App& app, Command& chosen) {
   CLI::Option* runs = command->add_flag(
       "--runs", options->runs,
       "Answer every run that the file records and hold it against PyTorch's answer; exit code 1 where one differs");
-  for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part}) runs->excludes(other);
+  CLI::Option* pareto = command->add_flag(
+      "--pareto", options->frontier,
+      "Print what each budget from 0 to 1 buys: bytes saved, simulated peak, FLOPs of what is computed again. --mode "
+      "budget=X:SOLVER chooses the solver; X is not looked at");
+  command->add_option("--svg", options->frontier_picture, "Draw it, too")->type_name("F.svg")->needs(pareto);
+  for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part, pareto}) runs->excludes(other);
+  for (CLI::Option* other : {explain, dot}) pareto->excludes(other);
   command->add_flag("--json", options->json,
                     "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, and "
                     "nothing is judged");

@@ -169,5 +169,22 @@ TEST_F(PartitionCli, DrawsTheGraphs) {
   }
 }
 
+// The chain of five products: each tenth of the budget up to a half buys one of them, the whole buys the cosines too.
+TEST_F(PartitionCli, PrintsWhatEachBudgetBuys) {
+  const ProcessResult result = start({"partition", testdata("matmul_even").string(), "--variant", "2.15.0/aten",
+                                      "--pareto", "--static", "none", "--svg", "pareto.svg"});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  std::vector<int> products;
+  for (const std::string& line : lines_of(result.output)) {
+    std::istringstream words(line);
+    double budget = 0;
+    int64_t bytes = 0, storage = 0;
+    if (words >> budget >> bytes >> storage) products.push_back(static_cast<int>(storage / (64 * 64 * 4)));
+  }
+  EXPECT_EQ(products, (std::vector<int>{0, 1, 2, 3, 4, 5, 10})) << result.output;
+  EXPECT_TRUE(read_text((folder_ / "pareto.svg").string()).starts_with("<svg "));
+  EXPECT_EQ(exit_code(start({"partition", testdata("matmul_even").string(), "--svg", "pareto.svg"})), 2);
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -66,7 +66,8 @@ std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& 
   double left = 0;
   while (!right.empty()) {
     const double budget = right.back().budget;
-    const bool same = right.back().saved == points.back().saved;
+    const bool same = right.back().saved_storage == points.back().saved_storage &&
+                      right.back().recomputation == points.back().recomputation;
     if (!same && budget - left >= kResolution) {
       right.push_back(pricer.at((left + budget) / 2));
       continue;

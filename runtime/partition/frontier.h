@@ -20,10 +20,10 @@ struct BudgetPoint {
   std::vector<NodeIndex> saved = {};  ///< in the graph after clean-up
 };
 
-/// The points between budget 0 and 1 where the saved values of partition() change, each with the least budget that buys
-/// them, found by bisection to 1/1000; ascending. options.mode and options.budget are not looked at. (PyTorch draws
-/// what its knapsack chooses for every budget; this is what a partition by that budget really saves.) Throws InputError
-/// as partition() does.
+/// The points between budget 0 and 1 where what partition() gives changes, in saved storage or recomputation, each with
+/// the least budget that buys it, found by bisection to 1/1000; ascending. options.mode and options.budget are not
+/// looked at. (PyTorch draws what its knapsack chooses for every budget; this is what a partition by that budget really
+/// saves.) Throws InputError as partition() does.
 std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& policy, PartitionOptions options);
 
 /// A line for each point: budget, saved bytes, their storage, peak, recomputation.

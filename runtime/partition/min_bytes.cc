@@ -126,7 +126,7 @@ class MinBytes {
   // --- the network -------------------------------------------------------------------------------------------------
   bool computed_in_backward_at_all_cost(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
-    return ways_[i] == Way::Backward && node.impure;
+    return ways_[i] == Way::Backward && (node.writes || (node.impure && !node.seeded));
   }
 
   /// What the backward's outputs reach back to, not through what stops them: the inputs of the forward and what may not

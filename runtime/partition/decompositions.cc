@@ -179,9 +179,9 @@ class Decomposition {
   const std::set<std::string>& ops_;
   MetaRecorder recorder_;
   std::vector<NodeIndex> moved_;
-  std::vector<std::vector<at::Tensor>> values_;  ///< by node: its tensor, or those of its tuple
+  std::vector<std::vector<at::Tensor>> values_;         ///< by node: its tensor, or those of its tuple
   std::unordered_map<int32_t, c10::Storage> storages_;  ///< by number in `graph_`: equal numbers share memory
-  std::unordered_set<NodeIndex> taken_apart_;  ///< those of several results
+  std::unordered_set<NodeIndex> taken_apart_;           ///< those of several results
 };
 
 }  // namespace

@@ -119,9 +119,10 @@ Runs prepare(const std::function<void(M&)>& build, const Tensors& inputs, const 
   at::manual_seed(4);
   for (const JointNode& node : runs.trace.graph.nodes) {
     if (node.kind != JointKind::Tangent) continue;
-    std::vector<int64_t> shape;
+    std::vector<int64_t> shape, strides;
     for (const Extent& extent : node.out.shape) shape.push_back(extent.value);
-    runs.inputs.push_back(at::randn(shape, at::kDouble));
+    for (const Extent& extent : node.out.strides) strides.push_back(extent.value);
+    runs.inputs.push_back(at::empty_strided(shape, strides, at::kDouble).normal_());
   }
   at::manual_seed(9);
   runs.whole = JointRun(runs.trace.graph, runs.trace.constants)(runs.inputs);

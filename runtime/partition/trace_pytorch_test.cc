@@ -127,7 +127,8 @@ TEST(TraceAgainstPyTorch, TiedEmbedding) {
                        const at::Tensor table = m.parameter("table", {30, 16});
                        const Linear fc(m, "fc", 16, 16);
                        m.body = [=](const Tensors& in) {
-                         return Tensors{at::matmul(at::silu(fc(at::embedding(table, in[0]))), table.t())};
+                         const at::Tensor x = at::silu(fc(at::embedding(table, in[0])));
+                         return Tensors{at::matmul(x, table.t())};
                        };
                      },
                      {at::randint(30, {4, 7}, at::kLong)});

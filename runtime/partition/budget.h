@@ -19,12 +19,12 @@ namespace plumbline {
 /// What a solver of one's own is asked (PartitionOptions::own_solver).
 struct BudgetProblem {
   const JointGraph& graph;
-  std::vector<NodeIndex> candidates;  ///< by item; the largest first
-  std::vector<int64_t> bytes;         ///< by item
+  std::vector<NodeIndex> candidates = {};  ///< by item; the largest first
+  std::vector<int64_t> bytes = {};         ///< by item
   int64_t capacity_bytes = 0;
   /// Weights are `bytes` as shares of what lies between budget 0 and 1, values the runtimes; the capacity is the
   /// budget.
-  KnapsackProblem knapsack;
+  KnapsackProblem knapsack = {};
 };
 
 /// The saved values (ascending), by PyTorch's rules for options.budget; appends the cuts made on the way to `cuts`.

@@ -7,11 +7,6 @@
 namespace plumbline {
 namespace {
 
-/// By its mark, or as a mutation that was traced there.
-bool must_be_in_backward(const JointNode& node) {
-  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
-}
-
 bool any(std::span<const NodeIndex> nodes, const std::vector<char>& marked) {
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex node) { return marked[node]; });
 }
@@ -51,7 +46,9 @@ std::vector<char> required_in_forward(const JointGraph& graph, const JointEdges&
     if (output != kNoNode) required[forward_result(graph, output, computable)] = 1;
   for (NodeIndex i = static_cast<NodeIndex>(graph.nodes.size()); i-- > 0;) {
     const JointNode& node = graph.nodes[i];
-    if (is_forward_input(node) || (node.impure && computable[i])) required[i] = 1;
+    // A random draw that nobody uses may go; other calls with effects stay.
+    const bool stays_when_dead = node.writes || (node.impure && !node.seeded);
+    if (is_forward_input(node) || (stays_when_dead && computable[i])) required[i] = 1;
     if (required[i])
       for (const NodeIndex input : edges.inputs(i)) required[input] = 1;
   }

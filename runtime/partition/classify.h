@@ -30,6 +30,17 @@ inline bool is_forward_input(const JointNode& node) {
   return node.kind == JointKind::Primal || node.kind == JointKind::ForwardSeed;
 }
 
+/// By its mark, or as a mutation that was not traced in the backward: it may run in the forward only.
+inline bool must_be_in_forward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInForward ||
+         (node.writes && node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward);
+}
+
+/// By its mark, or as a mutation that was traced there: it may run in the backward only.
+inline bool must_be_in_backward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
+}
+
 /// The user wants it run again: MUST_RECOMPUTE or PREFER_RECOMPUTE.
 inline bool must_recompute(const JointNode& node) {
   return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;

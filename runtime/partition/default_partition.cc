@@ -23,8 +23,7 @@ std::vector<char> forward_by_marks(const JointGraph& graph) {
   size_t end = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const JointNode& node = graph.nodes[i];
-    if (node.mark == JointMark::IsForward || node.kind == JointKind::Primal || node.kind == JointKind::ForwardSeed)
-      end = i + 1;
+    if (node.mark == JointMark::IsForward || is_forward_input(node)) end = i + 1;
   }
   std::vector<char> forward(graph.nodes.size(), 0);
   for (size_t i = 0; i < end; ++i) forward[i] = graph.nodes[i].kind != JointKind::Tangent;
@@ -32,13 +31,13 @@ std::vector<char> forward_by_marks(const JointGraph& graph) {
 }
 
 /// By node: the forward's outputs need it, or it is an input of the forward.
-std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges& edges) {
+std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges& edges, const Policy& policy) {
   std::vector<NodeIndex> inputs;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].kind == JointKind::Primal || graph.nodes[i].kind == JointKind::ForwardSeed)
-      inputs.push_back(static_cast<NodeIndex>(i));
+    if (is_forward_input(graph.nodes[i])) inputs.push_back(static_cast<NodeIndex>(i));
   std::vector<NodeIndex> outputs(graph.forward_outputs().begin(), graph.forward_outputs().end());
-  const Subgraph part = extract_subgraph(graph, edges, std::move(inputs), std::move(outputs), GraphHalf::Forward);
+  const Subgraph part = extract_subgraph(graph, edges, std::move(inputs), std::move(outputs),
+                                         policy.honours_marks ? GraphHalf::Forward : GraphHalf::Any);
   std::vector<char> forward(graph.nodes.size(), 0);
   for (const NodeIndex input : part.inputs) forward[input] = 1;
   for (const NodeIndex op : part.ops) forward[op] = 1;
@@ -188,13 +187,13 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   partition.graph = std::move(graph);
   const JointEdges edges = edges_of(partition.graph);
   const std::vector<char> forward =
-      by_data_flow ? forward_by_data_flow(partition.graph, edges) : forward_by_marks(partition.graph);
+      by_data_flow ? forward_by_data_flow(partition.graph, edges, policy) : forward_by_marks(partition.graph);
   Saver saver(partition.graph, edges, forward);
   if (policy.default_by_data_flow)
     choose_by_data_flow(partition.graph, edges, forward, saver);
   else
     choose_by_marks(partition.graph, edges, forward, tagged, saver);
-  divide(partition, edges, std::move(saver.saved), std::move(saver.saved_symbols));
+  divide(partition, edges, std::move(saver.saved), std::move(saver.saved_symbols), policy);
   remove_dead_collectives(partition.graph, edges, partition.forward);
   remove_dead_collectives(partition.graph, edges, partition.backward);
   order_calls(partition, edges, policy, tagged);

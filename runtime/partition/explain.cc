@@ -48,7 +48,7 @@ std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex
     if (i + 1 < chain.size() || (input.classes.required_backward[node] && !input.classes.tangents_closure[node])) {
       text += " cannot be saved because " + why_not_saved(input, node);
       text += ", and cannot be computed again because " + (i == 0 ? std::string(describe(bans[node])) : needs);
-      if (i + 1 == chain.size()) text += ", but " + why_wanted(input, node);
+      if (i + 1 == chain.size()) text += ", but it " + why_wanted(input, node);
     } else {
       text += ' ' + why_wanted(input, node) + ", and " + (i == 0 ? std::string(describe(bans[node])) : needs);
     }

@@ -13,19 +13,9 @@
 namespace plumbline {
 namespace {
 
-bool is_backward(JointMark mark) { return mark == JointMark::IsBackward || mark == JointMark::MustBeInBackward; }
-
-bool only_in_forward(const JointNode& node) {
-  return node.mark == JointMark::MustBeInForward || (node.writes && !is_backward(node.mark));
-}
-
-bool only_in_backward(const JointNode& node) {
-  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
-}
-
 bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
   if (half == GraphHalf::Any) return false;
-  return half == GraphHalf::Forward ? only_in_backward(node) : only_in_forward(node);
+  return half == GraphHalf::Forward ? must_be_in_backward(node) : must_be_in_forward(node);
 }
 
 /// A random draw that nobody uses may go: who replays states would only draw for nothing.
@@ -59,7 +49,7 @@ const char* name_of(GraphHalf half) {
 
 /// What a copy into an input, which only the backward may do, stands for in the forward: that input.
 NodeIndex copied_into(const JointNode& node) {
-  if (node.op != "aten::copy_" || !only_in_backward(node) || node.args.empty()) return kNoNode;
+  if (node.op != "aten::copy_" || !must_be_in_backward(node) || node.args.empty()) return kNoNode;
   return node.args[0].kind == JointArgument::Kind::Node ? node.args[0].node : kNoNode;
 }
 
@@ -160,8 +150,10 @@ Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs
 }
 
 void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex> saved,
-            std::vector<NodeIndex> saved_symbols) {
+            std::vector<NodeIndex> saved_symbols, const Policy& policy) {
   const JointGraph& graph = partition.graph;
+  const GraphHalf in_forward = policy.honours_marks ? GraphHalf::Forward : GraphHalf::Any,
+                  in_backward = policy.honours_marks ? GraphHalf::Backward : GraphHalf::Any;
   const auto primals = inputs_of_kind(graph, JointKind::Primal), tangents = inputs_of_kind(graph, JointKind::Tangent),
              forward_seeds = inputs_of_kind(graph, JointKind::ForwardSeed),
              backward_seeds = inputs_of_kind(graph, JointKind::BackwardSeed);
@@ -169,7 +161,7 @@ void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex
 
   // The backward alone says which values it uses; only then is it known which symbols are to be bound.
   const Subgraph draft = extract_subgraph(graph, edges, joined({saved_symbols, saved, tangents, backward_seeds}),
-                                          backward_outputs, GraphHalf::Backward);
+                                          backward_outputs, in_backward);
   const std::vector<char> used = used_in(draft, graph, edges);
   std::erase_if(saved, [&](NodeIndex node) { return !used[node]; });
   std::erase_if(saved_symbols, [&](NodeIndex node) { return !used[node]; });
@@ -177,9 +169,9 @@ void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex
   std::ranges::stable_partition(saved, [&](NodeIndex node) { return !graph.nodes[node].no_vc_check; });
 
   partition.forward = extract_subgraph(graph, edges, joined({primals, forward_seeds}),
-                                       joined({graph.forward_outputs(), saved, saved_symbols}), GraphHalf::Forward);
+                                       joined({graph.forward_outputs(), saved, saved_symbols}), in_forward);
   partition.backward = extract_subgraph(graph, edges, joined({saved_symbols, saved, tangents, backward_seeds}),
-                                        backward_outputs, GraphHalf::Backward);
+                                        backward_outputs, in_backward);
   partition.saved = std::move(saved);
   partition.saved_symbols = std::move(saved_symbols);
   partition.replayed.clear();
@@ -192,7 +184,7 @@ Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<No
   Partition partition;
   partition.graph = std::move(graph);
   const JointEdges edges = edges_of(partition.graph);
-  divide(partition, edges, std::move(saved), std::move(saved_symbols));
+  divide(partition, edges, std::move(saved), std::move(saved_symbols), policy);
   order_calls(partition, edges, policy, reorder);
   return partition;
 }

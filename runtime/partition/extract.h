@@ -7,8 +7,8 @@
 
 namespace plumbline {
 
-/// Where a subgraph will run. Calls that write, or whose mark says so, are only valid in their half; `Any` has no such
-/// rule.
+/// Where a subgraph will run: must_be_in_forward() and must_be_in_backward() (classify.h) are only valid there. `Any`
+/// has no such rule.
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
 
 /// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is
@@ -23,7 +23,7 @@ Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs
 /// of what crosses are bound; values without version counter checks go last. Fills all fields but `graph` and `cuts`,
 /// calls in graph order. For whoever tries many cuts of one graph: `edges` are those of partition.graph.
 void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex> saved,
-            std::vector<NodeIndex> saved_symbols);
+            std::vector<NodeIndex> saved_symbols, const Policy& policy);
 
 /// divide() and order_calls() (reorder.h). `graph` is moved into the result.
 Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<NodeIndex> saved_symbols,
@@ -35,7 +35,7 @@ Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<No
 /// before. Throws InputError naming a node that can neither be saved nor divided.
 Partition default_partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
 
-/// Some node has such a tag.
+/// Some node is tagged to be computed again.
 bool has_recompute_tags(const JointGraph& graph);
 
 }  // namespace plumbline

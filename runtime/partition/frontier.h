@@ -16,7 +16,7 @@ struct BudgetPoint {
   int64_t saved_bytes = 0;    ///< of all saved values as tensors (cut_bytes()), inputs among them
   int64_t saved_storage = 0;  ///< of the storages behind them that no input has, each once: what is really held
   double recomputation = 0;   ///< runtime of the calls that are made again
-  std::vector<NodeIndex> saved;
+  std::vector<NodeIndex> saved = {};
 };
 
 /// The points between budget 0 and 1 where the saved values change, each with the least budget that buys them, found by

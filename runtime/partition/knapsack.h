@@ -20,8 +20,8 @@ struct KnapsackProblem {
 };
 
 struct KnapsackChoice {
-  double value = 0;       ///< of the items kept together
-  std::vector<int> kept;  ///< ascending
+  double value = 0;            ///< of the items kept together
+  std::vector<int> kept = {};  ///< ascending
 
   bool operator==(const KnapsackChoice&) const = default;
 };

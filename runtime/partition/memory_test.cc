@@ -29,7 +29,8 @@ std::vector<NodeIndex> calls_for(const JointGraph& graph, const std::set<NodeInd
 
 /// Forward and backward for some saved values, as they are.
 Partition parts(const JointGraph& graph, const std::vector<NodeIndex>& saved) {
-  Partition made{.graph = graph, .saved = {}};
+  Partition made;
+  made.graph = graph;
   std::set<NodeIndex> given(saved.begin(), saved.end());
   const std::vector<NodeIndex> gradients(graph.backward_outputs().begin(), graph.backward_outputs().end());
   made.backward.ops = calls_for(graph, given, gradients);

@@ -90,7 +90,7 @@ Partition partition(const JointGraph& graph, const Policy& policy, const Partiti
   PartitionOptions options = given;
   Cleaned cleaned;
   follow(cleaned, remove_dead_nodes(graph), options.runtime);
-  if (policy.cse) follow(cleaned, merge_equal_nodes(cleaned.graph, policy), options.runtime);
+  if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy), options.runtime);
   take_budget_of_graph(cleaned.graph, options);
   check(cleaned.graph, options);
   const bool tagged = has_recompute_tags(cleaned.graph);
@@ -111,7 +111,7 @@ Partition partition(const JointGraph& graph, const Policy& policy, const Partiti
   std::vector<NodeIndex> saved, saved_symbols;
   for (const NodeIndex node : choose(input, options, result.cuts))
     (result.graph.nodes[node].out.kind == JointResult::Kind::Scalar ? saved_symbols : saved).push_back(node);
-  divide(result, edges, std::move(saved), std::move(saved_symbols));
+  divide(result, edges, std::move(saved), std::move(saved_symbols), policy);
   const bool own = options.mode == PartitionMode::Bytes ||
                    (options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak);
   order_calls(result, edges, policy, own || tagged || policy.always_reorder);

@@ -13,15 +13,16 @@ constexpr std::array<Names, 4> kModes{Names{PartitionMode::Default, "default"}, 
                                       Names{PartitionMode::Aggressive, "aggressive"},
                                       Names{PartitionMode::Bytes, "bytes"}};
 using SolverNames = std::pair<KnapsackSolver, std::string_view>;
-constexpr std::array<SolverNames, 4> kSolvers{
+constexpr std::array<SolverNames, 5> kSolvers{
     SolverNames{KnapsackSolver::Exact, "exact"}, SolverNames{KnapsackSolver::Greedy, "greedy"},
-    SolverNames{KnapsackSolver::Hirschberg, "hirschberg"}, SolverNames{KnapsackSolver::KneePoint, "knee-point"}};
+    SolverNames{KnapsackSolver::Hirschberg, "hirschberg"}, SolverNames{KnapsackSolver::KneePoint, "knee-point"},
+    SolverNames{KnapsackSolver::Bytes, "bytes"}};
 constexpr std::string_view kBudget = "budget=";
 
 [[noreturn]] void refuse(const std::string& text) {
   throw InputError("partition: the mode '" + text +
                    "' is none of default, min-cut, aggressive, bytes and budget=X (X from 0 to 1; budget=X:peak counts "
-                   "the simulated peak, budget=X:SOLVER solves by exact, greedy, hirschberg or knee-point)");
+                   "the simulated peak, budget=X:SOLVER solves by exact, greedy, hirschberg, knee-point or bytes)");
 }
 
 }  // namespace

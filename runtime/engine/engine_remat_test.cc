@@ -74,7 +74,6 @@ TEST(EngineRemat, ReplicasAddUpTheSameBits) {
   expect_like_oracle("mlp", schedule, 2 * kMicrobatches, 2, rematerialised("bytes"));
 }
 
-/// With a smaller set of saved values less is held between forward and backward. (The bits are above.)
 TEST(EngineRemat, AnEvaluationBetweenStepsChangesNothing) {
   for (const std::string kind : {"batch norm", "dropout"}) {
     const at::Tensor x1 = batch_of(kind, 8), x2 = batch_of(kind, 8, 3.3), target = target_of(kind, 8);
@@ -114,8 +113,8 @@ TEST(EngineRemat, WhatDoesNotExistIsRefused) {
   };
   expect_part(refusal_of({"everything"}), "everything");
   expect_part(refusal_of({"bytes", "torch-1"}), "torch-1");
-  EXPECT_EQ(refusal_of({"bytes"}, Recompute::Always),
-            "engine: a stage is either run again as a whole or partitioned; take --recompute or --remat");
+  expect_part(refusal_of({"bytes"}, Recompute::Always),
+              "engine: a stage is either run again as a whole or partitioned; take --recompute or --remat");
 }
 
 }  // namespace

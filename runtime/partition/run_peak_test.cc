@@ -1,5 +1,6 @@
 // The memory that a partitioned graph really takes, by the allocator's own count, against what was planned and against
 // eager autograd.
+#include <ATen/Parallel.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include "runtime/partition/memory.h"

@@ -19,7 +19,8 @@ class Bans {
         ban_(input.graph.nodes.size(), Ban::None) {}
 
   std::vector<Ban> run() {
-    tagged_ = std::any_of(ops_.facts.begin(), ops_.facts.end(), [](const NodeFacts& node) { return node.must_recompute; });
+    tagged_ =
+        std::any_of(ops_.facts.begin(), ops_.facts.end(), [](const NodeFacts& node) { return node.must_recompute; });
     if (rules_.ban_materialized_backward) find_materialized_backward();
     for (NodeIndex i = 0; i < count(); ++i) {
       if (classes_.tangents_closure[i] && classes_.required_backward[i]) continue;

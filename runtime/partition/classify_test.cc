@@ -32,7 +32,8 @@ JointGraph example() {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), w = build.primal(64), y = build.primal(64), z = build.primal(64),
                   tangent = build.tangent(64);
-  const NodeIndex mm = build.call("mm", {x, w}, 64), cos = build.call("cos", {mm}, 64), exp = build.call("exp", {y}, 64);
+  const NodeIndex mm = build.call("mm", {x, w}, 64), cos = build.call("cos", {mm}, 64),
+                  exp = build.call("exp", {y}, 64);
   const NodeIndex dropped = build.call("relu", {x}, 64);
   build.begin_backward();
   const NodeIndex sin = build.call("sin", {mm}, 64), mul = build.call("mul", {tangent, sin}, 64);
@@ -46,8 +47,7 @@ TEST(Classify, WhatEachHalfNeeds) {
   const NodeClasses classes = classify(graph, "torch-2.15", {1, 3});
   EXPECT_EQ(marked(graph, classes.required_forward),
             (Names{"primals_1", "primals_2", "primals_3", "primals_4", "mm", "cos", "exp"}));
-  EXPECT_EQ(marked(graph, classes.required_backward),
-            (Names{"primals_4", "tangents_1", "exp", "mul", "mm_1", "mm_2"}));
+  EXPECT_EQ(marked(graph, classes.required_backward), (Names{"primals_4", "tangents_1", "exp", "mul", "mm_1", "mm_2"}));
   EXPECT_EQ(marked(graph, classes.tangents_closure), (Names{"tangents_1", "mul", "mm_1", "mm_2"}));
   EXPECT_EQ(marked(graph, classes.is_static), (Names{"primals_2", "primals_4"}));
   //                                              x  w  y  z  t  mm cos exp relu sin mul mm mm
@@ -84,8 +84,7 @@ TEST(Classify, DeadCallsWithEffectsStayInTheForwardAndRandomOnesDoNot) {
   const NodeIndex print = build.call("my::print", {build.call("neg", {x}, 64)}, 64);
   build.at(print).impure = true;
   const JointGraph graph = build.graph({cos}, {build.call("mul", {tangent, random}, 64)});
-  EXPECT_EQ(marked(graph, classify(graph, "torch-2.15").required_forward),
-            (Names{"primals_1", "cos", "neg", "print"}));
+  EXPECT_EQ(marked(graph, classify(graph, "torch-2.15").required_forward), (Names{"primals_1", "cos", "neg", "print"}));
 }
 
 TEST(Classify, RefusesAForwardOutputThatNeedsATangent) {

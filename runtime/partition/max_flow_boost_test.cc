@@ -46,9 +46,8 @@ std::pair<int64_t, std::vector<char>> boost_cut(const FlowEdges& network, int64_
   std::vector<Traits::edge_descriptor> predecessor(network.vertices);
   std::vector<default_color_type> color(network.vertices);
   std::vector<long> distance(network.vertices);
-  const int64_t value =
-      boykov_kolmogorov_max_flow(graph, capacity, residual, reverse, predecessor.data(), color.data(), distance.data(),
-                                 get(vertex_index, graph), 0, 1);
+  const int64_t value = boykov_kolmogorov_max_flow(graph, capacity, residual, reverse, predecessor.data(), color.data(),
+                                                   distance.data(), get(vertex_index, graph), 0, 1);
   std::vector<char> side(network.vertices, 0);
   std::vector<int> open{1};
   side[1] = 1;

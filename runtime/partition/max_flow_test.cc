@@ -48,7 +48,8 @@ TEST(MaxFlow, FindsTheCutNearestToTheSinkOfAllCuts) {
   for (int seed = 0; seed < 1000; ++seed) {
     std::mt19937_64 random(seed);
     const int vertices = 2 + seed % 9;
-    const FlowEdges network = random_flow_edges(random, vertices, 1 + seed % 23, 1 + seed % 5, seed % 3 == 0 ? 0.3 : 0.05);
+    const FlowEdges network =
+        random_flow_edges(random, vertices, 1 + seed % 23, 1 + seed % 5, seed % 3 == 0 ? 0.3 : 0.05);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + network.text());
     const BruteForce expected = try_all_cuts(network);
     const FlowNetwork::Cut cut = network.cut();

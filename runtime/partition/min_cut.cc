@@ -37,8 +37,8 @@ int64_t tensor_weight(const CutInput& input, NodeIndex index) {
   }();
   if (input.policy.params_free_to_save && input.classes.is_static[index]) return 0;
   const NodeFacts& node = input.ops.facts[index];
-  const double weight = static_cast<double>(node.bytes) *
-                        powers[std::clamp(input.classes.distance_to_backward[index], 1, 100)];
+  const double weight =
+      static_cast<double>(node.bytes) * powers[std::clamp(input.classes.distance_to_backward[index], 1, 100)];
   const int64_t whole = weight < 0x1p60 ? static_cast<int64_t>(weight) : int64_t{1} << 60;
   const auto users = input.edges.users(index);
   const bool materialized =

@@ -82,7 +82,8 @@ TEST(MinCutGolden, SavedAndBannedAreThoseOfEveryRecordedCut) {
   int cuts = 0;
   for (const JointGraphFile& file : golden_files())
     for (const auto& [variant_name, variant] : file.variants) {
-      const Cutting cutting{as_cut(file, variant), load_policy("torch-" + variant.torch.substr(0, variant.torch.rfind('.')))};
+      const Cutting cutting{as_cut(file, variant),
+                            load_policy("torch-" + variant.torch.substr(0, variant.torch.rfind('.')))};
       ASSERT_EQ(std::ssize(cutting.graph.nodes), variant.nodes_left) << file.model << ' ' << variant_name;
       for (const auto& [run_name, run] : file.runs) {
         if (run.variant != variant_name) continue;

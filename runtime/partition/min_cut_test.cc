@@ -43,7 +43,8 @@ NodeIndex cos_backward(JointGraphBuilder& build, NodeIndex tangent, NodeIndex x)
   return build.call("mul", {tangent, build.call("neg", {build.call("sin", {x}, bytes)}, bytes)}, bytes);
 }
 
-// --- TestPartitioning of PyTorch's test_aotdispatch.py ----------------------------------------------------------------
+// --- TestPartitioning of PyTorch's test_aotdispatch.py
+// ----------------------------------------------------------------
 
 TEST(MinCut, TestRecomputePartitioning) {  // sin(sin(a)) + b
   JointGraphBuilder build;
@@ -62,8 +63,7 @@ TEST(MinCut, TestMinCutPartitionerCosCosCos) {
   const NodeIndex cos = build.call("cos", {x}, 100), cos_1 = build.call("cos", {cos}, 100),
                   cos_2 = build.call("cos", {cos_1}, 100);
   build.begin_backward();
-  const NodeIndex gradient =
-      cos_backward(build, cos_backward(build, cos_backward(build, tangent, cos_1), cos), x);
+  const NodeIndex gradient = cos_backward(build, cos_backward(build, cos_backward(build, tangent, cos_1), cos), x);
   EXPECT_EQ(saved(build.graph({cos_2}, {gradient})), Names{"primals_1"});
 }
 
@@ -108,7 +108,8 @@ TEST(MinCut, TestMinCutPartitionerSaveShape) {  // sum(dim=1) of a dynamic shape
   EXPECT_EQ(saved(build.graph({sum}, {expand})), (Names{"sym_size", "sym_size_1"}));
 }
 
-// --- weights and ties --------------------------------------------------------------------------------------------------
+// --- weights and ties
+// --------------------------------------------------------------------------------------------------
 
 TEST(MinCut, OfEquallyHeavyNodesTheLaterIsSaved) {
   JointGraphBuilder build;
@@ -156,8 +157,7 @@ TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
     std::vector<NodeIndex> products;
     for (int i = 0; i < 3; ++i) products.push_back(build.integer("operator::mul", {n}, 4));
     build.begin_backward();
-    return saved(build.graph({}, {build.call("expand", {tangent, products[0], products[1], products[2]}, 64)}),
-                 policy);
+    return saved(build.graph({}, {build.call("expand", {tangent, products[0], products[1], products[2]}, 64)}), policy);
   };
   EXPECT_EQ(saved_of("int", "torch-2.15"), Names{"primals_1"});  // 1 against 3
   // 4 against 3; in newer versions a symbolic float is not even banned, so that it need not be saved for that.
@@ -165,7 +165,8 @@ TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
   EXPECT_EQ(saved_of("float", "torch-2.15"), Names{});
 }
 
-// --- bans --------------------------------------------------------------------------------------------------------------
+// --- bans
+// --------------------------------------------------------------------------------------------------------------
 
 TEST(MinCut, BansByDistanceAreTheSeedsAndNotInTaggedGraphs) {
   JointGraphBuilder build;
@@ -202,7 +203,8 @@ TEST(MinCut, TagsBindInNewerVersionsAndOnlyLiftBansInTheSeed) {
   EXPECT_EQ(saved(graph, "seed"), Names{"exp"});
 }
 
-// --- what cannot be cut ------------------------------------------------------------------------------------------------
+// --- what cannot be cut
+// ------------------------------------------------------------------------------------------------
 
 TEST(MinCut, NamesWhatCanBeNeitherSavedNorComputedAgain) {
   JointGraphBuilder build;
@@ -212,10 +214,11 @@ TEST(MinCut, NamesWhatCanBeNeitherSavedNorComputedAgain) {
   const NodeIndex mul = build.call("mul", {tangent, parts[0]}, 64);
   build.at(parts[0]).recompute = CheckpointPolicy::PreferRecompute;
   const JointGraph graph = build.graph({parts[0]}, {mul});
-  EXPECT_EQ(refusal([&] { saved(graph); }),
-            "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
-            "and cannot be computed again because its operation is not among the recomputable ones; 'getitem' is tagged "
-            "to be computed again, and it needs 'native_dropout'");
+  EXPECT_EQ(
+      refusal([&] { saved(graph); }),
+      "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
+      "and cannot be computed again because its operation is not among the recomputable ones; 'getitem' is tagged "
+      "to be computed again, and it needs 'native_dropout'");
 }
 
 TEST(MinCut, ExplainsLongerChains) {  // a tuple of a banned call, taken apart and put together again in one call
@@ -227,12 +230,13 @@ TEST(MinCut, ExplainsLongerChains) {  // a tuple of a banned call, taken apart a
   build.begin_backward();
   const NodeIndex mul = build.call("mul", {tangent, again[0]}, 64);
   build.at(again[0]).recompute = CheckpointPolicy::MustRecompute;
-  EXPECT_EQ(refusal([&] { saved(build.graph({parts[0]}, {mul})); }),
-            "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
-            "and cannot be computed again because its operation is not among the recomputable ones; 'split_with_sizes' "
-            "(aten::split_with_sizes) cannot be saved because it has several results, and cannot be computed again "
-            "because it needs 'native_dropout'; 'getitem_2' is tagged to be computed again, and it needs "
-            "'split_with_sizes'");
+  EXPECT_EQ(
+      refusal([&] { saved(build.graph({parts[0]}, {mul})); }),
+      "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
+      "and cannot be computed again because its operation is not among the recomputable ones; 'split_with_sizes' "
+      "(aten::split_with_sizes) cannot be saved because it has several results, and cannot be computed again "
+      "because it needs 'native_dropout'; 'getitem_2' is tagged to be computed again, and it needs "
+      "'split_with_sizes'");
 }
 
 TEST(MinCut, APrimalThatIsUpdatedAfterTheForwardIsNotSavedBy215) {
@@ -243,8 +247,9 @@ TEST(MinCut, APrimalThatIsUpdatedAfterTheForwardIsNotSavedBy215) {
   const NodeIndex mul = build.call("mul", {tangent, sin}, 64);
   EXPECT_EQ(saved(build.graph({x}, {mul})), Names{"sin"});
   EXPECT_EQ(saved(build.graph({x}, {mul}), "torch-2.11"), Names{"primals_1"});
-  const std::string why = "no partition exists: 'primals_1' cannot be saved because it is updated after the forward, "
-                          "and cannot be computed again because it is an input of the forward, but ";
+  const std::string why =
+      "no partition exists: 'primals_1' cannot be saved because it is updated after the forward, "
+      "and cannot be computed again because it is an input of the forward, but ";
   EXPECT_EQ(refusal([&] { saved(build.graph({sin}, {x})); }), why + "the backward returns it");
   const NodeIndex mul_1 = build.call("mul", {tangent, x}, 64);
   EXPECT_EQ(refusal([&] { saved(build.graph({x}, {mul_1})); }), why + "'mul_1' (aten::mul) of the backward needs it");
@@ -259,7 +264,8 @@ TEST(MinCut, RefusesInputsThatAreNoTensorsByName) {
               "input 'backward_state' of the joint graph is neither a tensor nor a symbolic size: a BackwardState");
 }
 
-// --- against brute force -----------------------------------------------------------------------------------------------
+// --- against brute force
+// -----------------------------------------------------------------------------------------------
 
 /// The lightest set of values from which the backward can be computed, by trying all; only what is intensive or random
 /// is banned, and nothing is fusible, so that weights are bytes times 1.1 for each step.
@@ -292,8 +298,9 @@ class BruteForce {
       const JointNode& node = graph.nodes[i];
       weight_.push_back(static_cast<int64_t>(static_cast<double>(node.out.bytes) *
                                              std::pow(1.1, std::max(1, std::min(100, distance[i])))));
-      banned_.push_back(node.kind == JointKind::Primal ||
-                        (in_forward_[i] && (policy.random.contains(node.op) || policy.compute_intensive.contains(node.op))));
+      banned_.push_back(
+          node.kind == JointKind::Primal ||
+          (in_forward_[i] && (policy.random.contains(node.op) || policy.compute_intensive.contains(node.op))));
       if (!from_tangent_[i] && node.out.kind == JointResult::Kind::Tensor) candidates_.push_back(i);
       if (!from_tangent_[i] && any_user_from_tangent(i)) needed_.push_back(i);
     }
@@ -354,7 +361,8 @@ TEST(MinCut, NoLighterSetOfValuesSuffices) {
   for (int seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const JointGraph graph = testing::random_joint_graph(random, {.primals = 2, .forward_calls = 6, .backward_calls = 6});
+    const JointGraph graph =
+        testing::random_joint_graph(random, {.primals = 2, .forward_calls = 6, .backward_calls = 6});
     const BruteForce brute(graph, policy);
     if (brute.size() > 14) continue;
     const JointEdges edges = edges_of(graph);

@@ -72,7 +72,8 @@ OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
     const JointNode& node = graph.nodes[i];
     uint8_t classes = 0;
     if (node.kind == JointKind::Call || node.kind == JointKind::GetItem) {
-      const auto found = by_name.find(node.kind == JointKind::GetItem ? "operator::getitem" : std::string_view(node.op));
+      const auto found =
+          by_name.find(node.kind == JointKind::GetItem ? "operator::getitem" : std::string_view(node.op));
       if (found != by_name.end()) classes = found->second;
     }
     result.recomputable[i] = (classes & kRecomputable) != 0;
@@ -88,10 +89,14 @@ OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
 
 int64_t cut_bytes(const JointNode& node) {
   switch (node.out.kind) {
-    case JointResult::Kind::None: return 0;
-    case JointResult::Kind::Scalar: return 1;
-    case JointResult::Kind::Tensor: return node.out.bytes;
-    case JointResult::Kind::Tuple: break;
+    case JointResult::Kind::None:
+      return 0;
+    case JointResult::Kind::Scalar:
+      return 1;
+    case JointResult::Kind::Tensor:
+      return node.out.bytes;
+    case JointResult::Kind::Tuple:
+      break;
   }
   int64_t sum = 0;
   for (const JointResult& item : node.out.items)

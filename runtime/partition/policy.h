@@ -71,7 +71,7 @@ std::vector<std::string> policy_names();
 
 /// What every cut asks of a node. A JointNode is large, and a graph has many of them: here they lie side by side.
 struct NodeFacts {
-  int64_t bytes = 0;  ///< cut_bytes()
+  int64_t bytes = 0;       ///< cut_bytes()
   bool input : 1 = false;  ///< of any kind
   bool primal : 1 = false;
   bool forward_seed : 1 = false;

@@ -40,28 +40,41 @@ std::vector<std::string> matching_schedules(const std::string& pattern) {
   for (const std::string& name : schedule_names())
     if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) names.push_back(name);
   if (names.empty())
-    throw InputError("--schedule: no schedule matches '" + pattern + "'; there are: " + join(schedule_names()) +
+    throw InputError("no schedule matches '" + pattern + "'; there are: " + join(schedule_names()) +
                      ", and .csv files");
   return names;
 }
 
-std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
-  std::set<std::string> matched, file_names;
-  std::vector<ChosenSchedule> files, chosen;
+std::vector<std::string> expand_schedules(const std::string& patterns) {
+  std::set<std::string> matched;
+  std::vector<std::string> expanded, files;
   for (const std::string& part : split_at_commas(patterns)) {
-    if (!is_schedule_file(part)) {
+    if (is_schedule_file(part)) {
+      files.push_back(part);
+    } else {
       for (const std::string& name : matching_schedules(part)) matched.insert(name);
-      continue;
     }
-    files.push_back(choose_file(part));
-    // Results lie under the file's name.
-    if (!file_names.insert(std::filesystem::path(part).filename().string()).second)
-      throw InputError("--schedule: two files are named " + std::filesystem::path(part).filename().string());
   }
   if (matched.empty() && files.empty()) matching_schedules(patterns);
   for (const std::string& name : schedule_names())
-    if (matched.contains(name)) chosen.push_back({name, ""});
-  chosen.insert(chosen.end(), files.begin(), files.end());
+    if (matched.contains(name)) expanded.push_back(name);
+  expanded.insert(expanded.end(), files.begin(), files.end());
+  return expanded;
+}
+
+std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
+  std::set<std::string> file_names;
+  std::vector<ChosenSchedule> chosen;
+  for (const std::string& name_or_file : expand_schedules(patterns)) {
+    if (!is_schedule_file(name_or_file)) {
+      chosen.push_back({name_or_file, ""});
+      continue;
+    }
+    chosen.push_back(choose_file(name_or_file));
+    // Results lie under the file's name.
+    const std::string name = std::filesystem::path(name_or_file).filename().string();
+    if (!file_names.insert(name).second) throw InputError("--schedule: two files are named " + name);
+  }
   return chosen;
 }
 

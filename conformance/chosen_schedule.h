@@ -17,6 +17,10 @@ struct ChosenSchedule {
 /// Names of generators that match a shell pattern. Throws InputError, naming them all, when none does.
 std::vector<std::string> matching_schedules(const std::string& pattern);
 
+/// What patterns and names of .csv files, separated by commas, mean: generators in the order of their table, each once,
+/// then the files. Throws InputError for a pattern without a match.
+std::vector<std::string> expand_schedules(const std::string& patterns);
+
 /// From patterns and names of .csv files, separated by commas; each schedule once, generators in the order of their
 /// table. Throws InputError for a pattern without a match, a file that cannot be read, and a schedule in it that is
 /// none or, if it has no transfers of its own, cannot run (csv.h, check.h).

@@ -158,6 +158,7 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   job.timeout_seconds = 2.5;
   job.mutant = "a \"mutant\"";
   job.recompute = "except-last";
+  job.remat = "bytes", job.remat_policy = "seed";
   job.cases = {{"mlp", "gpipe"}, {"tied", "1f1b"}};
   job.throughput = {{"gpipe", "", 5, 10, 0, 8, 3}};
   const LaunchResult result = run("for word in \"$@\"; do echo \"$word\"; done; echo $OMP_NUM_THREADS");
@@ -169,6 +170,7 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   EXPECT_EQ(read.timeout_seconds, 2.5);
   EXPECT_EQ(read.mutant, job.mutant);
   EXPECT_EQ(read.recompute, job.recompute);
+  EXPECT_EQ(read.remat + read.remat_policy, "bytesseed");
   ASSERT_EQ(read.cases.size(), 2u);
   EXPECT_EQ(read.cases[1].id + read.cases[1].schedule, "tied1f1b");
   ASSERT_EQ(read.throughput.size(), 1u);

@@ -12,6 +12,7 @@
 #include "conformance/covering.h"
 #include "conformance/judge.h"
 #include "conformance/mutants.h"
+#include "conformance/remat.h"
 #include "reference/models/zoo.h"
 #include "runtime/engine/plan.h"
 #include "runtime/error.h"
@@ -123,6 +124,8 @@ class Choices {
     } else if (is_new) {
       const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
       it->second = refusal.empty() ? why_unsupported(cases[row[0]], needs_[row[0]], schedule, options_.seed) : refusal;
+      if (it->second.empty() && options_.remat.on() && needs_[row[0]].trains)
+        it->second = why_not_partitioned(row[0], schedule.stages);
     }
     return it->second;
   }
@@ -153,11 +156,18 @@ class Choices {
     return it->second;
   }
 
+  const std::string& why_not_partitioned(int index, int stages) {
+    const auto [it, is_new] = not_partitioned_.try_emplace({index, stages});
+    if (is_new) it->second = plumbline::why_not_partitioned(cases[index], stages, options_.seed, options_.remat);
+    return it->second;
+  }
+
   const RunOptions& options_;
   std::vector<std::string> too_few_rows_;  ///< by case: empty, or why there are not so many micro-batches
   std::vector<CaseNeeds> needs_;
   std::map<std::tuple<int, int, int>, Made> made_;
   std::map<std::tuple<int, int, int>, std::string> reasons_;
+  std::map<std::pair<int, int>, std::string> not_partitioned_;  // by case and stages
 };
 
 std::vector<CoveringRow> every_row(const std::vector<int>& sizes) {
@@ -191,6 +201,8 @@ Job empty_job(const RunOptions& options, int ranks) {
   job.microbatches = options.microbatches;
   job.mutant = options.mutant;
   job.recompute = options.recompute;
+  job.remat = options.remat.mode;
+  job.remat_policy = options.remat.policy;
   return job;
 }
 
@@ -257,6 +269,9 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
   if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
   if (options.microbatches < 0)
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
+  check_remat(options.remat);
+  if (options.remat.on() && options.recompute != "never")
+    throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
   Choices choices(options, one_group);
   if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
     throw InputError("--mutant: " + options.mutant + " needs " +

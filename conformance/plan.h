@@ -9,6 +9,7 @@
 
 #include "conformance/backend/job.h"
 #include "reference/case.h"
+#include "runtime/engine/partitioned_stage.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline {
@@ -31,6 +32,7 @@ struct RunOptions {
   int microbatches = 0;      ///< 0: each case's own
   std::string mutant;
   std::string recompute = "never";  ///< see parse_recompute()
+  RematOptions remat;
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = true;

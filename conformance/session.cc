@@ -147,6 +147,8 @@ CaseVerdict Session::empty_verdict(size_t index) const {
   if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
   if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
   if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;
+  if (options_.remat.on())
+    verdict.repro += " --remat " + options_.remat.mode + " --remat-policy " + shell_word(options_.remat.policy);
   return verdict;
 }
 
@@ -167,7 +169,8 @@ int Session::report() {
                                                        {"seed", std::to_string(options_.seed)},
                                                        {"profile", options_.profile},
                                                        {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
-                                                       {"recompute", options_.recompute}});
+                                                       {"recompute", options_.recompute},
+                                                       {"remat", to_string(options_.remat)}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.broken = broken_;

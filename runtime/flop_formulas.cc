@@ -32,8 +32,7 @@ double addbmm(const CallSizes& call) { return 2 * volume(call.tensors[1].at(0)) 
 double tensordot(const CallSizes& call) {
   const Sizes& a = call.tensors[0].at(0);
   double flops = 2 * call.result;
-  for (int64_t d : numbers(call, 2))
-    flops *= static_cast<double>(a.at(d < 0 ? d + static_cast<int64_t>(a.size()) : d));
+  for (int64_t d : numbers(call, 2)) flops *= static_cast<double>(a.at(d < 0 ? d + static_cast<int64_t>(a.size()) : d));
   return flops;
 }
 
@@ -57,7 +56,8 @@ double convolution(const CallSizes& call) {
 double convolution_backward(const CallSizes& call) {
   const bool transposed = flag(call, kBackwardTransposed);
   const std::vector<int64_t>& mask = numbers(call, kBackwardMask);
-  return static_cast<double>(mask.at(0) + mask.at(1)) * per_position<2>(volume(call.tensors[transposed ? 1 : 0].at(0)), call);
+  return static_cast<double>(mask.at(0) + mask.at(1)) *
+         per_position<2>(volume(call.tensors[transposed ? 1 : 0].at(0)), call);
 }
 
 // --- attention: products over queries x keys, of the width of a key or of a value ------------------------------------
@@ -175,7 +175,8 @@ std::unordered_map<std::string, FlopFormula> make_formulas() {
                        std::vector<size_t> factors) {
     for (const char* name : names) formulas["aten::" + std::string(name)] = {flops, factors};
   };
-  add({"mm", "bmm", "_scaled_mm", "mv", "dot", "vdot", "inner", "matmul", "linalg_matmul", "linear"}, &inner_products<0>, {0, 1});
+  add({"mm", "bmm", "_scaled_mm", "mv", "dot", "vdot", "inner", "matmul", "linalg_matmul", "linear"},
+      &inner_products<0>, {0, 1});
   add({"addmm", "baddbmm", "addmv", "addmm_", "baddbmm_", "addmv_", "_addmm_activation"}, &inner_products<1>, {1, 2});
   add({"addbmm", "addbmm_"}, &addbmm, {1, 2});
   add({"tensordot"}, &tensordot, {0, 1});

@@ -62,6 +62,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     engine.seed = options.seed;
     engine.timeout = options.timeout;
     engine.recompute = options.recompute;
+    engine.remat = options.remat;
     if (keeps_details(case_)) engine.observer = this;
     if (options.mutant && options.mutant->stage) {
       const StageMutation mutate = options.mutant->stage;

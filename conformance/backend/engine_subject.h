@@ -3,6 +3,7 @@
 
 #include "conformance/mutants.h"
 #include "reference/results.h"
+#include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/transport/transport.h"
@@ -15,6 +16,7 @@ struct EngineCaseOptions {
   Clock::duration timeout = std::chrono::seconds(60);
   const Mutant* mutant = nullptr;
   RecomputeOptions recompute = {};
+  RematOptions remat = {};
 };
 
 /// Runs this rank's part of a case and returns what it has to say. Every rank of `transport` calls it.

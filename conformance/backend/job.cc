@@ -11,8 +11,8 @@ namespace plumbline {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobCase, id, schedule, csv)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobThroughput, schedule, model, forward_ms, backward_ms, rows,
                                                 microbatches, steps, trace)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, recompute, cases,
-                                   throughput)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, ranks, seed, timeout_seconds, microbatches, mutant, recompute, remat,
+                                   remat_policy, cases, throughput)
 
 void write_job(const std::filesystem::path& path, const Job& job) {
   write_text_file(path, nlohmann::json(job).dump(1) + "\n");

@@ -37,6 +37,9 @@ struct Job {
   std::string mutant = {};
   /// Which micro-batches' stages are recomputed in the backward; see parse_recompute().
   std::string recompute = "never";
+  /// What stages save and what they run again, by whose rules; see RematOptions. Empty: what autograd saves.
+  std::string remat = {};
+  std::string remat_policy = "torch-2.15";
   std::vector<JobCase> cases = {};
   std::vector<JobThroughput> throughput = {};
 };

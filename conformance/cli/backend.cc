@@ -11,6 +11,7 @@
 #include "conformance/judge.h"
 #include "conformance/launch.h"
 #include "conformance/plan.h"
+#include "conformance/remat.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
 #if PLUMBLINE_HAS_MPI
@@ -42,7 +43,10 @@ int plan(const BackendOptions& options) {
     const Case c = with_microbatches(find_case(item.id), job.microbatches, note);
     try {
       const ChosenSchedule chosen{item.schedule, item.csv};
-      why = why_unsupported(c, make_schedule(chosen, job.ranks, c.microbatches), job.seed);
+      const Schedule schedule = make_schedule(chosen, job.ranks, c.microbatches);
+      why = why_unsupported(c, schedule, job.seed);
+      const RematOptions remat{job.remat, job.remat_policy};
+      if (why.empty() && remat.on()) why = why_not_partitioned(c, schedule.stages, job.seed, remat);
     } catch (const InputError& error) {
       why = error.what();
     }

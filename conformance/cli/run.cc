@@ -63,6 +63,10 @@ void take_common_options(const RunOptions& run, ProgramOptions& program) {
   program.recompute.policy = parse_recompute(run.recompute);
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == Recompute::Never)
     throw InputError("--recompute-blocks goes with --recompute except-last or always");
+  program.remat = run.remat;
+  check_remat(program.remat);
+  if (program.remat.on() && program.recompute.policy != Recompute::Never)
+    throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
@@ -120,6 +124,19 @@ void add_run(CLI::App& app, Command& chosen) {
                    "costs one more forward, saves what autograd would hold from forward to backward; same bits")
       ->check(CLI::IsMember({"never", "except-last", "always"}).description(""))
       ->type_name("never|except-last|always")
+      ->capture_default_str();
+  CLI::Option* remat =
+      command
+          ->add_option(
+              "--remat", options->remat.mode,
+              "Partition each stage's joint graph of forward and backward: which values it saves, and which it "
+              "computes again; same bits. X is between 0 (save inputs only) and 1")
+          ->type_name("default|min-cut|aggressive|bytes|budget=X[:peak]");
+  command
+      ->add_option("--remat-policy", options->remat.policy,
+                   "Whose rules --remat follows: seed, seed-nvfuser, torch-2.11, torch-2.15 or a file")
+      ->type_name("P")
+      ->needs(remat)
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of parameters, data and random layers")->capture_default_str();
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")

@@ -56,6 +56,13 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "ZB-Auto", "--tf", "1,2,1,2"}, "made to measure for stages that are equal"},
       {{"simulate", "1f1b", "--buffers", "-1"}, "--buffers"},
       {{"simulate", "1f1b", "--svg", "nowhere/p.svg"}, "nowhere/p.svg"},
+      {{"simulate", "zc-*"}, "no schedule matches 'zc-*'"},
+      {{"simulate", "1f1b,nonesuch"}, "no schedule matches 'nonesuch'"},
+      {{"simulate", "zb-h*", "--svg", "p.svg"}, "are for one schedule; zb-h* means zb-h1, zb-h2"},
+      {{"simulate", "zb-h*", "--scale", "W=0"}, "are for one schedule"},
+      {{"simulate", "zb-h*", "--tw", "1,2,3,4"}, "--tw has 4 values; to compare schedules give one"},
+      {{"simulate", "zb-h*", "--tf", "0"}, "a forward takes 0"},
+      {{"simulate", "zb-h*", "--group-size", "2"}, "group size"},
   };
   for (const auto& [words, expected] : inputs) {
     const ProcessResult result = start(words);
@@ -179,6 +186,49 @@ TEST_F(ScheduleCli, OrdersMadeToMeasureAreMadeForTheMemoryThatIsSimulated) {
     EXPECT_EQ(json.at("peak_memory").size(), 4u);
     for (const auto& peak : json.at("peak_memory")) EXPECT_LE(peak.get<double>(), 6) << "share " << share;
   }
+}
+
+// Each as if it were simulated alone, with a stage's part of what a rank takes and holds.
+TEST_F(ScheduleCli, SeveralSchedulesInATable) {
+  std::ofstream(folder_ / "mine.csv") << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
+  const auto simulate = [&](const std::string& name, double stages_per_rank, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"simulate", name, "--json", "--comm", "0.5"};
+    for (const char* time : {"--tf", "--tb", "--tw", "--activation"})
+      words.insert(words.end(), {time, std::to_string(12 / stages_per_rank)});
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = start(words);
+    EXPECT_EQ(exit_code(result), 0) << result.output;
+    return nlohmann::json::parse(result.output);
+  };
+  const nlohmann::json all = simulate("zb-v,mine.csv,1f1b,zb-a*,dualpipe,interleaved-1f1b,zb-v", 1,
+                                      {"--stages-per-rank", "4", "--memory-limit", "8", "--microbatches", "7"});
+  ASSERT_EQ(all.size(), 6u) << all;
+  struct Row {
+    std::string name;
+    double stages_per_rank;
+    std::vector<std::string> options;
+  };
+  const std::vector<std::string> share = {"--weight-share", "0.5", "--microbatches", "7"};
+  const Row rows[] = {{"1f1b", 1, share}, {"interleaved-1f1b", 4, share}, {"zb-auto", 1, share}, {"zb-v", 2, share}};
+  for (std::size_t i = 0; i < std::size(rows); ++i) {
+    Row row = rows[i];
+    if (row.name == "interleaved-1f1b") row.options.insert(row.options.end(), {"--stages-per-rank", "4"});
+    if (row.name == "zb-auto") row.options.insert(row.options.end(), {"--memory-limit", "8"});
+    const nlohmann::json alone = simulate(row.name, row.stages_per_rank, row.options);
+    ASSERT_EQ(all[i].at("schedule"), row.name);
+    for (const char* key :
+         {"ranks", "stages", "microbatches", "makespan", "longest_rank", "bubble_makespan", "bubble_longest_rank"})
+      EXPECT_EQ(all[i].at(key), alone.at(key)) << row.name << ", " << key;
+    const std::vector<double> peaks = alone.at("peak_memory");
+    EXPECT_EQ(all[i].at("peak_memory"), *std::max_element(peaks.begin(), peaks.end())) << row.name;
+  }
+  EXPECT_TRUE(all[4].contains("refused")) << all[4];  // dualpipe: an odd number of micro-batches
+  EXPECT_TRUE(all[5].contains("refused")) << all[5];  // the file: it has two
+  const ProcessResult text = start({"simulate", "1f1b,dualpipe,mine.csv"});
+  EXPECT_EQ(exit_code(text), 0) << text.output;
+  for (const char* part : {"schedule  ranks  stages  micro-batches  makespan ", "\n1f1b      4      4       8 ",
+                           "27.27 %", "\nmine.csv  2      2       2 "})
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text.output;
 }
 
 TEST_F(ScheduleCli, AFileNameThatIsNoUtf8) {

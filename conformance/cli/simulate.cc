@@ -1,20 +1,19 @@
 // plumbline simulate: how long a schedule takes, what limits it, and pictures of it.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <filesystem>
 #include <optional>
 
+#include "conformance/chosen_schedule.h"
 #include "conformance/cli/commands.h"
 #include "conformance/cli/schedule_options.h"
+#include "conformance/cli/simulate_report.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/timeline_svg.h"
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
+#include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/simulation/lower_bound.h"
-#include "runtime/schedule/simulation/what_if.h"
 
 namespace plumbline {
 namespace {
@@ -30,14 +29,8 @@ struct SimulateCommand {
   std::string trace, svg;
 };
 
-std::string number(double value) {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
-
-/// One for all or one per stage out of lists that may each be either.
-StepCosts costs_of(const SimulateCommand& command, int stages, double weight_share) {
+/// One for all or one per stage out of lists that may each be either; times and activations are multiplied by `share`.
+StepCosts costs_of(const SimulateCommand& command, int stages, double weight_share, double share) {
   const auto require = [&](const std::vector<double>& list, const char* option) {
     if (list.size() == 1 || list.size() == static_cast<std::size_t>(stages)) return;
     throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list.size()) + " values for " +
@@ -60,15 +53,15 @@ StepCosts costs_of(const SimulateCommand& command, int stages, double weight_sha
   costs.durations.clear();
   for (std::size_t i = 0; i < entries; ++i) {
     const int stage = static_cast<int>(i);
-    costs.durations.push_back({.forward = of_stage(command.forward, stage),
-                               .input = of_stage(command.input, stage),
-                               .weight = of_stage(command.weight, stage),
+    costs.durations.push_back({.forward = share * of_stage(command.forward, stage),
+                               .input = share * of_stage(command.input, stage),
+                               .weight = share * of_stage(command.weight, stage),
                                .backward = {},
                                .comm = command.comm});
   }
   costs.memory.clear();
   for (double activation : command.activation) {
-    costs.memory.push_back({.activation = activation, .weight_part = activation * weight_share});
+    costs.memory.push_back({.activation = share * activation, .weight_part = share * activation * weight_share});
   }
   costs.links.bytes = command.bytes;
   if (command.bandwidth > 0) {
@@ -129,127 +122,47 @@ Scaling parse_scaling(const std::string& text) {
   return scaling;
 }
 
-nlohmann::ordered_json to_json(const PathStep& step) {
-  static constexpr const char* names[] = {"action", "transfer", "queue", "buffer"};
-  nlohmann::ordered_json json = {
-      {"kind", names[static_cast<std::size_t>(step.kind)]}, {"action", to_string(step.action)}, {"rank", step.rank}};
-  if (step.kind != PathStep::Kind::Action) json["to_rank"] = step.to_rank;
-  json["begin"] = step.begin;
-  json["end"] = step.end;
-  return json;
+/// A schedule and what its step costs.
+struct Step {
+  Schedule compute;
+  std::vector<StageEdge> edges;
+  StepCosts costs;
+};
+
+/// The part of a rank's times and activations that one of its stages has, where they are given for a rank.
+double share_of_stage(const ScheduleChoice& choice) {
+  const ScheduleKind& kind = schedule_kind(choice.name);
+  return 1.0 / (choice.request.stages_per_rank != 0 ? choice.request.stages_per_rank : kind.stages_per_rank);
 }
 
-void print_json(const Schedule& compute, const Simulation& simulation, const LowerBound& bound,
-                const std::vector<std::string>& scalings, const std::vector<WhatIf>& changes) {
-  const Timeline& t = simulation.timeline;
-  nlohmann::ordered_json json = {{"schedule", compute.name},
-                                 {"ranks", compute.ranks.size()},
-                                 {"stages", compute.stages},
-                                 {"microbatches", compute.microbatches},
-                                 {"makespan", t.makespan},
-                                 {"longest_rank", t.longest_rank},
-                                 {"bubble_makespan", t.bubble_makespan},
-                                 {"bubble_longest_rank", t.bubble_longest_rank},
-                                 {"peak", t.peak_live},
-                                 {"peak_memory", simulation.peak_memory},
-                                 {"busy", t.busy},
-                                 {"begin", t.begin},
-                                 {"end", t.end},
-                                 {"lower_bound", bound.makespan},
-                                 {"lower_bound_reason", bound.reason}};
-  json["critical_path"] = nlohmann::ordered_json::array();
-  for (const PathStep& step : simulation.critical_path) json["critical_path"].push_back(to_json(step));
-  json["scaled"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    json["scaled"].push_back({{"scale", scalings[i]},
-                              {"makespan", changes[i].after},
-                              {"change", changes[i].after - changes[i].before},
-                              {"sensitivity", changes[i].sensitivity}});
-  }
-  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-}
-
-/// What of the step is spent on the critical path with what, and who stands still most.
-std::string limits(const Simulation& simulation) {
-  if (simulation.critical_path.empty()) return "(No critical path for so many actions; --json has it.)";
-  const Timeline& t = simulation.timeline;
-  std::array<double, 4> compute{};
-  double travel = 0;
-  std::vector<double> by_rank(t.busy.size());
-  for (const PathStep& step : simulation.critical_path) {
-    if (step.kind == PathStep::Kind::Action) {
-      compute[static_cast<std::size_t>(step.action.type)] += step.end - step.begin;
-      by_rank[step.rank] += step.end - step.begin;
-    } else {
-      travel += step.end - step.begin;
-    }
-  }
-  std::string kinds;
-  for (std::size_t i = 0; i < compute.size(); ++i) {
-    if (compute[i] > 0) kinds += number(compute[i]) + " of " + std::string(to_string(action_types()[i])) + ", ";
-  }
-  const auto most = std::max_element(by_rank.begin(), by_rank.end()) - by_rank.begin();
-  const auto idlest = std::min_element(t.busy.begin(), t.busy.end()) - t.busy.begin();
-  return "The step is as long as a chain of " + std::to_string(simulation.critical_path.size()) + " pieces: " + kinds +
-         "and " + number(travel) + " of transfers; rank " + std::to_string(most) + " has most of it (" +
-         number(by_rank[most]) + "), rank " + std::to_string(idlest) + " idles most (" +
-         number(t.makespan - t.busy[idlest]) + ").";
-}
-
-void print_text(const Schedule& compute, const Simulation& simulation, const LowerBound& bound,
-                const std::vector<std::string>& scalings, const std::vector<WhatIf>& changes) {
-  const Timeline& t = simulation.timeline;
-  std::printf("%s: %zu ranks, %d stages, %d micro-batches\n\n", compute.name.c_str(), compute.ranks.size(),
-              compute.stages, compute.microbatches);
-  std::printf("makespan      %-12s bubble %5.2f %%   of the whole step\n", number(t.makespan).c_str(),
-              100 * t.bubble_makespan);
-  std::printf("longest rank  %-12s bubble %5.2f %%   where ranks may enter the next step before others end this one\n",
-              number(t.longest_rank).c_str(), 100 * t.bubble_longest_rank);
-  std::printf("lower bound   %-12s %s\n\n", number(bound.makespan).c_str(), bound.reason.c_str());
-  std::printf("rank  begin        end          busy         idle     activations  memory\n");
-  constexpr std::size_t most_rows = 64;
-  for (std::size_t rank = 0; rank < std::min(t.busy.size(), most_rows); ++rank) {
-    std::printf("%-5zu %-12s %-12s %-12s %5.2f %%  %-12d %s\n", rank, number(t.begin[rank]).c_str(),
-                number(t.end[rank]).c_str(), number(t.busy[rank]).c_str(), 100 * (1 - t.busy[rank] / t.makespan),
-                t.peak_live[rank], number(simulation.peak_memory[rank]).c_str());
-  }
-  if (t.busy.size() > most_rows) std::printf("(%zu more ranks; --json has all)\n", t.busy.size() - most_rows);
-  std::printf("\n%s\n", limits(simulation).c_str());
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    const double change = changes[i].after - changes[i].before;
-    std::printf("With --scale %s: makespan %s (%s%s), sensitivity %.3f\n", scalings[i].c_str(),
-                number(changes[i].after).c_str(), change >= 0 ? "+" : "", number(change).c_str(),
-                changes[i].sensitivity);
-  }
-}
-
-int simulate_schedule(const SimulateCommand& command) {
-  if (command.choice.name.empty()) {
-    throw InputError(
-        "simulate: give the name of a schedule or a file that ends in .csv; `plumbline schedule --list` "
-        "shows the names");
-  }
-  ScheduleChoice choice = command.choice;
+/// With `per_rank`, times and activations are given for a rank, whose stages share them; otherwise for a stage.
+Step prepare(const SimulateCommand& command, ScheduleChoice choice, double weight_share, bool per_rank) {
   if (choice.takes(kDurations)) {
     if (command.forward.size() + command.input.size() + command.weight.size() != 3) {
       throw InputError("simulate: " + choice.name +
                        " is made to measure for stages that are equal; give one --tf, one --tb and one --tw");
     }
-    choice.request.durations = Durations{.forward = command.forward[0],
-                                         .input = command.input[0],
-                                         .weight = command.weight[0],
+    const double share = per_rank ? share_of_stage(choice) : 1;
+    choice.request.durations = Durations{.forward = command.forward[0] * share,
+                                         .input = command.input[0] * share,
+                                         .weight = command.weight[0] * share,
                                          .backward = {},
                                          .comm = command.comm};
   }
-  const bool made_for_share = choice.takes(kWeightMemory);
-  const double weight_share = command.weight_share.value_or(made_for_share ? 0.5 : 1);
-  if (made_for_share) choice.request.weight_memory = weight_share;
+  if (choice.takes(kWeightMemory)) choice.request.weight_memory = weight_share;
   const Schedule given = choice.load();
-  const std::vector<StageEdge> edges = chain_edges(given.stages);
-  // Its transfers are left out below, so this is where they are looked at.
-  if (has_communication(given)) require_valid(given, edges, {.forward_only = !has_backward(given)});
-  const Schedule compute = without_communication(given);
-  const StepCosts costs = costs_of(command, compute.stages, weight_share);
+  Step step{.compute = without_communication(given), .edges = chain_edges(given.stages), .costs = {}};
+  // Its transfers are left out of what is simulated, so this is where they are looked at.
+  if (has_communication(given)) require_valid(given, step.edges, {.forward_only = !has_backward(given)});
+  const double share = per_rank ? static_cast<double>(given.ranks.size()) / given.stages : 1;
+  step.costs = costs_of(command, given.stages, weight_share, share);
+  return step;
+}
+
+int simulate_one(const SimulateCommand& command) {
+  const bool made_for_share = command.choice.takes(kWeightMemory);
+  const auto [compute, edges, costs] =
+      prepare(command, command.choice, command.weight_share.value_or(made_for_share ? 0.5 : 1), false);
   std::vector<Scaling> scalings;
   for (const std::string& text : command.scale) {
     scalings.push_back(parse_scaling(text));
@@ -258,12 +171,14 @@ int simulate_schedule(const SimulateCommand& command) {
   // What the path is made from takes several times as much memory as the schedule.
   const bool path = command.json || action_count(compute) <= (1u << 20);
   const bool pictures = !command.trace.empty() || !command.svg.empty();
-  const Simulation simulation = simulate_step(
+  SimulatedStep step;
+  step.simulation = simulate_step(
       compute, edges, costs,
       {.trace = pictures, .transfers = !command.trace.empty(), .memory = !command.svg.empty(), .critical_path = path});
-  const LowerBound bound = lower_bound(compute, edges, costs);
-  std::vector<WhatIf> changes;
-  if (!scalings.empty()) changes = what_if(compute, edges, costs, scalings);
+  step.bound = lower_bound(compute, edges, costs);
+  step.scalings = command.scale;
+  if (!scalings.empty()) step.changes = what_if(compute, edges, costs, scalings);
+  const Simulation& simulation = step.simulation;
   const std::span<const Trace> traces(&simulation.trace, 1);
   if (!command.trace.empty()) {
     write_text_file(command.trace,
@@ -274,8 +189,77 @@ int simulate_schedule(const SimulateCommand& command) {
                               std::to_string(compute.microbatches) + " micro-batches";
     write_text_file(command.svg, timeline_svg(traces, {.title = title, .unit = "", .memory = simulation.memory}));
   }
-  (command.json ? print_json : print_text)(compute, simulation, bound, command.scale, changes);
+  step.compute = compute;
+  (command.json ? print_json : print_text)(step);
   return 0;
+}
+
+/// What only some schedules have a use for goes to those.
+ScheduleRequest without_unused(ScheduleRequest request, unsigned takes, unsigned taken_by_some) {
+  const auto unused = [&](Takes field) { return (taken_by_some & ~takes & field) != 0; };
+  if (unused(kStagesPerRank)) request.stages_per_rank = 0;
+  if (unused(kGroupSize)) request.group_size = 0;
+  if (unused(kSlices)) request.slices = 0;
+  if (unused(kMemoryLimit)) request.memory_limit = 0;
+  return request;
+}
+
+/// Of the same model: each rank has its share of it, in one stage or in several.
+int compare_schedules(const SimulateCommand& command, const std::vector<std::string>& names) {
+  if (!command.trace.empty() || !command.svg.empty() || !command.scale.empty())
+    throw InputError("simulate: --trace, --svg and --scale are for one schedule; " + command.choice.name + " means " +
+                     join(names));
+  for (const auto& [list, option] : {std::pair(&command.forward, "--tf"),
+                                     {&command.input, "--tb"},
+                                     {&command.weight, "--tw"},
+                                     {&command.bytes, "--bytes"},
+                                     {&command.activation, "--activation"}}) {
+    if (list->size() != 1)
+      throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list->size()) +
+                       " values; to compare schedules give one: stages of different numbers are not the same");
+  }
+  unsigned taken = kNothing;
+  for (const std::string& name : names)
+    if (const ScheduleKind* kind = find_schedule_kind(name)) taken |= kind->takes;
+  const double weight_share = command.weight_share.value_or((taken & kWeightMemory) != 0 ? 0.5 : 1);
+  std::vector<ComparedSchedule> compared;
+  for (const std::string& name : names) {
+    ScheduleChoice choice = command.choice;
+    choice.name = name;
+    const ScheduleKind* kind = find_schedule_kind(name);
+    choice.request = without_unused(choice.request, kind != nullptr ? kind->takes : kNothing, taken);
+    if (kind != nullptr) choice.dialect.clear();
+    ComparedSchedule& row = compared.emplace_back(ComparedSchedule{.name = name});
+    try {
+      const Step step = prepare(command, choice, weight_share, true);
+      row.stages = step.compute.stages;
+      row.microbatches = step.compute.microbatches;
+      row.simulation = simulate_step(step.compute, step.edges, step.costs);
+    } catch (const InputError& error) {
+      row.refusal = error.what();
+    }
+  }
+  const auto refused = [](const ComparedSchedule& row) { return !row.refusal.empty(); };
+  if (std::all_of(compared.begin(), compared.end(), refused)) throw InputError(compared.front().refusal);
+  if (command.json)
+    print_comparison_json(compared);
+  else
+    print_comparison(compared, weight_share);
+  return 0;
+}
+
+int simulate_command(const SimulateCommand& command) {
+  const std::string& name = command.choice.name;
+  if (name.empty()) {
+    throw InputError(
+        "simulate: give the name of a schedule or a file that ends in .csv; `plumbline schedule --list` "
+        "shows the names");
+  }
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(name, ignored);  // which may have any name
+  if (!is_file && name.find_first_of("*?[,") != std::string::npos)
+    return compare_schedules(command, expand_schedules(name));
+  return simulate_one(command);
 }
 
 }  // namespace
@@ -293,6 +277,8 @@ void add_simulate(CLI::App& app, Command& chosen) {
       "  plumbline simulate 1f1b --ranks 8 --microbatches 24 --tf 18.522 --tb 18.086 --tw 9.337 --comm 0.601\n"
       "  plumbline simulate zb-v --ranks 4 --microbatches 8 --svg zb-v.svg --trace zb-v.json\n"
       "  plumbline simulate 1f1b --tf 1,1,1,2 --scale 3=0.5         what if stage 3 were twice as fast?\n"
+      "  plumbline simulate '1f1b,zb-*' --ranks 8 --microbatches 24  several in one table\n"
+      "In a table times and activations are those of a rank, whose stages share them.\n"
       "A trace opens in ui.perfetto.dev (a unit is shown as 1 ms). Schedules made to measure (zb-auto, ...) are made\n"
       "for the times given, which must be the same for all stages.");
   add_schedule_options(*command, options->choice);
@@ -358,7 +344,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
                     "critical_path and more as JSON");
   command->add_option("--trace", options->trace, "Write this Chrome trace (JSON, for Perfetto)");
   command->add_option("--svg", options->svg, "Write this picture, with the memory of each rank over time");
-  command->callback([options, &chosen] { chosen = [options] { return simulate_schedule(*options); }; });
+  command->callback([options, &chosen] { chosen = [options] { return simulate_command(*options); }; });
 }
 
 }  // namespace plumbline

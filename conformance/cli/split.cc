@@ -1,14 +1,12 @@
 // plumbline split: cuts a program from Python into stages, and prints, draws or keeps them.
 #include <ATen/Parallel.h>
 
-#include <fstream>
 #include <iostream>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/drawing.h"
 #include "conformance/cli/program_options.h"
-#include "conformance/process.h"
 #include "conformance/program/prepare.h"
-#include "runtime/error.h"
 #include "runtime/split/pipe_dot.h"
 #include "runtime/split/print.h"
 #include "runtime/split/program_files.h"
@@ -23,35 +21,13 @@ struct SplitCommand {
   bool print = false;
 };
 
-/// Graphviz makes a picture of it where that is asked for.
-void draw(const Pipe& pipe, const std::filesystem::path& path) {
-  std::filesystem::path source = path;
-  if (path.extension() != ".dot" && path.extension() != ".gv" && path.extension() != ".svg")
-    throw InputError("--dot: " + path.string() + " is not F.dot or F.svg");
-  const bool picture = path.extension() == ".svg";
-  if (picture) source += ".dot";
-  std::ofstream file(source);
-  file << to_dot(pipe);
-  if (!file.flush()) throw InputError("--dot: cannot write " + source.string());
-  if (!picture) return;
-  ProcessOptions graphviz;
-  graphviz.argv = {"dot", "-Tsvg", source.string(), "-o", path.string()};
-  graphviz.timeout = std::chrono::minutes(2);
-  const ProcessResult drawn = run_process(graphviz);
-  if (!drawn.succeeded())
-    throw InputError("--dot: Graphviz's dot, which makes the picture, " +
-                     (drawn.could_not_start.empty() ? describe(drawn) : "is not installed") + "; the drawing is in " +
-                     source.string());
-  std::filesystem::remove(source);
-}
-
 int split_program(const SplitCommand& command) {
   at::set_num_threads(1);
   const PreparedProgram prepared = prepare_program(command.program, command.split, command.loss, 1);
   const Pipe& pipe = prepared.pipe;
   if (command.print) std::cout << to_text(pipe);
   if (!command.out.empty()) write_pipe(pipe, command.out);
-  if (!command.drawing.empty()) draw(pipe, command.drawing);
+  if (!command.drawing.empty()) write_drawing(to_dot(pipe), command.drawing);
   if (command.print) return 0;
   std::cout << command.program.string() << ": " << pipe.num_stages()
             << (pipe.num_stages() == 1 ? " stage: --split or --stages says where to cut\n" : " stages\n");

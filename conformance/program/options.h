@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"
 #include "runtime/split/split.h"
 
@@ -34,6 +35,7 @@ struct ProgramOptions {
   std::string loss;
   std::filesystem::path save_results, expect;
   RecomputeOptions recompute;
+  RematOptions remat;
   uint64_t seed = 1;
   double timeout_seconds = 60;
 };

@@ -57,6 +57,8 @@ nlohmann::json describe_step(const ProgramStep& step) {
           {"backward", step.prepared.has_backward},
           {"recompute", static_cast<int>(step.recompute.policy)},
           {"recompute_blocks_in", step.recompute.blocks_in},
+          {"remat", step.remat.mode},
+          {"remat_policy", step.remat.policy},
           {"seed", step.seed},
           {"timeout", step.timeout_seconds}};
 }
@@ -109,6 +111,7 @@ EngineOptions engine_options(const nlohmann::json& step) {
   options.loss = loss_function(loss);
   options.recompute.policy = static_cast<Recompute>(step["recompute"].get<int>());
   options.recompute.blocks_in = step["recompute_blocks_in"];
+  options.remat = {step["remat"], step["remat_policy"]};
   options.seed = step["seed"];
   options.seed_by_microbatch = true;
   options.keep_strides = true;

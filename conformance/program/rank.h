@@ -5,6 +5,7 @@
 #include "conformance/chosen_schedule.h"
 #include "conformance/program/batch.h"
 #include "conformance/program/prepare.h"
+#include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"
 #include "runtime/tensor_file.h"
 #include "runtime/transport/transport.h"
@@ -18,6 +19,7 @@ struct ProgramStep {
   ChosenSchedule schedule;
   int ranks = 1;
   RecomputeOptions recompute;
+  RematOptions remat;
   uint64_t seed = 0;
   double timeout_seconds = 60;
 };

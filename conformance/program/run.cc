@@ -83,6 +83,7 @@ ProgramStep make_step(ProgramOptions options, int ranks) {
   step.ranks = static_cast<int>(schedule.ranks.size());
   check_recompute(options.recompute, step.prepared.pipe);
   step.recompute = options.recompute;
+  step.remat = options.remat;
   step.seed = options.seed;
   step.timeout_seconds = options.timeout_seconds;
   return step;
@@ -114,6 +115,7 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
       << to_string(step.prepared.loss)
       << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (made up)" : "")
       << (step.prepared.has_backward ? "" : " (nothing to train: forward only)") << '\n';
+  if (step.remat.on()) out << "remat     " << to_string(step.remat) << '\n';
   if (step.recompute.policy != Recompute::Never)
     out << "recompute " << to_string(step.recompute.policy) << ", "
         << (step.recompute.blocks_in.empty() ? "each stage is one block"

@@ -50,6 +50,9 @@ Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, Engin
   if (const std::string problem = shape_problem(schedule_); !problem.empty())
     throw InputError("engine: schedule " + schedule_.name + ": " + problem);
   refuse_custom_transfers();
+  check_remat(options_.remat);
+  if (options_.remat.on() && options_.recompute.on())
+    throw InputError("engine: a stage is either run again as a whole or partitioned; take --recompute or --remat");
   my_stages_ = stages_of_rank(schedule_, transport_.rank());
   random_.run_seed = options_.seed;
   random_.by_microbatch = options_.seed_by_microbatch;
@@ -175,6 +178,7 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
                      std::to_string(schedule_.microbatches) + " micro-batches need more tags than the transport's " +
                      std::to_string(transport_.max_tag()) + "; use fewer micro-batches");
   check_recompute(options_.recompute, plan.pipes.front());
+  std::map<int, std::vector<std::string>> choices;
   for (int stage : my_stages_) {
     if (!states_.contains(stage)) states_.emplace(stage, make_stage_state(plan.pipes.front(), stage));
     std::vector<const Graph*> graphs;
@@ -182,13 +186,20 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
       bind(pipe.stages[stage].graph, states_.at(stage));
       graphs.push_back(&pipe.stages[stage].graph);
     }
+    std::unique_ptr<PartitionedStage> partitioned;
+    if (options_.remat.on() && mode->backward) {
+      partitioned = std::make_unique<PartitionedStage>(
+          stage, graphs, gradients_that_come_back(plan.pipes.front(), stage), options_.remat);
+      choices.emplace(stage, partitioned->choices());
+    }
     std::unique_ptr<StageRunner> runner =
-        std::make_unique<GraphStage>(stage, graphs, plan.variants, random_, options_.recompute);
+        std::make_unique<GraphStage>(stage, graphs, plan.variants, random_, options_.recompute, std::move(partitioned));
     if (options_.decorate) runner = options_.decorate(stage, states_.at(stage), std::move(runner));
     mode->runners.emplace(stage, std::move(runner));
   }
   mode->copies = parameter_copies(states_, plan.pipes.front().shared, schedule_);
   check_with_peers(plan, transport_, Deadline::after(options_.timeout));
+  if (options_.remat.on() && mode->backward) check_same_choices(choices, transport_, Deadline::after(options_.timeout));
   return *(slot = std::move(mode));
 }
 

@@ -47,6 +47,7 @@
 #include "runtime/engine/custom_function.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/graph_stage.h"
+#include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/plan.h"
 #include "runtime/engine/stage_runner.h"
 #include "runtime/microbatch/chunk.h"
@@ -93,6 +94,8 @@ struct EngineOptions {
   bool seed_by_microbatch = false;
   bool keep_strides = false;
   RecomputeOptions recompute;
+  /// Not together with `recompute`. Bits stay as they are.
+  RematOptions remat;
   /// Every single wait ends after this long, at the latest.
   Clock::duration timeout = std::chrono::seconds(60);
   /// For modules that make the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):

@@ -11,8 +11,10 @@
 namespace plumbline {
 
 GraphStage::GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
-                       const RandomContext& random, const RecomputeOptions& recompute)
+                       const RandomContext& random, const RecomputeOptions& recompute,
+                       std::unique_ptr<PartitionedStage> partitions)
     : stage_(stage),
+      partitions_(std::move(partitions)),
       variants_(std::move(variants)),
       weights_(variants_.size()),
       random_(random),
@@ -33,8 +35,12 @@ bool GraphStage::recomputes(int microbatch) const {
 
 void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
   const int variant = variants_[microbatch];
+  PartitionedGraph* const partition =
+      partitions_ && c10::GradMode::is_enabled() ? partitions_->of(variant, inputs) : nullptr;
   const auto run = [&] {
-    if (recomputes(microbatch))
+    if (partition)
+      partition->run(inputs, outputs);
+    else if (recomputes(microbatch))
       blocks_[variant].run(inputs, outputs);
     else
       interpreters_[variant].run(inputs, outputs);

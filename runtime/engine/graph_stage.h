@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/backward/split_backward.h"
+#include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"
 #include "runtime/engine/stage_runner.h"
 #include "runtime/graph/interpreter.h"
@@ -22,9 +23,10 @@ struct RandomContext {
 class GraphStage : public StageRunner {
  public:
   /// `graphs` are the captures of the stage for the shapes that occur, bound to one state; `variants[m]` says which of
-  /// them micro-batch m takes. `random` is read at each forward and must outlive the stage.
+  /// them micro-batch m takes. `random` is read at each forward and must outlive the stage. `partitions`, where given,
+  /// run in place of the graphs wherever gradients are recorded.
   GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants, const RandomContext& random,
-             const RecomputeOptions& recompute = {});
+             const RecomputeOptions& recompute = {}, std::unique_ptr<PartitionedStage> partitions = nullptr);
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override;
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
@@ -40,6 +42,7 @@ class GraphStage : public StageRunner {
   int stage_;
   std::vector<Interpreter> interpreters_;
   std::vector<StageBlocks> blocks_;  // by variant; none where nothing is recomputed
+  std::unique_ptr<PartitionedStage> partitions_;
   std::vector<int> variants_;
   std::vector<WeightBackward> weights_;  // by micro-batch
   const RandomContext& random_;

@@ -28,6 +28,7 @@ struct RecomputeOptions {
   /// stage does outside of them is not recomputed. Inside a backward only one block at a time is there in full.
   std::string blocks_in = {};
 
+  bool on() const { return policy != Recompute::Never || !policy_of.empty(); }
   Recompute of(int stage) const {
     const auto it = policy_of.find(stage);
     return it == policy_of.end() ? policy : it->second;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "runtime/dot_quoted.h"
 #include "runtime/graph/text.h"
 
 namespace plumbline {
@@ -96,19 +97,6 @@ class Picture {
 };
 
 }  // namespace
-
-std::string dot_quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
 
 std::string to_dot(const Graph& graph) {
   std::ostringstream out;

@@ -7,9 +7,6 @@
 
 namespace plumbline {
 
-/// `text` as a quoted name or label: any text is one, lines are kept.
-std::string dot_quoted(const std::string& text);
-
 /// One box for each call (operator and what it returns), inputs as ellipses, attributes as notes, the outputs as one
 /// ellipse; modules are frames around the calls that they made, and so are the branches of a cond.
 std::string to_dot(const Graph& graph);

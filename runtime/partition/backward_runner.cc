@@ -65,8 +65,7 @@ BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wante
   const auto runner = [&](const Subgraph& part) {
     return SubgraphRunner(partition_.graph, part, constants_, partition_.replayed);
   };
-  return halves_
-      .emplace(wanted, Halves{runner(split.input_half), runner(split.weight_half), split.carried.size()})
+  return halves_.emplace(wanted, Halves{runner(split.input_half), runner(split.weight_half), split.carried.size()})
       .first->second;
 }
 

@@ -13,30 +13,6 @@ namespace {
 
 using Kind = JointArgument::Kind;
 
-constexpr std::array<std::pair<const char*, at::ScalarType>, 21> kDtypes{{
-    {"float32", at::kFloat},
-    {"float64", at::kDouble},
-    {"float16", at::kHalf},
-    {"bfloat16", at::kBFloat16},
-    {"int64", at::kLong},
-    {"int32", at::kInt},
-    {"int16", at::kShort},
-    {"int8", at::kChar},
-    {"uint8", at::kByte},
-    {"bool", at::kBool},
-    {"complex64", at::kComplexFloat},
-    {"complex128", at::kComplexDouble},
-    {"complex32", at::ScalarType::ComplexHalf},
-    {"uint16", at::ScalarType::UInt16},
-    {"uint32", at::ScalarType::UInt32},
-    {"uint64", at::ScalarType::UInt64},
-    {"float8_e4m3fn", at::ScalarType::Float8_e4m3fn},
-    {"float8_e4m3fnuz", at::ScalarType::Float8_e4m3fnuz},
-    {"float8_e5m2", at::ScalarType::Float8_e5m2},
-    {"float8_e5m2fnuz", at::ScalarType::Float8_e5m2fnuz},
-    {"float8_e8m0fnu", at::ScalarType::Float8_e8m0fnu},
-}};
-
 constexpr std::array<std::pair<const char*, at::MemoryFormat>, 4> kMemoryFormats{{
     {"contiguous_format", at::MemoryFormat::Contiguous},
     {"preserve_format", at::MemoryFormat::Preserve},
@@ -224,7 +200,12 @@ class Binder {
 
 }  // namespace
 
-at::ScalarType scalar_type_of(const std::string& name) { return named(kDtypes, name, "dtype"); }
+at::ScalarType scalar_type_of(const std::string& name) {
+  const auto& known = c10::getStringToDtypeMap();
+  const auto dtype = known.find(name);
+  if (dtype == known.end()) throw InputError("there is no dtype '" + name + "'");
+  return dtype->second;
+}
 
 BoundCall bind_call(const JointGraph& graph, const JointNode& node) { return Binder(graph, node).bind(); }
 

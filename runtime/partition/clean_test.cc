@@ -40,7 +40,7 @@ std::pair<Names, Merged> changes(const JointGraph& before, const Cleaned& after)
 // --- against PyTorch -------------------------------------------------------------------------------------------------
 
 TEST(Clean, RemovesAndMergesWhatPyTorchDoes) {
-  int variants = 0, merged = 0;
+  size_t variants = 0, merged = 0;
   for (const JointGraphFile& file : golden_files())
     for (const auto& [name, variant] : file.variants) {
       const std::string where = file.model + " " + name;
@@ -52,10 +52,10 @@ TEST(Clean, RemovesAndMergesWhatPyTorchDoes) {
       EXPECT_EQ(changes(alive.graph, left).second, variant.cse_merged) << where;
       EXPECT_EQ(left.graph.nodes.size(), static_cast<size_t>(variant.nodes_left)) << where;
       ++variants;
-      merged += static_cast<int>(variant.cse_merged.size());
+      merged += variant.cse_merged.size();
     }
-  EXPECT_EQ(variants, 32);
-  EXPECT_EQ(merged, 72);
+  EXPECT_GE(variants, 32U);
+  EXPECT_GE(merged, 72U) << "something was to be merged";
 }
 
 // --- rule by rule ----------------------------------------------------------------------------------------------------

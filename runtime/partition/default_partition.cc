@@ -37,7 +37,7 @@ std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges
     if (is_forward_input(graph.nodes[i])) inputs.push_back(static_cast<NodeIndex>(i));
   std::vector<NodeIndex> outputs(graph.forward_outputs().begin(), graph.forward_outputs().end());
   const Subgraph part = extract_subgraph(graph, edges, std::move(inputs), std::move(outputs),
- policy.honours_marks ? GraphHalf::Forward : GraphHalf::Any);
+                                         policy.honours_marks ? GraphHalf::Forward : GraphHalf::Any);
   std::vector<char> forward(graph.nodes.size(), 0);
   for (const NodeIndex input : part.inputs) forward[input] = 1;
   for (const NodeIndex op : part.ops) forward[op] = 1;

@@ -7,8 +7,8 @@
 
 namespace plumbline {
 
-/// Where a subgraph will run: must_be_in_forward() and must_be_in_backward() (classify.h) are only valid there. `Any` has
-/// no such rule.
+/// Where a subgraph will run: must_be_in_forward() and must_be_in_backward() (classify.h) are only valid there. `Any`
+/// has no such rule.
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
 
 /// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is

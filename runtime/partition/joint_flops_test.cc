@@ -72,16 +72,24 @@ TEST(JointFlops, Attention) {
 
 std::vector<JointArgument> convolution(Call& c, std::initializer_list<int64_t> x, std::initializer_list<int64_t> w,
                                        bool transposed, int64_t groups) {
-  return {c.tensor(x),      c.tensor(w),     none(),          numbers({1, 1}), numbers({0, 0}), numbers({1, 1}),
-          flag(transposed), numbers({0, 0}), number(groups)};
+  return {c.tensor(x),     c.tensor(w),      none(),          numbers({1, 1}), numbers({0, 0}),
+          numbers({1, 1}), flag(transposed), numbers({0, 0}), number(groups)};
 }
 
 std::vector<JointArgument> convolution_backward(Call& c, std::initializer_list<int64_t> dy,
                                                 std::initializer_list<int64_t> x, std::initializer_list<int64_t> w,
                                                 bool transposed, int64_t groups, bool of_input, bool of_weight) {
-  return {c.tensor(dy),    c.tensor(x),     c.tensor(w),      none(),
-          numbers({1, 1}), numbers({0, 0}), numbers({1, 1}),  flag(transposed),
-          numbers({0, 0}), number(groups),  list({flag(of_input), flag(of_weight), flag(false)})};
+  return {c.tensor(dy),
+          c.tensor(x),
+          c.tensor(w),
+          none(),
+          numbers({1, 1}),
+          numbers({0, 0}),
+          numbers({1, 1}),
+          flag(transposed),
+          numbers({0, 0}),
+          number(groups),
+          list({flag(of_input), flag(of_weight), flag(false)})};
 }
 
 TEST(JointFlops, Convolutions) {
@@ -124,24 +132,27 @@ TEST(JointFlops, ArgumentsThatAreMissingAreRefused) {
   }
 }
 
-// Every node of every graph that PyTorch traced, with the number that PyTorch put to it.
+// Every node of every graph that PyTorch traced, with the number that PyTorch put to it. Only one operator is counted
+// by 2.15 and not by 2.11.
 TEST(JointFlops, GraphsOfPyTorch) {
-  int nodes = 0, counted = 0;
+  int counted = 0;
   for (const JointGraphFile& file : golden_files()) {
-    for (const auto& [id, graph] : file.graphs) {
-      for (size_t i = 0; i < graph.nodes.size(); ++i) {
-        EXPECT_EQ(counted_flops(graph, static_cast<NodeIndex>(i)), graph.nodes[i].flops)
-            << file.model << " " << id << " " << graph.nodes[i].name;
-        ++nodes;
-        counted += graph.nodes[i].flops > 1;
-      }
+    for (const auto& [key, variant] : file.variants) {
+      const JointGraph& graph = file.graphs.at(variant.graph);
       JointGraph again = graph;
       for (JointNode& node : again.nodes) node.flops = -1;
       count_flops(again);
-      for (size_t i = 0; i < graph.nodes.size(); ++i) EXPECT_EQ(again.nodes[i].flops, graph.nodes[i].flops);
+      for (size_t i = 0; i < graph.nodes.size(); ++i) {
+        const JointNode& node = graph.nodes[i];
+        counted += node.flops > 1;
+        if (variant.torch == "2.11.0" && node.op.starts_with("aten::_scaled_dot_product_flash_attention_for_cpu"))
+          EXPECT_TRUE(node.flops == 1 || node.op.ends_with("_backward"))
+              << file.model << " " << key << " " << node.name;
+        else
+          EXPECT_EQ(again.nodes[i].flops, node.flops) << file.model << " " << key << " " << node.name;
+      }
     }
   }
-  EXPECT_GT(nodes, 1000);
   EXPECT_GT(counted, 100);
 }
 

@@ -35,6 +35,8 @@ struct JointGraphFile {
   struct Part {
     std::vector<std::string> in, ops;
     std::vector<std::optional<std::string>> out;
+    /// Nodes that the joint graph lacks, and what they call: "run_and_save_rng_state" in the place of a random call.
+    std::map<std::string, std::string> added;
   };
   /// One minimum cut.
   struct Cut {
@@ -54,7 +56,7 @@ struct JointGraphFile {
     std::vector<std::string> saved, saved_symbols;
     int64_t bytes = 0, bytes_new_storage = 0;
     Part forward, backward;
-    std::vector<std::string> recomputed;  ///< in both, in the backward's order; the file tells their number only
+    std::vector<std::string> recomputed;  ///< in both, in the backward's order
     std::vector<Cut> cuts;
     std::optional<Knapsack> knapsack;
   };
@@ -74,7 +76,8 @@ nlohmann::json to_json(const JointGraph& graph);
 JointGraph joint_graph_from_json(const nlohmann::json& json, const std::string& place);
 JointGraph joint_graph_from_json(const JsonPlace& place);
 
-/// What `plumbline partition --runs --json` prints of a partition: saved, saved_sym, fw, bw, by name.
+/// What `plumbline partition --runs --json` prints of a partition: saved, saved_sym, fw, bw, by the names
+/// of answer_names.h.
 nlohmann::json answer_json(const Partition& partition);
 
 }  // namespace plumbline

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -105,9 +106,14 @@ JointGraphFile::Variant read_variant(const JsonPlace& place, const JointGraphFil
 
 JointGraphFile::Part read_part(const JsonPlace& place) {
   place.expect_only({"in", "ops", "out", "new"});
-  JointGraphFile::Part part{texts(place["in"]), texts(place["ops"]), {}};
+  JointGraphFile::Part part{texts(place["in"]), texts(place["ops"]), {}, {}};
   for (const JsonPlace& out : place["out"].items())
     part.out.push_back(out.is_null() ? std::nullopt : std::optional(out.text()));
+  if (const auto added = place.find("new"))
+    for (const JsonPlace& node : added->items()) {
+      node.expect_only({"name", "target"});
+      part.added.emplace(node["name"].text(), node["target"].text());
+    }
   return part;
 }
 
@@ -148,8 +154,14 @@ void read_answer(const JsonPlace& place, JointGraphFile::Run& run) {
   run.forward = read_part(place["fw"]);
   run.backward = read_part(place["bw"]);
   run.recomputed = common(run.forward.ops, run.backward.ops);
-  if (const auto count = place.find("recomputed"); count && count->json() != run.recomputed.size())
-    count->fail(std::to_string(run.recomputed.size()) + ", the number of names in both fw.ops and bw.ops");
+  if (const auto said = place.find("recomputed")) {  // how many, or which, in any order
+    std::vector<std::string> names = run.recomputed;
+    std::ranges::sort(names);
+    std::vector<std::string> recorded = said->json().is_array() ? texts(*said) : names;
+    std::ranges::sort(recorded);
+    if (said->json().is_array() ? recorded != names : said->json() != names.size())
+      said->fail("the names in both fw.ops and bw.ops, or their number, " + std::to_string(names.size()));
+  }
 }
 
 JointGraphFile::Run read_run(const std::string& key, const JsonPlace& place, const JointGraphFile& file) {

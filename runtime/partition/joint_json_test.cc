@@ -32,14 +32,12 @@ class JointJson : public ::testing::Test {
 // --- what PyTorch wrote ----------------------------------------------------------------------------------------------
 
 TEST_F(JointJson, GraphsOfPyTorchAreWrittenAsTheyWereRead) {
-  ASSERT_EQ(golden_paths().size(), 8U);
-  int graphs = 0;
+  ASSERT_GE(golden_paths().size(), 8U);
   for (size_t i = 0; i < golden_paths().size(); ++i) {
     const Json original = Json::parse(read_text(golden_paths()[i]));
     const JointGraphFile& file = golden_files()[i];
     ASSERT_EQ(file.graphs.size(), original["graphs"].size());
     for (const auto& [id, graph] : file.graphs) {
-      ++graphs;
       EXPECT_EQ(to_json(graph), original["graphs"][id]) << golden_paths()[i] << " " << id;
       for (const char* name : {"g.json", "g.json.gz"}) {
         write_joint_graph_file(path(name), file.model, graph, {0});
@@ -51,18 +49,16 @@ TEST_F(JointJson, GraphsOfPyTorchAreWrittenAsTheyWereRead) {
       }
     }
   }
-  EXPECT_EQ(graphs, 19);
 }
 
 TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
-  size_t runs = 0;
   for (size_t i = 0; i < golden_paths().size(); ++i) {
     const Json original = Json::parse(read_text(golden_paths()[i]));
     const JointGraphFile& file = golden_files()[i];
     EXPECT_EQ(file.model, original["model"]);
     EXPECT_EQ(Json(file.torch), original["torch"]);
+    EXPECT_EQ(file.runs.size(), original["runs"].size());
     for (const auto& [key, run] : file.runs) {
-      ++runs;
       const Json& said = original["runs"][key];
       EXPECT_EQ(run.variant + "/" + run.mode + "/static=" + run.statics, key);
       EXPECT_EQ(Json(run.saved), said["saved"]);
@@ -70,10 +66,12 @@ TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
       EXPECT_EQ(Json(run.static_inputs), said["static_inputs"]);
       EXPECT_EQ(run.bytes, said["bytes"]);
       EXPECT_EQ(run.bytes_new_storage, said["bytes_new_storage"]);
-      EXPECT_EQ(run.recomputed.size(), said["recomputed"]);
+      EXPECT_EQ(run.recomputed.size(),
+                said["recomputed"].is_array() ? said["recomputed"].size() : said["recomputed"].get<size_t>());
       for (const auto& [part, name] : {std::pair(&run.forward, "fw"), std::pair(&run.backward, "bw")}) {
         EXPECT_EQ(Json(part->in), said[name]["in"]);
         EXPECT_EQ(Json(part->ops), said[name]["ops"]);
+        EXPECT_EQ(part->added.size(), said[name].value("new", Json::array()).size());
         ASSERT_EQ(part->out.size(), said[name]["out"].size());
         for (size_t k = 0; k < part->out.size(); ++k)
           EXPECT_EQ(part->out[k] ? Json(*part->out[k]) : Json(nullptr), said[name]["out"][k]);
@@ -86,7 +84,6 @@ TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
       }
     }
   }
-  EXPECT_EQ(runs, 512U);
 }
 
 // --- what a user writes ----------------------------------------------------------------------------------------------

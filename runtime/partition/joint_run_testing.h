@@ -18,6 +18,7 @@ namespace plumbline {
 
 class JointRun {
  public:
+  virtual ~JointRun() = default;
   JointRun(const JointGraph& graph, const std::map<std::string, at::Tensor>& constants)
       : graph_(graph), constants_(constants), values_(graph.nodes.size()) {}
 
@@ -34,7 +35,7 @@ class JointRun {
       else if (node.kind == JointKind::GetItem)
         values_[i] = item(values_.at(node.args[0].node), node.args[1].integer);
       else
-        values_[i] = call(node);
+        values_[i] = call(static_cast<NodeIndex>(i));
       check(node, values_[i]);
     }
     std::vector<at::Tensor> outputs;
@@ -42,6 +43,13 @@ class JointRun {
       outputs.push_back(output == kNoNode ? at::Tensor() : values_.at(output).toTensor());
     return outputs;
   }
+
+ protected:
+  virtual c10::IValue call(NodeIndex index) { return call(graph_.nodes[index]); }
+
+  const JointGraph& graph_;
+  const std::map<std::string, at::Tensor>& constants_;
+  std::vector<c10::IValue> values_;
 
  private:
   using Kind = JointArgument::Kind;
@@ -141,10 +149,6 @@ class JointRun {
     for (const JointArgument& item : argument.items) list.push_back(value(item, *element));
     return list;
   }
-
-  const JointGraph& graph_;
-  const std::map<std::string, at::Tensor>& constants_;
-  std::vector<c10::IValue> values_;
 };
 
 }  // namespace plumbline

@@ -29,6 +29,17 @@ void check(const KnapsackProblem& problem) {
   PLUMBLINE_CHECK(problem.capacity >= 0, "a knapsack's capacity is not negative");
 }
 
+/// 64 flags as the bits of a word. Eight at a time: the product puts flag k at bit 56 + k, and no two at the same.
+uint64_t as_bits(const uint8_t* flags) {
+  uint64_t bits = 0;
+  for (int byte = 0; byte < 8; ++byte) {
+    uint64_t eight = 0;
+    for (int k = 0; k < 8; ++k) eight |= uint64_t{flags[8 * byte + k]} << 8 * k;
+    bits |= (eight * 0x0102040810204080) >> 56 << 8 * byte;
+  }
+  return bits;
+}
+
 /// Bellman's table of the 0-1 knapsack: row i holds the most value of the first i items for every capacity. Of the rows
 /// only the last is kept, of the others a bit for each cell: whether item i raised it. The choice for any capacity is
 /// read from the bits. Sums are made in T, in the order of the items.
@@ -72,12 +83,11 @@ class Table {
         std::fill_n(candidates, -without, -std::numeric_limits<T>::infinity());
         for (int64_t k = -without; k < kBlock; ++k) candidates[k] = row_[without + k] + value;
       }
+      // Plain loops of a constant length, which the compiler turns into vector instructions.
       uint8_t better[kBlock];
-      for (int64_t k = 0; k < kBlock; ++k) better[k] = candidates[k] > cells[k];
-      for (int64_t k = 0; k < kBlock; ++k) cells[k] = std::max(candidates[k], cells[k]);
-      uint64_t bits = 0;
-      for (int64_t k = 0; k < kBlock; ++k) bits |= uint64_t{better[k]} << k;
-      raised[block] = bits;
+      for (int64_t k = 0; k < kBlock; ++k) better[k] = candidates[k] > cells[k] ? 1 : 0;
+      for (int64_t k = 0; k < kBlock; ++k) cells[k] = candidates[k] > cells[k] ? candidates[k] : cells[k];
+      raised[block] = as_bits(better);
     }
   }
 

@@ -1,8 +1,8 @@
 // The 0-1 knapsack behind a memory budget: which values to keep, of those that would be computed again otherwise.
 //
 // The first four are the solvers of PyTorch's `activation_memory_budget_solver`, with its quantisation: weights and
-// capacity are multiplied by 10 000 and rounded, so that the choice never exceeds the capacity as rounded, but may do so
-// by up to half a ten-thousandth for each item as given. knapsack_in_bytes() is our own and never does.
+// capacity are multiplied by 10 000 and rounded, so that the choice never exceeds the capacity as rounded, but may do
+// so by up to half a ten-thousandth for each item as given. knapsack_in_bytes() is our own and never does.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct KnapsackProblem {
 };
 
 struct KnapsackChoice {
-  double value = 0;       ///< of the items kept together
-  std::vector<int> kept;  ///< ascending
+  double value = 0;            ///< of the items kept together
+  std::vector<int> kept = {};  ///< ascending
 
   bool operator==(const KnapsackChoice&) const = default;
 };
@@ -29,8 +29,8 @@ struct KnapsackChoice {
 using KnapsackSolve = std::function<KnapsackChoice(const KnapsackProblem&)>;
 
 /// PyTorch's `dp`, to the item: the most value, summed in float32 as PyTorch's table does. Of choices equally good the
-/// one without the later items; an item that adds nothing, be it for rounding, is not kept. Takes items x capacity steps
-/// and bits.
+/// one without the later items; an item that adds nothing, be it for rounding, is not kept. Takes items x capacity
+/// steps and bits.
 KnapsackChoice knapsack_dp(const KnapsackProblem& problem);
 
 /// The same for many capacities, from one table.
@@ -40,18 +40,18 @@ std::vector<KnapsackChoice> knapsack_dp(const KnapsackProblem& problem, std::spa
 /// (PyTorch divides by zero there). Not quantised.
 KnapsackChoice knapsack_greedy(const KnapsackProblem& problem);
 
-/// PyTorch's `dp_knapsack_sliding_hirschberg`: as good as knapsack_dp(), in memory of two rows instead of a table (D. S.
-/// Hirschberg, 1975): the items are halved, and the capacity where both halves together are worth most. PyTorch's gives
-/// one unit too much to the second half (its issue 197871), this one does not.
+/// PyTorch's `dp_knapsack_sliding_hirschberg`: as good as knapsack_dp(), in memory of two rows instead of a table (D.
+/// S. Hirschberg, 1975): the items are halved, and the capacity where both halves together are worth most. PyTorch's
+/// gives one unit too much to the second half (its issue 197871), this one does not.
 KnapsackChoice knapsack_hirschberg(const KnapsackProblem& problem);
 
 /// PyTorch's `dynamic_memory_budget_dp`: knapsack_dp() with the capacity up to the given one at which memory and
 /// recomputation are best balanced, see knee_point().
 KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem);
 
-/// Our own, in exact bytes: the sum of what is kept never exceeds the capacity. Optimal where items x capacity / (greatest
-/// common divisor of all bytes) is within 2^27; beyond that sizes are rounded up to a coarser unit, and what is left of
-/// the capacity is filled by value for bytes.
+/// Our own, in exact bytes: the sum of what is kept never exceeds the capacity. Optimal where items x capacity /
+/// (greatest common divisor of all bytes) is within 2^27; beyond that sizes are rounded up to a coarser unit, and what
+/// is left of the capacity is filled by value for bytes.
 KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const double> values, int64_t capacity);
 
 /// What one choice means, as shares of keeping all items and of computing all of them again.

@@ -215,7 +215,7 @@ TEST(MemoryBudget, matmul_even_chain) {
   EXPECT_EQ(flops, 10);
   for (int budget = 0; budget <= 10; ++budget) {
     const Cost expected = budget <= 5   ? Cost{double(budget), flops + (5 - budget)}  // products are saved
-                          : budget < 10 ? Cost{5, flops}                             // only the cos are made again
+                          : budget < 10 ? Cost{5, flops}                              // only the cos are made again
                                         : Cost{10, flops};
     EXPECT_EQ(within(graph, budget / 10.0), expected) << budget;
   }
@@ -317,8 +317,8 @@ TEST(MemoryBudget, custom_triton_kernel) {
   for (int i = 1; i <= 5; ++i) x = tape.own_relu(tape.mm(x, tape.input(i)));
   const JointGraph graph = tape.backward(tape.sum(x));
   for (int budget = 0; budget <= 10; ++budget) {
-    const Partition made = partition(graph, load_policy("torch-2.15"), {.mode = PartitionMode::Budget,
-                                                                        .budget = budget / 10.0});
+    const Partition made =
+        partition(graph, load_policy("torch-2.15"), {.mode = PartitionMode::Budget, .budget = budget / 10.0});
     std::set<NodeIndex> there(made.backward.inputs.begin(), made.backward.inputs.end());
     for (NodeIndex op : made.backward.ops) {
       for_each_input(made.graph.nodes[op], [&](NodeIndex read) { EXPECT_TRUE(there.contains(read)) << budget; });

@@ -29,7 +29,8 @@ std::vector<NodeIndex> calls_for(const JointGraph& graph, const std::set<NodeInd
 
 /// Forward and backward for some saved values, as they are.
 Partition parts(const JointGraph& graph, const std::vector<NodeIndex>& saved) {
-  Partition made{.graph = graph, .saved = {}};
+  Partition made;
+  made.graph = graph;
   std::set<NodeIndex> given(saved.begin(), saved.end());
   const std::vector<NodeIndex> gradients(graph.backward_outputs().begin(), graph.backward_outputs().end());
   made.backward.ops = calls_for(graph, given, gradients);
@@ -144,8 +145,7 @@ class Recount {
 TEST(SimulateMemory, IsACountFromScratchAtEveryMoment) {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
-    const JointGraph graph =
-        testing::random_joint_graph(random, {.forward_calls = 10, .views = 0.35, .multi = 0.25});
+    const JointGraph graph = testing::random_joint_graph(random, {.forward_calls = 10, .views = 0.35, .multi = 0.25});
     std::vector<char> of_tangent(graph.nodes.size());
     std::vector<NodeIndex> saved;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {

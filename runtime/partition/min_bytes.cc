@@ -9,10 +9,6 @@
 namespace plumbline {
 namespace {
 
-bool tagged_recompute(const JointNode& node) {
-  return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
-}
-
 /// What can be done with a node, before storages are looked at.
 enum class Way : uint8_t {
   Given,      ///< an input of the forward: to be had for nothing
@@ -63,14 +59,14 @@ class MinBytes {
     if (classes_.tangents_closure[i]) return Way::Backward;
     if (node.recompute == CheckpointPolicy::MustSave || node.mark == JointMark::MustBeInForward || node.writes)
       return Way::Forbidden;
-    if (tagged_recompute(node) || !classes_.required_forward[i] || node.kind == JointKind::GetItem) return Way::Again;
+    if (must_recompute(node) || !classes_.required_forward[i] || node.kind == JointKind::GetItem) return Way::Again;
     return ops_.random[i] || ops_.compute_intensive[i] || node.seeded ? Way::Forbidden : Way::Again;
   }
 
   bool can_be_saved(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
     return (node.out.kind == JointResult::Kind::Tensor || node.out.kind == JointResult::Kind::Scalar) &&
-           !tagged_recompute(node);
+           !must_recompute(node);
   }
 
   // --- storages ----------------------------------------------------------------------------------------------------
@@ -102,7 +98,7 @@ class MinBytes {
       if (within_[i] == kNoNode) continue;
       if (within_[i] != i)
         for (const NodeIndex input : edges_.inputs(i)) covered_[i] |= within_[input] == within_[i] && covered_[input];
-      if (tuple || tagged_recompute(node)) continue;
+      if (tuple || must_recompute(node)) continue;
       if (node.recompute == CheckpointPolicy::MustSave) must_save_[storage] = 1;
       if (covered_[i]) continue;
       covered_[i] = 1;
@@ -130,7 +126,7 @@ class MinBytes {
   // --- the network -------------------------------------------------------------------------------------------------
   bool computed_in_backward_at_all_cost(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
-    return ways_[i] == Way::Backward && node.impure;
+    return ways_[i] == Way::Backward && (node.writes || (node.impure && !node.seeded));
   }
 
   /// What the backward's outputs reach back to, not through what stops them: the inputs of the forward and what may not
@@ -254,7 +250,7 @@ class MinBytes {
       if (needed_[i] && out.kind == JointResult::Kind::Scalar) ++scalars;
       if (out.kind == JointResult::Kind::Tensor && out.storage < 0) bytes += out.bytes;
     }
-    scale_ = std::clamp<int64_t>(std::numeric_limits<int64_t>::max() / 8 / bytes, 1, scalars + 1);
+    scale_ = std::clamp<int64_t>(std::numeric_limits<int64_t>::max() / 64 / bytes, 1, scalars + 1);
   }
 
   // --- the answer --------------------------------------------------------------------------------------------------
@@ -303,9 +299,9 @@ class MinBytes {
       case Way::Again:
         break;
     }
-    const std::string save = tagged_recompute(node)                        ? "is tagged to be recomputed"
+    const std::string save = must_recompute(node)                        ? "is tagged to be recomputed"
                              : node.out.kind == JointResult::Kind::Tuple ? "has several results"
-                                                                           : "is a view of what cannot be";
+                                                                         : "is a view of what cannot be";
     const std::string again = node.recompute == CheckpointPolicy::MustSave ? "is tagged MUST_SAVE"
                               : node.mark == JointMark::MustBeInForward    ? "must be in the forward"
                               : node.writes                                ? "writes its argument"

@@ -5,9 +5,10 @@
 // every view of it comes for nothing.) Symbolic scalars have no storage; of equal bytes the fewest are saved.
 //
 // What may be computed again in the backward is the policy's word alone: calls that are compute-intensive or random may
-// not, everything else may, without factors for distance or fusion. What the forward's outputs do not need runs only
-// once and is not banned. A user's tags go before the policy: MUST_SAVE forbids, MUST_RECOMPUTE and PREFER_RECOMPUTE
-// allow to compute again and forbid to save. A tag MUST_SAVE on a view holds for the storage.
+// not, everything else may, without factors for distance or fusion. What neither the forward's
+// outputs nor its random draws need runs only once and is not banned. A user's tags go before the policy: MUST_SAVE
+// forbids, MUST_RECOMPUTE and PREFER_RECOMPUTE allow to compute again and forbid to save. A tag MUST_SAVE on a view
+// holds for the storage.
 //
 // Why this is a minimum cut although the price of a storage is shared by its views: views are calls that read nothing
 // but their storage, and need only its first tensor (its base), so whoever saves a view may save the base in its place

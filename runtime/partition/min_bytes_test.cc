@@ -44,6 +44,9 @@ class Judge {
       for_each_input(graph.nodes[i], [&](NodeIndex input) { of_tangent_[i] |= of_tangent_[input]; });
     }
     for (const NodeIndex output : graph.forward_outputs()) mark_forward(output);
+    // A draw is made where the model made it, whoever uses it.
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      if (random_call(graph.nodes[i]) && !of_tangent_[i]) mark_forward(static_cast<NodeIndex>(i));
   }
 
   bool can_be_saved(NodeIndex i) const {
@@ -74,9 +77,9 @@ class Judge {
       if (i == kNoNode || made[i] || saved[i]) continue;
       const JointNode& node = graph_.nodes[i];
       if (node.is_input()) continue;
-      const bool banned =
-          node.recompute == CheckpointPolicy::MustSave || (intensive(node) && !tagged_recompute(node)) ||
-          (random_call(node) && !tagged_recompute(node));
+      const bool banned = node.recompute == CheckpointPolicy::MustSave ||
+                          (intensive(node) && !tagged_recompute(node)) ||
+                          (random_call(node) && !tagged_recompute(node));
       if (forward_[i] && banned) return std::nullopt;
       if (!forward_[i] && !of_tangent_[i] && node.recompute == CheckpointPolicy::MustSave) return std::nullopt;
       made[i] = 1;
@@ -103,7 +106,7 @@ std::vector<char> flags(size_t n, const std::vector<NodeIndex>& nodes) {
 }
 
 struct Best {
-  int64_t bytes = -1;                 ///< -1: no set of values will do
+  int64_t bytes = -1;                         ///< -1: no set of values will do
   std::vector<std::vector<char>> recomputed;  ///< by every best set: what the backward runs
 };
 
@@ -142,7 +145,7 @@ std::vector<char> kernels(const JointGraph& graph, std::vector<char> made) {
 }
 
 void check_against_every_set(const testing::RandomJointOptions& options, unsigned first_seed, int wanted) {
-  int judged = 0, impossible = 0, shared = 0;
+  int judged = 0;
   for (unsigned seed = first_seed; judged < wanted; ++seed) {
     std::mt19937 random(seed);
     const JointGraph graph = testing::random_joint_graph(random, options);
@@ -151,7 +154,6 @@ void check_against_every_set(const testing::RandomJointOptions& options, unsigne
     if (best.bytes == -2) continue;
     ++judged;
     if (best.bytes == -1) {
-      ++impossible;
       EXPECT_THROW(fewest(graph), InputError) << "seed " << seed;
       continue;
     }
@@ -163,10 +165,13 @@ void check_against_every_set(const testing::RandomJointOptions& options, unsigne
       continue;
     }
     const std::vector<char> saved = flags(graph.nodes.size(), cut.saved);
-    EXPECT_EQ(judge.bytes(saved), best.bytes) << "seed " << seed;
+    std::string names;
+    for (const NodeIndex node : cut.saved) names += " " + graph.nodes[node].name;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", saved:" + names + "\n" + testing::to_text(graph));
+    EXPECT_EQ(judge.bytes(saved), best.bytes);
     const auto made = judge.run_backward(saved);
     if (!made) {
-      ADD_FAILURE() << "seed " << seed << ": the backward cannot run with what is saved";
+      ADD_FAILURE() << "the backward cannot run with what is saved";
       continue;
     }
     // No other best set runs fewer kernels: what ours runs, all run.
@@ -174,13 +179,10 @@ void check_against_every_set(const testing::RandomJointOptions& options, unsigne
     for (const std::vector<char>& other : best.recomputed) {
       const std::vector<char> theirs = kernels(graph, other);
       for (size_t i = 0; i < ours.size(); ++i)
-        EXPECT_LE(ours[i], theirs[i]) << "seed " << seed << ": " << graph.nodes[i].name << " need not run again";
+        EXPECT_LE(ours[i], theirs[i]) << graph.nodes[i].name << " need not run again";
     }
-    std::set<int32_t> storages;
-    for (const NodeIndex node : cut.saved) shared += !storages.insert(graph.nodes[node].out.storage).second;
-    if (HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
-  std::printf("%d graphs, %d of them impossible, %d saved values shared a storage\n", judged, impossible, shared);
 }
 
 TEST(MinBytes, IsTheBestOfEverySet) { check_against_every_set({}, 0, 3000); }
@@ -276,7 +278,7 @@ TEST(MinBytes, ATagOnAViewHoldsForItsStorage) {
 TEST(MinBytes, OfEqualBytesTheFewestSymbolsAreSaved) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), tangent = build.tangent(64);
-  const NodeIndex size = build.integer("sym_size", {x}, 4);
+  const NodeIndex first = build.call("mm", {x}, 64), size = build.integer("sym_size", {first}, 4);
   const NodeIndex twice = build.integer("operator::mul", {size}, 8), more = build.integer("operator::add", {size}, 5);
   const NodeIndex mm = build.call("mm", {x, twice, more}, 64);
   build.begin_backward();

@@ -11,9 +11,12 @@
 #include "runtime/partition/forced_saves.h"
 #include "runtime/partition/min_cut.h"
 #include "runtime/partition/testing/golden_files.h"
+#include "runtime/partition/testing/names_of.h"
 
 namespace plumbline {
 namespace {
+
+using testing::names_of;
 
 /// The graph as it was when PyTorch cut it. What was removed and merged is taken from the file.
 JointGraph as_cut(const JointGraphFile& file, const JointGraphFile::Variant& variant) {
@@ -43,13 +46,6 @@ JointGraph as_cut(const JointGraphFile& file, const JointGraphFile::Variant& var
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), must_recompute)) settle_recompute_tags(graph, false);
   force_saves(graph);
   return graph;
-}
-
-std::vector<std::string> names(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
-  std::vector<std::string> names;
-  for (const NodeIndex node : nodes) names.push_back(graph.nodes[node].name);
-  std::ranges::sort(names);
-  return names;
 }
 
 std::vector<std::string> sorted(std::vector<std::string> names) {
@@ -92,8 +88,8 @@ TEST(MinCutGolden, SavedAndBannedAreThoseOfEveryRecordedCut) {
           const CutRules rules = rules_of(cut.bans);
           EXPECT_EQ(rules.names(), cut.bans);
           const CutResult result = cutting.cut(run.static_inputs, rules, cut.dont_ban);
-          EXPECT_EQ(names(cutting.graph, result.saved), sorted(cut.saved));
-          EXPECT_EQ(names(cutting.graph, result.banned), sorted(cut.banned));
+          EXPECT_EQ(sorted(names_of(cutting.graph, result.saved)), sorted(cut.saved));
+          EXPECT_EQ(sorted(names_of(cutting.graph, result.banned)), sorted(cut.banned));
           ++cuts;
         }
       }
@@ -113,7 +109,7 @@ TEST(MinCutGolden, SeedPoliciesSaveWhatThePartitionersOfPyTorch23Do) {
         SCOPED_TRACE(file.model + " " + run_name);
         const CutRules rules =
             run.mode == "aggressive" ? CutRules::aggressive(cutting.policy) : CutRules::of(cutting.policy);
-        EXPECT_EQ(names(cutting.graph, cutting.cut({}, rules, {}).saved), sorted(run.cuts.front().saved));
+        EXPECT_EQ(sorted(names_of(cutting.graph, cutting.cut({}, rules, {}).saved)), sorted(run.cuts.front().saved));
         ++cuts;
       }
     }

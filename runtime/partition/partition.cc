@@ -10,6 +10,7 @@
 #include "runtime/partition/forced_saves.h"
 #include "runtime/partition/min_bytes.h"
 #include "runtime/partition/min_cut.h"
+#include "runtime/partition/peak_plan.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {
@@ -60,6 +61,7 @@ std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& opt
   };
   switch (options.mode) {
     case PartitionMode::Budget:
+      if (options.measure == BudgetMeasure::Peak) return saved_within_peak(input, options, cuts);
       return saved_within_budget(input, options, cuts);
     case PartitionMode::Bytes:
       return recorded(cuts, {"bytes"}, [&] { return min_bytes_cut(input); });

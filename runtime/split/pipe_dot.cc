@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "runtime/graph/dot.h"
+#include "runtime/dot_quoted.h"
 #include "runtime/graph/text.h"
 #include "runtime/split/print.h"
 

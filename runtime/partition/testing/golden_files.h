@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/error.h"
 #include "runtime/partition/joint_json.h"
 #include "runtime/partition/testdata_path.h"
 
@@ -27,6 +28,12 @@ inline const std::vector<JointGraphFile>& golden_files() {
     return all;
   }();
   return files;
+}
+
+inline const JointGraphFile& golden_file(const std::string& model) {
+  const auto found = std::ranges::find(golden_files(), model, &JointGraphFile::model);
+  PLUMBLINE_CHECK(found != golden_files().end(), model);
+  return *found;
 }
 
 }  // namespace plumbline

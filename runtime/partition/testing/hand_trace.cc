@@ -7,15 +7,10 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/bind_call.h"
+#include "runtime/partition/joint_argument.h"
 
 namespace plumbline::testing {
 namespace {
-
-std::string long_name(at::ScalarType dtype) {
-  for (const char* name : {"float32", "float64", "int64", "bool", "bfloat16", "uint8"})
-    if (scalar_type_of(name) == dtype) return name;
-  throw Error("no name for this dtype");
-}
 
 bool is_backward(const JointGraph& graph, NodeIndex node) {
   bool found = graph.nodes[node].kind == JointKind::Tangent;
@@ -40,7 +35,7 @@ NodeIndex HandTrace::add(JointNode node, std::vector<at::Tensor> values) {
 
 JointResult HandTrace::result_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
-  JointResult result{.kind = JointResult::Kind::Tensor, .dtype = long_name(tensor.scalar_type())};
+  JointResult result{.kind = JointResult::Kind::Tensor, .dtype = torch_dtype_name(tensor.scalar_type())};
   for (const int64_t size : tensor.sizes()) result.shape.push_back({size, ""});
   for (const int64_t stride : tensor.strides()) result.strides.push_back({stride, ""});
   result.bytes = static_cast<int64_t>(tensor.nbytes());

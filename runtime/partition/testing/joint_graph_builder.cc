@@ -144,4 +144,21 @@ JointGraph JointGraphBuilder::graph(std::vector<NodeIndex> forward_outputs, std:
   return made;
 }
 
+std::string to_text(const JointGraph& graph) {
+  std::string text;
+  for (const JointNode& node : graph.nodes) {
+    text += node.name + " (";
+    for_each_input(node, [&](NodeIndex input) { text += " " + graph.nodes[input].name; });
+    text += " ) " + std::to_string(node.out.bytes) + " bytes, storage " + std::to_string(node.out.storage);
+    if (node.recompute) text += ", tag " + std::to_string(static_cast<int>(*node.recompute));
+    text += "\n";
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    if (i == 0) text += "outputs";
+    if (i == static_cast<size_t>(graph.num_forward_outputs)) text += ", gradients";
+    text += graph.outputs[i] == kNoNode ? " None" : " " + graph.nodes[graph.outputs[i]].name;
+  }
+  return text + "\n";
+}
+
 }  // namespace plumbline::testing

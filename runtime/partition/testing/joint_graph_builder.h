@@ -53,4 +53,7 @@ class JointGraphBuilder {
   std::map<std::string, int> named_;  ///< how often a name was given
 };
 
+/// A line a node, for messages of tests: name, what it reads, bytes and storage, tag.
+std::string to_text(const JointGraph& graph);
+
 }  // namespace plumbline::testing

@@ -1,0 +1,31 @@
+#include "conformance/cli/drawing.h"
+
+#include <fstream>
+
+#include "conformance/process.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+
+void write_drawing(const std::string& drawing, const std::filesystem::path& path) {
+  std::filesystem::path source = path;
+  if (path.extension() != ".dot" && path.extension() != ".gv" && path.extension() != ".svg")
+    throw InputError("--dot: " + path.string() + " is not F.dot or F.svg");
+  const bool picture = path.extension() == ".svg";
+  if (picture) source += ".dot";
+  std::ofstream file(source);
+  file << drawing;
+  if (!file.flush()) throw InputError("--dot: cannot write " + source.string());
+  if (!picture) return;
+  ProcessOptions graphviz;
+  graphviz.argv = {"dot", "-Tsvg", source.string(), "-o", path.string()};
+  graphviz.timeout = std::chrono::minutes(2);
+  const ProcessResult drawn = run_process(graphviz);
+  if (!drawn.succeeded())
+    throw InputError("--dot: Graphviz's dot, which makes the picture, " +
+                     (drawn.could_not_start.empty() ? describe(drawn) : "is not installed") + "; the drawing is in " +
+                     source.string());
+  std::filesystem::remove(source);
+}
+
+}  // namespace plumbline

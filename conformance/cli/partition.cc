@@ -1,0 +1,237 @@
+// plumbline partition: what a partitioner saves of a joint graph, and whether PyTorch's own answers are met.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/drawing.h"
+#include "conformance/cli/partition_table.h"
+#include "runtime/gzip.h"
+#include "runtime/json_place.h"
+#include "runtime/partition/frontier.h"
+#include "runtime/partition/joint_dot.h"
+#include "runtime/partition/joint_json.h"
+#include "runtime/partition/recorded.h"
+#include "runtime/partition/statistics.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::json;
+using Variant = JointGraphFile::Variant;
+
+struct PartitionCommand {
+  std::string graph, variant, mode = "min-cut", statics = "params", policy, part = "joint";
+  std::vector<std::string> must_save, recompute;
+  std::filesystem::path drawing, frontier_picture;
+  bool runs = false, json = false, explain = false, frontier = false;
+};
+
+/// Where joint graphs come from.
+JointGraphFile load(const PartitionCommand& command) { return read_joint_graph_file(command.graph); }
+
+std::vector<std::string> names_of(const std::map<std::string, Variant>& variants) {
+  std::vector<std::string> names;
+  for (const auto& [name, variant] : variants) names.push_back(name);
+  return names;
+}
+
+const std::string& chosen_variant(const PartitionCommand& command, const JointGraphFile& file) {
+  const std::string known = join(names_of(file.variants));
+  if (command.variant.empty()) {
+    if (file.variants.size() == 1) return file.variants.begin()->first;
+    throw InputError("partition: " + command.graph + " has several variants; --variant says which: " + known);
+  }
+  const auto found = file.variants.find(command.variant);
+  if (found == file.variants.end())
+    throw InputError("partition: " + command.graph + " has no variant '" + command.variant + "', only " + known);
+  return found->first;
+}
+
+void tag(JointGraph& graph, const std::vector<std::string>& names, CheckpointPolicy policy, const char* option) {
+  for (const std::string& name : names) {
+    const auto node = std::ranges::find(graph.nodes, name, &JointNode::name);
+    if (node == graph.nodes.end())
+      throw InputError("partition: " + std::string(option) + ": the graph has no node '" + name + "'");
+    node->recompute = policy;
+  }
+}
+
+/// What each budget buys, as a table and, if asked for, as a picture.
+int print_frontier(const PartitionCommand& command, const JointGraph& graph, const Policy& policy,
+                   const PartitionOptions& options) {
+  const std::vector<BudgetPoint> points = budget_frontier(graph, policy, options);
+  if (!command.frontier_picture.empty()) write_text(command.frontier_picture.string(), frontier_svg(points));
+  if (!command.json) {
+    std::printf("%s", frontier_text(points).c_str());
+    return 0;
+  }
+  Json lines = Json::array();
+  for (const BudgetPoint& point : points)
+    lines.push_back({{"budget", point.budget},
+                     {"bytes", point.saved_bytes},
+                     {"bytes_new_storage", point.saved_storage},
+                     {"peak", point.peak},
+                     {"recomputation", point.recomputation}});
+  std::printf("%s\n", json_text(lines).c_str());
+  return 0;
+}
+
+int partition_one(const PartitionCommand& command, JointGraphFile file) {
+  const std::string& name = chosen_variant(command, file);
+  const Variant& variant = file.variants.at(name);
+  JointGraph& graph = file.graphs.at(variant.graph);
+  tag(graph, command.must_save, CheckpointPolicy::MustSave, "--must-save");
+  tag(graph, command.recompute, CheckpointPolicy::MustRecompute, "--recompute");
+  const Policy policy = load_policy(command.policy.empty() ? policy_name_of(variant) : command.policy);
+  PartitionOptions options = parse_partition_mode(command.mode);
+  if (command.statics == "params") options.static_inputs = variant.params;
+
+  if (command.frontier) return print_frontier(command, graph, policy, options);
+  const Partition made = partition(graph, policy, options);
+  const MemoryProfile memory = simulate_memory(made);
+  if (!command.drawing.empty()) {
+    const PartitionPart part = command.part == "forward"    ? PartitionPart::Forward
+                               : command.part == "backward" ? PartitionPart::Backward
+                                                            : PartitionPart::Joint;
+    write_drawing(to_dot(made, part), command.drawing);
+  }
+  if (command.json) {
+    Json answer = answer_json(made);
+    answer.update({{"model", file.model},
+                   {"variant", name},
+                   {"run", to_string(options) + "/static=" + command.statics},
+                   {"policy", policy.name},
+                   {"bytes", memory.saved_nodes},
+                   {"bytes_new_storage", memory.saved_storage},
+                   {"peak", memory.peak},
+                   {"between", memory.between}});
+    std::printf("%s\n", json_text(answer).c_str());
+    return 0;
+  }
+  const std::string of = file.model.empty() ? name : file.model + ", " + name;
+  std::printf("%s: %zu nodes; %s by the policy %s, static inputs: %s\n\n%s", of.c_str(), graph.nodes.size(),
+              to_string(options).c_str(), policy.name.c_str(),
+              options.static_inputs.empty() ? "none" : std::to_string(options.static_inputs.size()).c_str(),
+              partition_table(made, memory).c_str());
+  if (command.explain) std::printf("\n%s", to_text(statistics_of(made, policy)).c_str());
+  return 0;
+}
+
+/// Each recorded run of the file (of one variant, if that is chosen), answered.
+int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
+  const std::string only = command.variant.empty() ? "" : chosen_variant(command, file);
+  std::map<std::string, Policy> policies;
+  int runs = 0, equal = 0;
+  size_t width = 0;
+  for (const auto& [key, run] : file.runs) width = std::max(width, key.size());
+  for (const auto& [key, run] : file.runs) {
+    if (!only.empty() && run.variant != only) continue;
+    ++runs;
+    const Variant& variant = file.variants.at(run.variant);
+    const std::string name = command.policy.empty() ? policy_name_of(variant) : command.policy;
+    if (!policies.contains(name)) policies.emplace(name, load_policy(name));
+    Json answer;
+    std::string verdict;
+    try {
+      const Partition made = partition(file.graphs.at(variant.graph), policies.at(name), options_of(file, run));
+      answer = answer_json(made);
+      verdict = run.error ? "different  PyTorch refuses: " + *run.error : join(differences(run, made), "; ");
+      if (verdict.empty()) verdict = "equal";
+    } catch (const InputError& error) {
+      answer["error"] = error.what();
+      verdict = run.error ? "equal      both refuse" : "different  refused: " + std::string(error.what());
+    }
+    equal += verdict.starts_with("equal");
+    if (!verdict.starts_with("equal") && !verdict.starts_with("different")) verdict = "different  " + verdict;
+    if (command.json) {
+      answer.update({{"model", file.model}, {"variant", run.variant}, {"run", run.mode + "/static=" + run.statics}});
+      std::printf("%s\n", json_text(answer).c_str());
+    } else {
+      std::printf("%-*s  %s\n", static_cast<int>(width), key.c_str(), verdict.c_str());
+    }
+  }
+  if (runs == 0)
+    throw InputError("partition: " + command.graph + " records no runs" + (only.empty() ? "" : " of " + only) +
+                     "; without --runs it is partitioned by --mode");
+  if (command.json) return 0;
+  std::printf("%d of %d equal to what is recorded\n", equal, runs);
+  return equal == runs ? 0 : 1;
+}
+
+int partition_graph(const PartitionCommand& command) {
+  JointGraphFile file = load(command);
+  return command.runs ? answer_runs(command, file) : partition_one(command, std::move(file));
+}
+
+}  // namespace
+
+void add_partition(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<PartitionCommand>();
+  CLI::App* command = app.add_subcommand(
+      "partition",
+      "Divide a joint graph, the forward and the backward of a module in one, into a forward and a backward graph: "
+      "what\n"
+      "does the forward save for the backward, and what does the backward compute again?\n"
+      "  plumbline partition mlp.json.gz --variant 2.15.0/aten              PyTorch's minimum cut\n"
+      "  plumbline partition mlp.json.gz --variant 2.15.0/aten --mode bytes the fewest saved bytes, provably\n"
+      "  plumbline partition mine.json --mode budget=0.25 --explain         a quarter of the way from none to all\n"
+      "  plumbline partition mine.json --must-save gelu --dot mine.svg      a word of your own, and a picture\n"
+      "  plumbline partition mlp.json.gz --runs                             PyTorch's recorded answers, are they met?\n"
+      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint_json.h); its nodes may carry "
+      "recompute\n"
+      "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage "
+      "once).");
+  command->add_option("graph", options->graph, "The joint graph")->required()->type_name("GRAPH.json[.gz]");
+  command->add_option("--variant", options->variant, "Which graph of the file, where it has several: 2.15.0/aten");
+  CLI::Option* mode = command
+                          ->add_option("--mode", options->mode,
+                                       "default: save all that the backward uses. min-cut: PyTorch's cut, its weights "
+                                       "and rules (the default here). aggressive: compute again whatever is not "
+                                       "expensive. bytes: the fewest bytes. budget=X: X from 0 (only inputs) to 1 "
+                                       "(min-cut); budget=X:peak counts the simulated peak instead")
+                          ->type_name("MODE");
+  CLI::Option* statics = command
+                             ->add_option("--static", options->statics,
+                                          "params: parameters and buffers are held anyway, saving them is free (the "
+                                          "default); none: every input costs its bytes")
+                             ->check(CLI::IsMember({"none", "params"}));
+  command
+      ->add_option("--policy", options->policy,
+                   "What is cheap to compute again, and which rules hold: " + join(policy_names()) +
+                       ", or a JSON file of that form. Default: of the PyTorch that made the graph")
+      ->type_name("NAME|FILE");
+  CLI::Option* must_save = command->add_option("--must-save", options->must_save, "Never compute these nodes again")
+                               ->delimiter(',')
+                               ->type_name("NODE,...");
+  CLI::Option* recompute = command->add_option("--recompute", options->recompute, "Never save these nodes")
+                               ->delimiter(',')
+                               ->type_name("NODE,...");
+  CLI::Option* explain = command->add_flag(
+      "--explain", options->explain,
+      "Also print PyTorch's statistics: which operators are not cheap, sizes, what is computed again how often");
+  CLI::Option* dot = command
+                         ->add_option("--dot", options->drawing,
+                                      "Draw the graph: a Graphviz file, or a picture if Graphviz is installed. Saved "
+                                      "values are gold, what runs in both is blue")
+                         ->type_name("F.dot|F.svg");
+  CLI::Option* part =
+      command->add_option("--part", options->part, "What --dot draws: joint (the default), forward, backward")
+          ->check(CLI::IsMember({"joint", "forward", "backward"}))
+          ->needs(dot);
+  CLI::Option* runs = command->add_flag(
+      "--runs", options->runs,
+      "Answer every run that the file records and hold it against PyTorch's answer; exit code 1 where one differs");
+  CLI::Option* pareto = command->add_flag(
+      "--pareto", options->frontier,
+      "Print what each budget from 0 to 1 buys: bytes saved, simulated peak, FLOPs of what is computed again. --mode "
+      "budget=X:SOLVER chooses the solver; X is not looked at");
+  command->add_option("--svg", options->frontier_picture, "Draw it, too")->type_name("F.svg")->needs(pareto);
+  for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part, pareto}) runs->excludes(other);
+  for (CLI::Option* other : {explain, dot}) pareto->excludes(other);
+  command->add_flag("--json", options->json,
+                    "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, and "
+                    "nothing is judged");
+  command->callback([=, &chosen] { chosen = [options] { return partition_graph(*options); }; });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,15 @@
+// What `plumbline partition` prints of a partition for people.
+#pragma once
+
+#include <string>
+
+#include "runtime/partition/memory.h"
+#include "runtime/partition/partition.h"
+
+namespace plumbline {
+
+/// What is saved (bytes, the new storage that it holds, value, what makes it), the totals, how many calls run where,
+/// and the simulated memory.
+std::string partition_table(const Partition& partition, const MemoryProfile& memory);
+
+}  // namespace plumbline

@@ -1,0 +1,16 @@
+// Whether the stages of a case can be partitioned, known before any of them runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reference/case.h"
+#include "runtime/engine/partitioned_stage.h"
+
+namespace plumbline {
+
+/// Why the case, cut into so many stages, cannot run with these options, in one line; empty when it can. Traces and
+/// partitions every stage for the case's first micro-batch.
+std::string why_not_partitioned(const Case& c, int stages, uint64_t seed, const RematOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,121 @@
+// Partitioned stages on the engine, against plain autograd over the whole module, bit for bit.
+#include <algorithm>
+
+#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/halved_schedules.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::testing {
+namespace {
+
+constexpr int kMicrobatches = 4;
+constexpr const char* kModes[] = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0"};
+
+std::function<void(EngineOptions&)> rematerialised(const std::string& mode, const std::string& policy = "torch-2.15") {
+  return [=](EngineOptions& options) { options.remat = {mode, policy}; };
+}
+
+class EveryKindPartitioned : public ::testing::TestWithParam<const char*> {};
+
+/// Uneven micro-batches, so that two shapes are under way at a time; two steps.
+TEST_P(EveryKindPartitioned, EqualsAutogradInEveryMode) {
+  const std::string kind = GetParam();
+  for (const char* mode : kModes) {
+    SCOPED_TRACE(mode);
+    const auto change = [&](EngineOptions& options) {
+      options.remat.mode = mode;
+      options.keep_strides = kind == "strided";
+    };
+    for (const int ranks : {1, 2, 4}) {
+      expect_like_oracle(kind, make_schedule("1f1b", ranks, kMicrobatches), 2 * kMicrobatches + 1, 2, change);
+      if (HasFatalFailure()) return;
+    }
+    expect_like_oracle(kind, make_schedule("gpipe", 2, kMicrobatches), 2 * kMicrobatches, 1, change);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(EveryKindPartitioned, EqualsAutogradInHalves) {
+  const std::string kind = GetParam();
+  for (const char* mode : {"default", "min-cut", "bytes", "budget=0"})
+    for (const int ranks : {1, 2, 4})
+      for (const Schedule& schedule :
+           {halved(make_schedule("1f1b", ranks, kMicrobatches), {.name = "all W last"}),
+            halved(make_schedule("1f1b", ranks, kMicrobatches),
+                   {.name = "mixed", .lag = [](int) { return 1; }, .whole_microbatches = {1}})}) {
+        SCOPED_TRACE(mode);
+        expect_like_oracle(kind, schedule, 2 * kMicrobatches + 1, 1, [&](EngineOptions& options) {
+          options.remat.mode = mode;
+          options.keep_strides = kind == "strided";
+        });
+        if (HasFatalFailure()) return;
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engine, EveryKindPartitioned,
+                         ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
+                                           "frozen", "frozen early", "unused", "strided"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+TEST(EngineRemat, EveryPolicyGivesTheSameBits) {
+  for (const char* policy : {"seed", "torch-2.11", "torch-2.15"})
+    for (const char* mode : {"min-cut", "aggressive"})
+      expect_like_oracle("batch norm", make_schedule("1f1b", 2, kMicrobatches), 2 * kMicrobatches, 1,
+                         rematerialised(mode, policy));
+}
+
+TEST(EngineRemat, ReplicasAddUpTheSameBits) {
+  const Schedule schedule = make_schedule("chimera", 4, kMicrobatches);
+  ASSERT_GT(schedule.replicas(), 1);
+  expect_like_oracle("mlp", schedule, 2 * kMicrobatches, 2, rematerialised("bytes"));
+}
+
+TEST(EngineRemat, AnEvaluationBetweenStepsChangesNothing) {
+  for (const std::string kind : {"batch norm", "dropout"}) {
+    const at::Tensor x1 = batch_of(kind, 8), x2 = batch_of(kind, 8, 3.3), target = target_of(kind, 8);
+    Oracle oracle(kind, 2, kMicrobatches);
+    const Told first = oracle.train(x1, target), evaluated = oracle.evaluate(x2, target),
+               second = oracle.train(x2, target);
+    Fleet fleet(kind, make_schedule("1f1b", 2, kMicrobatches));
+    fleet.options.remat.mode = "min-cut";
+    Told ours_first, ours_evaluated, ours_second;
+    fleet.run([&](Engine& engine, int) {
+      fleet.tell(ours_first, engine, engine.train({x1}, target));
+      fleet.tell(ours_evaluated, engine, engine.evaluate({x2}, target));
+      fleet.tell(ours_second, engine, engine.train({x2}, target));
+    });
+    expect_same(ours_first, first);
+    expect_same(ours_evaluated.outputs, evaluated.outputs, "evaluation output");
+    expect_same(ours_second, second);
+  }
+}
+
+TEST(EngineRemat, RanksThatChoseDifferentlyAreRefused) {
+  Fleet fleet("mlp", make_schedule("chimera", 2, kMicrobatches));
+  fleet.adjust = [](EngineOptions& options, int rank) { options.remat.mode = rank == 0 ? "default" : "budget=0"; };
+  const std::string text = failure(
+      [&] { fleet.run([&](Engine& engine, int) { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); }); });
+  expect_part(text, "stage 0 is partitioned in two ways: ");
+  expect_part(text, " on rank 0, ");
+  expect_part(text, " on rank 1; every rank must hold the same model");
+}
+
+TEST(EngineRemat, WhatDoesNotExistIsRefused) {
+  const auto refusal_of = [](const RematOptions& remat, Recompute recompute = Recompute::Never) {
+    Fleet fleet("mlp", make_schedule("1f1b", 1, kMicrobatches));
+    fleet.options.remat = remat;
+    fleet.options.recompute.policy = recompute;
+    return refusal([&] { fleet.run([](Engine&, int) {}); });
+  };
+  expect_part(refusal_of({"everything"}), "everything");
+  expect_part(refusal_of({"bytes", "torch-1"}), "torch-1");
+  expect_part(refusal_of({"bytes"}, Recompute::Always),
+              "engine: a stage is either run again as a whole or partitioned; take --recompute or --remat");
+}
+
+}  // namespace
+}  // namespace plumbline::testing

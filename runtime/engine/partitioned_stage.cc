@@ -1,0 +1,158 @@
+#include "runtime/engine/partitioned_stage.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <utility>
+
+#include "runtime/error.h"
+#include "runtime/partition/missing_tangents.h"
+#include "runtime/partition/policy.h"
+#include "runtime/transport/collectives.h"
+
+namespace plumbline {
+namespace {
+
+/// Strides of the inputs, where they are not those of contiguous ones.
+std::string layout_of(std::span<const at::Tensor> inputs) {
+  std::ostringstream layout;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && !inputs[i].is_contiguous()) layout << i << ':' << inputs[i].strides() << ' ';
+  return layout.str();
+}
+
+/// Zeros with the layout of `inputs`, or contiguous where there are none. Zeros are valid indices.
+std::vector<at::Tensor> samples(const Graph& graph, std::span<const at::Tensor> inputs) {
+  std::vector<at::Tensor> made;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value& value = graph.values[graph.inputs[i].value];
+    if (value.kind != ValueKind::Tensor)
+      throw InputError("its input '" + graph.inputs[i].name + "' is a number, which a trace would freeze");
+    at::Tensor sample = at::zeros(value.sizes, value.dtype);
+    if (!inputs.empty() && !inputs[i].is_contiguous()) {
+      sample = inputs[i].detach().clone();  // keeps strides, if they leave no gaps
+      sample.zero_();
+    }
+    made.push_back(sample.requires_grad_(value.requires_grad));
+  }
+  return made;
+}
+
+bool has_backward(const JointGraph& graph) {
+  const std::span<const NodeIndex> gradients = graph.backward_outputs();
+  return std::any_of(gradients.begin(), gradients.end(), [](NodeIndex node) { return node != kNoNode; });
+}
+
+/// Tangents that no gradient comes for: the backward is that without them, and their outputs require none.
+void drop_unused_tangents(JointTrace& trace, const std::vector<char>& has_gradient) {
+  std::vector<char> missing;
+  for (int& output : trace.tangent_of) {
+    missing.push_back(!has_gradient[output]);
+    if (missing.back()) output = -1;
+  }
+  drop_tangents(trace.graph, missing);
+}
+
+std::string describe(const Partition& partition) {
+  int64_t bytes = 0;
+  for (const NodeIndex saved : partition.saved) bytes += partition.graph.nodes[saved].out.bytes;
+  char text[160];
+  std::snprintf(text, sizeof text, "%016llx (%zu values of %lld bytes saved, %zu calls run twice)",
+                static_cast<unsigned long long>(certificate(partition)), partition.saved.size(),
+                static_cast<long long>(bytes), partition.recomputed().size());
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const RematOptions& options) {
+  return options.on() ? options.mode + " (" + options.policy + ")" : "none";
+}
+
+void check_remat(const RematOptions& options) {
+  if (!options.on()) return;
+  parse_partition_mode(options.mode);
+  load_policy(options.policy);
+}
+
+std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage) {
+  const bool is_last = stage + 1 == pipe.num_stages();
+  std::vector<char> has_gradient(pipe.stages[stage].graph.outputs.size(), is_last);
+  for (const int b : pipe.stages[stage].outputs)
+    if (!is_last) has_gradient[pipe.boundaries[b].output] = pipe.boundaries[b].has_gradient;
+  return has_gradient;
+}
+
+PartitionedStage::PartitionedStage(int stage, std::vector<const Graph*> graphs, std::vector<char> has_gradient,
+                                   RematOptions options)
+    : stage_(stage),
+      graphs_(std::move(graphs)),
+      has_gradient_(std::move(has_gradient)),
+      options_(std::move(options)),
+      partitions_(graphs_.size()) {
+  for (size_t variant = 0; variant < graphs_.size(); ++variant)
+    partitions_[variant].emplace("", make(static_cast<int>(variant), {}));
+}
+
+PartitionedStage::~PartitionedStage() = default;
+
+std::unique_ptr<PartitionedGraph> PartitionedStage::make(int variant, std::span<const at::Tensor> inputs) const {
+  const Graph& graph = *graphs_[variant];
+  const c10::AutoGradMode grad(true);
+  try {
+    JointTrace trace = trace_joint(graph, samples(graph, inputs));
+    drop_unused_tangents(trace, has_gradient_);
+    if (!has_backward(trace.graph)) return nullptr;
+    PartitionOptions options = parse_partition_mode(options_.mode);
+    options.static_inputs = trace.static_inputs;
+    Partition made = plumbline::partition(trace.graph, load_policy(options_.policy), options);
+    return std::make_unique<PartitionedGraph>(graph, std::move(trace), std::move(made));
+  } catch (const InputError& error) {
+    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + error.what() +
+                     "; run it without --remat");
+  }
+}
+
+PartitionedGraph* PartitionedStage::of(int variant, std::span<const at::Tensor> inputs) {
+  std::unique_ptr<PartitionedGraph>& made = partitions_[variant].try_emplace(layout_of(inputs), nullptr).first->second;
+  if (!made && partitions_[variant].at("")) made = make(variant, inputs);
+  return made.get();
+}
+
+std::vector<std::string> PartitionedStage::choices() const {
+  std::vector<std::string> lines;
+  for (const Layouts& layouts : partitions_)
+    lines.push_back(layouts.at("") ? describe(layouts.at("")->partition()) : "nothing to differentiate");
+  return lines;
+}
+
+void check_same_choices(const std::map<int, std::vector<std::string>>& choices, Transport& transport,
+                        const Deadline& deadline) {
+  if (transport.size() == 1) return;
+  std::string mine;
+  for (const auto& [stage, lines] : choices)
+    for (size_t variant = 0; variant < lines.size(); ++variant)
+      mine += std::to_string(stage) + ' ' + std::to_string(variant) + ' ' + lines[variant] + '\n';
+  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
+  std::string verdict;
+  std::map<std::pair<int, int>, std::pair<std::string, size_t>> first;  // by stage and variant: the choice, and whose
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    std::istringstream theirs(std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()));
+    int stage = 0, variant = 0;
+    std::string choice;
+    while (theirs >> stage >> variant && theirs.get() && std::getline(theirs, choice)) {
+      const auto& [known, whose] = first.try_emplace({stage, variant}, choice, rank).first->second;
+      if (known != choice && verdict.empty())
+        verdict = "stage " + std::to_string(stage) + " is partitioned in two ways: " + known + " on rank " +
+                  std::to_string(whose) + ", " + choice + " on rank " + std::to_string(rank) +
+                  "; every rank must hold the same model and the same LibTorch";
+    }
+  }
+  const auto answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
+  if (!answer.empty()) throw Error(std::string(reinterpret_cast<const char*>(answer.data()), answer.size()));
+}
+
+}  // namespace plumbline

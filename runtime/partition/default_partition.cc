@@ -180,7 +180,7 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   if (tagged && (policy.default_with_tags_is_min_cut || !is_functional(graph))) {
     PartitionOptions min_cut = options;
     min_cut.mode = PartitionMode::MinCut;
-    return partition(graph, policy, min_cut);
+    return partition(std::move(graph), policy, min_cut);
   }
   if (tagged) settle_recompute_tags(graph, true);
   force_saves(graph);

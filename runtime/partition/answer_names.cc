@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "runtime/partition/classify.h"
-#include "runtime/partition/random_call.h"
+#include "runtime/partition/effects.h"
 
 namespace plumbline {
 namespace {

@@ -37,12 +37,12 @@ JointGraphFile joint_graph_of_program(const PartitionSource& source) {
   JointGraphFile file;
   file.model = std::filesystem::path(source.path).stem().string();
   if (stages > 1) file.model += ", stage " + std::to_string(stage);
-  const std::string variant = source.decompose ? "own/core" : "own/aten";
   file.graphs["g0"] = source.decompose ? decompose(trace.graph) : std::move(trace.graph);
-  file.variants[variant] = {.torch = "own",
-                            .decompositions = source.decompose ? "core" : "aten",
-                            .graph = "g0",
-                            .params = trace.static_inputs};
+  JointGraphFile::Variant& variant = file.variants[source.decompose ? "own/core" : "own/aten"];
+  variant.torch = "own";
+  variant.decompositions = source.decompose ? "core" : "aten";
+  variant.graph = "g0";
+  variant.params = trace.static_inputs;
   return file;
 }
 

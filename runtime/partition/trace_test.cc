@@ -114,11 +114,13 @@ TEST(TraceJoint, DropoutDrawsAsEagerDoes) {
     const at::Tensor w = m.parameter("w", {8, 8});
     m.body = [=](const Tensors& in) {
       const at::Tensor x = at::dropout(at::linear(in[0], w), 0.3, true);
-      return Tensors{at::dropout(at::relu(x), 0.5, true) + at::rand_like(x) * x, at::dropout(x, 0.0, true)};
+      const at::Tensor heads = x.view({1, 2, 3, 8});
+      return Tensors{at::dropout(at::relu(x), 0.5, true) + at::rand_like(x) * x, at::dropout(x, 0.0, true),
+                     at::scaled_dot_product_attention(heads, heads, heads, {}, 0.25)};
     };
   });
   const JointTrace trace = expect_bitwise(*module, {at::randn({6, 8})});
-  EXPECT_EQ(count(trace, "aten::bernoulli"), 2);
+  EXPECT_EQ(count(trace, "aten::bernoulli"), 3);
   EXPECT_EQ(count(trace, "aten::native_dropout"), 0);
   for (const JointNode& node : trace.graph.nodes)
     EXPECT_EQ(node.seeded, node.op == "aten::bernoulli" || node.op == "aten::rand_like") << node.name;

@@ -34,7 +34,8 @@ struct Case {
 
 const Case& of_shape(int64_t shape) {
   if (shape == 0) {
-    static const Case transformer(testing::transformer_joint_graph({.blocks = 800, .batch = 2, .length = 16, .width = 64}));
+    static const Case transformer(
+        testing::transformer_joint_graph({.blocks = 800, .batch = 8, .length = 128, .width = 64}));
     return transformer;
   }
   if (shape == 1) {
@@ -82,8 +83,7 @@ void partition_budget(benchmark::State& state) {
     const OpClasses ops = classify_ops(of.graph, of.policy);
     const NodeClasses classes = classify_nodes(of.graph, edges, of.policy, {});
     std::vector<CutRecord> cuts;
-    benchmark::DoNotOptimize(
-        saved_within_budget({of.graph, edges, of.policy, ops, classes}, options, cuts).data());
+    benchmark::DoNotOptimize(saved_within_budget({of.graph, edges, of.policy, ops, classes}, options, cuts).data());
   }
   count_nodes(state, of);
 }
@@ -115,8 +115,7 @@ void partition_extract(benchmark::State& state) {
 
 void partition_simulate_memory(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  const Partition partition =
-      extract(of.graph, min_cut(of.input, CutRules::of(of.policy)).saved, {}, of.policy, true);
+  const Partition partition = extract(of.graph, min_cut(of.input, CutRules::of(of.policy)).saved, {}, of.policy, true);
   for (auto _ : state)
     benchmark::DoNotOptimize(simulate_memory(partition.graph, of.edges, partition.forward, partition.backward).peak);
   count_nodes(state, of);

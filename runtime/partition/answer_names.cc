@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "runtime/partition/classify.h"
-#include "runtime/partition/random_call.h"
+#include "runtime/partition/effects.h"
 
 namespace plumbline {
 namespace {
@@ -27,7 +27,7 @@ class FreshNames {
   }
 
   std::string next() {
-    std::string name = last_ == 0 ? base_ : base_ + "_" + std::to_string(last_);
+    std::string name = base_;
     while (!used_.insert(name).second) name = base_ + "_" + std::to_string(++last_);
     return name;
   }

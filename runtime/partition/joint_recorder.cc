@@ -9,6 +9,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/partition/clean.h"
 #include "runtime/partition/joint_argument.h"
+#include "runtime/partition/joint_flops.h"
 
 namespace plumbline {
 namespace {
@@ -360,7 +361,9 @@ JointGraph JointRecorder::finish(const std::vector<NodeIndex>& forward_outputs,
   for (const std::vector<NodeIndex>* outputs : {&forward_outputs, &gradients})
     for (const NodeIndex output : *outputs) graph_.outputs.push_back(to(output));
   graph_.num_forward_outputs = static_cast<int>(forward_outputs.size());
-  return remove_dead_nodes(graph_).graph;
+  JointGraph alive = remove_dead_nodes(std::move(graph_)).graph;
+  count_flops(alive);
+  return alive;
 }
 
 }  // namespace plumbline

@@ -85,13 +85,13 @@ void take_budget_of_graph(const JointGraph& graph, PartitionOptions& options) {
 
 }  // namespace
 
-Partition partition(const JointGraph& graph, const Policy& policy, const PartitionOptions& given) {
+Partition partition(JointGraph graph, const Policy& policy, const PartitionOptions& given) {
   check(graph, given);
-  if (given.mode == PartitionMode::Default) return default_partition(graph, policy, given);
+  if (given.mode == PartitionMode::Default) return default_partition(std::move(graph), policy, given);
 
   PartitionOptions options = given;
   Cleaned cleaned;
-  follow(cleaned, remove_dead_nodes(graph), options.runtime);
+  follow(cleaned, remove_dead_nodes(std::move(graph)), options.runtime);
   if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy), options.runtime);
   take_budget_of_graph(cleaned.graph, options);
   check(cleaned.graph, options);

@@ -100,8 +100,8 @@ void PeakModel::find_rules() {
     for (const NodeIndex input : inputs)
       if (graph.nodes[input].kind == JointKind::Tangent) reads_tangent_[i] = 1;
     // What only the backward uses is its own work, except for further results of calls that the forward makes.
-    const bool made_by_forward = input_.classes.required_forward[i] ||
-                                 (is_getitem_[i] && input_.classes.required_forward[inputs[0]]);
+    const bool made_by_forward =
+        input_.classes.required_forward[i] || (is_getitem_[i] && input_.classes.required_forward[inputs[0]]);
     if (given_[i] || !made_by_forward || input_.classes.tangents_closure[i]) continue;
     savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node);
     forced_[i] = node.recompute == CheckpointPolicy::MustSave || must_be_in_forward(node);

@@ -1,6 +1,6 @@
 // How much memory a choice of saved values takes, and how much it computes again, without making its graphs: one joint
-// graph on flat arrays, asked for many choices. What it says of a choice is what simulate_memory() says of the partition
-// made for it (in autograd's order); an answer costs a few walks over the graph.
+// graph on flat arrays, asked for many choices. What it says of a choice is what simulate_memory() says of the
+// partition made for it (in autograd's order); an answer costs a few walks over the graph.
 #pragma once
 
 #include <cstdint>

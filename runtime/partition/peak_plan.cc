@@ -45,7 +45,8 @@ class Planner {
     plan.peak = best.answer.peak;
     plan.recompute = best.answer.recompute;
     for (size_t i = 0; i < nodes_; ++i)
-      if ((best.saved[i] && model_.savable()[i]) || is_forward_input(input_.graph.nodes[i])) plan.saved.push_back(static_cast<NodeIndex>(i));
+      if ((best.saved[i] && model_.savable()[i]) || is_forward_input(input_.graph.nodes[i]))
+        plan.saved.push_back(static_cast<NodeIndex>(i));
     return plan;
   }
 
@@ -201,9 +202,7 @@ class Planner {
 
 }  // namespace
 
-PeakPlan plan_by_peak(const CutInput& input, const PartitionOptions& options) {
-  return Planner(input, options).plan();
-}
+PeakPlan plan_by_peak(const CutInput& input, const PartitionOptions& options) { return Planner(input, options).plan(); }
 
 std::vector<NodeIndex> saved_within_peak(const CutInput& input, const PartitionOptions& options,
                                          std::vector<CutRecord>& cuts) {

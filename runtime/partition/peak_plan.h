@@ -25,9 +25,9 @@ struct PeakPlan {
 };
 
 /// The plan that computes the least again of those tried whose peak is within options.budget: a share of the way from
-/// what no plan can get below to the peak of saving everything. A budget that no plan meets, as 0, gives the plan of the
-/// lowest peak. How many are tried depends on the size of the graph alone, never on a clock, so that every
-/// rank finds the same. Throws InputError as min_cut() does, and for a runtime that is negative or no number.
+/// what no plan can get below to the peak of saving everything. A budget that no plan meets, as 0, gives the plan of
+/// the lowest peak. How many are tried depends on the size of the graph alone, never on a clock, so that every rank
+/// finds the same. Throws InputError as min_cut() does, and for a runtime that is negative or no number.
 PeakPlan plan_by_peak(const CutInput& input, const PartitionOptions& options);
 
 /// Its saved values, for partition(); adds a record to `cuts`.

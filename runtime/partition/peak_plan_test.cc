@@ -78,8 +78,8 @@ TEST(PeakPlan, StaysWithinItsLimitAndWithinTheSimulatedPeak) {
   for (unsigned seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const Prepared p(testing::random_joint_graph(
-        random, {.forward_calls = 30, .backward_calls = 30, .tags = 0.1, .flops = true}));
+    const Prepared p(
+        testing::random_joint_graph(random, {.forward_calls = 30, .backward_calls = 30, .tags = 0.1, .flops = true}));
     double before = INFINITY;
     int64_t least = -1;
     for (const double budget : {0., 0.1, 0.3, 0.6, 1.}) {

@@ -11,7 +11,7 @@ namespace {
 
 using M = TracedModule;
 
-/// "mm float32[32,256] forward", one for each call. Detach is left out, which Python's tracing makes of saved results
+/// "mm float32[32,256,] forward, 1048576 flops", one for each call. Detach is left out, which Python's tracing makes of saved results
 /// and C++ does not; a view is a view whether safe or not, and a number an argument whether it comes as Tensor or
 /// Scalar.
 std::vector<std::string> outline(const JointGraph& graph) {
@@ -26,7 +26,8 @@ std::vector<std::string> outline(const JointGraph& graph) {
       for (const Extent& extent : result.shape) line += std::to_string(extent.value) + ",";
       line += "]";
     }
-    lines.push_back(line + (node.mark == JointMark::IsBackward ? " backward" : " forward"));
+    line += node.mark == JointMark::IsBackward ? " backward, " : " forward, ";
+    lines.push_back(line + std::to_string(static_cast<int64_t>(node.flops)) + " flops");
   }
   return lines;
 }

@@ -60,9 +60,7 @@ class Transformer {
     return build_.view("_unsafe_view", build_.call("addmm", {bias, rows, weight_t}, 4 * rows_ * out, flops(in, out)));
   }
   double flops(int64_t in, int64_t out) const { return 2. * static_cast<double>(rows_ * in * out); }
-  double attention_flops() const {
-    return 2. * static_cast<double>(rows_ * sizes_.length * sizes_.width);
-  }
+  double attention_flops() const { return 2. * static_cast<double>(rows_ * sizes_.length * sizes_.width); }
   /// Heads become the batch of a product: expand, copy, view.
   NodeIndex head_batch(NodeIndex value) {
     const NodeIndex expanded = build_.view("expand", build_.view("transpose", build_.view("view", value)));
@@ -100,10 +98,8 @@ class Transformer {
   NodeIndex linear_backward(NodeIndex gradient, NodeIndex rows, NodeIndex weight_t, int64_t in, int64_t out,
                             NodeIndex* of_weight) {
     const NodeIndex wide = build_.view("view", gradient);
-    const NodeIndex of_input =
-        build_.call("mm", {wide, build_.view("t", weight_t)}, 4 * rows_ * in, flops(in, out));
-    const NodeIndex product =
-        build_.call("mm", {build_.view("t", wide), rows}, 4 * in * out, flops(in, out));
+    const NodeIndex of_input = build_.call("mm", {wide, build_.view("t", weight_t)}, 4 * rows_ * in, flops(in, out));
+    const NodeIndex product = build_.call("mm", {build_.view("t", wide), rows}, 4 * in * out, flops(in, out));
     of_weight[0] = build_.view("t", build_.view("t", product));
     of_weight[1] = build_.view("view", build_.call("sum", {wide}, 4 * out));
     return build_.view("view", of_input);
@@ -133,18 +129,17 @@ class Transformer {
     const NodeIndex through = norm_backward(of_norm2, b.middle, b.norm2, b.norm2_weight, b.norm2_bias, of + 6);
     const NodeIndex of_middle = build_.call("add", {gradient, through}, tokens_);
     const NodeIndex of_joined = linear_backward(of_middle, b.attention_rows, b.out_t, d, d, of + 4);
-    const NodeIndex of_mixed = build_.call("clone", {build_.view("transpose", build_.view("view", of_joined))}, tokens_);
+    const NodeIndex of_mixed =
+        build_.call("clone", {build_.view("transpose", build_.view("view", of_joined))}, tokens_);
     const NodeIndex rows = build_.view("_unsafe_view", of_mixed);
-    const NodeIndex of_v =
-        build_.call("bmm", {build_.view("transpose", b.softmax), rows}, tokens_, attention_flops());
-    const NodeIndex of_softmax =
-        build_.call("bmm", {rows, build_.view("transpose", b.v)}, scores_, attention_flops());
+    const NodeIndex of_v = build_.call("bmm", {build_.view("transpose", b.softmax), rows}, tokens_, attention_flops());
+    const NodeIndex of_softmax = build_.call("bmm", {rows, build_.view("transpose", b.v)}, scores_, attention_flops());
     const NodeIndex of_scaled = build_.call("_softmax_backward_data", {of_softmax, b.softmax}, scores_);
     const NodeIndex of_scores = build_.view("view", build_.call("div", {of_scaled}, scores_));
     const NodeIndex of_k = build_.call("bmm", {build_.view("transpose", b.q), of_scores}, tokens_, attention_flops());
     const NodeIndex of_q = build_.call("bmm", {of_scores, build_.view("transpose", b.k)}, tokens_, attention_flops());
-    const NodeIndex cat = build_.call("cat", {from_head_batch(of_q), from_head_batch(of_k), from_head_batch(of_v)},
-                                      3 * tokens_);
+    const NodeIndex cat =
+        build_.call("cat", {from_head_batch(of_q), from_head_batch(of_k), from_head_batch(of_v)}, 3 * tokens_);
     const NodeIndex of_norm = linear_backward(cat, b.norm_rows, b.qkv_t, d, 3 * d, of + 2);
     const NodeIndex of_input = norm_backward(of_norm, b.input, b.norm, b.norm_weight, b.norm_bias, of);
     return build_.call("add", {of_middle, of_input}, tokens_);

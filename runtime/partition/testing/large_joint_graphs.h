@@ -18,8 +18,8 @@ JointGraph transformer_joint_graph(const TransformerSizes& sizes);
 /// sin(sin(...sin(x))), two calls a step in the backward.
 JointGraph chain_joint_graph(int steps);
 
-/// A forward of `calls` additions, a fifth of them matrix products, each of two earlier values (near ones mostly), and a
-/// backward through all of it: about three times as many nodes.
+/// A forward of `calls` additions, a fifth of them matrix products, each of two earlier values (near ones mostly), and
+/// a backward through all of it: about three times as many nodes.
 JointGraph random_dag_joint_graph(int calls, std::mt19937& random);
 
 }  // namespace plumbline::testing

@@ -9,7 +9,7 @@ namespace plumbline {
 /// whose probability of dropout is written as 0. After `is_rng_op` of the functorch partitioners.
 bool draws_random_numbers(const JointNode& node);
 
-/// It stays where nobody uses its result. A random draw is no such effect: nobody sees that it did not happen.
+/// It must run where nobody uses its result: it writes, or is impure. A random draw alone is no effect here.
 bool has_effects(const JointNode& node);
 
 bool is_collective(const JointNode& node);

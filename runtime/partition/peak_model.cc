@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/partition/budget.h"
 #include "runtime/partition/memory.h"
 
 namespace plumbline {
@@ -22,7 +23,8 @@ PeakModel::PeakModel(const CutInput& input, const PartitionOptions& options)
   runtime_.assign(count_, 0);
   for (NodeIndex i = 0; i < count_; ++i)
     // Views and getitems are no work.
-    if (input_.graph.nodes[i].kind == JointKind::Call && source_[i] == i) runtime_[i] = runtime_of(input, options, i);
+    if (input_.graph.nodes[i].kind == JointKind::Call && source_[i] == i)
+      runtime_[i] = options.runtime.empty() ? estimated_runtime(input_.graph, options, i) : options.runtime[i];
   saved_.assign(count_, 0);
   in_forward_ = in_backward_ = again_ = placed_ = phase_ = saved_;
   last_use_.assign(count_, kNever);

@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "runtime/partition/budget.h"
 #include "runtime/partition/min_cut.h"
+#include "runtime/partition/partition.h"
 
 namespace plumbline {
 
 class PeakModel {
  public:
-  /// `input` must outlive it. Runtimes are those of options (budget.h).
+  /// `input` must outlive it. Runtimes are those of options, or estimated as budget.h does.
   PeakModel(const CutInput& input, const PartitionOptions& options);
 
   struct Answer {

@@ -25,9 +25,9 @@ class Block(torch.nn.Module):
 
 
 class Attention(torch.nn.Module):
-    def __init__(self, blocks, sdpa):
+    def __init__(self, blocks, sdpa, width=32, heads=4):
         super().__init__()
-        self.blocks = torch.nn.Sequential(*(Block(32, 4, sdpa) for _ in range(blocks)))
+        self.blocks = torch.nn.Sequential(*(Block(width, heads, sdpa) for _ in range(blocks)))
 
     def forward(self, x):
         return self.blocks(x)
@@ -161,6 +161,7 @@ def random(*shape, grad=False):
 
 MODELS = {
     'attn_two_blocks': ('two pre-norm blocks, softmax by hand, B2 T8 D32 H4', lambda: (Attention(2, False), (random(2, 8, 32, grad=True),))),
+    'attn_eight_blocks': ('eight pre-norm blocks, softmax by hand, B4 T256 D128 H8', lambda: (Attention(8, False, 128, 8), (random(4, 256, 128, grad=True),))),
     'attn_sdpa': ('one pre-norm block with scaled_dot_product_attention', lambda: (Attention(1, True), (random(2, 8, 32),))),
     'cross_entropy': ('Linear-tanh-Linear and cross entropy', lambda: (Classifier(), (random(12, 20), torch.randint(10, (12,))))),
     'in_place': ('writes in place: mul_, select.add_, narrow.copy_, relu_', lambda: (InPlace(), (random(6, 16),))),

@@ -90,7 +90,7 @@ TEST_F(PartitionCli, BadInputEndsWithTwoAndOneLine) {
       {{"partition", "own.json", "--dot", "nowhere/own.dot"}, "cannot write nowhere/own.dot"},
       {{"partition", "own.json", "--part", "forward"}, "--part requires --dot"},
       {{"partition", "own.json", "--runs"}, "own.json records no runs"},
-      {{"partition", mlp, "--runs", "--mode", "bytes"}, "--runs excludes --mode"},
+      {{"partition", mlp, "--runs", "--mode", "bytes"}, "--mode excludes --runs"},
   };
   for (const auto& [words, expected] : inputs) {
     const ProcessResult result = start(words);
@@ -103,7 +103,7 @@ TEST_F(PartitionCli, BadInputEndsWithTwoAndOneLine) {
 }
 
 TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {
-  for (const char* model : {"mlp_gelu", "sac_policy", "dynamic_mlp"}) {
+  for (const char* model : {"mlp_gelu", "sac_policy", "dynamic_mlp", "checkpoint_dropout"}) {
     const Json file = recorded(model);
     const ProcessResult told = start({"partition", testdata(model).string(), "--runs"});
     EXPECT_EQ(exit_code(told), 0) << told.output;
@@ -117,8 +117,11 @@ TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {
       const std::string key = answer["variant"].get<std::string>() + "/" + answer["run"].get<std::string>();
       ASSERT_TRUE(file["runs"].contains(key)) << line;
       EXPECT_EQ(answer["model"], model);
-      for (const char* part : {"saved", "saved_sym", "fw", "bw"})
-        EXPECT_EQ(answer[part], file["runs"][key][part]) << model << " " << key << " " << part;
+      const Json& run = file["runs"][key];
+      for (const char* saved : {"saved", "saved_sym"}) EXPECT_EQ(answer[saved], run[saved]) << model << " " << key;
+      for (const char* half : {"fw", "bw"})
+        for (const char* part : {"in", "ops", "out"})
+          EXPECT_EQ(answer[half][part], run[half][part]) << model << " " << key << " " << half << "." << part;
       ++answers;
     }
     EXPECT_EQ(answers, file["runs"].size());
@@ -131,7 +134,8 @@ TEST_F(PartitionCli, SaysWhichRunsDiffer) {
   write_text((folder_ / "changed.json").string(), file.dump());
   const ProcessResult result = start({"partition", "changed.json", "--runs", "--variant", "2.15.0/aten"});
   EXPECT_EQ(exit_code(result), 1);
-  EXPECT_TRUE(has(result, "2.15.0/aten/min_cut/static=none       different  saved: has primals_3\n")) << result.output;
+  EXPECT_TRUE(has(result, "2.15.0/aten/min_cut/static=none            different  saved: has primals_3\n"))
+      << result.output;
   EXPECT_TRUE(has(result, "\n15 of 16 equal to what is recorded\n")) << result.output;
 }
 
@@ -167,6 +171,23 @@ TEST_F(PartitionCli, DrawsTheGraphs) {
     EXPECT_EQ(exit_code(result), 0) << result.output;
     EXPECT_TRUE(read_text((folder_ / "own.dot").string()).starts_with("digraph " + std::string(part) + " {"));
   }
+}
+
+// The chain of five products: each tenth of the budget up to a half buys one of them, the whole buys the cosines too.
+TEST_F(PartitionCli, PrintsWhatEachBudgetBuys) {
+  const ProcessResult result = start({"partition", testdata("matmul_even").string(), "--variant", "2.15.0/aten",
+                                      "--pareto", "--static", "none", "--svg", "pareto.svg"});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  std::vector<int> products;
+  for (const std::string& line : lines_of(result.output)) {
+    std::istringstream words(line);
+    double budget = 0;
+    int64_t bytes = 0, storage = 0;
+    if (words >> budget >> bytes >> storage) products.push_back(static_cast<int>(storage / (64 * 64 * 4)));
+  }
+  EXPECT_EQ(products, (std::vector<int>{0, 1, 2, 3, 4, 5, 10})) << result.output;
+  EXPECT_TRUE(read_text((folder_ / "pareto.svg").string()).starts_with("<svg "));
+  EXPECT_EQ(exit_code(start({"partition", testdata("matmul_even").string(), "--svg", "pareto.svg"})), 2);
 }
 
 }  // namespace

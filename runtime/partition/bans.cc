@@ -10,8 +10,7 @@ namespace {
 class Bans {
  public:
   Bans(const CutInput& input, const CutRules& rules, const std::vector<char>& dont_ban)
-      : graph_(input.graph),
-        edges_(input.edges),
+      : edges_(input.edges),
         policy_(input.policy),
         ops_(input.ops),
         classes_(input.classes),
@@ -20,13 +19,13 @@ class Bans {
         ban_(input.graph.nodes.size(), Ban::None) {}
 
   std::vector<Ban> run() {
-    tagged_ = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), must_recompute);
+    tagged_ =
+        std::any_of(ops_.facts.begin(), ops_.facts.end(), [](const NodeFacts& node) { return node.must_recompute; });
     if (rules_.ban_materialized_backward) find_materialized_backward();
     for (NodeIndex i = 0; i < count(); ++i) {
       if (classes_.tangents_closure[i] && classes_.required_backward[i]) continue;
-      const JointNode& node = graph_.nodes[i];
-      if (node.kind == JointKind::Primal) ban(i, Ban::Primal);
-      if (node.kind == JointKind::ForwardSeed) ban(i, Ban::ForwardSeed);
+      if (ops_.facts[i].primal) ban(i, Ban::Primal);
+      if (ops_.facts[i].forward_seed) ban(i, Ban::ForwardSeed);
       if (!classes_.required_forward[i]) continue;
       if (const Ban reason = reason_of(i); reason != Ban::None) ban(i, reason);
     }
@@ -36,41 +35,37 @@ class Bans {
   }
 
  private:
-  NodeIndex count() const { return static_cast<NodeIndex>(graph_.nodes.size()); }
+  NodeIndex count() const { return static_cast<NodeIndex>(ops_.facts.size()); }
   bool in_forward(NodeIndex i) const { return classes_.required_forward[i]; }
 
   /// Bans unless something stands above all bans.
   void ban(NodeIndex i, Ban reason) {
-    const JointNode& node = graph_.nodes[i];
+    const NodeFacts& node = ops_.facts[i];
     if (ban_[i] != Ban::None) return;
     if (policy_.never_ban_views && ops_.view[i]) return;
-    if (!dont_ban_.empty() && dont_ban_[i] &&
-        !(policy_.never_unban_collectives && node.op.starts_with("_c10d_functional::")))
-      return;
-    if (policy_.recompute_tags_force && must_recompute(node)) return;
-    if (policy_.never_ban_symbolic_floats && node.out.kind == JointResult::Kind::Scalar && node.out.dtype == "float")
-      return;
+    if (!dont_ban_.empty() && dont_ban_[i] && !(policy_.never_unban_collectives && node.collective)) return;
+    if (policy_.recompute_tags_force && node.must_recompute) return;
+    if (policy_.never_ban_symbolic_floats && node.symbolic_float) return;
     ban_[i] = reason;
   }
 
   Ban reason_of(NodeIndex i) const {
-    const JointNode& node = graph_.nodes[i];
-    if (node.kind != JointKind::Call && node.kind != JointKind::GetItem) return Ban::None;
-    const bool getitem = node.kind == JointKind::GetItem;
-    if (getitem && !policy_.allowlist_holds_getitems) return Ban::None;
-    if (node.recompute == CheckpointPolicy::MustSave) return Ban::MustSave;
-    if (must_recompute(node) || (policy_.recompute_views && ops_.view[i])) return Ban::None;
-    if (ops_.lift[i] && !policy_.allowlist_holds_getitems) return Ban::None;
+    const NodeFacts& node = ops_.facts[i];
+    if (!node.call) return Ban::None;
+    if (node.getitem && !policy_.allowlist_holds_getitems) return Ban::None;
+    if (node.must_save) return Ban::MustSave;
+    if (node.must_recompute || (policy_.recompute_views && ops_.view[i])) return Ban::None;
+    if (node.lift && !policy_.allowlist_holds_getitems) return Ban::None;
     if (rules_.ban_not_in_allowlist) {
       if (!ops_.recomputable[i]) return Ban::NotInAllowlist;
     } else {
       if (ops_.random[i]) return Ban::Random;
       if (ops_.compute_intensive[i]) return Ban::ComputeIntensive;
     }
-    if (getitem || ops_.lift[i]) return Ban::None;
+    if (node.getitem || node.lift) return Ban::None;
     if (rules_.ban_materialized_backward && materialized_backward_[i]) return Ban::MaterializedBackward;
     if (rules_.ban_too_far && too_far(i)) return Ban::TooFar;
-    if (rules_.ban_reductions && reduces(i)) return Ban::Reduction;
+    if (rules_.ban_reductions && node.reduces) return Ban::Reduction;
     return Ban::None;
   }
 
@@ -95,20 +90,6 @@ class Bans {
     return policy_.max_distance > 0 && distance > policy_.max_distance &&
            (policy_.max_distance_below == 0 || distance < policy_.max_distance_below) &&
            (policy_.distance_counts_with_tags || !tagged_);
-  }
-
-  /// Whether the result is less than a quarter of what goes in: cheap to keep. Counted are the tensors that stand
-  /// directly among the positional arguments, as often as they do.
-  bool reduces(NodeIndex i) const {
-    int64_t in = 0;
-    for (const JointArgument& argument : graph_.nodes[i].args)
-      if (argument.kind == JointArgument::Kind::Node) in += bytes(graph_.nodes[argument.node]);
-    return bytes(graph_.nodes[i]) * 4 < in;
-  }
-
-  int64_t bytes(const JointNode& node) const {
-    return node.out.kind == JointResult::Kind::Scalar && node.out.dtype != "int" ? policy_.symbolic_noninteger_bytes
-                                                                                 : cut_bytes(node);
   }
 
   /// Where a value is used near and far, with something between that cannot be fused, the far uses are not computed
@@ -157,7 +138,6 @@ class Bans {
     }
   }
 
-  const JointGraph& graph_;
   const JointEdges& edges_;
   const Policy& policy_;
   const OpClasses& ops_;

@@ -31,6 +31,13 @@ std::string_view describe(Ban ban);
 std::vector<Ban> banned_from_recomputation(const CutInput& input, const CutRules& rules,
                                            const std::vector<char>& dont_ban);
 
+/// Whether a cut may go through a node that is no symbolic scalar.
+inline bool can_be_saved(const CutInput& input, NodeIndex node) {
+  const NodeFacts& facts = input.ops.facts[node];
+  return facts.tensor && !(facts.updated_later && input.policy.epilogue_mutation_infinite) &&
+         !(input.policy.recompute_views && input.ops.view[node]);
+}
+
 /// Whether the pair may become one kernel, `producer` into `user`.
 inline bool fusible(const OpClasses& ops, NodeIndex producer, NodeIndex user) {
   return ops.cat[user] || (ops.fusible[producer] && ops.fusible[user]);

@@ -34,33 +34,8 @@ struct BudgetProblem {
 std::vector<NodeIndex> saved_within_budget(const CutInput& input, const PartitionOptions& options,
                                            std::vector<CutRecord>& cuts);
 
-/// The same for several budgets of one graph: what does not depend on the budget is made once. options.budget is not
-/// looked at; what `input` and `options` refer to must outlive it.
-class BudgetPlanner {
- public:
-  BudgetPlanner(const CutInput& input, const PartitionOptions& options);
-  std::vector<NodeIndex> saved(double budget, std::vector<CutRecord>& cuts);
-
- private:
-  const CutRecord& cut(const CutRules& rules, size_t stage, std::vector<CutRecord>& cuts);
-  CutRecord make_cut(const CutRules& rules, const std::vector<char>& dont_ban) const;
-  double share(const std::vector<NodeIndex>& saved) const;
-  void make_problem(const std::vector<NodeIndex>& banned);
-  std::vector<NodeIndex> exhausted(const CutRecord& last) const;
-  std::vector<char> given_up() const;
-
-  CutInput input_;
-  const PartitionOptions& options_;
-  std::vector<NodeIndex> inputs_;  ///< of the forward
-  int64_t inputs_bytes_ = 0;
-  double range_ = 0;               ///< gigabytes between budget 0 and 1
-  std::vector<CutRecord> stages_;  ///< the first three cuts, as far as they were needed
-  bool has_problem_ = false;
-  BudgetProblem problem_;
-  std::vector<NodeIndex> must_save_;  ///< would be candidates, but for the user's tags
-};
-
-/// What running the node again costs, in the options' unit. Throws InputError for what is negative or no number.
-double runtime_of(const CutInput& input, const PartitionOptions& options, NodeIndex node);
+/// What running the node again costs: options.estimate_runtime, or its FLOPs, at least 1. options.runtime is not looked
+/// at. Throws InputError for what is negative or no number.
+double estimated_runtime(const JointGraph& graph, const PartitionOptions& options, NodeIndex node);
 
 }  // namespace plumbline

@@ -2,15 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "runtime/error.h"
 #include "runtime/partition/frontier.h"
+#include "runtime/partition/memory.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
-#include "runtime/partition/testing/random_joint_graph.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
@@ -212,58 +211,46 @@ TEST(Budget, NothingLeftToChoose) {
 // --- what each budget buys -------------------------------------------------------------------------------------------
 
 TEST(Frontier, EachPointIsWhatItsBudgetSaves) {
-  const Prepared prepared(chain({400, 800, 1200, 440}));
-  const std::vector<BudgetPoint> points = budget_frontier(prepared.input(), within(1));
+  const JointGraph graph = chain({400, 800, 1200, 440});
+  const Policy policy = load_policy("torch-2.15");
+  const std::vector<BudgetPoint> points = budget_frontier(graph, policy, {});
   ASSERT_GT(points.size(), 4u);
   EXPECT_EQ(points.front().budget, 0);
   EXPECT_EQ(points.front().saved_storage, 0);
+  EXPECT_EQ(points.front().recomputation, 1000 + 2000 + 3000 + 4000 + 3);  // all products, and the cos between them
+  EXPECT_EQ(points.back().saved_storage, 400 + 800 + 1200 + 440);
   EXPECT_EQ(points.back().recomputation, 0);
   for (size_t i = 0; i < points.size(); ++i) {
-    std::vector<CutRecord> cuts;
-    EXPECT_EQ(points[i].saved, saved_within_budget(prepared.input(), within(points[i].budget), cuts)) << i;
+    const Partition made = partition(graph, policy, within(points[i].budget));
+    EXPECT_EQ(points[i].saved, made.saved) << i;
+    EXPECT_EQ(points[i].peak, simulate_memory(made).peak) << i;
     if (i == 0) continue;
     // Just below the budget one gets what the point before it has.
-    EXPECT_EQ(points[i - 1].saved, saved_within_budget(prepared.input(), within(points[i].budget - 1e-3), cuts)) << i;
-    EXPECT_LE(points[i].recomputation, points[i - 1].recomputation) << i;
+    const Partition less = partition(graph, policy, within(points[i].budget - 1e-3));
+    EXPECT_EQ(points[i - 1].saved_storage, simulate_memory(less).saved_storage) << i;
+    EXPECT_LT(points[i].recomputation, points[i - 1].recomputation) << i;
   }
+}
+
+TEST(Frontier, MeasuredTimesArePricedByNode) {
+  const JointGraph graph = chain({400, 800});
+  PartitionOptions options;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    options.runtime.push_back(graph.nodes[i].op == "aten::mm" ? 0.5 : 0.25);
+  EXPECT_EQ(budget_frontier(graph, load_policy("torch-2.15"), options).front().recomputation, 0.5 + 0.25 + 0.5);
 }
 
 TEST(Frontier, TextAndPicture) {
-  const std::vector<BudgetPoint> points{{.budget = 0, .saved_bytes = 8, .saved_storage = 0, .recomputation = 3e9},
-                                        {.budget = 0.5, .saved_bytes = 408, .saved_storage = 400, .recomputation = 0}};
+  const std::vector<BudgetPoint> points{
+      {.budget = 0, .saved_bytes = 8, .saved_storage = 0, .peak = 900, .recomputation = 3e9},
+      {.budget = 0.5, .saved_bytes = 408, .saved_storage = 400, .peak = 800, .recomputation = 0}};
   EXPECT_EQ(frontier_text(points),
-            "  budget      saved bytes      new storage    recomputation\n"
-            "  0.0000                8                0            3e+09\n"
-            "  0.5000              408              400                0\n");
+            "  budget      saved bytes      new storage             peak    recomputation\n"
+            "  0.0000                8                0              900            3e+09\n"
+            "  0.5000              408              400              800                0\n");
   const std::string svg = frontier_svg(points);
   EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
   EXPECT_NE(svg.find("d=\"M90.0 30.0L610.0 340.0\""), std::string::npos) << svg;
-}
-
-// --- computed_again, against its definition --------------------------------------------------------------------------
-
-TEST(Budget, ComputedAgainIsWhatTheBackwardLacks) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
-    std::mt19937 random(seed);
-    const Prepared prepared(testing::random_joint_graph(random));
-    const JointGraph& graph = prepared.graph;
-    std::vector<NodeIndex> saved;
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (prepared.classes.required_forward[i] && random() % 3 == 0) saved.push_back(static_cast<NodeIndex>(i));
-    // What the backward needs, by following its outputs one by one.
-    std::set<NodeIndex> seen, expected;
-    std::vector<NodeIndex> open(graph.backward_outputs().begin(), graph.backward_outputs().end());
-    while (!open.empty()) {
-      const NodeIndex node = open.back();
-      open.pop_back();
-      if (node == kNoNode || !seen.insert(node).second) continue;
-      if (std::find(saved.begin(), saved.end(), node) != saved.end() || graph.nodes[node].is_input()) continue;
-      if (prepared.classes.required_forward[node]) expected.insert(node);
-      for_each_input(graph.nodes[node], [&](NodeIndex input) { open.push_back(input); });
-    }
-    const std::vector<NodeIndex> again = computed_again(prepared.input(), saved);
-    EXPECT_EQ(std::vector<NodeIndex>(expected.begin(), expected.end()), again) << "seed " << seed;
-  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
+#include "runtime/partition/classify.h"
 
 namespace plumbline {
 namespace {
@@ -195,10 +196,6 @@ class CallTable {
   std::vector<Slot> slots_;
 };
 
-bool recomputes(const JointNode& node) {
-  return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
-}
-
 }  // namespace
 
 Cleaned keep_nodes(JointGraph graph, const std::vector<char>& keep) {
@@ -245,7 +242,7 @@ Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy) {
 }
 
 void settle_recompute_tags(JointGraph& graph, bool default_partitioner) {
-  if (std::ranges::none_of(graph.nodes, recomputes)) return;
+  if (std::ranges::none_of(graph.nodes, must_recompute)) return;
   const JointEdges edges = edges_of(graph);
   for (NodeIndex i = 0; i < static_cast<NodeIndex>(graph.nodes.size()); ++i) {
     JointNode& node = graph.nodes[i];
@@ -253,12 +250,12 @@ void settle_recompute_tags(JointGraph& graph, bool default_partitioner) {
     bool recomputed_reader = false, later_region = false;
     for (const NodeIndex user : edges.users(i)) {
       const JointNode& reader = graph.nodes[user];
-      if (!recomputes(reader)) continue;
+      if (!must_recompute(reader)) continue;
       recomputed_reader = true;
       later_region |= node.region >= 0 && reader.region > node.region;
     }
     const bool of_region = node.kind == JointKind::GetItem && graph.nodes[node.args[0].node].region >= 0;
-    if (recomputes(node)) {
+    if (must_recompute(node)) {
       if (later_region || (node.backward_hook && !recomputed_reader)) node.recompute = CheckpointPolicy::MustSave;
     } else if (default_partitioner && node.region < 0 && recomputed_reader && !of_region) {
       node.recompute = CheckpointPolicy::MustSave;

@@ -112,6 +112,30 @@ Tensors gelu_backward(Arguments in) {
   return {like(grad * (0.5 * (1 + t) + 0.5 * x * slope), in[0].toTensor())};
 }
 
+Tensors silu_backward(Arguments in) {
+  const Tensor grad = wide(in[0].toTensor()), x = wide(in[1].toTensor()), s = at::sigmoid(x);
+  return {like(grad * (s * (1 + x * one_minus(s))), in[0].toTensor())};
+}
+
+/// A loss from its terms, as `reduction` says.
+Tensor reduced(const Tensor& terms, int64_t reduction) {
+  if (reduction == at::Reduction::None) return terms;
+  return reduction == at::Reduction::Mean ? at::mean(terms) : at::sum(terms);
+}
+
+Tensors mse_loss(Arguments in) {
+  const Tensor x = in[0].toTensor(), difference = x - in[1].toTensor();
+  if (is_half(x.scalar_type())) return {};
+  return {reduced(difference * difference, in[2].toInt())};
+}
+
+Tensors mse_loss_backward(Arguments in) {
+  const Tensor x = in[1].toTensor(), difference = x - in[2].toTensor();
+  if (is_half(x.scalar_type())) return {};
+  const bool mean = in[3].toInt() == at::Reduction::Mean;
+  return {difference * (mean ? 2.0 / static_cast<double>(x.numel()) : 2.0) * in[0].toTensor()};
+}
+
 Tensors native_dropout_backward(Arguments in) {
   const Tensor grad = in[0].toTensor();
   return {grad * (as(in[1].toTensor(), grad.scalar_type()) * in[2].toDouble())};
@@ -331,6 +355,9 @@ const std::map<std::string, DecompositionFormula>& decomposition_formulas() {
       {"aten::tanh_backward", tanh_backward},
       {"aten::threshold_backward", threshold_backward},
       {"aten::gelu_backward", gelu_backward},
+      {"aten::silu_backward", silu_backward},
+      {"aten::mse_loss", mse_loss},
+      {"aten::mse_loss_backward", mse_loss_backward},
       {"aten::native_dropout_backward", native_dropout_backward},
       {"aten::addmm", addmm},
       {"aten::_softmax", softmax},

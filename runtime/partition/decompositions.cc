@@ -5,6 +5,7 @@
 
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/error.h"
 #include "runtime/partition/bind_call.h"
@@ -63,21 +64,22 @@ class Decomposition {
     return result;
   }
 
-  /// A tensor without memory as `result` describes it; those of one storage share one.
+  static c10::Storage bytes_without_memory(int64_t bytes) {
+    return at::empty({bytes}, at::TensorOptions(c10::kMeta).dtype(at::kByte)).storage();
+  }
+
+  c10::Storage storage_of(const JointResult& result) {
+    if (result.storage < 0) return bytes_without_memory(result.bytes);
+    const auto [it, inserted] = storages_.try_emplace(result.storage);
+    if (inserted) it->second = bytes_without_memory(graph_.storage_bytes[result.storage]);
+    return it->second;
+  }
+
+  /// A tensor without memory as `result` describes it.
   at::Tensor without_memory(const JointResult& result) {
     if (result.kind != JointResult::Kind::Tensor) return {};
-    const at::TensorOptions meta = at::TensorOptions(c10::kMeta).dtype(scalar_type_of(result.dtype));
-    const auto fresh = [&] {
-      const int64_t bytes = result.storage >= 0 ? graph_.storage_bytes[result.storage] : result.bytes;
-      return at::empty({bytes}, meta.dtype(at::kByte)).storage();
-    };
-    at::Tensor tensor = at::empty({0}, meta);
-    const c10::Storage storage = result.storage < 0 ? fresh()
-                                 : storages_.try_emplace(result.storage, c10::Storage()).first->second
-                                     ? storages_.at(result.storage)
-                                     : storages_[result.storage] = fresh();
-    tensor.set_(storage, result.offset.value, numbers(result.shape), numbers(result.strides));
-    return tensor;
+    at::Tensor tensor = at::empty({0}, at::TensorOptions(c10::kMeta).dtype(scalar_type_of(result.dtype)));
+    return tensor.set_(storage_of(result), result.offset.value, numbers(result.shape), numbers(result.strides));
   }
 
   void rename(JointArgument& argument) const {
@@ -126,7 +128,7 @@ class Decomposition {
     }
     values_[index] = std::move(results);
     if (node.out.kind == JointResult::Kind::Tuple)
-      taken_apart_.emplace(index, true);
+      taken_apart_.insert(index);
     else
       moved_[index] = recorder_.node_of(values_[index][0]);
     return true;
@@ -177,9 +179,9 @@ class Decomposition {
   const std::set<std::string>& ops_;
   MetaRecorder recorder_;
   std::vector<NodeIndex> moved_;
-  std::vector<std::vector<at::Tensor>> values_;  ///< by node: its tensor, or those of its tuple
-  std::unordered_map<int32_t, c10::Storage> storages_;
-  std::unordered_map<NodeIndex, bool> taken_apart_;
+  std::vector<std::vector<at::Tensor>> values_;         ///< by node: its tensor, or those of its tuple
+  std::unordered_map<int32_t, c10::Storage> storages_;  ///< by number in `graph_`: equal numbers share memory
+  std::unordered_set<NodeIndex> taken_apart_;           ///< those of several results
 };
 
 }  // namespace

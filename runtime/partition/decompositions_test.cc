@@ -86,6 +86,7 @@ class RunningError : public JointRun {
     if (op == "rsqrt") return result * ex / (x - ex) + 2 * own;
     if (op == "tanh" || op == "sigmoid") return ex + 2 * own;
     if (op == "erf") return 2 * std::numbers::inv_sqrtpi * ex + 2 * own;
+    if (op == "silu") return 1.2 * ex + 4 * own;
     if (op == "gelu") return 1.2 * ex + 8 * u * x.abs();
     const auto [y, ey] = argument(node, 1);
     if (op == "add" || op == "sub") return ex + ey + own;
@@ -119,9 +120,10 @@ Runs prepare(const std::function<void(M&)>& build, const Tensors& inputs, const 
   at::manual_seed(4);
   for (const JointNode& node : runs.trace.graph.nodes) {
     if (node.kind != JointKind::Tangent) continue;
-    std::vector<int64_t> shape;
+    std::vector<int64_t> shape, strides;
     for (const Extent& extent : node.out.shape) shape.push_back(extent.value);
-    runs.inputs.push_back(at::randn(shape, at::kDouble));
+    for (const Extent& extent : node.out.strides) strides.push_back(extent.value);
+    runs.inputs.push_back(at::empty_strided(shape, strides, at::kDouble).normal_());
   }
   at::manual_seed(9);
   runs.whole = JointRun(runs.trace.graph, runs.trace.constants)(runs.inputs);
@@ -190,7 +192,17 @@ TEST(Decompose, SmallBackwards) {
   expect_within_bound("tanh", of([](const at::Tensor& x) { return at::tanh(x); }), {data({5, 7})});
   expect_within_bound("gelu", of([](const at::Tensor& x) { return at::gelu(x); }), {data({5, 7})});
   expect_within_bound("gelu tanh", of([](const at::Tensor& x) { return at::gelu(x, "tanh"); }), {data({5, 7})});
+  expect_within_bound("silu", of([](const at::Tensor& x) { return at::silu(x); }), {data({5, 7})});
   expect_within_bound("relu", of([](const at::Tensor& x) { return at::relu(x); }), {data({5, 7})});
+}
+
+TEST(Decompose, MeanSquaredError) {
+  at::manual_seed(11);
+  for (const int64_t reduction : {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum})
+    expect_within_bound(
+        "reduction " + std::to_string(reduction),
+        [=](M& m) { m.body = [=](const Tensors& in) { return Tensors{at::mse_loss(in[0], in[1], reduction)}; }; },
+        {data({3, 4}), data({3, 4})});
 }
 
 TEST(Decompose, Softmax) {
@@ -249,7 +261,7 @@ TEST(Decompose, NegativeLogLikelihood) {
                           {data({5, 6}), target, weight});
 }
 
-TEST(Decompose, ProductsAndDropout) {
+TEST(Decompose, Products) {
   at::manual_seed(7);
   expect_within_bound("addmm",
                       [](M& m) {
@@ -258,6 +270,17 @@ TEST(Decompose, ProductsAndDropout) {
                         };
                       },
                       {data({3, 5}), data({3, 4}), data({4, 5})});
+}
+
+TEST(Decompose, DropoutsGradientTakesTheMaskThatWasDrawn) {
+  const auto dropout = [](M& m) { m.body = [](const Tensors& in) { return Tensors{at::dropout(in[0], 0.75, true)}; }; };
+  at::manual_seed(8);
+  const Runs runs = prepare(dropout, {data({6, 7})}, decomposable(), {.native_dropout = true});
+  at::manual_seed(9);
+  const Tensors parts = JointRun(runs.parts, runs.trace.constants)(runs.inputs);
+  // the factor is 4: nothing is rounded
+  for (size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(bitwise_equal(parts[i], runs.whole[i])) << i;
+  EXPECT_GT(parts[1].count_nonzero().item<int64_t>(), 0);
 }
 
 TEST(Decompose, HalfPrecisionIsComputedWide) {

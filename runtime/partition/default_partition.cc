@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/clean.h"
+#include "runtime/partition/effects.h"
 #include "runtime/partition/extract.h"
 #include "runtime/partition/forced_saves.h"
 #include "runtime/partition/reorder.h"
@@ -124,14 +125,13 @@ void choose_by_marks(const JointGraph& graph, const JointEdges& edges, const std
     const JointNode& node = graph.nodes[i];
     if (std::ranges::find(kObservers, node.op) != kObservers.end() || node.out.kind == JointResult::Kind::None)
       continue;
-    const bool has_effects = (node.writes || (node.impure && !node.seeded)) && !is_collective_wait(node);
     if (is_symbolic(node)) {
       saver.save_symbol(i);
     } else if (saver.is_taken_apart(i)) {
       continue;
     } else if (node.recompute == CheckpointPolicy::MustSave) {
       saver.save(i);
-    } else if (has_effects) {
+    } else if (has_effects(node) && !is_collective_wait(node)) {
       if (tagged)
         throw InputError("partition: the graph has tags that ask to recompute, and '" + node.name + "' (" + node.op +
                          ") has effects, which must not be repeated; remove the tags or partition by min-cut");
@@ -154,13 +154,15 @@ bool is_functional(const JointGraph& graph) {
   });
 }
 
+/// Waiting for a collective is an effect, but not where nobody uses the result. What only such calls need goes as well.
 void remove_dead_collectives(const JointGraph& graph, const JointEdges& edges, Subgraph& part) {
   std::vector<char> needed(graph.nodes.size(), 0);
   for (const NodeIndex output : part.outputs)
     if (output != kNoNode) needed[output] = 1;
   std::vector<NodeIndex> kept;
   for (auto op = part.ops.rbegin(); op != part.ops.rend(); ++op) {
-    if (!needed[*op] && is_collective(graph.nodes[*op])) continue;
+    const JointNode& node = graph.nodes[*op];
+    if (!needed[*op] && (is_collective(node) || !has_effects(node))) continue;
     kept.push_back(*op);
     for (const NodeIndex input : edges.inputs(*op)) needed[input] = 1;
   }
@@ -178,7 +180,7 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   if (tagged && (policy.default_with_tags_is_min_cut || !is_functional(graph))) {
     PartitionOptions min_cut = options;
     min_cut.mode = PartitionMode::MinCut;
-    return partition(graph, policy, min_cut);
+    return partition(std::move(graph), policy, min_cut);
   }
   if (tagged) settle_recompute_tags(graph, true);
   force_saves(graph);

@@ -8,11 +8,8 @@
 
 namespace plumbline {
 
-/// Why a node cannot be saved; empty where it can be.
-std::string why_not_saved(const CutInput& input, NodeIndex node);
-
-/// One line for a chain of nodes, each of which uses the one before: the first is banned, none but the last can be
-/// saved, and the last is wanted by the backward.
+/// One line for a chain of nodes, each of which uses the one before: the first is banned, none that another follows can
+/// be saved, and the backward wants the last, or what it computes from it.
 std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex>& chain, const std::vector<Ban>& bans);
 
 }  // namespace plumbline

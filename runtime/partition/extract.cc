@@ -6,8 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
-#include "runtime/partition/forced_saves.h"
-#include "runtime/partition/random_call.h"
+#include "runtime/partition/effects.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {
@@ -17,9 +16,6 @@ bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
   if (half == GraphHalf::Any) return false;
   return half == GraphHalf::Forward ? must_be_in_backward(node) : must_be_in_forward(node);
 }
-
-/// A random draw that nobody uses may go: who replays states would only draw for nothing.
-bool stays_when_dead(const JointNode& node) { return node.writes || (node.impure && !node.seeded); }
 
 const char* name_of(GraphHalf half) {
   if (half == GraphHalf::Any) return "subgraph";
@@ -137,7 +133,7 @@ Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std:
   }
   Subgraph part{std::move(inputs), {}, std::move(outputs)};
   for (NodeIndex i = n - 1; i >= 0; --i) {
-    if (!valid[i] || is_input[i] || (!needed[i] && !stays_when_dead(graph.nodes[i]))) continue;
+    if (!valid[i] || is_input[i] || (!needed[i] && !has_effects(graph.nodes[i]))) continue;
     part.ops.push_back(i);
     for (const NodeIndex input : edges.inputs(i)) needed[input] = 1;
   }

@@ -1,7 +1,8 @@
 #include "runtime/partition/forced_saves.h"
 
 #include "runtime/error.h"
-#include "runtime/partition/extract.h"
+#include "runtime/partition/classify.h"
+#include "runtime/partition/effects.h"
 
 namespace plumbline {
 namespace {
@@ -34,24 +35,16 @@ void save_sources_of_double_writes(JointGraph& graph) {
 
 }  // namespace
 
-bool is_collective(const JointNode& node) {
-  return node.kind == JointKind::Call && node.op.starts_with("_c10d_functional::");
-}
-
-bool is_collective_wait(const JointNode& node) {
-  return node.op == "_c10d_functional::wait_tensor" || node.op == "_c10d_functional::wait_tensors";
-}
-
 void force_saves(JointGraph& graph) {
-  const auto has_effects = [](const JointNode& node) { return node.op == "higher_order::with_effects"; };
+  const auto wraps_effects = [](const JointNode& node) { return node.op == "higher_order::with_effects"; };
   bool any = false;
-  for (const JointNode& node : graph.nodes) any = any || is_collective(node) || has_effects(node);
+  for (const JointNode& node : graph.nodes) any = any || is_collective(node) || wraps_effects(node);
   if (any) {
     const JointEdges edges = edges_of(graph);
     for (NodeIndex i = 0; i < static_cast<NodeIndex>(graph.nodes.size()); ++i) {
       const JointNode& node = graph.nodes[i];
       if (is_collective(node) && !must_recompute(node)) save_parts(graph, edges, i, true);
-      if (!has_effects(node) || node.mark == JointMark::IsBackward) continue;
+      if (!wraps_effects(node) || node.mark == JointMark::IsBackward) continue;
       if (node.recompute == CheckpointPolicy::MustRecompute)
         throw InputError("partition: '" + node.name +
                          "' has effects and is tagged MUST_RECOMPUTE; the backward cannot repeat them");

@@ -11,8 +11,4 @@ namespace plumbline {
 /// a call with effects that is tagged MUST_RECOMPUTE.
 void force_saves(JointGraph& graph);
 
-bool is_collective(const JointNode& node);
-/// Waiting for a collective; may be repeated.
-bool is_collective_wait(const JointNode& node);
-
 }  // namespace plumbline

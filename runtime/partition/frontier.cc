@@ -2,35 +2,51 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/partition/budget.h"
+#include "runtime/partition/memory.h"
 
 namespace plumbline {
 namespace {
 
-int storage_of(const JointNode& node) { return node.out.kind == JointResult::Kind::Tensor ? node.out.storage : -1; }
-
-int64_t storage_bytes(const JointGraph& graph, const std::vector<NodeIndex>& saved) {
-  std::vector<char> counted(graph.storage_bytes.size(), 0);
-  for (const JointNode& node : graph.nodes)
-    if (node.is_input() && storage_of(node) >= 0) counted[storage_of(node)] = 1;
-  int64_t sum = 0;
-  for (NodeIndex node : saved) {
-    const int storage = storage_of(graph.nodes[node]);
-    if (storage < 0 || counted[storage]) continue;
-    counted[storage] = 1;
-    sum += graph.storage_bytes[storage];
+/// Partitions one graph by any budget and prices the result.
+class Pricer {
+ public:
+  Pricer(const JointGraph& graph, const Policy& policy, PartitionOptions options)
+      : graph_(graph), policy_(policy), options_(std::move(options)) {
+    options_.mode = PartitionMode::Budget;
+    if (!options_.runtime.empty() && options_.runtime.size() == graph.nodes.size())
+      for (size_t i = 0; i < graph.nodes.size(); ++i) measured_[graph.nodes[i].name] = options_.runtime[i];
   }
-  return sum;
-}
 
-BudgetPoint point_at(const CutInput& input, const PartitionOptions& options, BudgetPlanner& planner, double budget) {
-  std::vector<CutRecord> cuts;
-  BudgetPoint point{.budget = budget, .saved = planner.saved(budget, cuts)};
-  for (NodeIndex node : point.saved) point.saved_bytes += cut_bytes(input.graph.nodes[node]);
-  point.saved_storage = storage_bytes(input.graph, point.saved);
-  for (NodeIndex node : computed_again(input, point.saved))
-    if (input.graph.nodes[node].kind == JointKind::Call) point.recomputation += runtime_of(input, options, node);
-  return point;
-}
+  BudgetPoint at(double budget) {
+    options_.budget = budget;
+    const Partition made = partition(graph_, policy_, options_);
+    const MemoryProfile memory = simulate_memory(made);
+    BudgetPoint point{.budget = budget,
+                      .saved_bytes = memory.saved_nodes,
+                      .saved_storage = memory.saved_storage,
+                      .peak = memory.peak,
+                      .saved = made.saved};
+    point.saved.insert(point.saved.end(), made.saved_symbols.begin(), made.saved_symbols.end());
+    for (NodeIndex node : made.recomputed())
+      if (made.graph.nodes[node].kind == JointKind::Call) point.recomputation += runtime(made.graph, node);
+    return point;
+  }
+
+ private:
+  double runtime(const JointGraph& cleaned, NodeIndex node) const {
+    if (!measured_.empty()) return measured_.at(cleaned.nodes[node].name);
+    return estimated_runtime(cleaned, options_, node);
+  }
+
+  const JointGraph& graph_;
+  const Policy& policy_;
+  PartitionOptions options_;
+  std::unordered_map<std::string, double> measured_;  // by name: clean-up moves the nodes
+};
 
 template <class... Values>
 std::string format(const char* pattern, Values... values) {
@@ -41,18 +57,19 @@ std::string format(const char* pattern, Values... values) {
 
 }  // namespace
 
-std::vector<BudgetPoint> budget_frontier(const CutInput& input, const PartitionOptions& options) {
+std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& policy, PartitionOptions options) {
   constexpr double kResolution = 1e-3;
-  BudgetPlanner planner(input, options);
-  std::vector<BudgetPoint> points{point_at(input, options, planner, 0)};
+  Pricer pricer(graph, policy, std::move(options));
+  std::vector<BudgetPoint> points{pricer.at(0)};
   // What lies right of `left` and is not looked through yet, the nearest on top; up to `left` all is found.
-  std::vector<BudgetPoint> right{point_at(input, options, planner, 1)};
+  std::vector<BudgetPoint> right{pricer.at(1)};
   double left = 0;
   while (!right.empty()) {
     const double budget = right.back().budget;
-    const bool same = right.back().saved == points.back().saved;
+    const bool same = right.back().saved_storage == points.back().saved_storage &&
+                      right.back().recomputation == points.back().recomputation;
     if (!same && budget - left >= kResolution) {
-      right.push_back(point_at(input, options, planner, (left + budget) / 2));
+      right.push_back(pricer.at((left + budget) / 2));
       continue;
     }
     if (!same) points.push_back(std::move(right.back()));
@@ -62,27 +79,13 @@ std::vector<BudgetPoint> budget_frontier(const CutInput& input, const PartitionO
   return points;
 }
 
-std::vector<NodeIndex> computed_again(const CutInput& input, std::span<const NodeIndex> saved) {
-  const JointGraph& graph = input.graph;
-  std::vector<char> is_saved(graph.nodes.size(), 0), needed(graph.nodes.size(), 0);
-  for (NodeIndex node : saved) is_saved[node] = 1;
-  for (NodeIndex node : graph.backward_outputs())
-    if (node != kNoNode) needed[node] = 1;
-  std::vector<NodeIndex> again;
-  for (auto i = static_cast<NodeIndex>(graph.nodes.size()); i-- > 0;) {
-    if (!needed[i] || is_saved[i] || graph.nodes[i].is_input()) continue;
-    for (NodeIndex read : input.edges.inputs(i)) needed[read] = 1;
-    if (input.classes.required_forward[i]) again.push_back(i);
-  }
-  std::reverse(again.begin(), again.end());
-  return again;
-}
-
 std::string frontier_text(std::span<const BudgetPoint> points) {
-  std::string text = format("%8s %16s %16s %16s\n", "budget", "saved bytes", "new storage", "recomputation");
+  std::string text =
+      format("%8s %16s %16s %16s %16s\n", "budget", "saved bytes", "new storage", "peak", "recomputation");
   for (const BudgetPoint& point : points)
-    text += format("%8.4f %16lld %16lld %16.6g\n", point.budget, static_cast<long long>(point.saved_bytes),
-                   static_cast<long long>(point.saved_storage), point.recomputation);
+    text +=
+        format("%8.4f %16lld %16lld %16lld %16.6g\n", point.budget, static_cast<long long>(point.saved_bytes),
+               static_cast<long long>(point.saved_storage), static_cast<long long>(point.peak), point.recomputation);
   return text;
 }
 

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <unordered_set>
 
 #include "runtime/error.h"
 #include "runtime/join.h"
+#include "runtime/partition/answer_names.h"
+#include "runtime/partition/recorded.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
 
@@ -15,26 +16,6 @@ namespace {
 
 using testing::names_of;
 using Names = std::vector<std::string>;
-
-struct GoldenCase {
-  const JointGraphFile* file;
-  std::string run;
-};
-
-std::vector<GoldenCase> golden_cases() {
-  std::vector<GoldenCase> cases;
-  for (const JointGraphFile& file : golden_files())
-    for (const auto& [key, run] : file.runs) cases.push_back({&file, key});
-  return cases;
-}
-
-/// "torch-2.15" of "2.15.0/aten".
-const Policy& policy_of(const std::string& variant) {
-  static std::map<std::string, Policy> policies;
-  const std::string name = "torch-" + variant.substr(0, variant.rfind('.'));
-  if (!policies.contains(name)) policies[name] = load_policy(name);
-  return policies[name];
-}
 
 /// Lines say where two lists of names first differ, and what only one of them has.
 void expect_same(const std::string& what, const Names& got, const Names& want) {
@@ -67,6 +48,12 @@ Names with_none(const std::vector<std::optional<std::string>>& outputs) {
   return names;
 }
 
+void expect_same(const std::string& what, const JointGraphFile::Part& got, const JointGraphFile::Part& want) {
+  expect_same(what + ".in", got.in, want.in);
+  expect_same(what + ".ops", got.ops, want.ops);
+  expect_same(what + ".out", with_none(got.out), with_none(want.out));
+}
+
 int64_t bytes_of(const Partition& partition) {
   int64_t bytes = 0;
   for (const NodeIndex node : partition.saved) bytes += partition.graph.nodes[node].out.bytes;
@@ -84,42 +71,42 @@ int64_t new_storage_bytes(const Partition& partition) {
   return bytes;
 }
 
-class Golden : public ::testing::TestWithParam<GoldenCase> {};
-
-TEST_P(Golden, EqualsPyTorch) {
-  const JointGraphFile& file = *GetParam().file;
-  const JointGraphFile::Run& run = file.runs.at(GetParam().run);
-  PartitionOptions options = parse_partition_mode(run.mode == "min_cut" ? "min-cut" : run.mode);
-  options.static_inputs = run.static_inputs;
+void expect_as_recorded(const JointGraphFile& file, const JointGraphFile::Run& run) {
+  const JointGraphFile::Variant& variant = file.variants.at(run.variant);
   const auto partitioned = [&] {
-    return partition(file.graphs.at(file.variants.at(run.variant).graph), policy_of(run.variant), options);
+    return partition(file.graphs.at(variant.graph), load_policy(policy_name_of(variant)), options_of(file, run));
   };
   if (run.error) {
     EXPECT_THROW(partitioned(), InputError) << *run.error;
     return;
   }
   const Partition ours = partitioned();
-  const auto names = [&](const std::vector<NodeIndex>& nodes) { return names_of(ours.graph, nodes); };
-  expect_same("saved", names(ours.saved), run.saved);
-  expect_same("saved_sym", names(ours.saved_symbols), run.saved_symbols);
-  expect_same("fw.in", names(ours.forward.inputs), run.forward.in);
-  expect_same("fw.ops", names(ours.forward.ops), run.forward.ops);
-  expect_same("fw.out", names(ours.forward.outputs), with_none(run.forward.out));
-  expect_same("bw.in", names(ours.backward.inputs), run.backward.in);
-  expect_same("bw.ops", names(ours.backward.ops), run.backward.ops);
-  expect_same("bw.out", names(ours.backward.outputs), with_none(run.backward.out));
+  expect_same("saved", names_of(ours.graph, ours.saved), run.saved);
+  expect_same("saved_sym", names_of(ours.graph, ours.saved_symbols), run.saved_symbols);
+  const AnswerNames names = answer_names(ours);
+  expect_same("fw", names.forward, run.forward);
+  expect_same("bw", names.backward, run.backward);
   EXPECT_EQ(bytes_of(ours), run.bytes);
   EXPECT_EQ(new_storage_bytes(ours), run.bytes_new_storage);
 }
 
-std::string name_of(const ::testing::TestParamInfo<GoldenCase>& info) {
-  std::string name = info.param.file->model + "_" + info.param.run;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+/// One for each recorded model.
+class GoldenPartition : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenPartition, EqualsPyTorchInEveryRun) {
+  const JointGraphFile file = read_joint_graph_file(GetParam());
+  EXPECT_EQ(file.runs.size(), 64u);
+  for (const auto& [key, run] : file.runs) {
+    SCOPED_TRACE(file.model + " " + key);
+    expect_as_recorded(file, run);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Recorded, Golden, ::testing::ValuesIn(golden_cases()), name_of);
+std::string model_of(const ::testing::TestParamInfo<std::string>& info) {
+  return std::filesystem::path(info.param).stem().stem().string();
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, GoldenPartition, ::testing::ValuesIn(golden_paths()), model_of);
 
 }  // namespace
 }  // namespace plumbline

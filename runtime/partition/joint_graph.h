@@ -97,7 +97,7 @@ struct JointNode {
   JointKind kind = JointKind::Call;
   std::string op = {};         ///< of a call: "aten::mm"; "operator::mul" acts on symbolic scalars
   std::string overload = {};   ///< "default", "Tensor"
-  std::string attribute = {};  ///< of GetAttr: which constant tensor
+  std::string attribute = {};  ///< of GetAttr: which constant tensor; of a traced primal: what it is in the program
   std::vector<JointArgument> args = {};
   std::vector<std::pair<std::string, JointArgument>> kwargs = {};
   JointResult out = {};

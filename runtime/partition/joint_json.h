@@ -76,7 +76,8 @@ nlohmann::json to_json(const JointGraph& graph);
 JointGraph joint_graph_from_json(const nlohmann::json& json, const std::string& place);
 JointGraph joint_graph_from_json(const JsonPlace& place);
 
-/// What `plumbline partition --runs --json` prints of a partition: saved, saved_sym, fw, bw, by name.
+/// What `plumbline partition --runs --json` prints of a partition: saved, saved_sym, fw, bw, by the names
+/// of answer_names.h.
 nlohmann::json answer_json(const Partition& partition);
 
 }  // namespace plumbline

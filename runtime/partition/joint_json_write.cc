@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/partition/answer_names.h"
 #include "runtime/partition/joint_json.h"
 #include "runtime/partition/joint_json_words.h"
 
@@ -150,16 +151,16 @@ Json to_json(const JointGraph& graph) {
 }
 
 Json answer_json(const Partition& partition) {
-  const JointGraph& graph = partition.graph;
-  const auto part = [&](const Subgraph& subgraph) {
-    return Json{{"in", names_json(graph, subgraph.inputs)},
-                {"ops", names_json(graph, subgraph.ops)},
-                {"out", names_json(graph, subgraph.outputs)}};
+  const auto part = [](const JointGraphFile::Part& names) {
+    return Json{{"in", names.in},
+                {"ops", names.ops},
+                {"out", list(names.out, [](const auto& name) { return name ? Json(*name) : Json(nullptr); })}};
   };
-  return {{"saved", names_json(graph, partition.saved)},
-          {"saved_sym", names_json(graph, partition.saved_symbols)},
-          {"fw", part(partition.forward)},
-          {"bw", part(partition.backward)}};
+  const AnswerNames names = answer_names(partition);
+  return {{"saved", names_json(partition.graph, partition.saved)},
+          {"saved_sym", names_json(partition.graph, partition.saved_symbols)},
+          {"fw", part(names.forward)},
+          {"bw", part(names.backward)}};
 }
 
 }  // namespace plumbline

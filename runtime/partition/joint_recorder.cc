@@ -9,6 +9,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/partition/clean.h"
 #include "runtime/partition/joint_argument.h"
+#include "runtime/partition/joint_flops.h"
 
 namespace plumbline {
 namespace {
@@ -285,6 +286,16 @@ std::vector<NodeIndex> JointRecorder::add_call(JointNode node, const c10::Operat
   return nodes;
 }
 
+/// Of a write, functionalisation asks only whether it would be refused; not every operator has an answer to that
+/// (logical_and_ has none), and the write was accepted when the graph was captured.
+void JointRecorder::answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
+  const bool write = op.schema().is_mutable() && !op.hasTag(at::Tag::inplace_view) && op.schema().returns().size() == 1;
+  if (!write) return op.callBoxed(stack);
+  c10::IValue written = arguments_of(op, *stack)[0];
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  stack->push_back(std::move(written));
+}
+
 void JointRecorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   check(op, *stack);
   JointNode node = describe(op, *stack);
@@ -310,7 +321,7 @@ void JointRecorder::record_batch_norm(torch::jit::Stack* stack) {
 
 void JointRecorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::AutoDispatchSkipFunctionalize inner;
-  if (is_about_shapes(op, *stack)) return op.callBoxed(stack);
+  if (is_about_shapes(op, *stack)) return answer(op, stack);
   op_ = &op;
   const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
   const bool hides_writes = op.schema().name() == "aten::native_batch_norm" && arguments[5].toBool() &&
@@ -350,7 +361,9 @@ JointGraph JointRecorder::finish(const std::vector<NodeIndex>& forward_outputs,
   for (const std::vector<NodeIndex>* outputs : {&forward_outputs, &gradients})
     for (const NodeIndex output : *outputs) graph_.outputs.push_back(to(output));
   graph_.num_forward_outputs = static_cast<int>(forward_outputs.size());
-  return remove_dead_nodes(graph_).graph;
+  JointGraph alive = remove_dead_nodes(std::move(graph_)).graph;
+  count_flops(alive);
+  return alive;
 }
 
 }  // namespace plumbline

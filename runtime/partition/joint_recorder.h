@@ -71,6 +71,7 @@ class JointRecorder : public Interposer {
   void record_batch_norm(torch::jit::Stack* stack);
   bool knows(const at::Tensor& tensor) const { return values_.contains(tensor.unsafeGetTensorImpl()); }
   bool is_about_shapes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
+  void answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
   void check(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   JointNode describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   /// The nodes of the results, by position; kNoNode where there is no tensor.

@@ -1,6 +1,9 @@
 // The same cuts from an independent algorithm: Boykov-Kolmogorov of the Boost Graph Library.
 #include <gtest/gtest.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC sees some in Boost's iterators
+#endif
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 #include <random>
@@ -104,8 +107,8 @@ TEST(MaxFlowAgainstBoost, LayeredNetworks) {
   }
 }
 
-constexpr int kLong = 100'000;
-constexpr int64_t kStepsPerEdge = 40;  // see max_flow_test.cc
+constexpr int kLong = 5'000;
+constexpr int64_t kStepsPerEdge = 100;  // see max_flow_test.cc
 
 TEST(MaxFlowAgainstBoost, WaysInAndOutAndNarrowPlaces) {
   std::mt19937_64 random(1);

@@ -72,7 +72,7 @@ TEST(MaxFlow, FindsTheCutNearestToTheSinkOfAllCuts) {
 // Chains of 100 000 vertices on which algorithms by augmenting paths take as many steps as the square. The bound is by
 // steps, not by time.
 constexpr int kLong = 100'000;
-constexpr int64_t kStepsPerEdge = 40;
+constexpr int64_t kStepsPerEdge = 100;
 
 TEST(MaxFlowChain, OneWay) {
   FlowEdges network{2 + kLong, {{0, 2, 7}, {kLong + 1, 1, 5}}};

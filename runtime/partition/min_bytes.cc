@@ -32,6 +32,7 @@ class MinBytes {
         needed_(graph_.nodes.size(), 0) {}
 
   CutResult cut() {
+    find_forward();
     for (NodeIndex i = 0; i < count_; ++i) ways_[i] = way(i);
     settle_storages();
     find_needed();
@@ -40,6 +41,19 @@ class MinBytes {
   }
 
  private:
+  bool draws(NodeIndex i) const { return ops_.random[i] || graph_.nodes[i].seeded; }
+
+  /// What runs in the forward whatever is saved: what its outputs need, and, so that the generator gives what it gave
+  /// the model, what its random draws need.
+  void find_forward() {
+    in_forward_ = classes_.required_forward;
+    for (NodeIndex i = count_ - 1; i >= 0; --i) {
+      if (graph_.nodes[i].kind == JointKind::Call && draws(i) && !classes_.tangents_closure[i]) in_forward_[i] = 1;
+      if (in_forward_[i])
+        for (const NodeIndex input : edges_.inputs(i)) in_forward_[input] = 1;
+    }
+  }
+
   Way way(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
     switch (node.kind) {
@@ -59,8 +73,8 @@ class MinBytes {
     if (classes_.tangents_closure[i]) return Way::Backward;
     if (node.recompute == CheckpointPolicy::MustSave || node.mark == JointMark::MustBeInForward || node.writes)
       return Way::Forbidden;
-    if (must_recompute(node) || !classes_.required_forward[i] || node.kind == JointKind::GetItem) return Way::Again;
-    return ops_.random[i] || ops_.compute_intensive[i] || node.seeded ? Way::Forbidden : Way::Again;
+    if (must_recompute(node) || !in_forward_[i] || node.kind == JointKind::GetItem) return Way::Again;
+    return draws(i) || ops_.compute_intensive[i] ? Way::Forbidden : Way::Again;
   }
 
   bool can_be_saved(NodeIndex i) const {
@@ -87,8 +101,7 @@ class MinBytes {
       } else if ((storage >= 0 || tuple) && (node.kind == JointKind::Call || node.kind == JointKind::GetItem)) {
         // A view's word MUST_SAVE is the storage's; as a call it may be made again.
         const bool again = ways_[i] == Way::Again || ways_[i] == Way::Backward ||
-                           (node.recompute == CheckpointPolicy::MustSave && !ops_.random[i] && !node.seeded &&
-                            !ops_.compute_intensive[i]);
+                           (node.recompute == CheckpointPolicy::MustSave && !draws(i) && !ops_.compute_intensive[i]);
         const NodeIndex base = again ? common_base(i) : kNoNode;
         if (base != kNoNode && (tuple || base == base_[storage])) {
           within_[i] = base;
@@ -126,7 +139,7 @@ class MinBytes {
   // --- the network -------------------------------------------------------------------------------------------------
   bool computed_in_backward_at_all_cost(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
-    return ways_[i] == Way::Backward && node.impure;
+    return ways_[i] == Way::Backward && (node.writes || (node.impure && !node.seeded));
   }
 
   /// What the backward's outputs reach back to, not through what stops them: the inputs of the forward and what may not
@@ -305,7 +318,7 @@ class MinBytes {
     const std::string again = node.recompute == CheckpointPolicy::MustSave ? "is tagged MUST_SAVE"
                               : node.mark == JointMark::MustBeInForward    ? "must be in the forward"
                               : node.writes                                ? "writes its argument"
-                              : ops_.random[i] || node.seeded              ? "is random"
+                              : draws(i)                                   ? "is random"
                                                                            : "is compute-intensive";
     return "cannot be saved because it " + save +
            (ways_[i] == Way::Forbidden ? ", cannot be computed again because it " + again : "");
@@ -331,7 +344,7 @@ class MinBytes {
   const Policy& policy_;
   const NodeIndex count_;
   std::vector<Way> ways_;
-  std::vector<char> needed_;
+  std::vector<char> needed_, in_forward_;
 
   std::vector<NodeIndex> base_;    ///< by storage
   std::vector<char> must_save_;    ///< by storage

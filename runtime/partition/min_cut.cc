@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/partition/bans.h"
@@ -14,10 +15,6 @@ namespace {
 
 using Vertex = FlowNetwork::Vertex;
 constexpr Vertex kSource = 0, kSink = 1;
-// Each node is an edge from its `in` to its `out`: cut there, it is saved.
-constexpr Vertex in(NodeIndex node) { return 2 * node + 2; }
-constexpr Vertex out(NodeIndex node) { return 2 * node + 3; }
-constexpr NodeIndex node_of(Vertex vertex) { return vertex / 2 - 1; }
 
 void refuse_foreign_inputs(const JointGraph& graph) {
   for (const JointNode& node : graph.nodes) {
@@ -38,45 +35,79 @@ int64_t tensor_weight(const CutInput& input, NodeIndex index) {
     for (int i = 0; i <= 100; ++i) powers[i] = std::pow(1.1, i);
     return powers;
   }();
-  const JointNode& node = input.graph.nodes[index];
   if (input.policy.params_free_to_save && input.classes.is_static[index]) return 0;
+  const NodeFacts& node = input.ops.facts[index];
   const double weight =
-      static_cast<double>(cut_bytes(node)) * powers[std::clamp(input.classes.distance_to_backward[index], 1, 100)];
-  const int64_t whole = weight < 0x1p61 ? static_cast<int64_t>(weight) : int64_t{1} << 61;
+      static_cast<double>(node.bytes) * powers[std::clamp(input.classes.distance_to_backward[index], 1, 100)];
+  const int64_t whole = weight < 0x1p60 ? static_cast<int64_t>(weight) : int64_t{1} << 60;
   const auto users = input.edges.users(index);
   const bool materialized =
-      node.is_input() || input.edges.is_output[index] ||
+      node.input || input.edges.is_output[index] ||
       !std::all_of(users.begin(), users.end(), [&](NodeIndex user) { return fusible(input.ops, index, user); });
   return materialized ? whole : 2 * whole;
 }
 
 int64_t weight(const CutInput& input, NodeIndex index) {
-  const JointNode& node = input.graph.nodes[index];
-  if (node.out.kind == JointResult::Kind::Scalar) return node.out.dtype == "float" ? 4 : 1;
-  if (!why_not_saved(input, index).empty()) return FlowNetwork::kUnbounded;
+  const NodeFacts& node = input.ops.facts[index];
+  if (node.symbolic) return node.symbolic_float ? 4 : 1;
+  if (!can_be_saved(input, index)) return FlowNetwork::kUnbounded;
   return tensor_weight(input, index);
 }
 
-FlowNetwork network_of(const CutInput& input, const std::vector<Ban>& bans) {
-  const auto count = static_cast<NodeIndex>(input.graph.nodes.size());
-  FlowNetwork network(2 * count + 2);
-  network.reserve(input.edges.input.size() + 2 * static_cast<size_t>(count));
-  for (NodeIndex i = 0; i < count; ++i) {
-    if (bans[i] != Ban::None) network.add_edge(kSource, in(i), FlowNetwork::kUnbounded);
-    if (input.classes.required_backward[i]) {
-      const bool computed_there = input.classes.tangents_closure[i];
-      network.add_edge(computed_there ? in(i) : out(i), kSink, FlowNetwork::kUnbounded);
-      if (computed_there) continue;
+/// Each node that the forward can compute is an edge from its `in` to its `out`: cut there, it is saved. What only the
+/// backward computes is the sink.
+class Network {
+ public:
+  Network(const CutInput& input, const std::vector<Ban>& bans) : vertex_(bans.size(), kSink), network_(number(input)) {
+    network_.reserve(input.edges.input.size() + 2 * node_of_.size());
+    for (const NodeIndex i : node_of_) {
+      if (bans[i] != Ban::None) network_.add_edge(kSource, in(i), FlowNetwork::kUnbounded);
+      if (input.classes.required_backward[i]) network_.add_edge(out(i), kSink, FlowNetwork::kUnbounded);
+      if (input.policy.recompute_tags_force && input.ops.facts[i].must_recompute) {
+        network_.add_edge(in(i), kSink, FlowNetwork::kUnbounded);
+        continue;
+      }
+      network_.add_edge(in(i), out(i), weight(input, i));
+      bool used_by_backward = false;
+      for (const NodeIndex user : input.edges.users(i))
+        if (in(user) != kSink)
+          network_.add_edge(out(i), in(user), FlowNetwork::kUnbounded);
+        else if (!std::exchange(used_by_backward, true))
+          network_.add_edge(out(i), kSink, FlowNetwork::kUnbounded);
     }
-    if (input.policy.recompute_tags_force && must_recompute(input.graph.nodes[i])) {
-      network.add_edge(in(i), kSink, FlowNetwork::kUnbounded);
-      continue;
-    }
-    network.add_edge(in(i), out(i), weight(input, i));
-    for (const NodeIndex user : input.edges.users(i)) network.add_edge(out(i), in(user), FlowNetwork::kUnbounded);
   }
-  return network;
-}
+
+  FlowNetwork::Cut cut() const { return network_.min_cut(kSource, kSink); }
+  bool is_saved(NodeIndex i, const FlowNetwork::Cut& cut) const {
+    return in(i) != kSink && !cut.sink_side[in(i)] && cut.sink_side[out(i)];
+  }
+  /// The nodes along a path from source to sink.
+  std::vector<NodeIndex> nodes_on(const std::vector<Vertex>& path) const {
+    std::vector<NodeIndex> nodes;
+    for (const Vertex vertex : path)
+      if (vertex > kSink && (nodes.empty() || nodes.back() != node_of_[vertex / 2 - 1]))
+        nodes.push_back(node_of_[vertex / 2 - 1]);
+    return nodes;
+  }
+
+ private:
+  Vertex in(NodeIndex node) const { return vertex_[node]; }
+  Vertex out(NodeIndex node) const { return vertex_[node] + 1; }
+
+  /// Gives vertices to the nodes; how many there are.
+  int number(const CutInput& input) {
+    for (NodeIndex i = 0; i < std::ssize(vertex_); ++i) {
+      if (input.classes.required_backward[i] && input.classes.tangents_closure[i]) continue;
+      vertex_[i] = 2 * static_cast<Vertex>(node_of_.size()) + 2;
+      node_of_.push_back(i);
+    }
+    return 2 * static_cast<int>(node_of_.size()) + 2;
+  }
+
+  std::vector<NodeIndex> node_of_;  ///< by vertex / 2 - 1
+  std::vector<Vertex> vertex_;      ///< by node: its `in`; the sink for what the backward computes
+  FlowNetwork network_;
+};
 
 }  // namespace
 
@@ -100,36 +131,15 @@ std::vector<std::string> CutRules::names() const {
   return names;
 }
 
-int64_t cut_bytes(const JointNode& node) {
-  switch (node.out.kind) {
-    case JointResult::Kind::None:
-      return 0;
-    case JointResult::Kind::Scalar:
-      return 1;
-    case JointResult::Kind::Tensor:
-      return node.out.bytes;
-    case JointResult::Kind::Tuple:
-      break;
-  }
-  int64_t sum = 0;
-  for (const JointResult& item : node.out.items)
-    if (item.kind == JointResult::Kind::Tensor) sum += item.bytes;
-  return sum;
-}
-
 CutResult min_cut(const CutInput& input, const CutRules& rules, const std::vector<char>& dont_ban) {
   refuse_foreign_inputs(input.graph);
   const std::vector<Ban> bans = banned_from_recomputation(input, rules, dont_ban);
-  const FlowNetwork::Cut cut = network_of(input, bans).min_cut(kSource, kSink);
-  if (cut.unbounded) {
-    std::vector<NodeIndex> chain;
-    for (const Vertex vertex : cut.path)
-      if (vertex > kSink && (chain.empty() || chain.back() != node_of(vertex))) chain.push_back(node_of(vertex));
-    throw InputError(explain_unbounded(input, chain, bans));
-  }
+  const Network network(input, bans);
+  const FlowNetwork::Cut cut = network.cut();
+  if (cut.unbounded) throw InputError(explain_unbounded(input, network.nodes_on(cut.path), bans));
   CutResult result;
-  for (NodeIndex i = 0; i < std::ssize(input.graph.nodes); ++i) {
-    if (!cut.sink_side[in(i)] && cut.sink_side[out(i)]) result.saved.push_back(i);
+  for (NodeIndex i = 0; i < std::ssize(bans); ++i) {
+    if (network.is_saved(i, cut)) result.saved.push_back(i);
     if (bans[i] != Ban::None) result.banned.push_back(i);
   }
   return result;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,9 +11,12 @@
 #include "runtime/partition/forced_saves.h"
 #include "runtime/partition/min_cut.h"
 #include "runtime/partition/testing/golden_files.h"
+#include "runtime/partition/testing/names_of.h"
 
 namespace plumbline {
 namespace {
+
+using testing::names_of;
 
 /// The graph as it was when PyTorch cut it. What was removed and merged is taken from the file.
 JointGraph as_cut(const JointGraphFile& file, const JointGraphFile::Variant& variant) {
@@ -44,47 +48,73 @@ JointGraph as_cut(const JointGraphFile& file, const JointGraphFile::Variant& var
   return graph;
 }
 
-std::vector<std::string> names(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
-  std::vector<std::string> names;
-  for (const NodeIndex node : nodes) names.push_back(graph.nodes[node].name);
+std::vector<std::string> sorted(std::vector<std::string> names) {
   std::ranges::sort(names);
   return names;
 }
 
-std::vector<std::string> sorted(std::vector<std::string> names) {
-  std::ranges::sort(names);
-  return names;
+struct Cutting {
+  JointGraph graph;
+  Policy policy;
+  JointEdges edges = edges_of(graph);
+  OpClasses ops = classify_ops(graph, policy);
+
+  CutResult cut(const std::vector<int>& statics, const CutRules& rules, const std::vector<std::string>& exempt) const {
+    const NodeClasses classes = classify_nodes(graph, edges, policy, statics);
+    std::vector<char> dont_ban(graph.nodes.size(), 0);
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      dont_ban[i] = std::ranges::find(exempt, graph.nodes[i].name) != exempt.end();
+    return min_cut({graph, edges, policy, ops, classes}, rules, dont_ban);
+  }
+};
+
+CutRules rules_of(const std::vector<std::string>& bans) {
+  const auto on = [&](const char* ban) { return std::ranges::find(bans, ban) != bans.end(); };
+  return {on("used_far_apart"), on("long_fusible_chains"), on("materialized_backward"), on("not_in_allowlist"),
+          on("reductions")};
 }
 
 TEST(MinCutGolden, SavedAndBannedAreThoseOfEveryRecordedCut) {
   int cuts = 0;
   for (const JointGraphFile& file : golden_files())
     for (const auto& [variant_name, variant] : file.variants) {
-      const JointGraph graph = as_cut(file, variant);
-      ASSERT_EQ(std::ssize(graph.nodes), variant.nodes_left) << file.model << ' ' << variant_name;
-      const Policy policy = load_policy("torch-" + variant.torch.substr(0, variant.torch.rfind('.')));
-      const JointEdges edges = edges_of(graph);
-      const OpClasses ops = classify_ops(graph, policy);
+      const Cutting cutting{as_cut(file, variant),
+                            load_policy("torch-" + variant.torch.substr(0, variant.torch.rfind('.')))};
+      ASSERT_EQ(std::ssize(cutting.graph.nodes), variant.nodes_left) << file.model << ' ' << variant_name;
       for (const auto& [run_name, run] : file.runs) {
         if (run.variant != variant_name) continue;
-        const NodeClasses classes = classify_nodes(graph, edges, policy, run.static_inputs);
         for (const JointGraphFile::Cut& cut : run.cuts) {
           SCOPED_TRACE(file.model + " " + run_name);
-          const auto on = [&](const char* ban) { return std::ranges::find(cut.bans, ban) != cut.bans.end(); };
-          const CutRules rules{on("used_far_apart"), on("long_fusible_chains"), on("materialized_backward"),
-                               on("not_in_allowlist"), on("reductions")};
+          const CutRules rules = rules_of(cut.bans);
           EXPECT_EQ(rules.names(), cut.bans);
-          std::vector<char> dont_ban(graph.nodes.size(), 0);
-          for (size_t i = 0; i < graph.nodes.size(); ++i)
-            dont_ban[i] = std::ranges::find(cut.dont_ban, graph.nodes[i].name) != cut.dont_ban.end();
-          const CutResult result = min_cut({graph, edges, policy, ops, classes}, rules, dont_ban);
-          EXPECT_EQ(names(graph, result.saved), sorted(cut.saved));
-          EXPECT_EQ(names(graph, result.banned), sorted(cut.banned));
+          const CutResult result = cutting.cut(run.static_inputs, rules, cut.dont_ban);
+          EXPECT_EQ(sorted(names_of(cutting.graph, result.saved)), sorted(cut.saved));
+          EXPECT_EQ(sorted(names_of(cutting.graph, result.banned)), sorted(cut.banned));
           ++cuts;
         }
       }
     }
   EXPECT_GT(cuts, 1000);
+}
+
+/// By the partitioners of PyTorch 2.3 (testdata/README.md).
+TEST(MinCutGolden, SeedPoliciesSaveWhatThePartitionersOfPyTorch23Do) {
+  int cuts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(PLUMBLINE_PARTITION_TESTDATA "/seed")) {
+    const JointGraphFile file = read_joint_graph_file(entry.path().string());
+    for (const auto& [variant_name, variant] : file.variants) {
+      const Cutting cutting{as_cut(file, variant), load_policy(variant.torch)};
+      for (const auto& [run_name, run] : file.runs) {
+        if (run.variant != variant_name || run.cuts.empty()) continue;
+        SCOPED_TRACE(file.model + " " + run_name);
+        const CutRules rules =
+            run.mode == "aggressive" ? CutRules::aggressive(cutting.policy) : CutRules::of(cutting.policy);
+        EXPECT_EQ(sorted(names_of(cutting.graph, cutting.cut({}, rules, {}).saved)), sorted(run.cuts.front().saved));
+        ++cuts;
+      }
+    }
+  }
+  EXPECT_GE(cuts, 100);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/partition/forced_saves.h"
 #include "runtime/partition/min_bytes.h"
 #include "runtime/partition/min_cut.h"
+#include "runtime/partition/peak_plan.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {
@@ -60,6 +61,7 @@ std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& opt
   };
   switch (options.mode) {
     case PartitionMode::Budget:
+      if (options.measure == BudgetMeasure::Peak) return saved_within_peak(input, options, cuts);
       return saved_within_budget(input, options, cuts);
     case PartitionMode::Bytes:
       return recorded(cuts, {"bytes"}, [&] { return min_bytes_cut(input); });
@@ -83,13 +85,13 @@ void take_budget_of_graph(const JointGraph& graph, PartitionOptions& options) {
 
 }  // namespace
 
-Partition partition(const JointGraph& graph, const Policy& policy, const PartitionOptions& given) {
+Partition partition(JointGraph graph, const Policy& policy, const PartitionOptions& given) {
   check(graph, given);
-  if (given.mode == PartitionMode::Default) return default_partition(graph, policy, given);
+  if (given.mode == PartitionMode::Default) return default_partition(std::move(graph), policy, given);
 
   PartitionOptions options = given;
   Cleaned cleaned;
-  follow(cleaned, remove_dead_nodes(graph), options.runtime);
+  follow(cleaned, remove_dead_nodes(std::move(graph)), options.runtime);
   if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy), options.runtime);
   take_budget_of_graph(cleaned.graph, options);
   check(cleaned.graph, options);

@@ -70,8 +70,8 @@ struct Partition {
 };
 
 /// Throws InputError: a budget outside 0 to 1, static_inputs out of range, no cut exists (see min_cut.h), or something
-/// in the graph that cannot be partitioned, by name.
-Partition partition(const JointGraph& graph, const Policy& policy, const PartitionOptions& options);
+/// in the graph that cannot be partitioned, by name. A graph that is moved in is not copied.
+Partition partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
 
 /// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak", "budget=0.25:greedy" (also exact,
 /// hirschberg, knee-point; both words may stand, in any order). Throws InputError for anything else.

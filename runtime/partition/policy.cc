@@ -4,7 +4,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <unordered_map>
 #include <utility>
 
 #include "runtime/error.h"
@@ -154,40 +153,6 @@ std::vector<std::string> policy_names() {
   std::vector<std::string> names;
   for (const BuiltInPolicy& policy : built_in_policies()) names.emplace_back(policy.name);
   return names;
-}
-
-OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
-  enum : uint8_t { kRecomputable = 1, kView = 2, kRandom = 4, kComputeIntensive = 8, kCat = 16 };
-  std::unordered_map<std::string_view, uint8_t> classes;
-  const auto enter = [&](const OpSet& ops, uint8_t bit) {
-    for (const std::string& op : ops) classes[op] |= bit;
-  };
-  enter(policy.recomputable, kRecomputable);
-  if (policy.recomputes_pointwise) enter(policy.pointwise, kRecomputable);
-  enter(policy.view, kView);
-  enter(policy.random, kRandom);
-  enter(policy.compute_intensive, kComputeIntensive);
-  classes["aten::cat"] |= kCat;
-
-  const size_t n = graph.nodes.size();
-  OpClasses result;
-  for (auto* by_node : {&result.recomputable, &result.view, &result.random, &result.compute_intensive, &result.fusible,
-                        &result.cat, &result.lift})
-    by_node->assign(n, 0);
-  for (size_t i = 0; i < n; ++i) {
-    const JointNode& node = graph.nodes[i];
-    if (node.kind != JointKind::Call && node.kind != JointKind::GetItem) continue;
-    const auto found = classes.find(node.kind == JointKind::GetItem ? "operator::getitem" : std::string_view(node.op));
-    const uint8_t bits = found == classes.end() ? 0 : found->second;
-    result.recomputable[i] = (bits & kRecomputable) != 0;
-    result.view[i] = (bits & kView) != 0;
-    result.random[i] = (bits & kRandom) != 0;
-    result.compute_intensive[i] = (bits & kComputeIntensive) != 0;
-    result.fusible[i] = (bits & (kRecomputable | kRandom)) != 0;
-    result.cat[i] = (bits & kCat) != 0;
-    result.lift[i] = node.op == "aten::lift_fresh" || node.op == "aten::lift_fresh_copy";
-  }
-  return result;
 }
 
 }  // namespace plumbline

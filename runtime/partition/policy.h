@@ -69,12 +69,32 @@ Policy load_policy(const std::string& name_or_path);
 Policy parse_policy(std::string_view json, const std::string& source);
 std::vector<std::string> policy_names();
 
-/// The policy's words on each node of one graph, looked up once.
+/// What every cut asks of a node. A JointNode is large, and a graph has many of them: here they lie side by side.
+struct NodeFacts {
+  int64_t bytes = 0;       ///< cut_bytes()
+  bool input : 1 = false;  ///< of any kind
+  bool primal : 1 = false;
+  bool forward_seed : 1 = false;
+  bool call : 1 = false;  ///< getitems too
+  bool getitem : 1 = false;
+  bool lift : 1 = false;        ///< aten::lift_fresh or lift_fresh_copy
+  bool collective : 1 = false;  ///< of _c10d_functional
+  bool must_save : 1 = false;
+  bool must_recompute : 1 = false;
+  bool tensor : 1 = false;  ///< its result is one; else a scalar, or nothing that can be saved
+  bool symbolic : 1 = false;
+  bool symbolic_float : 1 = false;
+  bool symbolic_noninteger : 1 = false;
+  bool updated_later : 1 = false;  ///< JointNode::epilogue_mutation
+  bool reduces : 1 = false;        ///< to less than a quarter of the bytes of its direct positional arguments
+};
+
+/// The policy's words on each node of one graph, looked up once; all by node.
 struct OpClasses {
-  std::vector<char> recomputable, view, random, compute_intensive;  // by node
+  std::vector<char> recomputable, view, random, compute_intensive;
   std::vector<char> fusible;  ///< recomputable or random: may be fused with others of the kind
   std::vector<char> cat;      ///< aten::cat: any producer may be fused into it
-  std::vector<char> lift;     ///< aten::lift_fresh and lift_fresh_copy: never banned
+  std::vector<NodeFacts> facts;
 };
 OpClasses classify_ops(const JointGraph& graph, const Policy& policy);
 

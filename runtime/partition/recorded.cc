@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "runtime/join.h"
+#include "runtime/partition/answer_names.h"
 
 namespace plumbline {
 namespace {
@@ -19,21 +20,6 @@ Names names(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
 Names names(const std::vector<std::optional<std::string>>& outputs) {
   Names all;
   for (const std::optional<std::string>& output : outputs) all.push_back(output.value_or("null"));
-  return all;
-}
-
-/// Where PyTorch puts the state of a random call into the graph, the recorded call has another name and nodes around
-/// it; ours is the call itself, in `Partition::replayed`. Both are compared as this.
-constexpr const char* random_call = "(random)";
-
-Names names(const Names& recorded, const JointGraphFile::Part& part) {
-  Names all;
-  for (const std::string& name : recorded) {
-    const auto added = part.added.find(name);
-    const bool state = name.starts_with("rng_state_output_");
-    if (added == part.added.end() && !state) all.push_back(name);
-    if (added != part.added.end() && added->second.starts_with("run_")) all.push_back(random_call);
-  }
   return all;
 }
 
@@ -76,22 +62,17 @@ std::vector<std::string> differences(const JointGraphFile::Run& run, const Parti
     found.push_back(text);
   };
   const JointGraph& graph = partition.graph;
-  const bool states = !run.forward.added.empty() || !run.backward.added.empty();
-  const auto ours = [&](const std::vector<NodeIndex>& nodes) {
-    Names all = names(graph, nodes);
-    for (size_t i = 0; states && i < nodes.size(); ++i)
-      if (std::ranges::find(partition.replayed, nodes[i]) != partition.replayed.end()) all[i] = random_call;
-    return all;
-  };
   compare("saved", run.saved, names(graph, partition.saved));
   compare("saved_sym", run.saved_symbols, names(graph, partition.saved_symbols));
-  const auto compare_parts = [&](const std::string& what, const JointGraphFile::Part& recorded, const Subgraph& part) {
-    compare(what + ".in", names(recorded.in, recorded), ours(part.inputs));
-    compare(what + ".ops", names(recorded.ops, recorded), ours(part.ops));
-    compare(what + ".out", names(names(recorded.out), recorded), ours(part.outputs));
+  const auto compare_parts = [&](const std::string& what, const JointGraphFile::Part& recorded,
+                                 const JointGraphFile::Part& ours) {
+    compare(what + ".in", recorded.in, ours.in);
+    compare(what + ".ops", recorded.ops, ours.ops);
+    compare(what + ".out", names(recorded.out), names(ours.out));
   };
-  compare_parts("fw", run.forward, partition.forward);
-  compare_parts("bw", run.backward, partition.backward);
+  const AnswerNames ours = answer_names(partition);
+  compare_parts("fw", run.forward, ours.forward);
+  compare_parts("bw", run.backward, ours.backward);
   return found;
 }
 

@@ -18,8 +18,8 @@ std::string policy_name_of(const JointGraphFile::Variant& variant);
 PartitionOptions options_of(const JointGraphFile& file, const JointGraphFile::Run& run);
 
 /// Where a partition differs from a recorded answer, one text for each of saved, saved_sym, fw.in, fw.ops, fw.out,
-/// bw.in, bw.ops and bw.out: "saved: lacks gelu; has mul, erf", or "order of bw.ops". Empty: equal in everything. A
-/// random call that is replayed stands for PyTorch's calls that keep and set the generator's state.
+/// bw.in, bw.ops and bw.out: "saved: lacks gelu; has mul, erf", or "order of bw.ops". Empty: equal in everything, by
+/// the names of answer_names.h.
 std::vector<std::string> differences(const JointGraphFile::Run& run, const Partition& partition);
 
 }  // namespace plumbline

@@ -114,11 +114,13 @@ TEST(TraceJoint, DropoutDrawsAsEagerDoes) {
     const at::Tensor w = m.parameter("w", {8, 8});
     m.body = [=](const Tensors& in) {
       const at::Tensor x = at::dropout(at::linear(in[0], w), 0.3, true);
-      return Tensors{at::dropout(at::relu(x), 0.5, true) + at::rand_like(x) * x, at::dropout(x, 0.0, true)};
+      const at::Tensor heads = x.view({1, 2, 3, 8});
+      return Tensors{at::dropout(at::relu(x), 0.5, true) + at::rand_like(x) * x, at::dropout(x, 0.0, true),
+                     at::scaled_dot_product_attention(heads, heads, heads, {}, 0.25)};
     };
   });
   const JointTrace trace = expect_bitwise(*module, {at::randn({6, 8})});
-  EXPECT_EQ(count(trace, "aten::bernoulli"), 2);
+  EXPECT_EQ(count(trace, "aten::bernoulli"), 3);
   EXPECT_EQ(count(trace, "aten::native_dropout"), 0);
   for (const JointNode& node : trace.graph.nodes)
     EXPECT_EQ(node.seeded, node.op == "aten::bernoulli" || node.op == "aten::rand_like") << node.name;
@@ -146,9 +148,9 @@ TEST(TraceJoint, WritesInPlaceBecomeValues) {
       h.mul_(2.0);
       h.select(0, 1).add_(in[0].select(0, 0));
       h.narrow(1, 2, 3).copy_(in[0].narrow(1, 0, 3));
-      at::Tensor y = at::sigmoid(h).relu_();
-      y.sigmoid_();
-      y = y + h;
+      at::Tensor y = (h * 2).sigmoid_() + h;
+      y.sub_(1).relu_();
+      y = y * h;
       y.slice(1, 0, 2).zero_();
       y.masked_fill_(in[0] > 1, 0.5);
       at::Tensor z = at::zeros({4, 6});
@@ -361,7 +363,7 @@ TEST(TraceJoint, ManyOperators) {
       {"dtypes and complex numbers",
        [](const at::Tensor& x) {
          return Tensors{x.to(at::kDouble).exp(), x.to(at::kBFloat16) * 2, at::fft_rfft(x).abs(),
-                        at::view_as_real(at::fft_fft(x).conj()),
+                        at::view_as_real(at::fft_fft(x).conj().resolve_conj()),
                         at::real(at::complex(x, x * 2) * at::complex(x, x).conj())};
        }},
       {"clamps and comparisons",

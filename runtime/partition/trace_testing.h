@@ -105,6 +105,7 @@ inline Eager run_eagerly(torch::nn::Module& module, const ForwardFunction& forwa
 /// The invariants that every joint graph has; nodes by name.
 inline void expect_well_formed(const JointTrace& trace) {
   const JointGraph& graph = trace.graph;
+  verify(graph);
   std::set<std::string> names;
   bool inputs = true;
   size_t primals = 0, tangents = 0;
@@ -180,6 +181,20 @@ inline JointTrace expect_bitwise(torch::nn::Module& module, const ForwardFunctio
 
 inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, const TraceOptions& options = {}) {
   return expect_bitwise(module, module.body, inputs, options);
+}
+
+/// Some tensor for each input of `graph`: 0.5 or 0 everywhere.
+inline Tensors any_inputs(const JointGraph& graph) {
+  Tensors inputs;
+  for (const JointNode& node : graph.nodes) {
+    if (!node.is_input()) continue;
+    std::vector<int64_t> shape, strides;
+    for (const Extent& extent : node.out.shape) shape.push_back(extent.value);
+    for (const Extent& extent : node.out.strides) strides.push_back(extent.value);
+    const at::ScalarType type = c10::getStringToDtypeMap().at(node.out.dtype);
+    inputs.push_back(at::empty_strided(shape, strides, type).fill_(at::isFloatingType(type) ? 0.5 : 0));
+  }
+  return inputs;
 }
 
 inline std::vector<std::string> ops_of(const JointGraph& graph) {

@@ -1,5 +1,6 @@
 // Every model of the corpus, whole: traced, carried out, and held against plain autograd bit by bit.
 #include "reference/models/zoo.h"
+#include "runtime/partition/decompositions.h"
 #include "runtime/partition/trace_testing.h"
 
 namespace plumbline {
@@ -15,6 +16,11 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     const JointTrace trace =
         expect_bitwise(*model.module, model.forward, make_batch(GetParam(), Dtype::F32, 4, 3, 0).inputs);
     EXPECT_FALSE(trace.tangent_of.empty());
+    // and taken apart, every part has the shape, strides and type that are said of it
+    const JointGraph parts = decompose(trace.graph);
+    verify(parts);
+    for (const JointNode& node : parts.nodes) EXPECT_FALSE(decomposable().contains(node.op)) << node.name;
+    EXPECT_NO_THROW(JointRun(parts, trace.constants)(any_inputs(parts)));
   }
 }
 

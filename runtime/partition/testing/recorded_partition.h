@@ -1,6 +1,7 @@
 // What PyTorch answered, as a Partition: an oracle for what is computed from one.
 #pragma once
 
+#include <numeric>
 #include <unordered_map>
 
 #include "runtime/partition/joint_json.h"
@@ -13,13 +14,25 @@ inline bool adds_nodes(const JointGraphFile::Run& run) {
   return !run.forward.added.empty() || !run.backward.added.empty();
 }
 
-/// Over the graph as it stands in the file (PyTorch's clean-up is not repeated; its names all stand in it).
+/// Over the graph as it stands in the file; where PyTorch merged equal nodes, the one that is kept is read instead.
 inline Partition recorded_partition(const JointGraphFile& file, const JointGraphFile::Run& run) {
   Partition partition;
   partition.graph = file.graphs.at(file.variants.at(run.variant).graph);
   std::unordered_map<std::string, NodeIndex> index;
   for (size_t i = 0; i < partition.graph.nodes.size(); ++i)
     index.emplace(partition.graph.nodes[i].name, static_cast<NodeIndex>(i));
+  if (run.mode != "default") {
+    std::vector<NodeIndex> kept(partition.graph.nodes.size());
+    std::iota(kept.begin(), kept.end(), 0);
+    for (const auto& [duplicate, name] : file.variants.at(run.variant).cse_merged)
+      kept[index.at(duplicate)] = index.at(name);
+    const auto rename = [&](const auto& self, JointArgument& argument) -> void {
+      if (argument.kind == JointArgument::Kind::Node) argument.node = kept[argument.node];
+      for (JointArgument& item : argument.items) self(self, item);
+    };
+    for (JointNode& node : partition.graph.nodes)
+      for (JointArgument& argument : node.args) rename(rename, argument);
+  }
   const auto nodes = [&](const std::vector<std::string>& names) {
     std::vector<NodeIndex> all;
     for (const std::string& name : names) all.push_back(index.at(name));

@@ -1,4 +1,4 @@
-#include "runtime/partition/random_call.h"
+#include "runtime/partition/effects.h"
 
 #include <algorithm>
 #include <array>
@@ -34,6 +34,16 @@ bool is_zero(const JointArgument& argument) {
 }
 
 }  // namespace
+
+bool has_effects(const JointNode& node) { return node.writes || (node.impure && !node.seeded); }
+
+bool is_collective(const JointNode& node) {
+  return node.kind == JointKind::Call && node.op.starts_with("_c10d_functional::");
+}
+
+bool is_collective_wait(const JointNode& node) {
+  return node.op == "_c10d_functional::wait_tensor" || node.op == "_c10d_functional::wait_tensors";
+}
 
 bool draws_random_numbers(const JointNode& node) {
   if (node.kind != JointKind::Call || !node.seeded) return false;

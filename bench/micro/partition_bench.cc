@@ -1,0 +1,139 @@
+// Partitioning at the size of large models: graphs of about 100 000 nodes, in nodes a second.
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "runtime/partition/budget.h"
+#include "runtime/partition/extract.h"
+#include "runtime/partition/memory.h"
+#include "runtime/partition/min_bytes.h"
+#include "runtime/partition/peak_plan.h"
+#include "runtime/partition/reorder.h"
+#include "runtime/partition/testing/large_joint_graphs.h"
+
+namespace plumbline::bench {
+namespace {
+
+/// A graph and what every cut of it shares.
+struct Case {
+  explicit Case(JointGraph made)
+      : graph(std::move(made)),
+        edges(edges_of(graph)),
+        policy(load_policy("torch-2.15")),
+        ops(classify_ops(graph, policy)),
+        classes(classify_nodes(graph, edges, policy, {})),
+        input{graph, edges, policy, ops, classes} {}
+
+  JointGraph graph;
+  JointEdges edges;
+  Policy policy;
+  OpClasses ops;
+  NodeClasses classes;
+  CutInput input;
+};
+
+const Case& of_shape(int64_t shape) {
+  if (shape == 0) {
+    static const Case transformer(
+        testing::transformer_joint_graph({.blocks = 800, .batch = 8, .length = 128, .width = 64}));
+    return transformer;
+  }
+  if (shape == 1) {
+    static const Case chain(testing::chain_joint_graph(33'333));
+    return chain;
+  }
+  static const Case dag([] {
+    std::mt19937 random(1);
+    return testing::random_dag_joint_graph(25'000, random);
+  }());
+  return dag;
+}
+
+void count_nodes(benchmark::State& state, const Case& of) {
+  state.SetItemsProcessed(state.iterations() * std::ssize(of.graph.nodes));
+  state.counters["nodes"] = static_cast<double>(of.graph.nodes.size());
+}
+
+/// Edges, classes and one minimum cut by the policy's rules.
+void partition_cut(benchmark::State& state) {
+  const Case& of = of_shape(state.range(0));
+  for (auto _ : state) {
+    const JointEdges edges = edges_of(of.graph);
+    const OpClasses ops = classify_ops(of.graph, of.policy);
+    const NodeClasses classes = classify_nodes(of.graph, edges, of.policy, {});
+    benchmark::DoNotOptimize(min_cut({of.graph, edges, of.policy, ops, classes}, CutRules::of(of.policy)).saved);
+  }
+  count_nodes(state, of);
+}
+
+void partition_bytes_cut(benchmark::State& state) {
+  const Case& of = of_shape(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(min_bytes_cut(of.input).saved);
+  count_nodes(state, of);
+}
+
+/// The whole plan of a budget, in thousandths: up to four cuts and a knapsack, with edges and classes.
+void partition_budget(benchmark::State& state) {
+  const Case& of = of_shape(state.range(0));
+  PartitionOptions options;
+  options.mode = PartitionMode::Budget;
+  options.budget = static_cast<double>(state.range(1)) / 1000;
+  for (auto _ : state) {
+    const JointEdges edges = edges_of(of.graph);
+    const OpClasses ops = classify_ops(of.graph, of.policy);
+    const NodeClasses classes = classify_nodes(of.graph, edges, of.policy, {});
+    std::vector<CutRecord> cuts;
+    benchmark::DoNotOptimize(saved_within_budget({of.graph, edges, of.policy, ops, classes}, options, cuts).data());
+  }
+  count_nodes(state, of);
+}
+
+void partition_peak_plan(benchmark::State& state) {
+  const Case& of = of_shape(state.range(0));
+  PartitionOptions options;
+  options.mode = PartitionMode::Budget;
+  options.measure = BudgetMeasure::Peak;
+  options.budget = static_cast<double>(state.range(1)) / 1000;
+  PeakPlan plan;
+  for (auto _ : state) plan = plan_by_peak(of.input, options);
+  count_nodes(state, of);
+  state.counters["peak_share"] = static_cast<double>(plan.peak) / static_cast<double>(plan.most);
+}
+
+/// Forward and backward graphs, in autograd's order, for what the minimum cut saves.
+void partition_extract(benchmark::State& state) {
+  const Case& of = of_shape(state.range(0));
+  const std::vector<NodeIndex> saved = min_cut(of.input, CutRules::of(of.policy)).saved;
+  Partition partition;
+  partition.graph = of.graph;
+  for (auto _ : state) {
+    divide(partition, of.edges, saved, {}, of.policy);
+    order_calls(partition, of.edges, of.policy, true);
+  }
+  count_nodes(state, of);
+}
+
+void partition_simulate_memory(benchmark::State& state) {
+  const Case& of = of_shape(state.range(0));
+  const Partition partition = extract(of.graph, min_cut(of.input, CutRules::of(of.policy)).saved, {}, of.policy, true);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(simulate_memory(partition.graph, of.edges, partition.forward, partition.backward).peak);
+  count_nodes(state, of);
+}
+
+// shape: 0 transformer, 1 chain, 2 random graph with a fifth of its calls banned. budget: in thousandths.
+void shapes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"shape"})->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
+}
+void shapes_and_budgets(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"shape", "budget"})->ArgsProduct({{0, 1, 2}, {100, 500}})->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(partition_cut)->Apply(shapes);
+BENCHMARK(partition_bytes_cut)->Apply(shapes);
+BENCHMARK(partition_budget)->Apply(shapes_and_budgets);
+BENCHMARK(partition_peak_plan)->Apply(shapes_and_budgets);
+BENCHMARK(partition_extract)->Apply(shapes);
+BENCHMARK(partition_simulate_memory)->Apply(shapes);
+
+}  // namespace
+}  // namespace plumbline::bench

@@ -7,6 +7,7 @@
 
 #include "runtime/engine/stage_trace.h"
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/partition/policy.h"
 #include "runtime/transport/collectives.h"
 
@@ -70,8 +71,10 @@ std::unique_ptr<PartitionedGraph> PartitionedStage::make(int variant, std::span<
     options.static_inputs = trace.static_inputs;
     Partition made = plumbline::partition(trace.graph, load_policy(options_.policy), options);
     return std::make_unique<PartitionedGraph>(graph, std::move(trace), std::move(made));
-  } catch (const InputError& error) {
-    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + error.what() +
+  } catch (const std::exception& error) {
+    // What an operator itself says (that it has no kernel for shapes alone, for one) may go on for lines.
+    const std::string text = error_text(error);
+    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + text.substr(0, text.find('\n')) +
                      "; run it without --remat");
   }
 }

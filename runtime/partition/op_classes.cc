@@ -1,7 +1,7 @@
 // classify_ops() of policy.h: one pass over the nodes, for all cuts to come.
 #include <unordered_map>
 
-#include "runtime/partition/forced_saves.h"
+#include "runtime/partition/effects.h"
 #include "runtime/partition/min_cut.h"
 #include "runtime/partition/policy.h"
 

@@ -258,34 +258,29 @@ void PartitionedCall::find_sources() {
 /// version counter of that with which it shares memory, so that a change in place is noticed here as elsewhere.
 void PartitionedCall::find_aliases() {
   const std::vector<JointNode>& nodes = partition.graph.nodes;
-  std::map<int32_t, Alias> first;
-  std::set<NodeIndex> seen;
-  std::set<int32_t> written;
-  for (size_t p = 0; p < primals.size(); ++p) {
-    seen.insert(primals[p]);
-    if (nodes[primals[p]].out.storage >= 0)
-      first.try_emplace(nodes[primals[p]].out.storage, Alias{-1, -1, static_cast<int>(p)});
-  }
-  for (const int p : trace.written) written.insert(nodes[primals[p]].out.storage);
-  written.erase(-1);
   const std::vector<NodeIndex>& made = partition.forward.outputs;
   const int end = first_saved() + static_cast<int>(partition.saved.size());
+  std::vector<int> holders(nodes.size(), 0);  // by node: who has its tensor
+  std::map<int32_t, Alias> first;             // by storage: who had it before
+  std::set<int32_t> written;
+  for (size_t p = 0; p < primals.size(); ++p) {
+    ++holders[primals[p]];
+    first.try_emplace(nodes[primals[p]].out.storage, Alias{-1, -1, static_cast<int>(p)});
+  }
+  for (const int p : trace.written) written.insert(nodes[primals[p]].out.storage);
   for (int i = 0; i < end; ++i) {
-    if (made[i] == kNoNode) {
-      if (i < trace.num_outputs) needs_alias_.push_back(0);
-      continue;
+    if (made[i] == kNoNode) continue;
+    const JointNode& node = nodes[made[i]];
+    if (node.out.storage >= 0 && holders[made[i]] == 0) {
+      const auto [known, is_new] = first.try_emplace(node.out.storage, Alias{-1, i, -1});
+      if (!is_new) aliases_.push_back({i, known->second.with, known->second.primal});
     }
-    const bool is_new = seen.insert(made[i]).second;
-    if (i < trace.num_outputs)
-      needs_alias_.push_back(!is_new || nodes[made[i]].kind == JointKind::GetAttr ||
-                             std::find(made.begin() + first_saved(), made.end(), made[i]) != made.end() ||
-                             std::find(made.begin() + trace.num_outputs, made.begin() + first_saved(), made[i]) !=
-                                 made.begin() + first_saved());
-    const int32_t storage = nodes[made[i]].out.storage;
-    if (i >= first_saved()) clone_when_saved_.push_back(written.contains(storage));
-    if (!is_new || storage < 0) continue;
-    const auto [known, inserted] = first.try_emplace(storage, Alias{-1, i, -1});
-    if (!inserted) aliases_.push_back({i, known->second.with, known->second.primal});
+    holders[made[i]] += node.kind == JointKind::GetAttr ? 2 : 1;  // the runner keeps a constant
+  }
+  for (int i = 0; i < trace.num_outputs; ++i) needs_alias_.push_back(made[i] != kNoNode && holders[made[i]] > 1);
+  for (const NodeIndex saved : partition.saved) {
+    const int32_t storage = nodes[saved].out.storage;
+    clone_when_saved_.push_back(storage >= 0 && written.contains(storage));
   }
 }
 

@@ -89,8 +89,8 @@ TEST(RunPeak, AnEightBlockTransformerTakesTheMemoryThatWasPlanned) {
   const Measured eager = measure(*module, x, module->body);
   const Graph graph = capture_of(*module, module->body, {x});
   const JointTrace trace = trace_joint(graph, {x});
-  for (const char* mode :
-       {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.25", "budget=0.1", "budget=0.1:peak", "budget=0:peak"}) {
+  for (const char* mode : {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.25", "budget=0.1",
+                           "budget=0.1:peak", "budget=0:peak"}) {
     SCOPED_TRACE(mode);
     PartitionOptions options = parse_partition_mode(mode);
     options.static_inputs = trace.static_inputs;

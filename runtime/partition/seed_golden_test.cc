@@ -25,7 +25,8 @@ TEST(SeedGolden, PartitionsAreThoseOfPyTorch23) {
       options.mode = run.mode == "default"      ? PartitionMode::Default
                      : run.mode == "aggressive" ? PartitionMode::Aggressive
                                                 : PartitionMode::MinCut;
-      const Partition partition = plumbline::partition(file.graphs.at(variant.graph), load_policy(variant.torch), options);
+      const Partition partition =
+          plumbline::partition(file.graphs.at(variant.graph), load_policy(variant.torch), options);
       EXPECT_EQ(names_of(partition.graph, partition.saved), run.saved);
       EXPECT_EQ(names_of(partition.graph, partition.saved_symbols), run.saved_symbols);
       EXPECT_EQ(names_of(partition.graph, partition.forward.ops), run.forward.ops);

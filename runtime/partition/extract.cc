@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
-#include "runtime/partition/effects.h"
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {

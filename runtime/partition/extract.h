@@ -2,7 +2,7 @@
 // what passes between them. After `_extract_fwd_bwd_modules` and `default_partition` of the functorch partitioners.
 #pragma once
 
-#include "runtime/partition/classify.h"
+#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/partition.h"
 
 namespace plumbline {

@@ -29,8 +29,13 @@ TEST(SeedGolden, PartitionsAreThoseOfPyTorch23) {
           plumbline::partition(file.graphs.at(variant.graph), load_policy(variant.torch), options);
       EXPECT_EQ(names_of(partition.graph, partition.saved), run.saved);
       EXPECT_EQ(names_of(partition.graph, partition.saved_symbols), run.saved_symbols);
-      EXPECT_EQ(names_of(partition.graph, partition.forward.ops), run.forward.ops);
-      EXPECT_EQ(names_of(partition.graph, partition.backward.ops), run.backward.ops);
+      const AnswerNames names = answer_names(partition);
+      EXPECT_EQ(names.forward.in, run.forward.in);
+      EXPECT_EQ(names.forward.ops, run.forward.ops);
+      EXPECT_EQ(names.forward.out, run.forward.out);
+      EXPECT_EQ(names.backward.in, run.backward.in);
+      EXPECT_EQ(names.backward.ops, run.backward.ops);
+      EXPECT_EQ(names.backward.out, run.backward.out);
       ++runs;
     }
   }

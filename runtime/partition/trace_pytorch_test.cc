@@ -11,9 +11,9 @@ namespace {
 
 using M = TracedModule;
 
-/// "mm float32[32,256,] forward, 1048576 flops", one for each call. Detach is left out, which Python's tracing makes of saved results
-/// and C++ does not; a view is a view whether safe or not, and a number an argument whether it comes as Tensor or
-/// Scalar.
+/// "mm float32[32,256,] forward, 1048576 flops", one for each call. Detach is left out, which Python's tracing makes of
+/// saved results and C++ does not; a view is a view whether safe or not, and a number an argument whether it comes as
+/// Tensor or Scalar.
 std::vector<std::string> outline(const JointGraph& graph) {
   std::vector<std::string> lines;
   for (const JointNode& node : graph.nodes) {

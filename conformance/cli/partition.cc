@@ -8,11 +8,11 @@
 #include "conformance/cli/partition_table.h"
 #include "runtime/gzip.h"
 #include "runtime/json_place.h"
-#include "runtime/partition/frontier.h"
-#include "runtime/partition/joint_dot.h"
-#include "runtime/partition/joint_json.h"
-#include "runtime/partition/recorded.h"
-#include "runtime/partition/statistics.h"
+#include "runtime/partition/budget/frontier.h"
+#include "runtime/partition/joint/joint_dot.h"
+#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/joint/recorded.h"
+#include "runtime/partition/joint/statistics.h"
 
 namespace plumbline {
 namespace {
@@ -178,7 +178,7 @@ void add_partition(CLI::App& app, Command& chosen) {
       "  plumbline partition mine.json --mode budget=0.25 --explain         a quarter of the way from none to all\n"
       "  plumbline partition mine.json --must-save gelu --dot mine.svg      a word of your own, and a picture\n"
       "  plumbline partition mlp.json.gz --runs                             PyTorch's recorded answers, are they met?\n"
-      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint_json.h); its nodes may carry "
+      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint/joint_json.h); its nodes may carry "
       "recompute\n"
       "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage "
       "once).");

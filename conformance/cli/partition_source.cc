@@ -5,7 +5,7 @@
 #include "conformance/program/prepare.h"
 #include "runtime/engine/stage_trace.h"
 #include "runtime/error.h"
-#include "runtime/partition/decompositions.h"
+#include "runtime/partition/trace/decompositions.h"
 
 namespace plumbline {
 namespace {

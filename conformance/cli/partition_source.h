@@ -4,7 +4,7 @@
 #include <string>
 
 #include "conformance/program/options.h"
-#include "runtime/partition/joint_json.h"
+#include "runtime/partition/joint/joint_json.h"
 
 namespace plumbline {
 

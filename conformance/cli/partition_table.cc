@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/join.h"
-#include "runtime/partition/result_text.h"
+#include "runtime/partition/joint/result_text.h"
 
 namespace plumbline {
 namespace {

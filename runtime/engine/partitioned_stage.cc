@@ -8,7 +8,7 @@
 #include "runtime/engine/stage_trace.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/partition/policy.h"
+#include "runtime/partition/cut/policy.h"
 #include "runtime/transport/collectives.h"
 
 namespace plumbline {

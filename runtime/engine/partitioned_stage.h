@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/partition/run.h"
+#include "runtime/partition/run/run.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline {

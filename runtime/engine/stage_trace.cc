@@ -4,7 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "runtime/error.h"
-#include "runtime/partition/missing_tangents.h"
+#include "runtime/partition/joint/missing_tangents.h"
 
 namespace plumbline {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/partition/trace.h"
+#include "runtime/partition/trace/trace.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline {

@@ -1,0 +1,34 @@
+// Every model of the corpus, whole: traced, carried out, and held against plain autograd bit by bit.
+#include "reference/models/zoo.h"
+#include "runtime/partition/trace/decompositions.h"
+#include "runtime/partition/trace/trace_testing.h"
+
+namespace plumbline {
+namespace {
+
+class TraceZoo : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TraceZoo, IsBitwiseEager) {
+  const Model model = make_model(GetParam(), Dtype::F32, 3);
+  for (const bool training : {true, false}) {
+    SCOPED_TRACE(training ? "training" : "evaluating");
+    model.module->train(training);
+    const JointTrace trace =
+        expect_bitwise(*model.module, model.forward, make_batch(GetParam(), Dtype::F32, 4, 3, 0).inputs);
+    EXPECT_FALSE(trace.tangent_of.empty());
+    // and taken apart, every part has the shape, strides and type that are said of it
+    const JointGraph parts = decompose(trace.graph);
+    verify(parts);
+    for (const JointNode& node : parts.nodes) EXPECT_FALSE(decomposable().contains(node.op)) << node.name;
+    EXPECT_NO_THROW(JointRun(parts, trace.constants)(any_inputs(parts)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(model_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace plumbline

@@ -39,7 +39,7 @@ TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
         const auto module = std::make_shared<DependsOnData>();
         model.module = module;
         model.forward = [module](const std::vector<at::Tensor>& in) {
-          return std::vector<at::Tensor>{call(*module->second, call(*module->first, in[0]))};
+          return std::vector<at::Tensor>{call(module->second, call(module->first, in[0]))};
         };
         model.input_names = {"x"};
         model.input_chunks = {ChunkSpec{}};

@@ -17,12 +17,9 @@ bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
   return half == GraphHalf::Forward ? must_be_in_backward(node) : must_be_in_forward(node);
 }
 
-/// It runs though nobody uses its result: for its effects, or because the model drew random numbers there, and those
-/// that it draws later are to be the same.
+/// It runs though nobody uses its result.
 bool stays_when_dead(const JointNode& node, GraphHalf half) {
-  if (has_effects(node)) return true;
-  const bool of_backward = node.mark == JointMark::IsBackward || node.mark == JointMark::MustBeInBackward;
-  return half == GraphHalf::Forward && !of_backward && draws_random_numbers(node);
+  return has_effects(node) || (half == GraphHalf::Forward && draws_in_forward(node));
 }
 
 const char* name_of(GraphHalf half) {

@@ -5,6 +5,7 @@
 
 #include "runtime/partition/budget/budget.h"
 #include "runtime/partition/budget/memory.h"
+#include "runtime/partition/joint/effects.h"
 
 namespace plumbline {
 namespace {
@@ -85,9 +86,17 @@ void PeakModel::find_memory() {
 void PeakModel::find_rules() {
   const JointGraph& graph = input_.graph;
   given_.assign(count_, 0);
-  savable_ = forced_ = stays_ = given_;
+  savable_ = forced_ = stays_ = drawn_ = given_;
   std::vector<char> lost(storage_bytes_.size(), 0);
   reads_tangent_ = is_getitem_ = is_tuple_ = given_;
+  // What runs in the forward whatever is saved: what its outputs need, and its random draws with what they need.
+  std::vector<char> made = input_.classes.required_forward;
+  for (NodeIndex i = count_ - 1; i >= 0; --i) {
+    drawn_[i] = draws_in_forward(graph.nodes[i]) && !input_.classes.tangents_closure[i];
+    made[i] |= drawn_[i];
+    if (!made[i]) continue;
+    for (const NodeIndex input : input_.edges.inputs(i)) made[input] = 1;
+  }
   for (NodeIndex i = 0; i < count_; ++i) {
     const JointNode& node = graph.nodes[i];
     const auto inputs = input_.edges.inputs(i);
@@ -95,15 +104,14 @@ void PeakModel::find_rules() {
         is_tensor(node))
       lost[storages(i)[0]] = 1;
     given_[i] = node.is_input() || node.kind == JointKind::GetAttr;
-    stays_[i] = node.writes || (node.impure && !node.seeded);
+    stays_[i] = has_effects(node);
     is_getitem_[i] = node.kind == JointKind::GetItem;
     is_tuple_[i] = node.out.kind == JointResult::Kind::Tuple;
     if (node.kind == JointKind::Tangent) tangents_.push_back(i);
     for (const NodeIndex input : inputs)
       if (graph.nodes[input].kind == JointKind::Tangent) reads_tangent_[i] = 1;
     // What only the backward uses is its own work, except for further results of calls that the forward makes.
-    const bool made_by_forward =
-        input_.classes.required_forward[i] || (is_getitem_[i] && input_.classes.required_forward[inputs[0]]);
+    const bool made_by_forward = made[i] || (is_getitem_[i] && made[inputs[0]]);
     if (given_[i] || !made_by_forward || input_.classes.tangents_closure[i]) continue;
     savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node);
     forced_[i] = node.recompute == CheckpointPolicy::MustSave || must_be_in_forward(node);
@@ -201,7 +209,8 @@ void PeakModel::make_forward() {
   for (const NodeIndex output : input_.graph.forward_outputs())
     if (output != kNoNode) in_forward_[output] = 1;
   for (NodeIndex i = count_ - 1; i >= 0; --i) {
-    if ((saved_[i] && in_backward_[i]) || (stays_[i] && input_.classes.required_forward[i])) in_forward_[i] = 1;
+    if ((saved_[i] && in_backward_[i]) || (stays_[i] && input_.classes.required_forward[i]) || drawn_[i])
+      in_forward_[i] = 1;
     if (!in_forward_[i] || given_[i]) continue;
     for (const NodeIndex input : input_.edges.inputs(i)) in_forward_[input] = 1;
   }

@@ -56,4 +56,8 @@ bool draws_random_numbers(const JointNode& node) {
   return false;
 }
 
+bool draws_in_forward(const JointNode& node) {
+  return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && draws_random_numbers(node);
+}
+
 }  // namespace plumbline

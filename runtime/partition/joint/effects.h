@@ -12,6 +12,9 @@ bool draws_random_numbers(const JointNode& node);
 /// It must run where nobody uses its result: it writes, or is impure. A random draw alone is no effect here.
 bool has_effects(const JointNode& node);
 
+/// The model drew random numbers there in its forward; so must whoever runs the forward, or later draws would differ.
+bool draws_in_forward(const JointNode& node);
+
 bool is_collective(const JointNode& node);
 /// Waiting for a collective; may be repeated.
 bool is_collective_wait(const JointNode& node);

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include "reference/models/zoo.h"
+#include "runtime/engine/stage_trace.h"
 #include "runtime/error.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/split/module_pipe.h"

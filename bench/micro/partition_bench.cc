@@ -3,11 +3,11 @@
 
 #include <random>
 
-#include "runtime/partition/budget.h"
+#include "runtime/partition/budget/budget.h"
+#include "runtime/partition/budget/memory.h"
+#include "runtime/partition/budget/peak_plan.h"
+#include "runtime/partition/cut/min_bytes.h"
 #include "runtime/partition/extract.h"
-#include "runtime/partition/memory.h"
-#include "runtime/partition/min_bytes.h"
-#include "runtime/partition/peak_plan.h"
 #include "runtime/partition/reorder.h"
 #include "runtime/partition/testing/large_joint_graphs.h"
 

@@ -4,14 +4,15 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/drawing.h"
+#include "conformance/cli/partition_source.h"
 #include "conformance/cli/partition_table.h"
 #include "runtime/gzip.h"
 #include "runtime/json_place.h"
-#include "runtime/partition/frontier.h"
-#include "runtime/partition/joint_dot.h"
-#include "runtime/partition/joint_json.h"
-#include "runtime/partition/recorded.h"
-#include "runtime/partition/statistics.h"
+#include "runtime/partition/budget/frontier.h"
+#include "runtime/partition/joint/joint_dot.h"
+#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/joint/recorded.h"
+#include "runtime/partition/joint/statistics.h"
 
 namespace plumbline {
 namespace {
@@ -20,14 +21,12 @@ using Json = nlohmann::json;
 using Variant = JointGraphFile::Variant;
 
 struct PartitionCommand {
-  std::string graph, variant, mode = "min-cut", statics = "params", policy, part = "joint";
+  PartitionSource source;
+  std::string variant, mode = "min-cut", statics = "params", policy, part = "joint";
   std::vector<std::string> must_save, recompute;
-  std::filesystem::path drawing, frontier_picture;
+  std::filesystem::path out, drawing, frontier_picture;
   bool runs = false, json = false, explain = false, frontier = false;
 };
-
-/// Where joint graphs come from.
-JointGraphFile load(const PartitionCommand& command) { return read_joint_graph_file(command.graph); }
 
 std::vector<std::string> names_of(const std::map<std::string, Variant>& variants) {
   std::vector<std::string> names;
@@ -39,11 +38,11 @@ const std::string& chosen_variant(const PartitionCommand& command, const JointGr
   const std::string known = join(names_of(file.variants));
   if (command.variant.empty()) {
     if (file.variants.size() == 1) return file.variants.begin()->first;
-    throw InputError("partition: " + command.graph + " has several variants; --variant says which: " + known);
+    throw InputError("partition: " + command.source.path + " has several variants; --variant says which: " + known);
   }
   const auto found = file.variants.find(command.variant);
   if (found == file.variants.end())
-    throw InputError("partition: " + command.graph + " has no variant '" + command.variant + "', only " + known);
+    throw InputError("partition: " + command.source.path + " has no variant '" + command.variant + "', only " + known);
   return found->first;
 }
 
@@ -86,6 +85,7 @@ int partition_one(const PartitionCommand& command, JointGraphFile file) {
   PartitionOptions options = parse_partition_mode(command.mode);
   if (command.statics == "params") options.static_inputs = variant.params;
 
+  if (!command.out.empty()) write_joint_graph_file(command.out.string(), file.model, graph, variant.params);
   if (command.frontier) return print_frontier(command, graph, policy, options);
   const Partition made = partition(graph, policy, options);
   const MemoryProfile memory = simulate_memory(made);
@@ -151,7 +151,7 @@ int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
     }
   }
   if (runs == 0)
-    throw InputError("partition: " + command.graph + " records no runs" + (only.empty() ? "" : " of " + only) +
+    throw InputError("partition: " + command.source.path + " records no runs" + (only.empty() ? "" : " of " + only) +
                      "; without --runs it is partitioned by --mode");
   if (command.json) return 0;
   std::printf("%d of %d equal to what is recorded\n", equal, runs);
@@ -159,7 +159,7 @@ int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
 }
 
 int partition_graph(const PartitionCommand& command) {
-  JointGraphFile file = load(command);
+  JointGraphFile file = load_joint_graphs(command.source);
   return command.runs ? answer_runs(command, file) : partition_one(command, std::move(file));
 }
 
@@ -172,16 +172,31 @@ void add_partition(CLI::App& app, Command& chosen) {
       "Divide a joint graph, the forward and the backward of a module in one, into a forward and a backward graph: "
       "what\n"
       "does the forward save for the backward, and what does the backward compute again?\n"
-      "  plumbline partition mlp.json.gz --variant 2.15.0/aten              PyTorch's minimum cut\n"
+      "  plumbline partition model.pt2 --stages 4 --stage 1                 of a stage: PyTorch's minimum cut\n"
+      "  plumbline partition mlp.json.gz --variant 2.15.0/aten              of a graph that PyTorch traced\n"
       "  plumbline partition mlp.json.gz --variant 2.15.0/aten --mode bytes the fewest saved bytes, provably\n"
       "  plumbline partition mine.json --mode budget=0.25 --explain         a quarter of the way from none to all\n"
       "  plumbline partition mine.json --must-save gelu --dot mine.svg      a word of your own, and a picture\n"
       "  plumbline partition mlp.json.gz --runs                             PyTorch's recorded answers, are they met?\n"
-      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint_json.h); its nodes may carry "
+      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint/joint_json.h); its nodes may carry "
       "recompute\n"
       "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage "
       "once).");
-  command->add_option("graph", options->graph, "The joint graph")->required()->type_name("GRAPH.json[.gz]");
+  command->add_option("graph", options->source.path, "A joint graph, or a program whose stage is traced into one")
+      ->required()
+      ->type_name("GRAPH.json[.gz]|M.pt2");
+  CLI::Option* points = command
+                            ->add_option("--split", options->source.split.points,
+                                         "Of a program: where it is cut into stages, as for plumbline split")
+                            ->delimiter(',')
+                            ->type_name("FQN[:begin|:end],...");
+  command->add_option("--stages", options->source.split.stages, "Of a program: cut into so many stages")
+      ->check(CLI::PositiveNumber)
+      ->excludes(points);
+  command->add_option("--stage", options->source.stage, "Of a program that is cut: which stage, from 0")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--decompose", options->source.decompose,
+                    "Of a program: write its larger operators as the smaller ones they are made of");
   command->add_option("--variant", options->variant, "Which graph of the file, where it has several: 2.15.0/aten");
   CLI::Option* mode = command
                           ->add_option("--mode", options->mode,
@@ -228,6 +243,7 @@ void add_partition(CLI::App& app, Command& chosen) {
   command->add_option("--svg", options->frontier_picture, "Draw it, too")->type_name("F.svg")->needs(pareto);
   for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part, pareto}) runs->excludes(other);
   for (CLI::Option* other : {explain, dot}) pareto->excludes(other);
+  command->add_option("-o,--out", options->out, "Keep the joint graph in this file")->type_name("GRAPH.json[.gz]");
   command->add_flag("--json", options->json,
                     "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, and "
                     "nothing is judged");

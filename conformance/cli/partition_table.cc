@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/join.h"
-#include "runtime/partition/result_text.h"
+#include "runtime/partition/joint/result_text.h"
 
 namespace plumbline {
 namespace {
@@ -60,6 +60,7 @@ class NewStorage {
 };
 
 std::string origin(const JointNode& node) {
+  if (node.kind == JointKind::Primal) return node.attribute;
   if (node.kind == JointKind::Call) return node.op;
   return node.kind == JointKind::GetItem ? "one of several results" : "";
 }
@@ -77,7 +78,7 @@ std::string recomputed_text(const Partition& partition) {
 
 std::string partition_table(const Partition& partition, const MemoryProfile& memory) {
   const JointGraph& graph = partition.graph;
-  std::vector<Row> rows = {{"bytes", "new storage", "saved", "value", "made by"}};
+  std::vector<Row> rows = {{"bytes", "new storage", "saved", "value", "from"}};
   NewStorage storage(graph);
   for (const std::vector<NodeIndex>* saved : {&partition.saved, &partition.saved_symbols})
     for (const NodeIndex i : *saved) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/partition/memory.h"
+#include "runtime/partition/budget/memory.h"
 #include "runtime/partition/partition.h"
 
 namespace plumbline {

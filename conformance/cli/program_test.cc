@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "conformance/cli/cli_fixture.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -67,6 +68,25 @@ TEST_F(Program, RecomputedItHasTheBitsOfPyTorch) {
     expect_same_bits(archive.name, {"--loss", archive.loss, "--recompute", "always", "--split", archive.modules[0]});
   }
   expect_same_bits("twice", {"--loss", "sum", "--recompute", "except-last", "--recompute-blocks", "shared"});
+}
+
+/// All but "views": there PyTorch keeps the gradients of two parameters behind views in one memory, and adds each
+/// micro-batch after the first to both twice; a partitioned stage gives each its own.
+TEST_F(Program, RematerialisedItHasTheBitsOfPyTorch) {
+  for (const char* name : {"tied", "no_grad", "in_place", "keywords", "twice", "embedding", "buffer_out", "average"}) {
+    const Archive& archive = *std::ranges::find(archives, name, &Archive::name);
+    expect_same_bits(name, {"--loss", archive.loss, "--remat", "bytes", "--split", archive.modules[0]});
+    expect_same_bits(name, {"--loss", archive.loss, "--remat", "budget=0", "--remat-policy", "seed", "--schedule",
+                            "zb-h2", "--split", archive.modules[0]});
+  }
+}
+
+TEST_F(Program, WhatDependsOnDataIsNotRematerialised) {
+  for (const char* name : {"cond", "nonzero"}) {
+    const ProcessResult result = run_expecting(name, {"--loss", "sum", "--remat", "bytes"});
+    EXPECT_EQ(exit_code(result), 2) << name;
+    for (const char* part : {"stage 0 has no joint graph", "run it without --remat"}) expect_part(result.output, part);
+  }
 }
 
 TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {

@@ -1,4 +1,5 @@
 #include "runtime/engine/engine.h"
+#include "runtime/engine/stage_trace.h"
 
 #include <ATen/core/grad_mode.h>
 

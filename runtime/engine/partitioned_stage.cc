@@ -1,16 +1,14 @@
 #include "runtime/engine/partitioned_stage.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
 #include <utility>
 
+#include "runtime/engine/stage_trace.h"
 #include "runtime/error.h"
-#include "runtime/partition/missing_tangents.h"
-#include "runtime/partition/policy.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/partition/cut/policy.h"
 #include "runtime/transport/collectives.h"
 
 namespace plumbline {
@@ -24,36 +22,9 @@ std::string layout_of(std::span<const at::Tensor> inputs) {
   return layout.str();
 }
 
-/// Zeros with the layout of `inputs`, or contiguous where there are none. Zeros are valid indices.
-std::vector<at::Tensor> samples(const Graph& graph, std::span<const at::Tensor> inputs) {
-  std::vector<at::Tensor> made;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Value& value = graph.values[graph.inputs[i].value];
-    if (value.kind != ValueKind::Tensor)
-      throw InputError("its input '" + graph.inputs[i].name + "' is a number, which a trace would freeze");
-    at::Tensor sample = at::zeros(value.sizes, value.dtype);
-    if (!inputs.empty() && !inputs[i].is_contiguous()) {
-      sample = inputs[i].detach().clone();  // keeps strides, if they leave no gaps
-      sample.zero_();
-    }
-    made.push_back(sample.requires_grad_(value.requires_grad));
-  }
-  return made;
-}
-
 bool has_backward(const JointGraph& graph) {
   const std::span<const NodeIndex> gradients = graph.backward_outputs();
   return std::any_of(gradients.begin(), gradients.end(), [](NodeIndex node) { return node != kNoNode; });
-}
-
-/// Tangents that no gradient comes for: the backward is that without them, and their outputs require none.
-void drop_unused_tangents(JointTrace& trace, const std::vector<char>& has_gradient) {
-  std::vector<char> missing;
-  for (int& output : trace.tangent_of) {
-    missing.push_back(!has_gradient[output]);
-    if (missing.back()) output = -1;
-  }
-  drop_tangents(trace.graph, missing);
 }
 
 std::string describe(const Partition& partition) {
@@ -78,14 +49,6 @@ void check_remat(const RematOptions& options) {
   load_policy(options.policy);
 }
 
-std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage) {
-  const bool is_last = stage + 1 == pipe.num_stages();
-  std::vector<char> has_gradient(pipe.stages[stage].graph.outputs.size(), is_last);
-  for (const int b : pipe.stages[stage].outputs)
-    if (!is_last) has_gradient[pipe.boundaries[b].output] = pipe.boundaries[b].has_gradient;
-  return has_gradient;
-}
-
 PartitionedStage::PartitionedStage(int stage, std::vector<const Graph*> graphs, std::vector<char> has_gradient,
                                    RematOptions options)
     : stage_(stage),
@@ -101,17 +64,17 @@ PartitionedStage::~PartitionedStage() = default;
 
 std::unique_ptr<PartitionedGraph> PartitionedStage::make(int variant, std::span<const at::Tensor> inputs) const {
   const Graph& graph = *graphs_[variant];
-  const c10::AutoGradMode grad(true);
   try {
-    JointTrace trace = trace_joint(graph, samples(graph, inputs));
-    drop_unused_tangents(trace, has_gradient_);
+    JointTrace trace = trace_stage(graph, has_gradient_, inputs);
     if (!has_backward(trace.graph)) return nullptr;
     PartitionOptions options = parse_partition_mode(options_.mode);
     options.static_inputs = trace.static_inputs;
     Partition made = plumbline::partition(trace.graph, load_policy(options_.policy), options);
     return std::make_unique<PartitionedGraph>(graph, std::move(trace), std::move(made));
-  } catch (const InputError& error) {
-    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + error.what() +
+  } catch (const std::exception& error) {
+    // What an operator itself says (that it has no kernel for shapes alone, for one) may go on for lines.
+    const std::string text = error_text(error);
+    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + text.substr(0, text.find('\n')) +
                      "; run it without --remat");
   }
 }

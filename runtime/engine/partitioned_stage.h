@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/partition/run.h"
-#include "runtime/split/pipe.h"
+#include "runtime/partition/run/run.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline {
@@ -28,9 +27,6 @@ struct RematOptions {
 std::string to_string(const RematOptions& options);
 /// Throws InputError for a mode or a policy that does not exist.
 void check_remat(const RematOptions& options);
-
-/// By graph output of `stage`: whether a gradient comes back for it. Of the last stage all count: the loss decides.
-std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage);
 
 /// The partitions of one stage: one for each shape of micro-batch, and for each layout in which inputs arrive, since
 /// what a kernel does, and so its bits, depends on strides. Those of contiguous inputs are made at once.

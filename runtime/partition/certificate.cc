@@ -48,9 +48,7 @@ uint64_t certificate(const Partition& partition) {
     for_each_input(node, [&](NodeIndex input) { hash.add(input); });
   }
   hash.add(partition.graph.outputs);
-  hash.add(partition.saved);
-  hash.add(partition.saved_symbols);
-  hash.add(partition.forward);
+  hash.add(partition.forward);  // returns what is saved
   hash.add(partition.backward);
   hash.add(partition.replayed);
   return hash.value();

@@ -3,10 +3,10 @@
 #include <string_view>
 
 #include "runtime/error.h"
-#include "runtime/partition/clean.h"
-#include "runtime/partition/effects.h"
+#include "runtime/partition/cut/forced_saves.h"
 #include "runtime/partition/extract.h"
-#include "runtime/partition/forced_saves.h"
+#include "runtime/partition/joint/clean.h"
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {

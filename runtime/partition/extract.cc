@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
-#include "runtime/partition/effects.h"
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {
@@ -15,6 +15,14 @@ namespace {
 bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
   if (half == GraphHalf::Any) return false;
   return half == GraphHalf::Forward ? must_be_in_backward(node) : must_be_in_forward(node);
+}
+
+/// It runs though nobody uses its result: for its effects, or because the model drew random numbers there, and those
+/// that it draws later are to be the same.
+bool stays_when_dead(const JointNode& node, GraphHalf half) {
+  if (has_effects(node)) return true;
+  const bool of_backward = node.mark == JointMark::IsBackward || node.mark == JointMark::MustBeInBackward;
+  return half == GraphHalf::Forward && !of_backward && draws_random_numbers(node);
 }
 
 const char* name_of(GraphHalf half) {
@@ -133,7 +141,7 @@ Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std:
   }
   Subgraph part{std::move(inputs), {}, std::move(outputs)};
   for (NodeIndex i = n - 1; i >= 0; --i) {
-    if (!valid[i] || is_input[i] || (!needed[i] && !has_effects(graph.nodes[i]))) continue;
+    if (!valid[i] || is_input[i] || (!needed[i] && !stays_when_dead(graph.nodes[i], half))) continue;
     part.ops.push_back(i);
     for (const NodeIndex input : edges.inputs(i)) needed[input] = 1;
   }

@@ -2,7 +2,7 @@
 // what passes between them. After `_extract_fwd_bwd_modules` and `default_partition` of the functorch partitioners.
 #pragma once
 
-#include "runtime/partition/classify.h"
+#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/partition.h"
 
 namespace plumbline {
@@ -12,8 +12,9 @@ namespace plumbline {
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
 
 /// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is
-/// valid where all of its inputs are; calls with effects other than a random draw stay though nobody uses them. Throws
-/// InputError naming an output that is not valid, and what it lacks.
+/// valid where all of its inputs are; calls with effects stay though nobody uses them, and so do random draws in the
+/// forward, so that the generator goes the way that it went in the model. Throws InputError naming an output that is
+/// not valid, and what it lacks.
 Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std::vector<NodeIndex> inputs,
                           std::vector<NodeIndex> outputs, GraphHalf half = GraphHalf::Any);
 Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs);

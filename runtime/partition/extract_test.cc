@@ -106,12 +106,38 @@ TEST(Extract, DeadCallsGoUnlessTheyHaveEffects) {
   build.at(random).seeded = build.at(random).impure = true;
   build.at(asserted).impure = build.at(on_gradient).impure = true;
   const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false);
-  EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"cos", "_assert_async"}));
+  EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"cos", "rand_like", "_assert_async"}));
   // Each half keeps all calls with effects that it can compute.
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops),
             (Names{"cos", "_assert_async", "_assert_async_1", "mul"}));
   EXPECT_EQ(partition.replayed, std::vector<NodeIndex>());
   EXPECT_EQ(dead, 3);
+}
+
+TEST(Extract, DrawsOfTheForwardStayThereWhoeverUsesThem) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::cos", {x}, 400), noise = build.call("aten::rand_like", {x}, 400);
+  build.begin_backward();
+  const NodeIndex late_noise = build.call("aten::rand_like", {x}, 400);
+  const NodeIndex mul = build.call("aten::mul", {tangent, noise}, 400),
+                  gradient = build.call("aten::mul", {mul, late_noise}, 400);
+  const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false);
+  EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"cos", "rand_like"}));
+  EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"rand_like", "rand_like_1", "mul", "mul_1"}));
+  EXPECT_EQ(names_of(partition.graph, partition.replayed), (Names{"rand_like"}));
+}
+
+TEST(Extract, WhatIsOnlyWaitedForIsNotSaved) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex reduced = build.call("_c10d_functional::all_reduce", {x}, 400),
+                  waited = build.call("_c10d_functional::wait_tensor", {reduced}, 400);
+  build.at(waited).impure = true;
+  const NodeIndex gradient = build.call("aten::mul", {tangent, w}, 400);
+  const Partition partition = extract(build.graph({waited}, {gradient}), {reduced, w}, {}, Policy(), false);
+  EXPECT_EQ(names_of(partition.graph, partition.saved), (Names{"primals_2"}));
+  EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"mul"}));
 }
 
 TEST(Extract, CallsThatWriteStayInTheirHalf) {

@@ -6,8 +6,8 @@
 
 #include "runtime/error.h"
 #include "runtime/join.h"
-#include "runtime/partition/answer_names.h"
-#include "runtime/partition/recorded.h"
+#include "runtime/partition/joint/answer_names.h"
+#include "runtime/partition/joint/recorded.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
 

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/partition/budget.h"
-#include "runtime/partition/clean.h"
+#include "runtime/partition/budget/budget.h"
+#include "runtime/partition/budget/peak_plan.h"
+#include "runtime/partition/cut/forced_saves.h"
+#include "runtime/partition/cut/min_bytes.h"
+#include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/extract.h"
-#include "runtime/partition/forced_saves.h"
-#include "runtime/partition/min_bytes.h"
-#include "runtime/partition/min_cut.h"
-#include "runtime/partition/peak_plan.h"
+#include "runtime/partition/joint/clean.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/partition/joint_graph.h"
-#include "runtime/partition/policy.h"
+#include "runtime/partition/cut/policy.h"
+#include "runtime/partition/joint/joint_graph.h"
 
 namespace plumbline {
 
@@ -26,7 +26,7 @@ struct Subgraph {
 enum class PartitionMode : uint8_t { Default, MinCut, Aggressive, Bytes, Budget };
 /// Exact is PyTorch's `dp`, whose rounding may exceed the capacity by a little; Bytes never does. See knapsack.h.
 enum class KnapsackSolver : uint8_t { Exact, Greedy, Hirschberg, KneePoint, Bytes };
-struct BudgetProblem;  // runtime/partition/budget.h
+struct BudgetProblem;  // runtime/partition/budget/budget.h
 /// What a budget counts.
 enum class BudgetMeasure : uint8_t {
   Saved,  ///< as PyTorch: saved bytes, between those of the inputs (0) and of the minimum cut (1)

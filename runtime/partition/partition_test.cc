@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "runtime/partition/classify.h"
+#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/extract.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/partition/testing/names_of.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/partition/bind_call.h"
-#include "runtime/partition/joint_argument.h"
+#include "runtime/partition/run/bind_call.h"
+#include "runtime/partition/trace/joint_argument.h"
 
 namespace plumbline::testing {
 namespace {

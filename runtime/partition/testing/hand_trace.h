@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/partition/run.h"
+#include "runtime/partition/run/run.h"
 
 namespace plumbline::testing {
 

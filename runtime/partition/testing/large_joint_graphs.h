@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "runtime/partition/joint_graph.h"
+#include "runtime/partition/joint/joint_graph.h"
 
 namespace plumbline::testing {
 

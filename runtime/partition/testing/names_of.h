@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/partition/joint_graph.h"
+#include "runtime/partition/joint/joint_graph.h"
 
 namespace plumbline::testing {
 

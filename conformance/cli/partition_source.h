@@ -1,0 +1,22 @@
+// Where `plumbline partition` takes joint graphs from: a file in their JSON form, or a stage of a program.
+#pragma once
+
+#include <string>
+
+#include "conformance/program/options.h"
+#include "runtime/partition/joint/joint_json.h"
+
+namespace plumbline {
+
+struct PartitionSource {
+  std::string path;    ///< GRAPH.json, GRAPH.json.gz or M.pt2
+  ProgramSplit split;  ///< of a program: where it is cut
+  int stage = -1;      ///< of a program that is cut: which stage
+  bool decompose = false;
+};
+
+/// A program gives one variant, "own/aten", or "own/core" where it is decomposed. Its primals say in `attribute` which
+/// parameter, buffer or input they are. Throws InputError.
+JointGraphFile load_joint_graphs(const PartitionSource& source);
+
+}  // namespace plumbline

@@ -1,0 +1,63 @@
+#include "conformance/remat.h"
+
+#include <ATen/ops/linear.h>
+#include <ATen/ops/masked_select.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+
+#include "conformance/corpus.h"
+#include "reference/models/zoo.h"
+#include "runtime/capture/call.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline {
+namespace {
+
+/// Two layers; how many values the second looks at depends on the data.
+struct DependsOnData : torch::nn::Module {
+  struct Layer : torch::nn::Module {
+    explicit Layer(bool selects) : selects(selects), weight(register_parameter("weight", at::ones({4, 4}))) {}
+    at::Tensor forward(const at::Tensor& x) {
+      const at::Tensor y = at::linear(x, weight);
+      return selects ? y * at::masked_select(x, x > 0).sum() : y;
+    }
+    bool selects;
+    at::Tensor weight;
+  };
+  DependsOnData()
+      : first(register_module("first", std::make_shared<Layer>(false))),
+        second(register_module("second", std::make_shared<Layer>(true))) {}
+  std::shared_ptr<Layer> first, second;
+};
+
+TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
+  add_model(
+      "depends-on-data",
+      [](Dtype, uint64_t) {
+        Model model;
+        const auto module = std::make_shared<DependsOnData>();
+        model.module = module;
+        model.forward = [module](const std::vector<at::Tensor>& in) {
+          return std::vector<at::Tensor>{call(module->second, call(module->first, in[0]))};
+        };
+        model.input_names = {"x"};
+        model.input_chunks = {ChunkSpec{}};
+        model.split_points = {"second"};
+        return model;
+      },
+      [](Dtype, int rows, uint64_t, int) { return Batch{{at::ones({rows, 4})}, at::ones({rows, 4})}; });
+  Case c = find_case("mlp");
+  c.model = "depends-on-data";
+  const std::string why = why_not_partitioned(c, 2, 1, {"bytes"});
+  for (const char* part : {"stage 1 has no joint graph", "masked_select", "run it without --remat"})
+    expect_part(why, part);
+}
+
+TEST(Remat, CasesOfTheCorpusCanBePartitioned) {
+  for (const char* id : {"exact-tied", "transformer-lm", "resnet-bn", "dropout", "frozen", "multi-io", "loss-inside"})
+    EXPECT_EQ(why_not_partitioned(find_case(id), 4, 1, {"budget=0.25"}), "") << id;
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,21 @@
+// The joint graph of a pipeline stage: its forward, and its backward from the gradients that do come back.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/partition/trace/trace.h"
+#include "runtime/split/pipe.h"
+
+namespace plumbline {
+
+/// By graph output of `stage`: whether a gradient comes back for it. Of the last stage all count: the loss decides.
+std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage);
+
+/// Traces `graph`, a stage bound to its parameters, on zeros: with the layout of `inputs`, or contiguous where there
+/// are none. Outputs that no gradient comes back for have no tangent (-1 in tangent_of). Throws InputError as
+/// trace_joint() does, and for an input that is a number.
+JointTrace trace_stage(const Graph& graph, const std::vector<char>& has_gradient,
+                       std::span<const at::Tensor> inputs = {});
+
+}  // namespace plumbline

@@ -1,0 +1,46 @@
+// What a minimum cut may not compute again: the bans of `solve_min_cut` of the functorch partitioners.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/partition/cut/min_cut.h"
+
+namespace plumbline {
+
+/// Why a node may not be computed again.
+enum class Ban : uint8_t {
+  None,
+  Primal,
+  ForwardSeed,
+  MustSave,
+  NotInAllowlist,
+  Random,
+  ComputeIntensive,
+  MaterializedBackward,
+  TooFar,
+  Reduction,
+  UsedFarApart,
+  LongFusibleChain
+};
+
+/// "it is a random operation"; of None: empty.
+std::string_view describe(Ban ban);
+
+/// By node; linear in the graph but for the heap of the ban on long chains.
+std::vector<Ban> banned_from_recomputation(const CutInput& input, const CutRules& rules,
+                                           const std::vector<char>& dont_ban);
+
+/// Whether a cut may go through a node that is no symbolic scalar.
+inline bool can_be_saved(const CutInput& input, NodeIndex node) {
+  const NodeFacts& facts = input.ops.facts[node];
+  return facts.tensor && !(facts.updated_later && input.policy.epilogue_mutation_infinite) &&
+         !(input.policy.recompute_views && input.ops.view[node]);
+}
+
+/// Whether the pair may become one kernel, `producer` into `user`.
+inline bool fusible(const OpClasses& ops, NodeIndex producer, NodeIndex user) {
+  return ops.cat[user] || (ops.fusible[producer] && ops.fusible[user]);
+}
+
+}  // namespace plumbline

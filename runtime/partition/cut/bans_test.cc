@@ -1,0 +1,119 @@
+#include "runtime/partition/cut/bans.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/partition/testing/joint_graph_builder.h"
+
+namespace plumbline {
+namespace {
+
+using testing::JointGraphBuilder;
+
+/// Why each node is banned, under all rules of a policy.
+std::vector<Ban> bans(const JointGraph& graph, const std::string& name) {
+  const Policy policy = load_policy(name);
+  const JointEdges edges = edges_of(graph);
+  const OpClasses ops = classify_ops(graph, policy);
+  const NodeClasses classes = classify_nodes(graph, edges, policy, {});
+  return banned_from_recomputation({graph, edges, policy, ops, classes}, CutRules::of(policy), {});
+}
+
+TEST(Bans, UsesFartherThanTheFirstUnfusibleOne) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(64), tangent = build.tangent(64);
+  const NodeIndex shared = build.call("cos", {x}, 64), near = build.call("sin", {shared}, 64);
+  const NodeIndex mm = build.call("mm", {near, near}, 64), far = build.call("exp", {shared}, 64);
+  const NodeIndex sum = build.call("add", {far, near}, 64), last = build.call("mul", {mm, sum}, 64);
+  build.begin_backward();
+  const std::vector<Ban> banned = bans(build.graph({last}, {build.call("mul", {tangent, shared}, 64)}), "torch-2.15");
+  EXPECT_EQ(banned[shared], Ban::None);
+  EXPECT_EQ(banned[near], Ban::None);
+  EXPECT_EQ(banned[mm], Ban::NotInAllowlist);
+  EXPECT_EQ(banned[far], Ban::UsedFarApart);  // mm stands before it
+  EXPECT_EQ(banned[sum], Ban::None);          // of what it uses, near is used by mm as well, but nothing stands between
+}
+
+TEST(Bans, TheBorderItselfIsNotBeyondIt) {  // the first unfusible use is one of the uses
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(64), tangent = build.tangent(64);
+  const NodeIndex shared = build.call("cos", {x}, 64), mm = build.call("mm", {shared, shared}, 64);
+  const NodeIndex both = build.call("add", {shared, mm}, 64), last = build.call("exp", {both}, 64);
+  build.begin_backward();
+  const std::vector<Ban> banned =
+      bans(build.graph({last}, {build.call("mul", {tangent, build.call("sin", {both}, 64)}, 64)}), "torch-2.15");
+  EXPECT_EQ(banned[both], Ban::None);
+}
+
+/// A chain of `length` fusible calls after a primal; `between` is given each of them.
+template <class Between>
+std::vector<Ban> chain(int length, std::vector<NodeIndex>& calls, Between&& between) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(64), tangent = build.tangent(64);
+  NodeIndex value = build.call("cos", {x}, 64);
+  calls = {value};
+  for (int i = 1; i < length; ++i) {
+    value = build.call("cos", {value}, 64);
+    calls.push_back(value);
+    between(build, calls);
+    value = calls.back();
+  }
+  const NodeIndex last = build.call("mm", {value, value}, 64);
+  build.begin_backward();
+  return bans(build.graph({last}, {build.call("mul", {tangent, build.call("sin", {calls[0]}, 64)}, 64)}), "torch-2.15");
+}
+
+TEST(Bans, ALongChainIsBrokenEvery102Nodes) {
+  std::vector<NodeIndex> calls;
+  const std::vector<Ban> banned = chain(350, calls, [](JointGraphBuilder&, const std::vector<NodeIndex>&) {});
+  std::vector<int> broken;
+  for (int i = 0; i < 350; ++i)
+    if (banned[calls[i]] == Ban::LongFusibleChain) broken.push_back(i);
+  // More than 100 after the start is 101; the next chain starts after the one that broke it.
+  EXPECT_EQ(broken, (std::vector{101, 203, 305}));
+}
+
+TEST(Bans, AChainWithAnotherWayAroundIsNotBrokenThere) {
+  std::vector<NodeIndex> calls;
+  const std::vector<Ban> banned = chain(150, calls, [](JointGraphBuilder& build, std::vector<NodeIndex>& made) {
+    if (made.size() != 102) return;  // the 101st has a second use, which is still open when the 102nd is met
+    const NodeIndex aside = build.call("exp", {made[100]}, 64);
+    made.push_back(build.call("add", {made.back(), aside}, 64));
+  });
+  EXPECT_EQ(banned[calls[101]], Ban::None);
+  EXPECT_EQ(banned[calls[103]], Ban::LongFusibleChain);
+}
+
+TEST(Bans, ViewsHideUsesOnlyWhereTheyAreOfTheForwardAndOnlyInTheSeed) {
+  const auto banned_behind_view = [](bool forward_view, const std::string& policy) {
+    JointGraphBuilder build;
+    const NodeIndex x = build.primal(64), tangent = build.tangent(64);
+    const NodeIndex cos = build.call("cos", {x}, 64);
+    std::vector<NodeIndex> outputs = {build.call("exp", {cos}, 64)};
+    const NodeIndex view = build.view("view", cos);
+    if (forward_view) outputs.push_back(build.call("neg", {view}, 64));
+    build.begin_backward();
+    return bans(build.graph(outputs, {build.call("mm", {tangent, view}, 64)}), policy)[cos];
+  };
+  EXPECT_EQ(banned_behind_view(false, "seed"), Ban::MaterializedBackward);
+  EXPECT_EQ(banned_behind_view(true, "seed"), Ban::None);
+  EXPECT_EQ(banned_behind_view(false, "torch-2.15"), Ban::MaterializedBackward);
+  EXPECT_EQ(banned_behind_view(true, "torch-2.15"), Ban::MaterializedBackward);
+}
+
+TEST(Bans, WhatIsTaggedToBeSaved) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(64), tangent = build.tangent(64);
+  const NodeIndex cos = build.call("cos", {x}, 64), view = build.view("view", cos), exp = build.call("exp", {view}, 64);
+  build.at(cos).recompute = build.at(view).recompute = CheckpointPolicy::MustSave;
+  build.begin_backward();
+  const JointGraph graph = build.graph({exp}, {build.call("mul", {tangent, build.call("sin", {view}, 64)}, 64)});
+  EXPECT_EQ(bans(graph, "torch-2.15")[cos], Ban::MustSave);
+  EXPECT_EQ(bans(graph, "torch-2.15")[view], Ban::None);  // views never are
+  EXPECT_EQ(bans(graph, "seed")[view], Ban::MustSave);
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,124 @@
+#include "runtime/partition/cut/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "runtime/partition/testing/golden_files.h"
+#include "runtime/partition/testing/joint_graph_builder.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline {
+namespace {
+
+using testing::JointGraphBuilder;
+
+/// The classes of one operator under a policy, by PyTorch's names.
+std::vector<std::string> classes_of(const std::string& op, const Policy& policy) {
+  JointGraph graph;
+  graph.nodes.push_back({.name = "x", .kind = JointKind::Call, .op = op, .overload = "default"});
+  const OpClasses ops = classify_ops(graph, policy);
+  std::vector<std::string> names;
+  if (ops.recomputable[0]) names.emplace_back("recomputable");
+  if (ops.random[0]) names.emplace_back("random");
+  if (ops.view[0]) names.emplace_back("view");
+  if (ops.compute_intensive[0]) names.emplace_back("compute_intensive");
+  if (ops.fusible[0]) names.emplace_back("fusible");
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(Policy, ClassesOfEveryRecordedOperatorAreThoseOfPyTorch) {
+  int checked = 0;
+  for (const JointGraphFile& file : golden_files())
+    for (const auto& [name, variant] : file.variants) {
+      const Policy policy = load_policy("torch-" + variant.torch.substr(0, variant.torch.rfind('.')));
+      for (const auto& [op, classes] : variant.op_class) {
+        std::vector<std::string> expected = classes;
+        std::ranges::sort(expected);
+        EXPECT_EQ(classes_of(op, policy), expected) << file.model << ' ' << name << ' ' << op;
+        ++checked;
+      }
+    }
+  EXPECT_GT(checked, 1000);
+}
+
+TEST(Policy, BuiltInOnesHaveTheSizesThatTheirSourcesHave) {
+  EXPECT_EQ(policy_names(), (std::vector<std::string>{"seed", "seed-nvfuser", "torch-2.11", "torch-2.15"}));
+  const Policy newest = load_policy("torch-2.15"), older = load_policy("torch-2.11"), seed = load_policy("seed"),
+               nvfuser = load_policy("seed-nvfuser");
+  EXPECT_EQ(newest.name, "torch-2.15");
+  EXPECT_EQ(newest.recomputable.size(), 158u);  // 159 in Python, one of which is a lambda
+  EXPECT_EQ(older.recomputable.size(), 157u);
+  EXPECT_EQ(newest.pointwise.size(), 260u);
+  EXPECT_EQ(older.pointwise.size(), 252u);
+  for (const Policy* policy : {&newest, &older}) {
+    EXPECT_EQ(policy->view.size(), 12u);
+    EXPECT_EQ(policy->compute_intensive.size(), 11u);
+    EXPECT_EQ(policy->random.size(), 3u);
+  }
+  EXPECT_EQ(seed.view.size(), 10u);
+  EXPECT_EQ(nvfuser.view.size(), 3u);
+  EXPECT_EQ(seed.compute_intensive.size(), 13u);
+  EXPECT_TRUE(nvfuser.recomputes_pointwise);
+  EXPECT_EQ(seed.max_distance, 3);
+  EXPECT_EQ(nvfuser.max_distance, 0);
+  EXPECT_TRUE(seed.recomputable.contains("aten::permute"));
+  EXPECT_FALSE(nvfuser.recomputable.contains("aten::permute"));
+  EXPECT_TRUE(newest.recomputable.contains("prims::prepare_softmax_online"));
+  EXPECT_FALSE(older.recomputable.contains("prims::prepare_softmax_online"));
+}
+
+/// What the rules of a new Policy are stands twice, as defaults and as data.
+TEST(Policy, DefaultsAreThoseOfTheNewest) {
+  const Policy policy = parse_policy(R"({"name": "p", "base": "torch-2.15"})", "test"), fresh;
+  EXPECT_EQ(policy.max_distance, fresh.max_distance);
+  EXPECT_EQ(policy.never_ban_views, fresh.never_ban_views);
+  EXPECT_EQ(policy.recompute_tags_force, fresh.recompute_tags_force);
+  EXPECT_EQ(policy.epilogue_mutation_infinite, fresh.epilogue_mutation_infinite);
+  EXPECT_EQ(policy.cse_keeps_forward_only_apart, fresh.cse_keeps_forward_only_apart);
+  EXPECT_EQ(policy.outputs_are_next_to_backward, fresh.outputs_are_next_to_backward);
+}
+
+TEST(Policy, AFileMayReplaceAListOrChangeIt) {
+  const Policy own = parse_policy(R"({"name": "own", "base": "seed", "recomputable_ops": ["aten::mul"]})", "test");
+  EXPECT_EQ(classes_of("aten::mul", own), (std::vector<std::string>{"fusible", "recomputable"}));
+  EXPECT_EQ(classes_of("aten::cos", own), std::vector<std::string>{});  // a list of one's own is the whole list
+
+  const Policy changed = parse_policy(
+      R"({"name": "changed", "base": "torch-2.15", "about": "x", "recomputable_ops": {"add": ["my::op"], "remove": ["aten::sum"]},
+          "rules": {"ban_reductions": false, "max_distance": 7}})",
+      "test");
+  EXPECT_EQ(classes_of("my::op", changed), (std::vector<std::string>{"fusible", "recomputable"}));
+  EXPECT_EQ(classes_of("aten::sum", changed), std::vector<std::string>{});
+  EXPECT_EQ(classes_of("aten::cos", changed), (std::vector<std::string>{"fusible", "recomputable"}));
+  EXPECT_FALSE(changed.ban_reductions);
+  EXPECT_EQ(changed.max_distance, 7);
+  EXPECT_TRUE(changed.ban_used_far_apart);
+}
+
+TEST(Policy, RefusesWhatItDoesNotKnow) {
+  const auto why = [](const std::string& json) { return refusal([&] { parse_policy(json, "p.json"); }); };
+  EXPECT_EQ(why(R"({"name": "x", "base": "torch-1.0"})"),
+            "p.json: base: expected one of seed, seed-nvfuser, torch-2.11, torch-2.15, not \"torch-1.0\"");
+  expect_part(why(R"({"name": "x", "base": "seed", "rules": {"ban_everything": true}})"),
+              "p.json: rules: expected rules that policies/README.md names (here is \"ban_everything\")");
+  expect_part(why(R"({"name": "x", "base": "seed", "view_op": []})"), "(here is \"view_op\")");
+  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten.view"]})"),
+              "p.json: view_ops[0]: expected an operator without its overload, such as \"aten::add\"");
+  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten::view.default"]})"), "view_ops[0]");
+  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["a::b", "a::b"]})"), "expected each operator once");
+  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": {"remove": ["aten::cos"]}})"),
+              "expected operators that the base has, which 'aten::cos' is not");
+  expect_part(why(R"({"name": "x", "base": "seed", "rules": {"max_distance": -1}})"), "rules.max_distance");
+  expect_part(why(R"({"name": "x", "base": "seed", "rules": {"cse": 1}})"), "rules.cse");
+  expect_part(why(R"({"base": "seed"})"), "name");
+  expect_part(why(R"({"name": "x"})"), "recomputable_ops");
+  expect_part(refusal([] { load_policy("no/such/file.json"); }),
+              "policy 'no/such/file.json': neither a file that can be read nor one of seed, seed-nvfuser");
+}
+
+}  // namespace
+}  // namespace plumbline

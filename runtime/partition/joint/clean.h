@@ -1,0 +1,40 @@
+// Clean-up of a joint graph before it is partitioned: dead nodes go, equal ones are merged, tags of checkpoint regions
+// are settled at their borders. After `eliminate_dead_code` of torch.fx, and `fx_graph_cse` and
+// `cleanup_recompute_tags` of functorch. All linear; a graph that is moved in is not copied.
+#pragma once
+
+#include <vector>
+
+#include "runtime/partition/cut/policy.h"
+#include "runtime/partition/joint/joint_graph.h"
+
+namespace plumbline {
+
+struct Cleaned {
+  JointGraph graph;
+  /// By node of the graph given: its index here; that of the node it was merged into; kNoNode where it is gone.
+  std::vector<NodeIndex> moved_to;
+};
+
+/// Removes what nobody uses. Inputs stay, and so do calls that are impure or write.
+Cleaned remove_dead_nodes(JointGraph graph);
+
+/// Merges equal pure calls, the later into the earlier, which keeps its own tags. Equal: the same operator and
+/// overload, the same arguments after merging, numbers of one type and floats of one bit pattern, and no call that
+/// writes in between.
+///
+/// Never merged: inputs and constants; impure and random calls; `empty`; what shares memory with an output (the caller
+/// gets as many tensors as eager mode gives); buffers that a functionalised call writes; sizes that depend on data.
+/// With Policy::cse_keeps_forward_only_apart, nor a value that gradients depend on with one that they do not, which
+/// could make a value cross that need not.
+Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy);
+
+/// A node to be recomputed becomes MUST_SAVE where a later checkpoint region reads it (so that a region can start from
+/// it), and where it carries a backward hook and no recomputed node reads it. `default_partitioner`: what a region
+/// reads from outside of any is saved as well.
+void settle_recompute_tags(JointGraph& graph, bool default_partitioner);
+
+/// The part of `graph` for which `keep` is set, in order. What is kept must not read what is not; outputs must be kept.
+Cleaned keep_nodes(JointGraph graph, const std::vector<char>& keep);
+
+}  // namespace plumbline

@@ -1,0 +1,99 @@
+#include "runtime/partition/joint/joint_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/testing/refusal.h"
+
+namespace plumbline {
+namespace {
+
+using Argument = JointArgument::Kind;
+
+JointArgument reads(NodeIndex node) { return {.kind = Argument::Node, .node = node}; }
+JointArgument number(int64_t value) { return {.kind = Argument::Integer, .integer = value}; }
+
+/// primal x; (a, b) = split(x); first = a; y = cat([a, x]) -> y, and x's gradient is None.
+JointGraph example() {
+  JointGraph graph;
+  JointResult tensor{.kind = JointResult::Kind::Tensor,
+                     .dtype = "float32",
+                     .shape = {{4, ""}},
+                     .strides = {{1, ""}},
+                     .bytes = 16,
+                     .storage = 0};
+  graph.nodes.push_back({.name = "x", .kind = JointKind::Primal, .out = tensor});
+  graph.nodes.push_back({.name = "split",
+                         .op = "aten::split",
+                         .args = {reads(0), number(2)},
+                         .out = {.kind = JointResult::Kind::Tuple, .items = {tensor, tensor}},
+                         .multi_output = true});
+  graph.nodes.push_back({.name = "first",
+                         .kind = JointKind::GetItem,
+                         .op = "operator::getitem",
+                         .args = {reads(1), number(0)},
+                         .out = tensor});
+  graph.nodes.push_back({.name = "y",
+                         .op = "aten::cat",
+                         .args = {{.kind = Argument::List, .items = {reads(2), reads(0), reads(2)}}},
+                         .kwargs = {{"out", reads(0)}},
+                         .out = tensor});
+  graph.outputs = {3, kNoNode};
+  graph.num_forward_outputs = 1;
+  graph.storage_bytes = {16};
+  return graph;
+}
+
+template <class Break>
+std::string broken(Break&& change) {
+  JointGraph graph = example();
+  change(graph);
+  return refusal([&] { verify(graph); });
+}
+
+TEST(JointGraph, EdgesNameEachPairOnce) {
+  const JointEdges edges = edges_of(example());
+  const auto list = [](std::span<const NodeIndex> nodes) { return std::vector<NodeIndex>(nodes.begin(), nodes.end()); };
+  using Nodes = std::vector<NodeIndex>;
+  EXPECT_EQ(list(edges.inputs(3)), (Nodes{2, 0}));
+  EXPECT_EQ(list(edges.inputs(0)), Nodes{});
+  EXPECT_EQ(list(edges.users(0)), (Nodes{1, 3}));
+  EXPECT_EQ(list(edges.users(2)), Nodes{3});
+  EXPECT_EQ(edges.is_output, (std::vector<char>{0, 0, 0, 1}));
+}
+
+TEST(JointGraph, VerifyNamesTheNode) {
+  EXPECT_EQ(broken([](JointGraph&) {}), "accepted");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].name = "x"; }),
+            "node 'x' stands twice, expected a name of its own for each node");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].name.clear(); }), "node 1 has no name");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(9); }),
+            "node 'split' reads node 9, which does not exist");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(-1); }),
+            "node 'split' reads node -1, which does not exist");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(3); }),
+            "node 'split' reads 'y', which does not come before it: the order must be topological");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[3].args[0].items[1] = reads(3); }),
+            "node 'y' reads 'y', which does not come before it: the order must be topological");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes.push_back({.name = "t", .kind = JointKind::Tangent}); }),
+            "node 't' is an input and comes after 'split', expected inputs before everything else");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].args[0] = reads(0); }),
+            "node 'first' takes a result of 'x', which is no call of several results");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].args[1] = number(2); }),
+            "node 'first' takes result 2 of 'split', which has 2, counted from 0");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].args.pop_back(); }),
+            "node 'first' is a getitem, whose arguments must be a node and the number of its result");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[3].aliases_input = 1; }),
+            "node 'y' aliases an input that does not exist");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].out.items[1].storage = 1; }),
+            "node 'split' lies in storage 1, expected one of the 1 of the graph, or -1");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[3].out.strides.clear(); }),
+            "node 'y' has 1 sizes and 0 strides, expected one stride for each size");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[3].out.bytes = -4; }), "node 'y' has -4 bytes, expected 0 or more");
+  EXPECT_EQ(broken([](JointGraph& g) { g.outputs[0] = 4; }), "an output is node 4, which does not exist");
+  EXPECT_EQ(broken([](JointGraph& g) { g.num_forward_outputs = 3; }),
+            "3 outputs are said to be the forward's, expected 0 to 2, all that there are");
+  EXPECT_EQ(broken([](JointGraph& g) { g.storage_bytes[0] = -1; }), "storage 0 has -1 bytes, expected 0 or more");
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,25 @@
+#include "runtime/partition/joint/result_text.h"
+
+#include "runtime/join.h"
+
+namespace plumbline {
+
+std::string result_text(const JointResult& out) {
+  std::vector<std::string> parts;
+  switch (out.kind) {
+    case JointResult::Kind::None:
+      return "nothing";
+    case JointResult::Kind::Scalar:
+      return out.dtype + (out.scalar.expression.empty() ? "" : " " + out.scalar.expression);
+    case JointResult::Kind::Tuple:
+      for (const JointResult& item : out.items) parts.push_back(result_text(item));
+      return "(" + join(parts) + ")";
+    case JointResult::Kind::Tensor:
+      for (const Extent& size : out.shape)
+        parts.push_back((size.expression.empty() ? "" : size.expression + "=") + std::to_string(size.value));
+      return out.dtype + "[" + join(parts) + "]";
+  }
+  return "";
+}
+
+}  // namespace plumbline

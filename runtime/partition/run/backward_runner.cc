@@ -1,0 +1,107 @@
+#include "runtime/partition/run/backward_runner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/partition/joint/missing_tangents.h"
+#include "runtime/partition/split_backward_graph.h"
+
+namespace plumbline {
+namespace {
+
+std::unique_ptr<Partition> without_tangents(const Partition& partition, const std::vector<char>& missing) {
+  if (std::find(missing.begin(), missing.end(), 1) == missing.end()) return nullptr;
+  auto rewritten = std::make_unique<Partition>(partition);
+  drop_tangents(rewritten->graph, missing);
+  const std::span<const NodeIndex> outputs = rewritten->graph.backward_outputs();
+  rewritten->backward.outputs.assign(outputs.begin(), outputs.end());
+  rewritten->backward.ops = live_ops(rewritten->graph, rewritten->backward.ops, rewritten->backward.outputs);
+  return rewritten;
+}
+
+/// By primal: gradients that would hand out memory which belongs to somebody else: a saved value's, or that of another
+/// gradient. (Autograd keeps what it is given, and adds to it in place.) The same tensor twice autograd notices itself.
+std::vector<char> borrowed_gradients(const Partition& partition) {
+  const std::set<NodeIndex> saved(partition.saved.begin(), partition.saved.end());
+  std::map<int32_t, NodeIndex> owner;
+  for (const NodeIndex node : partition.saved) owner.emplace(partition.graph.nodes[node].out.storage, node);
+  std::vector<char> result;
+  for (const NodeIndex gradient : partition.backward.outputs) {
+    result.push_back(0);
+    if (gradient == kNoNode) continue;
+    const int32_t storage = partition.graph.nodes[gradient].out.storage;
+    result.back() =
+        saved.contains(gradient) || (storage >= 0 && owner.emplace(storage, gradient).first->second != gradient);
+  }
+  return result;
+}
+
+}  // namespace
+
+BackwardRunner::BackwardRunner(const Partition& partition, const std::vector<char>& missing,
+                               const std::map<std::string, at::Tensor>& constants)
+    : rewritten_(without_tangents(partition, missing)),
+      partition_(rewritten_ ? *rewritten_ : partition),
+      constants_(constants),
+      whole_(partition_.graph, partition_.backward, constants, partition_.replayed),
+      taken_(partition_.graph.nodes.size(), 0),
+      borrowed_(borrowed_gradients(partition_)) {
+  for (const NodeIndex op : partition_.backward.ops)
+    for_each_input(partition_.graph.nodes[op], [&](NodeIndex input) { taken_[input] = 1; });
+}
+
+void BackwardRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients,
+                         std::vector<at::Tensor>& states) {
+  whole_.run(std::move(inputs), gradients, states, /*record=*/false);
+  own_memory(gradients);
+}
+
+BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wanted) {
+  const auto known = halves_.find(wanted);
+  if (known != halves_.end()) return known->second;
+  const SplitBackward split = split_backward_graph(partition_, wanted);
+  const auto runner = [&](const Subgraph& part) {
+    return SubgraphRunner(partition_.graph, part, constants_, partition_.replayed);
+  };
+  return halves_.emplace(wanted, Halves{runner(split.input_half), runner(split.weight_half), split.carried.size()})
+      .first->second;
+}
+
+void BackwardRunner::run_first(const std::vector<char>& wanted, std::vector<at::Tensor> inputs,
+                               std::vector<at::Tensor>& gradients, std::vector<at::Tensor>& carried,
+                               std::vector<at::Tensor>& states) {
+  Halves& halves = halves_of(wanted);
+  std::vector<at::Tensor> made;
+  halves.input.run(std::move(inputs), made, states, /*record=*/false);
+  const auto end = made.end() - static_cast<ptrdiff_t>(halves.carried);
+  carried.assign(std::make_move_iterator(end), std::make_move_iterator(made.end()));
+  made.erase(end, made.end());
+  scatter(wanted, 1, made, gradients);
+}
+
+void BackwardRunner::run_second(const std::vector<char>& wanted, std::vector<at::Tensor> carried,
+                                std::vector<at::Tensor>& gradients, std::vector<at::Tensor>& states) {
+  std::vector<at::Tensor> made;
+  halves_of(wanted).weight.run(std::move(carried), made, states, /*record=*/false);
+  scatter(wanted, 0, made, gradients);
+}
+
+/// Puts the gradients of one half in their places: those of the primals for which `wanted` is `half`, in order.
+void BackwardRunner::scatter(const std::vector<char>& wanted, char half, std::vector<at::Tensor>& made,
+                             std::vector<at::Tensor>& gradients) const {
+  gradients.assign(wanted.size(), at::Tensor());
+  size_t next = 0;
+  for (size_t p = 0; p < wanted.size(); ++p)
+    if (wanted[p] == half) gradients[p] = std::move(made.at(next++));
+  PLUMBLINE_CHECK(next == made.size(), "a half of a backward made other gradients than it was asked for");
+  own_memory(gradients);
+}
+
+void BackwardRunner::own_memory(std::vector<at::Tensor>& gradients) const {
+  for (size_t p = 0; p < gradients.size(); ++p)
+    if (borrowed_[p] && gradients[p].defined()) gradients[p] = gradients[p].clone();
+}
+
+}  // namespace plumbline

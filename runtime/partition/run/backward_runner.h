@@ -1,0 +1,53 @@
+// The backward of a partition, ready to run: whole or in halves, with all gradients of the outputs or with some of
+// them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/partition/run/run.h"
+
+namespace plumbline {
+
+class BackwardRunner {
+ public:
+  /// `missing`: by tangent, which of them are never given (missing_tangents.h). The partition and the constants must
+  /// outlive the runner.
+  BackwardRunner(const Partition& partition, const std::vector<char>& missing,
+                 const std::map<std::string, at::Tensor>& constants);
+
+  /// Whether some call takes that tangent: then it is given even where it is missing, as zeros.
+  bool takes(NodeIndex tangent) const { return taken_[tangent]; }
+
+  /// `inputs` are those of Partition::backward; fills one gradient for each primal, undefined where there is none.
+  void run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients, std::vector<at::Tensor>& states);
+
+  /// The gradients of the primals `wanted`, and what the second half goes on from.
+  void run_first(const std::vector<char>& wanted, std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients,
+                 std::vector<at::Tensor>& carried, std::vector<at::Tensor>& states);
+  /// The other gradients. `wanted` as the first half had it.
+  void run_second(const std::vector<char>& wanted, std::vector<at::Tensor> carried, std::vector<at::Tensor>& gradients,
+                  std::vector<at::Tensor>& states);
+
+ private:
+  struct Halves {
+    SubgraphRunner input, weight;
+    size_t carried;
+  };
+  Halves& halves_of(const std::vector<char>& wanted);
+  void scatter(const std::vector<char>& wanted, char half, std::vector<at::Tensor>& made,
+               std::vector<at::Tensor>& gradients) const;
+  void own_memory(std::vector<at::Tensor>& gradients) const;
+
+  std::unique_ptr<Partition> rewritten_;  // where tangents are missing
+  const Partition& partition_;
+  const std::map<std::string, at::Tensor>& constants_;
+  SubgraphRunner whole_;
+  std::vector<char> taken_;     // by node
+  std::vector<char> borrowed_;  // by primal: its gradient is in somebody else's memory
+  std::map<std::vector<char>, Halves> halves_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,212 @@
+#include "runtime/partition/run/bind_call.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/jit_type.h>
+
+#include <array>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+using Kind = JointArgument::Kind;
+
+constexpr std::array<std::pair<const char*, at::MemoryFormat>, 4> kMemoryFormats{{
+    {"contiguous_format", at::MemoryFormat::Contiguous},
+    {"preserve_format", at::MemoryFormat::Preserve},
+    {"channels_last", at::MemoryFormat::ChannelsLast},
+    {"channels_last_3d", at::MemoryFormat::ChannelsLast3d},
+}};
+
+constexpr std::array<std::pair<const char*, at::Layout>, 8> kLayouts{{
+    {"strided", at::Layout::Strided},
+    {"sparse_coo", at::Layout::Sparse},
+    {"sparse_csr", at::Layout::SparseCsr},
+    {"sparse_csc", at::Layout::SparseCsc},
+    {"sparse_bsr", at::Layout::SparseBsr},
+    {"sparse_bsc", at::Layout::SparseBsc},
+    {"jagged", at::Layout::Jagged},
+    {"_mkldnn", at::Layout::Mkldnn},
+}};
+
+template <class Table>
+auto named(const Table& table, const std::string& name, const char* what) {
+  for (const auto& [known, value] : table)
+    if (name == known) return value;
+  throw InputError(std::string("there is no ") + what + " '" + name + "'");
+}
+
+/// What is said of one node and one of its arguments while its call is bound.
+class Binder {
+ public:
+  Binder(const JointGraph& graph, const JointNode& node) : graph_(graph), node_(node) {}
+
+  BoundCall bind() {
+    const auto op = c10::Dispatcher::singleton().findSchema(
+        {op_name(), node_.overload == "default" ? std::string() : node_.overload});
+    if (!op) refuse("this LibTorch has no operator " + node_.op + "." + node_.overload);
+    BoundCall call{*op, {}, {}, {}};
+    const c10::FunctionSchema& schema = op->schema();
+    const std::vector<c10::Argument>& parameters = schema.arguments();
+    std::vector<const JointArgument*> given(parameters.size(), nullptr);
+    for (size_t i = 0; i < node_.args.size(); ++i) {
+      if (i >= parameters.size()) refuse(std::to_string(node_.args.size()) + " arguments are too many for it");
+      given[i] = &node_.args[i];
+    }
+    for (const auto& [name, argument] : node_.kwargs) {
+      const std::optional<int> place = schema.argumentIndexWithName(name);
+      if (!place || given[*place]) refuse("it takes no further argument '" + name + "'");
+      given[*place] = &argument;
+    }
+    call.arguments.resize(parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      at_ = parameters[i].name();
+      if (given[i])
+        take(call, static_cast<uint32_t>(i), *given[i], *parameters[i].type());
+      else if (parameters[i].default_value())
+        call.arguments[i] = *parameters[i].default_value();
+      else
+        refuse("argument '" + at_ + "' is missing");
+    }
+    return call;
+  }
+
+ private:
+  std::string op_name() const { return node_.op == "aten::view" && is_plain_view() ? "aten::reshape" : node_.op; }
+  bool is_plain_view() const { return node_.overload.empty() || node_.overload == "default"; }
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw InputError("node '" + node_.name + "' (" + node_.op + ") cannot be executed: " + reason);
+  }
+  [[noreturn]] void refuse_argument(const JointArgument& argument, const c10::Type& type) const {
+    static constexpr std::array kNames = {
+        "None",     "a node",   "a bool",          "an integer",        "a number", "complex", "a string", "a dtype",
+        "a device", "a layout", "a memory format", "a symbolic number", "a list",   "a slice", "Python's "};
+    refuse("argument '" + at_ + "' is " + kNames.at(static_cast<size_t>(argument.kind)) +
+           (argument.kind == Kind::Other ? argument.text : "") + ", where " + type.annotation_str() + " is expected");
+  }
+
+  /// The number that a node stands for, if it is one.
+  std::optional<JointArgument> number_of(const JointArgument& argument) const {
+    if (argument.kind != Kind::Node) return std::nullopt;
+    const JointResult& out = graph_.nodes.at(argument.node).out;
+    if (out.kind != JointResult::Kind::Scalar) return std::nullopt;
+    if (out.dtype == "float") refuse("argument '" + at_ + "' is a number that is only known when the graph runs");
+    return JointArgument{.kind = out.dtype == "bool" ? Kind::Bool : Kind::Integer, .integer = out.scalar.value};
+  }
+
+  void take(BoundCall& call, uint32_t position, const JointArgument& argument, const c10::Type& type) {
+    if (argument.kind == Kind::Node && !number_of(argument)) {
+      if (!is_tensor(type)) refuse_argument(argument, type);
+      call.fills.push_back({position, argument.node});
+    } else if (const c10::TypePtr* const element = element_of(type); element && is_tensor(**element)) {
+      if (argument.kind == Kind::None && type.kind() == c10::TypeKind::OptionalType) return;
+      if (argument.kind != Kind::List) refuse_argument(argument, type);
+      BoundCall::ListFill fill{position, (*element)->kind() == c10::TypeKind::OptionalType, {}};
+      for (const JointArgument& item : argument.items) {
+        const bool none = item.kind == Kind::None && fill.optional;
+        if (item.kind != Kind::Node && !none) refuse_argument(item, **element);
+        fill.nodes.push_back(none ? kNoNode : item.node);
+      }
+      call.list_fills.push_back(std::move(fill));
+    } else {
+      call.arguments[position] = constant(argument, type);
+    }
+  }
+
+  static bool is_tensor(const c10::Type& type) { return without_optional(type).kind() == c10::TypeKind::TensorType; }
+  static const c10::Type& without_optional(const c10::Type& type) {
+    return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
+  }
+  /// Of a list, or of an optional one.
+  static const c10::TypePtr* element_of(const c10::Type& type) {
+    const c10::Type& inner = without_optional(type);
+    return inner.kind() == c10::TypeKind::ListType ? &inner.castRaw<c10::ListType>()->getElementType() : nullptr;
+  }
+
+  c10::IValue constant(const JointArgument& given, const c10::Type& type) const {
+    if (given.kind == Kind::None) {
+      if (type.kind() == c10::TypeKind::OptionalType || type.kind() == c10::TypeKind::NoneType) return {};
+      if (type.kind() == c10::TypeKind::TensorType) return at::Tensor();
+      refuse_argument(given, type);
+    }
+    const JointArgument argument = number_of(given).value_or(given);
+    if (const c10::TypePtr* const element = element_of(type)) return list(argument, *element, type);
+    const c10::Type& wanted = without_optional(type);
+    const bool integral = argument.kind == Kind::Integer || argument.kind == Kind::Symbolic;
+    switch (wanted.kind()) {
+      case c10::TypeKind::TensorType: {
+        at::Tensor number = c10::scalar_to_tensor(scalar(argument, type));
+        number.unsafeGetTensorImpl()->set_wrapped_number(true);
+        return number;
+      }
+      case c10::TypeKind::NumberType:
+        return scalar(argument, type);
+      case c10::TypeKind::BoolType:
+        if (argument.kind == Kind::Bool || integral) return argument.integer != 0;
+        break;
+      case c10::TypeKind::FloatType:
+        if (argument.kind == Kind::Float) return argument.real;
+        if (integral) return static_cast<double>(argument.integer);
+        break;
+      case c10::TypeKind::IntType:
+      case c10::TypeKind::SymIntType:
+        if (integral || argument.kind == Kind::Bool) return argument.integer;
+        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(scalar_type_of(argument.text));
+        if (argument.kind == Kind::Layout) return static_cast<int64_t>(named(kLayouts, argument.text, "layout"));
+        if (argument.kind == Kind::MemoryFormat)
+          return static_cast<int64_t>(named(kMemoryFormats, argument.text, "memory format"));
+        break;
+      case c10::TypeKind::ScalarTypeType:
+        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(scalar_type_of(argument.text));
+        break;
+      case c10::TypeKind::StringType:
+        if (argument.kind == Kind::String) return argument.text;
+        break;
+      case c10::TypeKind::DeviceObjType:
+        if (argument.kind == Kind::Device || argument.kind == Kind::String) return c10::Device(argument.text);
+        break;
+      default:
+        break;
+    }
+    refuse_argument(argument, type);
+  }
+
+  at::Scalar scalar(const JointArgument& argument, const c10::Type& type) const {
+    if (argument.kind == Kind::Bool) return argument.integer != 0;
+    if (argument.kind == Kind::Integer || argument.kind == Kind::Symbolic) return argument.integer;
+    if (argument.kind == Kind::Float) return argument.real;
+    if (argument.kind == Kind::Complex) return c10::complex<double>(argument.real, argument.imaginary);
+    refuse_argument(argument, type);
+  }
+
+  /// Of numbers or strings; a single number stands for a list of one, as schemas of fixed length have it.
+  c10::IValue list(const JointArgument& argument, const c10::TypePtr& element, const c10::Type& type) const {
+    const bool single = argument.kind != Kind::List;
+    if (single && (argument.kind == Kind::String || argument.kind == Kind::Slice || argument.kind == Kind::Other))
+      refuse_argument(argument, type);
+    c10::impl::GenericList result(element);
+    if (single) result.push_back(constant(argument, *element));
+    for (const JointArgument& item : argument.items) result.push_back(constant(item, *element));
+    return result;
+  }
+
+  const JointGraph& graph_;
+  const JointNode& node_;
+  std::string at_;  // the name of the argument
+};
+
+}  // namespace
+
+at::ScalarType scalar_type_of(const std::string& name) {
+  const auto& known = c10::getStringToDtypeMap();
+  const auto dtype = known.find(name);
+  if (dtype == known.end()) throw InputError("there is no dtype '" + name + "'");
+  return dtype->second;
+}
+
+BoundCall bind_call(const JointGraph& graph, const JointNode& node) { return Binder(graph, node).bind(); }
+
+}  // namespace plumbline

@@ -1,0 +1,445 @@
+#include "runtime/partition/run/run.h"
+
+#include <ATen/ATen.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "runtime/error.h"
+#include "runtime/graph/random_turn.h"
+#include "runtime/partition/testing/hand_trace.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline {
+namespace {
+
+using testing::dtype;
+using testing::flag;
+using testing::HandTrace;
+using testing::list;
+using testing::node;
+using testing::none;
+using testing::number;
+using testing::text;
+using Tensors = std::vector<at::Tensor>;
+
+/// Bit by bit: a zero's sign counts, and a NaN equals itself.
+void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
+  ASSERT_EQ(ours.defined(), theirs.defined()) << what;
+  if (!ours.defined()) return;
+  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
+  ASSERT_EQ(ours.scalar_type(), theirs.scalar_type()) << what;
+  const at::Tensor a = ours.detach().contiguous(), b = theirs.detach().contiguous();
+  EXPECT_EQ(std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()), 0) << what << "\n" << ours << theirs;
+}
+
+at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
+at::Tensor copy_of(const at::Tensor& tensor) { return tensor.detach().clone().requires_grad_(tensor.requires_grad()); }
+
+/// gelu(x @ w) @ v, once by autograd and once by hand.
+struct TwoLayers {
+  TwoLayers() {
+    at::manual_seed(7);
+    x = leaf({6, 4}), w = leaf({4, 8}), v = leaf({8, 3});
+    for (const at::Tensor* tensor : {&x, &w, &v}) plain.push_back(copy_of(*tensor));
+    using enum AttributeKind;
+    const NodeIndex pw = trace.attribute(Parameter, "w", w), pv = trace.attribute(Parameter, "v", v),
+                    px = trace.input(x);
+    const NodeIndex tangent = trace.tangent(0, at::empty({6, 3}));
+    mm = trace.call("aten::mm", {node(px), node(pw)});
+    gelu = trace.call("aten::gelu", {node(mm)});
+    const NodeIndex out = trace.call("aten::mm", {node(gelu), node(pv)});
+    const NodeIndex gelu_t = trace.call("aten::t", {node(gelu)});
+    const NodeIndex grad_v = trace.call("aten::mm", {node(gelu_t), node(tangent)});
+    v_t = trace.call("aten::t", {node(pv)});
+    const NodeIndex grad_gelu = trace.call("aten::mm", {node(tangent), node(v_t)});
+    const NodeIndex grad_mm =
+        trace.call("aten::gelu_backward", {node(grad_gelu), node(mm)}, {{"approximate", text("none")}});
+    const NodeIndex x_t = trace.call("aten::t", {node(px)});
+    const NodeIndex grad_w = trace.call("aten::mm", {node(x_t), node(grad_mm)});
+    const NodeIndex w_t = trace.call("aten::t", {node(pw)});
+    const NodeIndex grad_x = trace.call("aten::mm", {node(grad_mm), node(w_t)});
+    trace.finish({out}, {grad_w, grad_v, grad_x});
+  }
+  at::Tensor expected() { return at::gelu(plain[0].mm(plain[1])).mm(plain[2]); }
+
+  HandTrace trace;
+  NodeIndex mm, gelu, v_t;
+  at::Tensor x, w, v;
+  Tensors plain;
+};
+
+TEST(PartitionedGraph, GradientsHaveAutogradsBitsWhateverIsSaved) {
+  for (int choice = 0; choice < 4; ++choice) {
+    TwoLayers model;
+    const std::vector<NodeIndex> saved = choice == 0   ? std::vector<NodeIndex>{model.mm, model.gelu}
+                                         : choice == 1 ? std::vector<NodeIndex>{model.mm}
+                                         : choice == 2 ? std::vector<NodeIndex>{model.mm, model.v_t}
+                                                       : std::vector<NodeIndex>{};
+    PartitionedGraph graph = model.trace.partitioned(saved);
+    for (int step = 0; step < 2; ++step) {
+      Tensors outputs;
+      graph.run(Tensors{model.x}, outputs);
+      const at::Tensor expected = model.expected();
+      expect_same(outputs[0], expected, "output");
+      const at::Tensor grad = at::randn({6, 3});
+      outputs[0].backward(grad);
+      expected.backward(grad);
+      expect_same(model.x.grad(), model.plain[0].grad(), "x");
+      expect_same(model.w.grad(), model.plain[1].grad(), "w");
+      expect_same(model.v.grad(), model.plain[2].grad(), "v");
+    }
+  }
+}
+
+/// The gradient of a sum is one number, expanded: no view of it has another shape, so what was traced as a view of a
+/// dense gradient has to copy.
+TEST(PartitionedGraph, AnExpandedGradientIsTakenWhereADenseOneWasTraced) {
+  HandTrace trace;
+  const at::Tensor w = leaf({4}), x = leaf({2, 3, 4}), w2 = copy_of(w), x2 = copy_of(x);
+  const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+  const NodeIndex tangent = trace.tangent(0, at::empty({6}));
+  const NodeIndex rows = trace.call("aten::view", {node(px), list({number(6), number(4)})});
+  const NodeIndex out = trace.call("aten::mv", {node(rows), node(pw)});
+  const NodeIndex column = trace.call("aten::view", {node(tangent), list({number(6), number(1)})});
+  const NodeIndex grad_rows = trace.call("aten::mul", "Tensor", {node(column), node(pw)});
+  const NodeIndex grad_x = trace.call("aten::view", {node(grad_rows), list({number(2), number(3), number(4)})});
+  const NodeIndex rows_t = trace.call("aten::t", {node(rows)});
+  const NodeIndex halved = trace.call("aten::view", {node(tangent), list({number(2), number(3)})});
+  const NodeIndex flat = trace.call("aten::view", {node(halved), list({number(6)})});
+  const NodeIndex grad_w = trace.call("aten::mv", {node(rows_t), node(flat)});
+  trace.finish({out}, {grad_w, grad_x});
+  PartitionedGraph graph = trace.partitioned({});
+  Tensors outputs;
+  graph.run(Tensors{x}, outputs);
+  outputs[0].sum().backward();
+  x2.view({6, 4}).mv(w2).sum().backward();
+  expect_same(x.grad(), x2.grad(), "x");
+  expect_same(w.grad(), w2.grad(), "w");
+}
+
+/// What is drawn again is the same mask, and whoever draws next does not notice.
+TEST(PartitionedGraph, ARandomCallThatRunsTwiceDrawsTheSame) {
+  HandTrace trace;
+  at::manual_seed(3);
+  const at::Tensor x = leaf({50}), x2 = copy_of(x);
+  const NodeIndex px = trace.input(x);
+  const NodeIndex tangent = trace.tangent(0, x);
+  const NodeIndex half = trace.call("aten::full", {list({number(50)}), number(0.5)});
+  const NodeIndex mask = trace.call("aten::bernoulli", {node(half)});
+  const NodeIndex again = trace.call("aten::bernoulli", {node(half)});
+  const NodeIndex both = trace.call("aten::add", "Tensor", {node(mask), node(again)});
+  const NodeIndex out = trace.call("aten::mul", "Tensor", {node(px), node(both)});
+  const NodeIndex grad = trace.call("aten::mul", "Tensor", {node(tangent), node(both)});
+  trace.finish({out}, {grad});
+  PartitionedGraph graph = trace.partitioned({});
+  ASSERT_EQ(graph.partition().replayed.size(), 2U);
+  Tensors outputs;
+  at::manual_seed(11);
+  graph.run(Tensors{x}, outputs);
+  const at::Tensor state = random_state();
+  outputs[0].backward(at::ones({50}));
+  expect_same(random_state(), state, "generator");
+  at::manual_seed(11);
+  const at::Tensor masks = at::full({50}, 0.5).bernoulli() + at::full({50}, 0.5).bernoulli();
+  (x2 * masks).backward(at::ones({50}));
+  expect_same(outputs[0], x2 * masks, "output");
+  expect_same(x.grad(), x2.grad(), "gradient");
+}
+
+/// Calls with several results, with a list of them, with lists of tensors, dtypes and keyword arguments.
+TEST(SubgraphRunner, BindsWhateverASchemaTakes) {
+  HandTrace trace;
+  at::manual_seed(5);
+  const at::Tensor x = leaf({4, 6}), gain = leaf({6}), x2 = copy_of(x), gain2 = copy_of(gain);
+  const NodeIndex pg = trace.attribute(AttributeKind::Parameter, "gain", gain), px = trace.input(x);
+  const NodeIndex tangent = trace.tangent(0, at::empty({4, 7}));
+  const NodeIndex norm =
+      trace.call("aten::native_layer_norm", {node(px), list({number(6)}), node(pg), none(), number(1e-5)});
+  const NodeIndex y = trace.item(norm, 0), mean = trace.item(norm, 1), rstd = trace.item(norm, 2);
+  const NodeIndex parts = trace.call("aten::split", "Tensor", {node(y), number(2), number(1)});
+  const NodeIndex a = trace.item(parts, 0), b = trace.item(parts, 2);
+  const NodeIndex wide = trace.call("aten::_to_copy", {node(a)}, {{"dtype", dtype("float64")}});
+  const NodeIndex narrow = trace.call("aten::_to_copy", {node(wide)}, {{"dtype", dtype("float32")}});
+  const NodeIndex total = trace.call("aten::sum", "dim_IntList", {node(y), number(1), flag(true)});
+  const NodeIndex tripled = trace.call("aten::mul", "Tensor", {node(b), number(3.0)});
+  const NodeIndex joined =
+      trace.call("aten::cat", {list({node(narrow), node(tripled), node(total), node(a)}), number(1)});
+  const NodeIndex out = joined;
+  const auto columns = [&](int begin, int end) {
+    return trace.call("aten::slice", "Tensor", {node(tangent), number(1), number(begin), number(end)});
+  };
+  const NodeIndex ga = trace.call("aten::add", "Tensor", {node(columns(0, 2)), node(columns(5, 7))});
+  const NodeIndex gb = trace.call("aten::mul", "Tensor", {node(columns(2, 4)), number(3.0)});
+  const NodeIndex zero = trace.call("aten::zeros", {list({number(4), number(2)})});
+  const NodeIndex spread = trace.call("aten::cat", {list({node(ga), node(zero), node(gb)}), number(1)});
+  const NodeIndex sums = trace.call("aten::expand", {node(columns(4, 5)), list({number(4), number(6)})});
+  const NodeIndex gy = trace.call("aten::add", "Tensor", {node(sums), node(spread)});
+  const NodeIndex back =
+      trace.call("aten::native_layer_norm_backward", {node(gy), node(px), list({number(6)}), node(mean), node(rstd),
+                                                      node(pg), none(), list({flag(true), flag(true), flag(false)})});
+  const NodeIndex gx = trace.item(back, 0), gg = trace.item(back, 1);
+  trace.finish({out}, {gg, gx});
+  PartitionedGraph graph = trace.partitioned({mean, rstd});
+  Tensors outputs;
+  graph.run(Tensors{x}, outputs);
+  const at::Tensor y2 = at::layer_norm(x2, {6}, gain2);
+  const std::vector<at::Tensor> split = y2.split(2, 1);
+  const at::Tensor expected =
+      at::cat({split[0].to(at::kDouble).to(at::kFloat), split[2] * 3.0, y2.sum(1, true), split[0]}, 1);
+  expect_same(outputs[0], expected, "output");
+  const at::Tensor grad = at::randn({4, 7});
+  outputs[0].backward(grad);
+  expected.backward(grad);
+  expect_same(x.grad(), x2.grad(), "x");
+  expect_same(gain.grad(), gain2.grad(), "gain");
+}
+
+TEST(SubgraphRunner, SaysWhatCannotBeExecuted) {
+  const auto refusal_of = [](const std::string& op, const std::string& overload, HandTrace::Arguments arguments,
+                             HandTrace::Keywords keywords = {}) {
+    HandTrace trace;
+    const NodeIndex x = trace.input(at::ones({2}));
+    for (JointArgument& argument : arguments)
+      if (argument.kind == JointArgument::Kind::Node) argument.node = x;
+    return refusal([&] { trace.call(op, overload, arguments, keywords); });
+  };
+  EXPECT_EQ(refusal_of("aten::nonsense", "default", {}),
+            "node '' (aten::nonsense) cannot be executed: this LibTorch has no operator aten::nonsense.default");
+  EXPECT_EQ(refusal_of("aten::relu", "default", {text("x")}),
+            "node '' (aten::relu) cannot be executed: argument 'self' is a string, where Tensor is expected");
+  EXPECT_EQ(refusal_of("aten::relu", "default", {node(0), node(0)}),
+            "node '' (aten::relu) cannot be executed: 2 arguments are too many for it");
+  EXPECT_EQ(refusal_of("aten::relu", "default", {}),
+            "node '' (aten::relu) cannot be executed: argument 'self' is missing");
+  EXPECT_EQ(refusal_of("aten::relu", "default", {node(0)}, {{"inplace", flag(true)}}),
+            "node '' (aten::relu) cannot be executed: it takes no further argument 'inplace'");
+  EXPECT_EQ(refusal_of("aten::_to_copy", "default", {node(0)}, {{"dtype", dtype("float31")}}),
+            "there is no dtype 'float31'");
+}
+
+/// out = (x * w, x + w): the first output has no gradient. Its part of the backward must not run, nor leave a trace:
+/// zeros in its place would turn -0.0 into 0.0.
+TEST(PartitionedGraph, AnOutputWithoutAGradientAddsNothing) {
+  HandTrace trace;
+  const at::Tensor w = leaf({3}), x = leaf({3}), w2 = copy_of(w), x2 = copy_of(x);
+  const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+  const NodeIndex t0 = trace.tangent(0, x), t1 = trace.tangent(1, x);
+  const NodeIndex product = trace.call("aten::mul", "Tensor", {node(px), node(pw)});
+  const NodeIndex sum = trace.call("aten::add", "Tensor", {node(px), node(pw)});
+  const NodeIndex px_part = trace.call("aten::mul", "Tensor", {node(t0), node(pw)});
+  const NodeIndex pw_part = trace.call("aten::mul", "Tensor", {node(t0), node(px)});
+  const NodeIndex gx = trace.call("aten::add", "Tensor", {node(t1), node(px_part)});
+  const NodeIndex gw = trace.call("aten::add", "Tensor", {node(t1), node(pw_part)});
+  trace.finish({product, sum}, {gw, gx});
+  PartitionedGraph graph = trace.partitioned({});
+  const at::Tensor grad = at::tensor({-0.0F, 1.0F, std::numeric_limits<float>::infinity()});
+  for (const bool first : {false, true}) {
+    Tensors outputs;
+    graph.run(Tensors{x}, outputs);
+    const at::Tensor product2 = x2 * w2, sum2 = x2 + w2;
+    (first ? outputs[0] : outputs[1]).backward(grad);
+    (first ? product2 : sum2).backward(grad);
+    expect_same(x.grad(), x2.grad(), "x");
+    expect_same(w.grad(), w2.grad(), "w");
+    for (const at::Tensor* tensor : {&x, &w, &x2, &w2}) tensor->mutable_grad() = at::Tensor();
+  }
+}
+
+/// A call that takes the gradients of two outputs together gets zeros for the one that has none.
+TEST(PartitionedGraph, AGradientThatIsMissingAmongOthersIsZeros) {
+  HandTrace trace;
+  const at::Tensor x = leaf({4}), x2 = copy_of(x);
+  const NodeIndex px = trace.input(x);
+  const NodeIndex t0 = trace.tangent(0, at::empty({2})), t1 = trace.tangent(1, at::empty({2}));
+  const NodeIndex parts = trace.call("aten::split", "Tensor", {node(px), number(2)});
+  const NodeIndex a = trace.item(parts, 0), b = trace.item(parts, 1);
+  const NodeIndex twice = trace.call("aten::mul", "Tensor", {node(b), number(2.0)});
+  const NodeIndex gb = trace.call("aten::mul", "Tensor", {node(t1), number(2.0)});
+  const NodeIndex gx = trace.call("aten::cat", {list({node(t0), node(gb)})});
+  trace.finish({a, twice}, {gx});
+  PartitionedGraph graph = trace.partitioned({});
+  for (const bool first : {false, true}) {
+    Tensors outputs;
+    graph.run(Tensors{x}, outputs);
+    const std::vector<at::Tensor> split = x2.split(2);
+    (first ? outputs[0] : outputs[1]).backward(at::ones({2}));
+    (first ? split[0] : split[1] * 2.0).backward(at::ones({2}));
+    expect_same(x.grad(), x2.grad(), "x");
+    x.mutable_grad() = x2.mutable_grad() = at::Tensor();
+  }
+}
+
+/// Outputs: the input itself, a view of it, one value twice; a buffer is written at the end.
+struct Corners {
+  Corners() {
+    x = leaf({4}), running = at::ones({4});
+    const NodeIndex pr = trace.attribute(AttributeKind::Buffer, "running", running), px = trace.input(x);
+    const NodeIndex t0 = trace.tangent(0, x), t1 = trace.tangent(1, at::empty({2, 2})), t2 = trace.tangent(2, x),
+                    t3 = trace.tangent(3, x);
+    const NodeIndex view = trace.call("aten::view", {node(px), list({number(2), number(2)})});
+    const NodeIndex product = trace.call("aten::mul", "Tensor", {node(px), node(pr)});
+    const NodeIndex next = trace.call("aten::add", "Tensor", {node(pr), number(1.0)});
+    const NodeIndex both = trace.call("aten::add", "Tensor", {node(t2), node(t3)});
+    const NodeIndex g = trace.call("aten::mul", "Tensor", {node(both), node(pr)});
+    const NodeIndex flat = trace.call("aten::view", {node(t1), list({number(4)})});
+    const NodeIndex some = trace.call("aten::add", "Tensor", {node(t0), node(flat)});
+    const NodeIndex gx = trace.call("aten::add", "Tensor", {node(some), node(g)});
+    trace.finish({px, view, product, product}, {kNoNode, gx}, {{pr, next}});
+  }
+  HandTrace trace;
+  at::Tensor x, running;
+};
+
+TEST(PartitionedGraph, InputsAndViewsMayBeOutputsAndBuffersAreWrittenAtTheEnd) {
+  Corners corners;
+  PartitionedGraph graph = corners.trace.partitioned({});
+  for (int step = 1; step <= 2; ++step) {
+    Tensors outputs;
+    graph.run(Tensors{corners.x}, outputs);
+    EXPECT_TRUE(at::equal(corners.running, at::full({4}, step + 1.0)));
+    expect_same(outputs[0], corners.x, "the input");
+    expect_same(outputs[3], corners.x * step, "the product");
+    for (const at::Tensor& output : outputs) EXPECT_TRUE(output.requires_grad());
+    const at::Tensor ones = at::ones({4});
+    torch::autograd::backward(outputs, {ones, at::ones({2, 2}) * 10, ones * 100, ones * 1000});
+    // The product's factor is the buffer before it was written.
+    expect_same(corners.x.grad(), at::full({4}, 11.0 + 1100.0 * step), "gradient");
+    corners.x.mutable_grad() = at::Tensor();
+  }
+}
+
+TEST(PartitionedGraph, WithoutGradientsItIsAPlainCall) {
+  Corners corners;
+  PartitionedGraph graph = corners.trace.partitioned({});
+  const c10::NoGradGuard no_grad;
+  Tensors outputs;
+  graph.run(Tensors{corners.x}, outputs);
+  EXPECT_FALSE(outputs[3].requires_grad());
+  expect_same(outputs[3], corners.x, "the product");
+  EXPECT_TRUE(at::equal(corners.running, at::full({4}, 2.0)));
+}
+
+/// A change in place between forward and backward is noticed, of what is saved and of whatever it is a view of.
+TEST(PartitionedGraph, AChangeInPlaceIsNoticed) {
+  for (const bool view_only : {false, true}) {
+    TwoLayers model;
+    PartitionedGraph graph =
+        model.trace.partitioned(view_only ? std::vector<NodeIndex>{model.mm, model.v_t} : std::vector{model.mm});
+    Tensors outputs;
+    graph.run(Tensors{model.x}, outputs);
+    {
+      const c10::NoGradGuard no_grad;
+      model.v.add_(1);
+    }
+    EXPECT_THROW(outputs[0].backward(at::ones({6, 3})), c10::Error);
+  }
+}
+
+TEST(PartitionedGraph, AnOutputChangedInPlaceIsNoticedWhereItIsSaved) {
+  HandTrace trace;
+  const at::Tensor x = leaf({4});
+  const NodeIndex px = trace.input(x);
+  const NodeIndex t0 = trace.tangent(0, at::empty({2, 2}));
+  const NodeIndex y = trace.call("aten::exp", {node(px)});
+  const NodeIndex out = trace.call("aten::view", {node(y), list({number(2), number(2)})});
+  const NodeIndex flat = trace.call("aten::view", {node(t0), list({number(4)})});
+  const NodeIndex gx = trace.call("aten::mul", "Tensor", {node(flat), node(y)});
+  trace.finish({out}, {gx});
+  PartitionedGraph graph = trace.partitioned({y});
+  Tensors outputs;
+  graph.run(Tensors{x}, outputs);
+  outputs[0].detach().add_(1);
+  EXPECT_THROW(outputs[0].backward(at::ones({2, 2})), c10::Error);
+}
+
+TEST(PartitionedGraph, AGraphIsRunOnceUnlessItIsRetained) {
+  TwoLayers model;
+  PartitionedGraph graph = model.trace.partitioned({model.mm});
+  Tensors outputs;
+  graph.run(Tensors{model.x}, outputs);
+  const at::Tensor grad = at::randn({6, 3});
+  outputs[0].backward(grad, /*retain_graph=*/true);
+  const at::Tensor once = model.x.grad().clone();
+  model.x.mutable_grad() = at::Tensor();
+  outputs[0].backward(grad);
+  expect_same(model.x.grad(), once, "the second time");
+  EXPECT_THROW(outputs[0].backward(grad), c10::Error);
+}
+
+TEST(PartitionedGraph, HasNoSecondDerivative) {
+  TwoLayers model;
+  PartitionedGraph graph = model.trace.partitioned({model.mm});
+  Tensors outputs;
+  graph.run(Tensors{model.x}, outputs);
+  EXPECT_EQ(failure([&] {
+              torch::autograd::grad({outputs[0].sum()}, {model.x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+            }),
+            "a partitioned graph has no second derivative; leave create_graph out");
+}
+
+/// A gradient in the memory of a saved value is copied: autograd keeps what it is given and adds to it.
+TEST(PartitionedGraph, AGradientThatIsASavedValueIsACopy) {
+  HandTrace trace;
+  const at::Tensor x = leaf({4}), w = leaf({4});
+  const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+  const NodeIndex tangent = trace.tangent(0, at::empty({4}));
+  const NodeIndex out = trace.call("aten::mul", "Tensor", {node(px), node(pw)});
+  const NodeIndex gx = trace.call("aten::mul", "Tensor", {node(tangent), node(pw)});
+  trace.finish({out}, {px, gx});
+  PartitionedGraph graph = trace.partitioned({});
+  const at::Tensor before = x.detach().clone();
+  for (int step = 0; step < 2; ++step) {
+    Tensors outputs;
+    graph.run(Tensors{x}, outputs);
+    outputs[0].backward(at::ones({4}));
+  }
+  expect_same(x, before, "the input");
+  expect_same(w.grad(), 2 * before, "gradient");
+}
+
+/// Bytes of CPU tensors, most at one time.
+class Peak : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
+    alive += size;
+    peak = std::max(peak, alive);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t alive = 0, peak = 0;
+};
+
+/// A chain of eight values, none saved: two are alive at a time in the forward, and a saved one goes as soon as it was
+/// used.
+TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
+  constexpr int64_t kBytes = 4 * 1024;
+  HandTrace trace;
+  const at::Tensor x = leaf({1024});
+  const NodeIndex px = trace.input(x);
+  const NodeIndex tangent = trace.tangent(0, x);
+  std::vector<NodeIndex> saved = {px};
+  for (int i = 0; i < 8; ++i) saved.push_back(trace.call("aten::exp", {node(saved.back())}));
+  NodeIndex grad = tangent;
+  for (int i = 8; i > 0; --i) grad = trace.call("aten::mul", "Tensor", {node(grad), node(saved[i])});
+  trace.finish({saved.back()}, {grad});
+  saved.erase(saved.begin());
+  for (const bool all : {true, false}) {
+    PartitionedGraph graph = trace.partitioned(all ? saved : std::vector<NodeIndex>());
+    Tensors outputs;
+    auto peak = std::make_shared<Peak>();
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, peak);
+    graph.run(Tensors{x}, outputs);
+    EXPECT_EQ(peak->alive, (all ? 8 : 1) * kBytes);
+    EXPECT_EQ(peak->peak, (all ? 8 : 2) * kBytes);
+    if (!all) continue;
+    // The output leaves with its gradient; then each step frees a saved value and a gradient, and makes one.
+    peak->peak = 0;
+    outputs[0].backward(at::ones({1024}));
+    EXPECT_LE(peak->peak, 11 * kBytes);
+    outputs.clear();
+    EXPECT_EQ(peak->alive, kBytes) << "the gradient of x";
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,369 @@
+#include "runtime/partition/trace/joint_recorder.h"
+
+#include <ATen/core/enum_tag.h>
+#include <ATen/ops/item.h>
+
+#include <algorithm>
+
+#include "runtime/capture/capture.h"
+#include "runtime/graph/graph.h"
+#include "runtime/partition/joint/clean.h"
+#include "runtime/partition/joint/joint_flops.h"
+#include "runtime/partition/trace/joint_argument.h"
+
+namespace plumbline {
+namespace {
+
+std::span<const c10::IValue> arguments_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const size_t count = op.schema().arguments().size();
+  return {stack.data() + stack.size() - count, count};
+}
+
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isTensorList() || value.isOptionalTensorList()) {
+    for (const c10::IValue& element : value.toListRef()) for_each_tensor(element, visit);
+  }
+}
+
+bool gives_tensors(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
+    const c10::Type& type = *result.type();
+    return type.kind() == c10::TypeKind::TensorType || type.kind() == c10::TypeKind::ListType;
+  });
+}
+
+bool returns_a_view(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
+    return result.alias_info() && !result.alias_info()->isWrite();
+  });
+}
+
+/// A number that is no more than one to the rules of type promotion, as `x * 2.0` passes it.
+JointArgument number(const at::Tensor& tensor) {
+  const c10::Scalar value = tensor.item();
+  JointArgument argument;
+  if (value.isComplex()) {
+    argument.kind = JointArgument::Kind::Complex;
+    argument.real = value.toComplexDouble().real();
+    argument.imaginary = value.toComplexDouble().imag();
+  } else if (value.isFloatingPoint()) {
+    argument.kind = JointArgument::Kind::Float;
+    argument.real = value.toDouble();
+  } else {
+    argument.kind = value.isBoolean() ? JointArgument::Kind::Bool : JointArgument::Kind::Integer;
+    argument.integer = value.toLong();
+  }
+  return argument;
+}
+
+JointResult scalar_result(const c10::IValue& value) {
+  JointResult result;
+  result.kind = JointResult::Kind::Scalar;
+  result.dtype = value.isDouble() ? "float" : value.isBool() ? "bool" : "int";
+  if (value.isInt()) result.scalar.value = value.toInt();
+  return result;
+}
+
+template <class Rename>
+void rename(JointArgument& argument, const Rename& to) {
+  if (argument.kind == JointArgument::Kind::Node) argument.node = to(argument.node);
+  for (JointArgument& item : argument.items) rename(item, to);
+}
+
+}  // namespace
+
+// --- tensors and nodes -----------------------------------------------------------------------------------------------
+
+NodeIndex JointRecorder::add(JointNode node) {
+  graph_.nodes.push_back(std::move(node));
+  return static_cast<NodeIndex>(graph_.nodes.size()) - 1;
+}
+
+void JointRecorder::know(const at::Tensor& tensor, NodeIndex node) {
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  values_.try_emplace(impl, Entry{node, decltype(Entry::tensor)(tensor.getIntrusivePtr())}).first->second.node = node;
+}
+
+int32_t JointRecorder::storage_number(const at::Tensor& tensor) {
+  if (!tensor.has_storage() || tensor.layout() != c10::kStrided)
+    refuse("it gives a tensor without strides (sparse or another layout); joint graphs have dense ones only");
+  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
+  const auto [it, inserted] = storages_.emplace(impl, static_cast<int32_t>(storages_.size()));
+  if (inserted) {
+    storage_refs_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
+    storage_primal_.push_back(kNoNode);
+    graph_.storage_bytes.push_back(static_cast<int64_t>(impl->nbytes()));
+  }
+  return it->second;
+}
+
+JointResult JointRecorder::result_of(const at::Tensor& tensor) {
+  const int32_t storage = storage_number(tensor);
+  JointResult result = joint_result(tensor);
+  result.storage = storage;
+  return result;
+}
+
+NodeIndex JointRecorder::add_input(JointKind kind, const at::Tensor& tensor) {
+  const auto same_kind = [&](const JointNode& node) { return node.kind == kind; };
+  const auto before = std::count_if(graph_.nodes.begin(), graph_.nodes.end(), same_kind);
+  const bool primal = kind == JointKind::Primal;
+  JointNode node;
+  node.kind = kind;
+  node.name = names_.unique((primal ? "primals_" : "tangents_") + std::to_string(before + 1));
+  node.mark = primal ? JointMark::IsForward : JointMark::IsBackward;
+  node.out = result_of(tensor);
+  NodeIndex& first = storage_primal_[node.out.storage];
+  const NodeIndex index = add(std::move(node));
+  if (primal && first == kNoNode) first = index;
+  know(tensor, index);
+  return index;
+}
+
+NodeIndex JointRecorder::adopt(JointNode node, std::span<const at::Tensor> tensors) {
+  const bool tuple = node.out.kind == JointResult::Kind::Tuple;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined()) (tuple ? node.out.items[i] : node.out).storage = storage_number(tensors[i]);
+  const bool primal = node.kind == JointKind::Primal;
+  const int32_t storage = node.out.storage;
+  if (storage >= 0) node.aliases_input = primal ? kNoNode : storage_primal_[storage];
+  const NodeIndex index = add(std::move(node));
+  if (primal && storage >= 0 && storage_primal_[storage] == kNoNode) storage_primal_[storage] = index;
+  if (!tuple && !tensors.empty() && tensors[0].defined()) know(tensors[0], index);
+  return index;
+}
+
+void JointRecorder::add_constant(const std::string& name, const at::Tensor& tensor) {
+  constants_.emplace(name, tensor);
+  named_constants_.emplace(tensor.unsafeGetTensorImpl(), name);
+}
+
+NodeIndex JointRecorder::node_of(const at::Tensor& tensor) {
+  if (const auto it = values_.find(tensor.unsafeGetTensorImpl()); it != values_.end()) return it->second.node;
+  const auto named = named_constants_.find(tensor.unsafeGetTensorImpl());
+  if (named == named_constants_.end() && tensor.has_storage() &&
+      storages_.contains(tensor.storage().unsafeGetStorageImpl()))
+    refuse("a tensor " + plumbline::describe(tensor) +
+           " shares its memory with a value of the graph unseen by the "
+           "dispatcher (.data() or variable_data()); use detach()");
+  JointNode node;
+  node.kind = JointKind::GetAttr;
+  node.attribute =
+      named != named_constants_.end() ? named->second : "_tensor_constant" + std::to_string(constants_.size());
+  node.name = names_.unique(node.attribute);
+  constants_.emplace(node.attribute, tensor);
+  node.mark = mark_;
+  node.out = result_of(tensor);
+  const NodeIndex index = add(std::move(node));
+  know(tensor, index);
+  return index;
+}
+
+// --- calls -----------------------------------------------------------------------------------------------------------
+
+void JointRecorder::refuse(const std::string& what) {
+  std::string where = op_ ? c10::toString(op_->operator_name()) : "the outputs";
+  if (!place_.empty()) where += ", " + place_;
+  refusal_ = "trace: at " + where + ": " + what;
+  throw CaptureError(*refusal_);
+}
+
+/// Functionalisation asks for the shapes of views by calling them on meta tensors of its own; and some calls only ask.
+bool JointRecorder::is_about_shapes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+  bool unknown_meta = false;
+  for (const c10::IValue& argument : arguments_of(op, stack))
+    for_each_tensor(argument, [&](const at::Tensor& t) { unknown_meta = unknown_meta || (t.is_meta() && !knows(t)); });
+  return unknown_meta ||
+         (!gives_tensors(op.schema()) && !op.schema().is_mutable() && !op.hasTag(at::Tag::data_dependent_output));
+}
+
+void JointRecorder::check(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const std::string& name = op.schema().name();
+  if (!gives_tensors(op.schema()) && op.hasTag(at::Tag::data_dependent_output))
+    refuse("it reads a number from a tensor, which the trace would freeze; keep the computation in tensors");
+  if (op.schema().is_mutable())
+    refuse("it writes into a tensor in a way that functionalisation does not know; write it out of place");
+  if (name == "aten::cudnn_batch_norm" || name == "aten::miopen_batch_norm")
+    refuse("it writes its running statistics unseen; run with cuDNN off (at::globalContext().setUserEnabledCuDNN)");
+  if (name == "plumbline::get_random_state" || name == "plumbline::set_random_state")
+    refuse("it handles the state of the random generator, which a joint graph keeps by itself");
+  if (!op.hasTag(at::Tag::dynamic_output_shape)) return;
+  bool depends = name != "aten::index";
+  if (!depends)
+    for_each_tensor(arguments_of(op, stack)[1], [&](const at::Tensor& index) {
+      depends = depends || index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
+    });
+  if (depends)
+    refuse(
+        "the shape of its result depends on the data, which the trace would freeze; use where() or a mask by "
+        "multiplication");
+}
+
+JointNode JointRecorder::describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  JointNode node;
+  const c10::FunctionSchema& schema = op.schema();
+  node.op = schema.name();
+  node.overload = schema.overload_name().empty() ? "default" : schema.overload_name();
+  node.mark = mark_;
+  node.pointwise = op.hasTag(at::Tag::pointwise);
+  node.core = op.hasTag(at::Tag::core);
+  node.seeded = op.hasTag(at::Tag::nondeterministic_seeded);
+  node.inplace_view = op.hasTag(at::Tag::inplace_view);
+  node.data_dependent_output = op.hasTag(at::Tag::data_dependent_output);
+  node.dynamic_output_shape = op.hasTag(at::Tag::dynamic_output_shape);
+  node.writes = schema.is_mutable();
+  node.view = returns_a_view(schema);
+  node.impure = node.writes || node.seeded;
+
+  const auto tensor = [&](const at::Tensor& t) {
+    if (!knows(t) && t.unsafeGetTensorImpl()->is_wrapped_number()) return number(t);
+    return JointArgument{.kind = JointArgument::Kind::Node, .node = node_of(t)};
+  };
+  const std::span<const c10::IValue> values = arguments_of(op, stack);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const c10::Argument& parameter = schema.arguments()[i];
+    JointArgument argument = joint_argument(values[i], *parameter.real_type(), tensor);
+    if (argument.kind == JointArgument::Kind::Other)
+      refuse("argument '" + parameter.name() + "' is a " + argument.text + ", which a joint graph cannot hold");
+    if (!parameter.kwarg_only())
+      node.args.push_back(std::move(argument));
+    else if (!is_default(argument, parameter))
+      node.kwargs.emplace_back(parameter.name(), std::move(argument));
+  }
+  while (!node.args.empty() && is_default(node.args.back(), schema.arguments()[node.args.size() - 1]))
+    node.args.pop_back();
+  return node;
+}
+
+std::vector<NodeIndex> JointRecorder::add_call(JointNode node, const c10::OperatorHandle& op,
+                                               const torch::jit::Stack& stack) {
+  const size_t count = op.schema().returns().size();
+  const std::span<const c10::IValue> returned{stack.data() + stack.size() - count, count};
+  node.name = names_.unique(name_base(node.op));
+  const auto aliased = [&](const JointResult& result) { return storage_primal_[result.storage]; };
+  if (count == 1 && returned[0].isTensor()) {
+    const at::Tensor& tensor = returned[0].toTensor();
+    if (!tensor.defined()) return {kNoNode};
+    node.out = result_of(tensor);
+    node.aliases_input = aliased(node.out);
+    const NodeIndex index = add(std::move(node));
+    know(tensor, index);
+    return {index};
+  }
+  std::vector<c10::IValue> items(returned.begin(), returned.end());
+  if (count == 1 && returned[0].isTensorList()) items = returned[0].toListRef().vec();
+  node.multi_output = true;
+  node.out.kind = JointResult::Kind::Tuple;
+  for (const c10::IValue& item : items) {
+    if (item.isList()) refuse("it returns a list among several results, which a joint graph cannot hold");
+    if (item.isTensor())
+      node.out.items.push_back(item.toTensor().defined() ? result_of(item.toTensor()) : JointResult{});
+    else
+      node.out.items.push_back(item.isNone() ? JointResult{} : scalar_result(item));
+  }
+  const JointMark mark = node.mark;
+  const std::vector<JointResult> results = node.out.items;
+  const NodeIndex index = add(std::move(node));
+  std::vector<NodeIndex> nodes;
+  for (size_t i = 0; i < items.size(); ++i) {
+    nodes.push_back(kNoNode);
+    if (results[i].kind != JointResult::Kind::Tensor) continue;
+    JointNode get;
+    get.kind = JointKind::GetItem;
+    get.op = "operator::getitem";
+    get.name = names_.unique("getitem");
+    get.args = {{.kind = JointArgument::Kind::Node, .node = index},
+                {.kind = JointArgument::Kind::Integer, .integer = static_cast<int64_t>(i)}};
+    get.out = results[i];
+    get.mark = mark;
+    get.aliases_input = aliased(get.out);
+    nodes.back() = add(std::move(get));
+    know(items[i].toTensor(), nodes.back());
+  }
+  return nodes;
+}
+
+/// Of a write, functionalisation asks only whether it would be refused; not every operator has an answer to that
+/// (logical_and_ has none), and the write was accepted when the graph was captured.
+void JointRecorder::answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
+  const bool write = op.schema().is_mutable() && !op.hasTag(at::Tag::inplace_view) && op.schema().returns().size() == 1;
+  if (!write) return op.callBoxed(stack);
+  c10::IValue written = arguments_of(op, *stack)[0];
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  stack->push_back(std::move(written));
+}
+
+void JointRecorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  check(op, *stack);
+  JointNode node = describe(op, *stack);
+  carry_out(op, stack);
+  add_call(std::move(node), op, *stack);
+}
+
+void JointRecorder::record_batch_norm(torch::jit::Stack* stack) {
+  static const c10::OperatorHandle functional =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_native_batch_norm_legit_functional", "");
+  const std::span<const c10::IValue> arguments = arguments_of(functional, *stack);
+  const std::array statistics{arguments[3].toTensor(), arguments[4].toTensor()};
+  for (const at::Tensor& tensor : statistics)
+    if (graph_.nodes[node_of(tensor)].view)
+      refuse("its running statistics are a view of another tensor; give a tensor of their own");
+  JointNode node = describe(functional, *stack);
+  carry_out(functional, stack);
+  const std::vector<NodeIndex> results = add_call(std::move(node), functional, *stack);
+  know(statistics[0], results[3]);
+  know(statistics[1], results[4]);
+  torch::jit::drop(*stack, 2);
+}
+
+void JointRecorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const at::AutoDispatchSkipFunctionalize inner;
+  if (is_about_shapes(op, *stack)) return answer(op, stack);
+  op_ = &op;
+  const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
+  const bool hides_writes = op.schema().name() == "aten::native_batch_norm" && arguments[5].toBool() &&
+                            arguments[3].isTensor() && arguments[3].toTensor().defined();
+  if (hides_writes)
+    record_batch_norm(stack);
+  else
+    record(op, stack);
+  op_ = nullptr;
+}
+
+// --- the graph -------------------------------------------------------------------------------------------------------
+
+JointGraph JointRecorder::finish(const std::vector<NodeIndex>& forward_outputs,
+                                 const std::vector<NodeIndex>& gradients) {
+  std::vector<JointNode>& nodes = graph_.nodes;
+  std::vector<NodeIndex> moved(nodes.size(), kNoNode);
+  std::vector<JointNode> kept;
+  kept.reserve(nodes.size());
+  const auto keep = [&](const auto& belongs) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (moved[i] != kNoNode || !belongs(nodes[i])) continue;
+      moved[i] = static_cast<NodeIndex>(kept.size());
+      kept.push_back(std::move(nodes[i]));
+    }
+  };
+  keep([](const JointNode& node) { return node.kind == JointKind::Primal; });
+  keep([](const JointNode& node) { return node.is_input(); });
+  keep([](const JointNode&) { return true; });
+  const auto to = [&](NodeIndex node) { return node == kNoNode ? kNoNode : moved[node]; };
+  for (JointNode& node : kept) {
+    for (JointArgument& argument : node.args) rename(argument, to);
+    for (auto& [name, argument] : node.kwargs) rename(argument, to);
+    node.aliases_input = to(node.aliases_input);
+  }
+  nodes = std::move(kept);
+  for (const std::vector<NodeIndex>* outputs : {&forward_outputs, &gradients})
+    for (const NodeIndex output : *outputs) graph_.outputs.push_back(to(output));
+  graph_.num_forward_outputs = static_cast<int>(forward_outputs.size());
+  JointGraph alive = remove_dead_nodes(std::move(graph_)).graph;
+  count_flops(alive);
+  return alive;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,207 @@
+#include "runtime/partition/trace/trace.h"
+
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+
+#include "runtime/capture/capture.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/graph/random_turn.h"
+#include "runtime/graph/text.h"
+#include "runtime/partition/trace/functional_tensors.h"
+#include "runtime/partition/trace/joint_recorder.h"
+
+namespace plumbline {
+namespace {
+
+void check(const Graph& graph, const std::vector<at::Tensor>& inputs) {
+  if (inputs.size() != graph.inputs.size())
+    throw InputError("trace: the graph takes " + std::to_string(graph.inputs.size()) + " inputs, got " +
+                     std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& captured = graph.values[graph.inputs[i].value];
+    const std::string input = "trace: input \"" + graph.inputs[i].name + "\" ";
+    if (captured.kind != ValueKind::Tensor)
+      throw InputError(
+          input + "is a number, which a joint graph would freeze; give a tensor, or write the number into the model");
+    if (!inputs[i].defined() || inputs[i].scalar_type() != captured.dtype || inputs[i].sizes() != captured.sizes)
+      throw InputError(input + "is to be as captured, " + describe(captured.dtype, captured.sizes) + ", got " +
+                       (inputs[i].defined() ? describe(inputs[i]) : "none"));
+  }
+  for (const Attribute& attribute : graph.attributes)
+    if (attribute.value != kNoValue && !attribute.tensor.defined())
+      throw InputError("trace: \"" + attribute.name + "\" is bound to no tensor");
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const Argument& argument : graph.nodes[i].arguments)
+      if (argument.constant.isGenerator())
+        throw CaptureError("trace: at " + c10::toString(graph.nodes[i].op->operator_name()) + ", node " +
+                           std::to_string(i) +
+                           ": an explicit random generator, whose state a replay would not "
+                           "follow; use the default generator");
+}
+
+/// Tells the recorder which node of the graph its calls come from.
+class Places : public NodeObserver {
+ public:
+  Places(const Graph& graph, JointRecorder& recorder) : graph_(graph), recorder_(recorder) {}
+  void before(size_t node, const Interpreter&) override {
+    recorder_.set_place("node " + std::to_string(node) + " (" + to_text(graph_, graph_.nodes[node]) + ")");
+  }
+  void after(size_t, const Interpreter&) override {}
+
+ private:
+  const Graph& graph_;
+  JointRecorder& recorder_;
+};
+
+/// `aten::dropout` takes the operators it is made of; native_dropout is one, whose mask is the same.
+void use_native_dropout(Graph& graph) {
+  static const c10::OperatorHandle native = c10::Dispatcher::singleton().findSchemaOrThrow("aten::native_dropout", "");
+  for (Node& node : graph.nodes) {
+    if (node.is_split() || node.op->schema().name() != "aten::dropout") continue;
+    const c10::IValue& p = node.arguments[1].constant;
+    const c10::IValue& train = node.arguments[2].constant;
+    if (!train.isBool() || !train.toBool() || !p.isDouble() || p.toDouble() == 0.0) continue;
+    const ValueId result = node.results[0].values[0];
+    Value mask = graph.values[result];
+    mask.dtype = at::kBool;
+    mask.requires_grad = false;
+    mask.storage = -1;
+    node.op = native;
+    node.results.push_back({false, {graph.add_value(std::move(mask))}});
+  }
+}
+
+/// One trace: the leaves that stand for what the graph owns and is given, and what comes out of them.
+class Tracing {
+ public:
+  Tracing(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) : graph_(graph) {
+    if (options.native_dropout) use_native_dropout(graph_);
+    for (size_t i = 0; i < graph_.attributes.size(); ++i) {
+      Attribute& attribute = graph_.attributes[i];
+      if (attribute.value == kNoValue) continue;
+      const std::string& name = attribute.name;
+      if (attribute.kind == AttributeKind::Constant) {
+        attribute.tensor = functional_leaf(attribute.tensor);
+        recorder_.add_constant(name, at::functionalization::impl::from_functional_tensor(attribute.tensor));
+        constants_.push_back({name, attribute.tensor});
+        continue;
+      }
+      trace_.static_inputs.push_back(static_cast<int>(leaves_.size()));
+      attribute.tensor = add_primal(attribute.tensor, {PrimalSource::Kind::Attribute, static_cast<int>(i)}, name);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs_.push_back(add_primal(inputs[i], {PrimalSource::Kind::Input, static_cast<int>(i)}, graph_.inputs[i].name));
+  }
+
+  JointTrace run() {
+    const std::vector<at::Tensor> outputs = forward();
+    const std::vector<NodeIndex> gradients = backward(outputs);
+    trace_.graph = recorder_.finish(forward_outputs_, gradients);
+    for (const JointNode& node : trace_.graph.nodes)
+      if (node.kind == JointKind::GetAttr)
+        trace_.constants.emplace(node.attribute, recorder_.constants().at(node.attribute));
+    return std::move(trace_);
+  }
+
+  /// Throws what the recorder refused, whatever became of the exception on its way.
+  void rethrow_refusal() const {
+    if (recorder_.refusal()) throw CaptureError(*recorder_.refusal());
+  }
+
+ private:
+  at::Tensor add_primal(const at::Tensor& tensor, PrimalSource source, const std::string& name) {
+    recorder_.set_place("primal \"" + name + "\"");
+    leaves_.push_back(functional_leaf(tensor));
+    names_.push_back(name);
+    trace_.primals.push_back(source);
+    recorder_.add_input(JointKind::Primal, at::functionalization::impl::from_functional_tensor(leaves_.back()));
+    return leaves_.back();
+  }
+
+  std::vector<at::Tensor> forward() {
+    std::vector<at::Tensor> outputs;
+    const FunctionalRun functional(recorder_);
+    Places places(graph_, recorder_);
+    Interpreter(graph_).run(inputs_, outputs, &places);
+    recorder_.set_place("");
+    for (const at::Tensor& output : outputs)
+      forward_outputs_.push_back(output.defined() ? recorder_.node_of(plain(output)) : kNoNode);
+    trace_.num_outputs = static_cast<int>(outputs.size());
+    for (const auto& [name, constant] : constants_)
+      if (at::functionalization::impl::unsafeGetFunctionalWrapper(constant)->has_data_mutation())
+        recorder_.refuse("the graph writes its constant \"" + name + "\"; make it a buffer");
+    for (size_t i = 0; i < leaves_.size(); ++i) find_written(static_cast<NodeIndex>(i));
+    return outputs;
+  }
+
+  void find_written(NodeIndex primal) {
+    const std::string name = "\"" + names_[primal] + "\"";
+    auto* wrapper = at::functionalization::impl::unsafeGetFunctionalWrapper(leaves_[primal]);
+    if (wrapper->has_metadata_mutation())
+      recorder_.refuse("the graph changes the shape of " + name + " in place; a replay could not give that back");
+    const NodeIndex now = recorder_.node_of(plain(leaves_[primal]));
+    if (now == primal) return;
+    const int32_t storage = recorder_.node(primal).out.storage;
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      if (static_cast<NodeIndex>(i) != primal && recorder_.node(static_cast<NodeIndex>(i)).out.storage == storage)
+        recorder_.refuse("the graph writes " + name + ", whose memory \"" + names_[i] +
+                         "\" shares; clone() one of them");
+    recorder_.nodes()[primal].epilogue_mutation = true;
+    trace_.written.push_back(primal);
+    forward_outputs_.push_back(now);
+  }
+
+  std::vector<NodeIndex> backward(const std::vector<at::Tensor>& outputs) {
+    std::vector<at::Tensor> roots, tangents, wanted;
+    recorder_.set_mark(JointMark::IsBackward);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].defined() || !outputs[i].requires_grad()) continue;
+      roots.push_back(outputs[i]);
+      trace_.tangent_of.push_back(static_cast<int>(i));
+      const at::Tensor value = at::functionalization::impl::from_functional_tensor(outputs[i]).detach();
+      tangents.push_back(functional_leaf(at::ones_like(value)));
+      recorder_.add_input(JointKind::Tangent, at::functionalization::impl::from_functional_tensor(tangents.back()));
+    }
+    for (const at::Tensor& leaf : leaves_)
+      if (leaf.requires_grad()) wanted.push_back(leaf);
+    std::vector<NodeIndex> gradients(leaves_.size(), kNoNode);
+    if (roots.empty() || wanted.empty()) return gradients;
+    recorder_.set_place("in the backward");
+    const FunctionalRun functional(recorder_);
+    const std::vector<at::Tensor> found = torch::autograd::grad(roots, wanted, tangents, false, false, true);
+    size_t next = 0;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      if (!leaves_[i].requires_grad()) continue;
+      const at::Tensor& gradient = found[next++];
+      if (gradient.defined()) gradients[i] = recorder_.node_of(plain(gradient));
+    }
+    return gradients;
+  }
+
+  Graph graph_;  // whose attributes are functional
+  JointRecorder recorder_;
+  JointTrace trace_;
+  std::vector<at::Tensor> leaves_;  // by primal
+  std::vector<std::string> names_;  // by primal
+  std::vector<at::Tensor> inputs_;
+  std::vector<std::pair<std::string, at::Tensor>> constants_;
+  std::vector<NodeIndex> forward_outputs_;
+};
+
+}  // namespace
+
+JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) {
+  check(graph, inputs);
+  const RandomTurn generator_kept;
+  Tracing tracing(graph, inputs, options);
+  try {
+    return tracing.run();
+  } catch (const std::exception&) {
+    tracing.rethrow_refusal();
+    throw;
+  }
+}
+
+}  // namespace plumbline

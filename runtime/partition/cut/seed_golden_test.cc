@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/partition/joint/answer_names.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
 

@@ -27,7 +27,8 @@ struct PrimalSource {
 
 struct JointTrace {
   /// Primals: first the attributes that the graph uses, in their order (parameters and buffers), then the inputs.
-  /// Named primals_1, ... and tangents_1, ... as AOTAutograd does; calls by their operator (mm, mm_1).
+  /// Named primals_1, ... and tangents_1, ... as AOTAutograd does; calls by their operator (mm, mm_1). FLOPs are not
+  /// counted: see joint_flops.h.
   JointGraph graph;
   std::vector<PrimalSource> primals;
   /// Constant tensors of the graph, by JointNode::attribute.

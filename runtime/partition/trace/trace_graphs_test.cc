@@ -1,54 +1,11 @@
 // Traces of graphs as they are written, with what the capture of a module in C++ does not make: regions of autocast,
 // writes to inputs, branches. The oracle is the interpreter with plain autograd.
-#include "runtime/graph/interpreter.h"
 #include "runtime/graph/text.h"
 #include "runtime/partition/trace/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
-
-/// Everything that `graph` gives and writes, by the interpreter and by the joint graph. The attributes are bound.
-JointTrace expect_as_interpreted(const Graph& graph, const Tensors& inputs) {
-  Tensors before;
-  for (const Attribute& attribute : graph.attributes) before.push_back(attribute.tensor.detach().clone());
-  const JointTrace trace = trace_joint(graph, inputs);
-  expect_well_formed(trace);
-  const auto primal = [&](const PrimalSource& source, const Tensors& given) {
-    return source.kind == PrimalSource::Kind::Input ? given[source.index] : graph.attributes[source.index].tensor;
-  };
-  Tensors given;
-  for (const PrimalSource& source : trace.primals) given.push_back(primal(source, inputs).detach().clone());
-
-  const Tensors leaves = clones(inputs);
-  Tensors outputs, wanted, roots, tangents;
-  Interpreter(graph).run(leaves, outputs);
-  for (const int output : trace.tangent_of) {
-    roots.push_back(outputs[output]);
-    tangents.push_back(at::randn_like(roots.back()));
-  }
-  for (const PrimalSource& source : trace.primals)
-    if (primal(source, leaves).requires_grad()) wanted.push_back(primal(source, leaves));
-  const Tensors gradients = torch::autograd::grad(roots, wanted, tangents, false, false, true);
-  given.insert(given.end(), tangents.begin(), tangents.end());
-  const Tensors ours = JointRun(trace.graph, trace.constants)(given);
-
-  for (size_t i = 0; i < outputs.size(); ++i) EXPECT_TRUE(bitwise_equal(ours[i], outputs[i])) << "output " << i;
-  for (size_t k = 0; k < trace.written.size(); ++k)
-    EXPECT_TRUE(bitwise_equal(ours[trace.num_outputs + k], primal(trace.primals[trace.written[k]], leaves)))
-        << "written " << trace.written[k];
-  size_t next = 0;
-  for (size_t i = 0; i < trace.primals.size(); ++i) {
-    const at::Tensor gradient = ours[trace.graph.num_forward_outputs + i];
-    if (!primal(trace.primals[i], leaves).requires_grad())
-      EXPECT_FALSE(gradient.defined()) << i;
-    else
-      EXPECT_TRUE(bitwise_equal(gradient, gradients[next++])) << "gradient " << i;
-  }
-  const c10::NoGradGuard no_grad;
-  for (size_t i = 0; i < before.size(); ++i) graph.attributes[i].tensor.copy_(before[i]);
-  return trace;
-}
 
 at::Tensor weight(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/capture/capture.h"
+#include "runtime/graph/interpreter.h"
 #include "runtime/partition/trace/joint_run_testing.h"
 #include "runtime/partition/trace/trace.h"
 
@@ -181,6 +182,53 @@ inline JointTrace expect_bitwise(torch::nn::Module& module, const ForwardFunctio
 
 inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, const TraceOptions& options = {}) {
   return expect_bitwise(module, module.body, inputs, options);
+}
+
+/// Everything that `graph` gives and writes, by the interpreter and by the joint graph. The attributes are bound.
+inline JointTrace expect_as_interpreted(const Graph& graph, const Tensors& inputs) {
+  Tensors before;
+  for (const Attribute& attribute : graph.attributes) before.push_back(attribute.tensor.detach().clone());
+  const JointTrace trace = trace_joint(graph, inputs);
+  expect_well_formed(trace);
+  const auto primal = [&](const PrimalSource& source, const Tensors& given) {
+    return source.kind == PrimalSource::Kind::Input ? given[source.index] : graph.attributes[source.index].tensor;
+  };
+  Tensors given;
+  for (const PrimalSource& source : trace.primals) given.push_back(primal(source, inputs).detach().clone());
+
+  const Tensors leaves = clones(inputs);
+  Tensors outputs, wanted, roots, tangents;
+  at::manual_seed(13);
+  Interpreter(graph).run(leaves, outputs);
+  for (const int output : trace.tangent_of) {
+    roots.push_back(outputs[output]);
+    tangents.push_back(at::randn_like(roots.back()));
+  }
+  for (const PrimalSource& source : trace.primals)
+    if (primal(source, leaves).requires_grad()) wanted.push_back(primal(source, leaves));
+  Tensors gradients(wanted.size());
+  if (!roots.empty() && !wanted.empty()) gradients = torch::autograd::grad(roots, wanted, tangents, false, false, true);
+  given.insert(given.end(), tangents.begin(), tangents.end());
+  at::manual_seed(13);
+  const Tensors ours = JointRun(trace.graph, trace.constants)(given);
+
+  const auto expect_same = [](const at::Tensor& a, const at::Tensor& b, const std::string& what) {
+    ASSERT_EQ(a.defined(), b.defined()) << what;
+    EXPECT_TRUE(!a.defined() || bitwise_equal(a, b)) << what;
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) expect_same(ours[i], outputs[i], "output " + std::to_string(i));
+  for (size_t k = 0; k < trace.written.size(); ++k)
+    expect_same(ours[trace.num_outputs + k], primal(trace.primals[trace.written[k]], leaves),
+                "written " + std::to_string(trace.written[k]));
+  size_t next = 0;
+  for (size_t i = 0; i < trace.primals.size(); ++i) {
+    const bool wants = primal(trace.primals[i], leaves).requires_grad();
+    expect_same(ours[trace.graph.num_forward_outputs + i], wants ? gradients[next++] : at::Tensor(),
+                "gradient " + std::to_string(i));
+  }
+  const c10::NoGradGuard no_grad;
+  for (size_t i = 0; i < before.size(); ++i) graph.attributes[i].tensor.copy_(before[i]);
+  return trace;
 }
 
 /// Some tensor for each input of `graph`: 0.5 or 0 everywhere.

@@ -1,7 +1,8 @@
-// Every model of the corpus, whole: traced, carried out, and held against plain autograd bit by bit.
+// Every model of the corpus, whole and in stages: traced, carried out, and held against plain autograd bit by bit.
 #include "reference/models/zoo.h"
 #include "runtime/partition/trace/decompositions.h"
 #include "runtime/partition/trace/trace_testing.h"
+#include "runtime/split/split.h"
 
 namespace plumbline {
 namespace {
@@ -21,6 +22,26 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     verify(parts);
     for (const JointNode& node : parts.nodes) EXPECT_FALSE(decomposable().contains(node.op)) << node.name;
     EXPECT_NO_THROW(JointRun(parts, trace.constants)(any_inputs(parts)));
+  }
+}
+
+TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
+  const Model model = make_model(GetParam(), Dtype::F32, 5);
+  const Graph graph = capture_of(*model.module, model.forward, make_batch(GetParam(), Dtype::F32, 2, 5, 0).inputs);
+  const int stages = std::min(4, most_stages(model));
+  const Pipe pipe = split(graph, {.points = stage_points(model, stages)});
+  at::manual_seed(6);
+  for (int s = 0; s < pipe.num_stages(); ++s) {
+    SCOPED_TRACE("stage " + std::to_string(s));
+    const Graph& stage = pipe.stages[s].graph;
+    Tensors inputs;
+    for (const GraphInput& input : stage.inputs) {
+      const Value& value = stage.values[input.value];
+      const bool real = at::isFloatingType(value.dtype);
+      inputs.push_back(real ? at::randn(value.sizes, value.dtype) : at::zeros(value.sizes, value.dtype));
+      inputs.back().set_requires_grad(real && value.requires_grad);
+    }
+    expect_as_interpreted(stage, inputs);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/partition/bans.h"
+#include "runtime/partition/cut/bans.h"
 
 #include <gtest/gtest.h>
 

@@ -75,6 +75,16 @@ TEST(Bans, ALongChainIsBrokenEvery102Nodes) {
   EXPECT_EQ(broken, (std::vector{101, 203, 305}));
 }
 
+TEST(Bans, ALongChainBeginsAnewAtWhatIsBanned) {
+  std::vector<NodeIndex> calls;
+  const std::vector<Ban> banned = chain(200, calls, [](JointGraphBuilder& build, std::vector<NodeIndex>& made) {
+    if (made.size() == 61) build.at(made.back()).recompute = CheckpointPolicy::MustSave;
+  });
+  EXPECT_EQ(banned[calls[60]], Ban::MustSave);
+  EXPECT_EQ(banned[calls[101]], Ban::None);
+  EXPECT_EQ(banned[calls[161]], Ban::LongFusibleChain);
+}
+
 TEST(Bans, AChainWithAnotherWayAroundIsNotBrokenThere) {
   std::vector<NodeIndex> calls;
   const std::vector<Ban> banned = chain(150, calls, [](JointGraphBuilder& build, std::vector<NodeIndex>& made) {

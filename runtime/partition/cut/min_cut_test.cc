@@ -130,6 +130,16 @@ TEST(MinCut, DistanceOutweighsBytes) {  // 32768 bytes are saved where 4096 woul
   EXPECT_EQ(saved(build.graph({cos}, {cos_backward(build, tangent, value)})), Names{"neg"});
 }
 
+TEST(MinCut, ADistanceOf100CountsInFull) {  // 2 * 4 * 1.1^100 = 110244 against 2 * 48000 * 1.1; 1.1^99 would be less
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(4000), tangent = build.tangent(48000);
+  NodeIndex value = build.call("cos", {x}, 4);
+  for (int i = 0; i < 99; ++i) value = build.call("add", {value}, 48000);
+  const NodeIndex last = build.call("exp", {value}, 48000);
+  build.begin_backward();
+  EXPECT_EQ(saved(build.graph({last}, {build.call("mul", {tangent, value}, 48000)})), Names{"add_98"});
+}
+
 TEST(MinCut, StaticPrimalsAreFreeButInTheSeed) {
   JointGraphBuilder build;
   const NodeIndex w = build.primal(4000), tangent = build.tangent(400);

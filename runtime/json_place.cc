@@ -73,6 +73,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool open(Json empty) {
+    if (open_.size() == kDeepest)
+      throw InputError(source_ + ": more than " + std::to_string(kDeepest) + " lists and objects inside one another");
     open_.push_back(&put(std::move(empty)));
     return true;
   }
@@ -81,6 +83,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  /// Whoever walks a document recursively must not run out of stack.
+  static constexpr size_t kDeepest = 200;
   const std::string& source_;
   std::vector<Json*> open_;  ///< a list grows only at its end, while nothing in it is open
   Json* member_ = nullptr;

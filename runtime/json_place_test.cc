@@ -40,6 +40,12 @@ TEST(JsonPlace, ErrorsSayWhereAndWhatWasExpected) {
             "f.json: expected an object with no other members than a, b (here is \"z\"), not {\"a\":1,\"z\":2}");
 }
 
+TEST(JsonPlace, RefusesWhatWouldOverflowTheStack) {
+  const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_NO_THROW(parse_json(nested(200), "f.json"));
+  for (const int depth : {201, 1'000'000}) EXPECT_THROW(parse_json(nested(depth), "f.json"), InputError);
+}
+
 TEST(JsonPlace, ReadsWhatIsThere) {
   const nlohmann::json json = parse_json(R"({"n":-9223372036854775808,"l":[1,2],"t":"b","f":true,"z":null})", "x");
   const JsonPlace place(json, "x");

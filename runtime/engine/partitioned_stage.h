@@ -56,8 +56,7 @@ class PartitionedStage {
   std::vector<const Graph*> graphs_;
   std::vector<char> has_gradient_;
   RematOptions options_;
-  std::vector<Layouts> partitions_;        // by variant
-  std::vector<std::string> first_layout_;  // by variant: that of contiguous inputs
+  std::vector<Layouts> partitions_;  // by variant
 };
 
 /// Every rank that holds a stage must have chosen the same for it, or replicas would add up gradients of other bits and

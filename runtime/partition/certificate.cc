@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "runtime/partition/partition.h"
 
 namespace plumbline {
@@ -23,6 +25,23 @@ class Hash {
     add(static_cast<uint64_t>(extent.value));
     add(extent.expression);
   }
+  void add(const JointArgument& argument) {
+    add(static_cast<uint64_t>(argument.kind));
+    add(argument.node);
+    add(static_cast<uint64_t>(argument.integer));
+    add(std::bit_cast<uint64_t>(argument.real));
+    add(std::bit_cast<uint64_t>(argument.imaginary));
+    add(argument.text);
+    add(argument.items);
+  }
+  void add(const JointResult& result) {
+    add(static_cast<uint64_t>(result.kind));
+    add(result.dtype);
+    add(result.shape);
+    add(result.strides);
+    add(result.offset);
+    add(result.items);
+  }
   void add(const Subgraph& part) {
     add(part.inputs);
     add(part.ops);
@@ -43,12 +62,19 @@ uint64_t certificate(const Partition& partition) {
     hash.add(node.name);
     hash.add(node.op);
     hash.add(node.overload);
-    hash.add(node.out.dtype);
-    hash.add(node.out.shape);
-    for_each_input(node, [&](NodeIndex input) { hash.add(input); });
+    hash.add(node.attribute);
+    hash.add(node.args);
+    hash.add(node.kwargs.size());
+    for (const auto& [name, argument] : node.kwargs) {
+      hash.add(name);
+      hash.add(argument);
+    }
+    hash.add(node.out);
   }
   hash.add(partition.graph.outputs);
-  hash.add(partition.forward);  // returns what is saved
+  hash.add(static_cast<uint64_t>(partition.graph.num_forward_outputs));
+  hash.add(partition.saved);
+  hash.add(partition.forward);
   hash.add(partition.backward);
   hash.add(partition.replayed);
   return hash.value();

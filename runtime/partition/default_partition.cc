@@ -155,14 +155,15 @@ bool is_functional(const JointGraph& graph) {
 }
 
 /// Waiting for a collective is an effect, but not where nobody uses the result. What only such calls need goes as well.
-void remove_dead_collectives(const JointGraph& graph, const JointEdges& edges, Subgraph& part) {
+void remove_dead_collectives(const JointGraph& graph, const JointEdges& edges, Subgraph& part, bool in_forward) {
   std::vector<char> needed(graph.nodes.size(), 0);
   for (const NodeIndex output : part.outputs)
     if (output != kNoNode) needed[output] = 1;
   std::vector<NodeIndex> kept;
   for (auto op = part.ops.rbegin(); op != part.ops.rend(); ++op) {
     const JointNode& node = graph.nodes[*op];
-    if (!needed[*op] && (is_collective(node) || !has_effects(node))) continue;
+    const bool stays = has_effects(node) || (in_forward && draws_in_forward(node));
+    if (!needed[*op] && (is_collective(node) || !stays)) continue;
     kept.push_back(*op);
     for (const NodeIndex input : edges.inputs(*op)) needed[input] = 1;
   }
@@ -196,8 +197,8 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   else
     choose_by_marks(partition.graph, edges, forward, tagged, saver);
   divide(partition, edges, std::move(saver.saved), std::move(saver.saved_symbols), policy);
-  remove_dead_collectives(partition.graph, edges, partition.forward);
-  remove_dead_collectives(partition.graph, edges, partition.backward);
+  remove_dead_collectives(partition.graph, edges, partition.forward, true);
+  remove_dead_collectives(partition.graph, edges, partition.backward, false);
   order_calls(partition, edges, policy, tagged);
   return partition;
 }

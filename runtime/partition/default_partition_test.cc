@@ -52,6 +52,19 @@ TEST(DefaultPartition, AGraphWithoutMarksIsCutByItsDataFlow) {
   EXPECT_EQ(saved(by_default(graph, "torch-2.15")), (Names{"relu"}));
 }
 
+TEST(DefaultPartition, DrawsThatNobodyUsesStayInTheForward) {
+  // The generator of the second draw must stand where the first one left it.
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex unused = build.call("rand_like", {x}, 400), used = build.call("rand_like", {x}, 400);
+  for (const NodeIndex draw : {unused, used}) build.at(draw).seeded = build.at(draw).impure = true;
+  const NodeIndex y = build.call("mul", {x, used}, 400);
+  build.begin_backward();
+  const NodeIndex gradient = build.call("mul", {tangent, used}, 400);
+  const Partition made = by_default(build.graph({y}, {gradient}), "torch-2.15");
+  EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"rand_like", "rand_like_1", "mul"}));
+}
+
 TEST(DefaultPartition, TheSeedSavesTheResultsOfACallOfSeveral) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), w = build.primal(40), tangent = build.tangent(400);

@@ -375,6 +375,9 @@ TEST(Certificate, AnotherChoiceOrGraphHasAnother) {
   JointGraph wider = graph;
   wider.nodes[cosines.cos].out.shape[0].value = 200;
   EXPECT_NE(all, certificate(extract(wider, {cosines.x, cosines.cos, cosines.cos_1}, {}, torch_2_15(), true)));
+  JointGraph constant = graph;  // as another probability of dropout would be
+  constant.nodes[cosines.cos].kwargs.emplace_back("p", JointArgument{.kind = JointArgument::Kind::Float, .real = 0.5});
+  EXPECT_NE(all, certificate(extract(constant, {cosines.x, cosines.cos, cosines.cos_1}, {}, torch_2_15(), true)));
 }
 
 }  // namespace

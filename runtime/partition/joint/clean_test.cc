@@ -308,6 +308,7 @@ TEST(Clean, TagsAreSettledAtTheBordersOfRegions) {
   const NodeIndex outside = b.call("outside", "aten::neg", {reads(x)});
   const NodeIndex split = b.call("split", "aten::split", {reads(outside)});
   b[split].multi_output = true;
+  b[split].out = {.kind = JointResult::Kind::Tuple, .items = {b[outside].out}};
   b[split].region = 1;
   const NodeIndex item = b.call("item", "operator::getitem", {reads(split), number(0)});
   b[item].kind = JointKind::GetItem;

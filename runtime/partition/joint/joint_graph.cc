@@ -91,6 +91,8 @@ void verify(const JointGraph& graph) {
     const NodeIndex alias = node.aliases_input;
     if (alias != kNoNode && (alias < 0 || alias >= n || !graph.nodes[alias].is_input()))
       refuse(node, "aliases an input that does not exist");
+    if (node.multi_output && node.out.kind != JointResult::Kind::Tuple)
+      refuse(node, "is said to give several results, and its result is no tuple");
     if (node.kind == JointKind::GetItem) verify_getitem(graph, node);
     verify_result(graph, node, node.out);
   }

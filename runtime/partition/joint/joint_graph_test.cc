@@ -66,6 +66,8 @@ TEST(JointGraph, VerifyNamesTheNode) {
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].name = "x"; }),
             "node 'x' stands twice, expected a name of its own for each node");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].name.clear(); }), "node 1 has no name");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].out = {}; }),
+            "node 'split' is said to give several results, and its result is no tuple");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(9); }),
             "node 'split' reads node 9, which does not exist");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(-1); }),

@@ -155,8 +155,10 @@ class PartitionedBackward : public HalvedNode {
     variable_list result(primal_of_edge.size());
     missing_ = missing_among(grads);
     first_edges_ = valid;
-    between_halves_ = true;
-    if (all(missing_) && !missing_.empty()) return result;
+    if (all(missing_) && !missing_.empty()) {
+      between_halves_ = true;
+      return result;
+    }
     wanted_.assign(graph->primals.size(), 0);
     for (size_t e = 0; e < valid.size(); ++e)
       if (valid[e]) wanted_[primal_of_edge[e]] = 1;
@@ -164,6 +166,7 @@ class PartitionedBackward : public HalvedNode {
     variable_list gradients;
     std::vector<at::Tensor> inputs = graph->backward_inputs(take_saved(true), grads, backward, missing_);
     backward.run_first(wanted_, std::move(inputs), gradients, carried_, states);
+    between_halves_ = true;
     return by_edge(gradients, result);
   }
 

@@ -1,7 +1,7 @@
 // The recorder behind trace_joint(): turns the operator calls that arrive below autograd into the nodes of a joint
 // graph.
 //
-// What runs above is functionalised (runtime/partition/functional_run.h), so the tensors that arrive here are never
+// What runs above is functionalised (functional_tensors.h), so the tensors that arrive here are never
 // written: each is known by its TensorImpl, held weakly, as in runtime/capture/recorder.h. native_batch_norm is the
 // exception, which writes its running statistics and does not say so; it becomes _native_batch_norm_legit_functional,
 // and from then on its statistics are known as what that returns.

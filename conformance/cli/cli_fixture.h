@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/process.h"
@@ -17,6 +19,8 @@ namespace plumbline {
 namespace fs = std::filesystem;
 
 inline bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
+
+inline int exit_code(const ProcessResult& result) { return result.exit_code.value_or(-1); }
 
 class Cli : public ::testing::Test {
  protected:
@@ -39,11 +43,21 @@ class Cli : public ::testing::Test {
     return run_process(options);
   }
 
+  /// Each command line ends with exit code 2 and one line, which holds the text beside it.
+  void expect_refused(const std::vector<std::pair<std::vector<std::string>, std::string>>& inputs) const {
+    for (const auto& [words, expected] : inputs) {
+      const ProcessResult result = start(words);
+      std::string line;
+      for (const std::string& word : words) line += word + " ";
+      EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
+      EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
+      EXPECT_NE(result.output.find(expected), std::string::npos) << line << "\n" << result.output;
+    }
+  }
+
   std::string report(const std::string& name) const { return (folder_ / name).string(); }
 
   const TemporaryFolder folder_;
 };
-
-inline int exit_code(const ProcessResult& result) { return result.exit_code.value_or(-1); }
 
 }  // namespace plumbline

@@ -58,14 +58,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"backend", "run", "--job", "nowhere.json", "--out", "."}, "nowhere.json"},
   };
-  for (const auto& [words, expected] : inputs) {
-    const ProcessResult result = start(words);
-    std::string line;
-    for (const std::string& word : words) line += word + " ";
-    EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
-    EXPECT_NE(result.output.find(expected), std::string::npos) << line << "\n" << result.output;
-  }
+  expect_refused(inputs);
 }
 
 TEST_F(Cli, HelpTeachesAndVersionIsToldWithoutError) {

@@ -92,14 +92,7 @@ TEST_F(PartitionCli, BadInputEndsWithTwoAndOneLine) {
       {{"partition", "own.json", "--runs"}, "own.json records no runs"},
       {{"partition", mlp, "--runs", "--mode", "bytes"}, "--mode excludes --runs"},
   };
-  for (const auto& [words, expected] : inputs) {
-    const ProcessResult result = start(words);
-    std::string line;
-    for (const std::string& word : words) line += word + " ";
-    EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
-    EXPECT_TRUE(has(result, expected)) << line << "\n" << result.output;
-  }
+  expect_refused(inputs);
 }
 
 TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {

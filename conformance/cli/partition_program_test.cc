@@ -41,12 +41,7 @@ TEST_F(PartitionProgram, WrongWordsEndWithTwoAndOneLine) {
       {{"partition", program("tied"), "--stages", "2", "--stage", "2"}, "stages 0 to 1"},
       {{"partition", "graph.json", "--stages", "2"}, "are for a program"},
       {{"partition", "absent.pt2"}, "absent.pt2"}};
-  for (const auto& [words, part] : wrong) {
-    const ProcessResult result = start(words);
-    EXPECT_EQ(result.exit_code, 2) << result.output;
-    EXPECT_NE(result.output.find(part), std::string::npos) << result.output;
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
-  }
+  expect_refused(wrong);
 }
 
 }  // namespace

@@ -64,14 +64,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "zb-h*", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "zb-h*", "--group-size", "2"}, "group size"},
   };
-  for (const auto& [words, expected] : inputs) {
-    const ProcessResult result = start(words);
-    std::string line;
-    for (const std::string& word : words) line += word + " ";
-    EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
-    EXPECT_TRUE(has(result, expected)) << line << "\n" << result.output;
-  }
+  expect_refused(inputs);
 }
 
 TEST_F(ScheduleCli, ListsAllKinds) {

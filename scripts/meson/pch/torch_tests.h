@@ -1,0 +1,5 @@
+// Parsed once for unit_torch, as torch.h is for libplumbline.
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>

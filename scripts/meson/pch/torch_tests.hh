@@ -1,4 +1,4 @@
-// Parsed once for unit_torch, as torch.h is for libplumbline.
+// Parsed once for unit_torch, as torch.hh is for libplumbline.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>

@@ -1,2 +1,0 @@
-// Parsed once for unit_core and cli_test, as torch.h is for libplumbline.
-#include <gtest/gtest.h>

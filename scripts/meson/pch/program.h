@@ -1,2 +1,0 @@
-// Parsed once for plumbline, as torch.h is for libplumbline.
-#include <CLI/CLI.hpp>

@@ -1,0 +1,2 @@
+// Parsed once for plumbline, as torch.hh is for libplumbline.
+#include <CLI/CLI.hpp>

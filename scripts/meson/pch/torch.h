@@ -1,4 +1,0 @@
-// Parsed once for libplumbline: what nearly every file of it includes anyway, and the functions on tensors, that a third
-// includes. Files still include what they use; a build with -Db_pch=false proves it.
-#include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>

@@ -164,7 +164,8 @@ bool equal(const JointArgument& a, const JointArgument& b) {
 }
 
 bool equal_calls(const JointNode& a, const JointNode& b) {
-  return a.kind == b.kind && a.op == b.op && a.overload == b.overload && std::ranges::equal(a.args, b.args, equal) &&
+  return a.kind == b.kind && a.op == b.op && a.overload == b.overload && a.no_grad == b.no_grad &&
+         std::ranges::equal(a.args, b.args, equal) &&
          std::ranges::equal(a.kwargs, b.kwargs, [](const auto& one, const auto& other) {
            return one.first == other.first && equal(one.second, other.second);
          });

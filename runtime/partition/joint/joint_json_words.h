@@ -32,7 +32,8 @@ struct Flag {
   const char* key;
   bool JointNode::* set;
 };
-inline constexpr std::array<Flag, 4> flag_words = {{{"multi_output", &JointNode::multi_output},
+inline constexpr std::array<Flag, 5> flag_words = {{{"multi_output", &JointNode::multi_output},
+                                                    {"no_grad", &JointNode::no_grad},
                                                     {"epilogue_mutation", &JointNode::epilogue_mutation},
                                                     {"no_vc_check", &JointNode::no_vc_check},
                                                     {"backward_hook", &JointNode::backward_hook}}};

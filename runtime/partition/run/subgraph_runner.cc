@@ -1,5 +1,6 @@
 // SubgraphRunner: a part of a joint graph as a list of bound calls on one reused stack.
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -45,7 +46,12 @@ struct Instruction {
   NodeIndex node;
   int32_t state = -1;  // among the random states
   c10::Device device = c10::kCPU;
+  bool records_gradients = false;  // whether gradients were being recorded when it was traced
 };
+
+bool records_gradients(const JointNode& node) {
+  return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && !node.no_grad;
+}
 
 /// The device whose generator a random call draws from.
 c10::Device device_of(const JointNode& node) {
@@ -148,7 +154,7 @@ void SubgraphRunner::Impl::add_constant(NodeIndex index, const std::map<std::str
 void SubgraphRunner::Impl::add_call(NodeIndex index, int32_t state) {
   const JointNode& node = graph_->nodes[index];
   BoundCall call = bind_call(*graph_, node);
-  Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, index, state, c10::kCPU};
+  Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, index, state, c10::kCPU, records_gradients(node)};
   if (state >= 0) in.device = device_of(node);
   for (const BoundCall::Fill& fill : call.fills) in.fills.push_back({fill.position, slot_of(fill.node), false});
   for (const BoundCall::ListFill& fill : call.list_fills) {
@@ -309,7 +315,13 @@ void SubgraphRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>
   inputs.clear();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  // Some kernels look at the grad mode (that of an LSTM keeps a workspace). The backward runs what it repeats of the
+  // forward as the forward did.
+  const bool may_record = !record || c10::GradMode::is_enabled();
+  const c10::AutoGradMode grad_mode(c10::GradMode::is_enabled());  // to be put back
   for (size_t i = 0; i < self.instructions.size(); ++i) {
+    const bool wanted = may_record && self.instructions[i].records_gradients;
+    if (wanted != c10::GradMode::is_enabled()) c10::GradMode::set_enabled(wanted);
     try {
       self.execute(self.instructions[i], states, record);
     } catch (const std::exception& error) {

@@ -170,6 +170,7 @@ class Decomposition {
     place(place, part.out);
     for (auto& [name, argument] : part.kwargs)
       if (argument.kind == JointArgument::Kind::Device) argument.text = device;
+    part.no_grad = whole.no_grad;
     part.recompute = whole.recompute;
     part.region = whole.region;
     part.memory_budget = whole.memory_budget;

@@ -1,7 +1,11 @@
 #include "runtime/partition/trace/joint_recorder.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/enum_tag.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/item.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 
@@ -10,6 +14,7 @@
 #include "runtime/partition/joint/clean.h"
 #include "runtime/partition/joint/joint_flops.h"
 #include "runtime/partition/trace/joint_argument.h"
+#include "runtime/partition/trace/layout.h"
 
 namespace plumbline {
 namespace {
@@ -57,6 +62,18 @@ JointArgument number(const at::Tensor& tensor) {
     argument.integer = value.toLong();
   }
   return argument;
+}
+
+/// Whether bernoulli_ draws in the order of memory. On Intel's processors LibTorch leaves it to MKL, which draws in
+/// that of the indices.
+bool fills_in_memory_order(const at::Tensor& tensor) {
+  static const bool on_cpu = [] {
+    const auto drawn = [](const at::Tensor& filled) {
+      return filled.bernoulli_(0.5, at::detail::createCPUGenerator(1));
+    };
+    return at::equal(drawn(at::empty({64, 8}).t()).t(), drawn(at::empty({64, 8})));
+  }();
+  return on_cpu || !tensor.is_cpu();
 }
 
 JointResult scalar_result(const c10::IValue& value) {
@@ -165,9 +182,8 @@ NodeIndex JointRecorder::node_of(const at::Tensor& tensor) {
 // --- calls -----------------------------------------------------------------------------------------------------------
 
 void JointRecorder::refuse(const std::string& what) {
-  std::string where = op_ ? c10::toString(op_->operator_name()) : "the outputs";
-  if (!place_.empty()) where += ", " + place_;
-  refusal_ = "trace: at " + where + ": " + what;
+  const std::string op = op_ ? c10::toString(op_->operator_name()) : place_.empty() ? "the outputs" : "";
+  refusal_ = "trace: at " + op + (op.empty() || place_.empty() ? "" : ", ") + place_ + ": " + what;
   throw CaptureError(*refusal_);
 }
 
@@ -190,6 +206,12 @@ void JointRecorder::check(const c10::OperatorHandle& op, const torch::jit::Stack
     refuse("it writes its running statistics unseen; run with cuDNN off (at::globalContext().setUserEnabledCuDNN)");
   if (name == "plumbline::get_random_state" || name == "plumbline::set_random_state")
     refuse("it handles the state of the random generator, which a joint graph keeps by itself");
+  if (name == "aten::normal_functional") {
+    const at::Tensor& self = arguments_of(op, stack)[0].toTensor();
+    // From 16 elements on, the kernel has another algorithm for what is contiguous; a copy without gaps is.
+    if (!self.is_contiguous() && is_in_memory_order(self) && self.numel() >= 16)
+      refuse("it fills a part of a tensor, and a joint graph would draw other numbers; fill a new one and copy_() it");
+  }
   if (!op.hasTag(at::Tag::dynamic_output_shape)) return;
   bool depends = name != "aten::index";
   if (!depends)
@@ -217,6 +239,7 @@ JointNode JointRecorder::describe(const c10::OperatorHandle& op, const torch::ji
   node.writes = schema.is_mutable();
   node.view = returns_a_view(schema);
   node.impure = node.writes || node.seeded;
+  node.no_grad = mark_ == JointMark::IsForward && !c10::GradMode::is_enabled();
 
   const auto tensor = [&](const at::Tensor& t) {
     if (!knows(t) && t.unsafeGetTensorImpl()->is_wrapped_number()) return number(t);
@@ -319,6 +342,21 @@ void JointRecorder::record_batch_norm(torch::jit::Stack* stack) {
   torch::jit::drop(*stack, 2);
 }
 
+at::Tensor JointRecorder::record_permute(const at::Tensor& tensor, const std::vector<int64_t>& order) {
+  static const c10::OperatorHandle permute = c10::Dispatcher::singleton().findSchemaOrThrow("aten::permute", "");
+  torch::jit::Stack stack{tensor, order};
+  record(permute, &stack);
+  return stack.back().toTensor();
+}
+
+void JointRecorder::record_bernoulli(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  c10::IValue& self = (*stack)[stack->size() - op.schema().arguments().size()];
+  const std::vector<int64_t> order = memory_order(self.toTensor().sizes(), self.toTensor().strides());
+  self = record_permute(self.toTensor(), order);
+  record(op, stack);
+  stack->back() = record_permute(stack->back().toTensor(), inverse(order));
+}
+
 void JointRecorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::AutoDispatchSkipFunctionalize inner;
   if (is_about_shapes(op, *stack)) return answer(op, stack);
@@ -326,8 +364,13 @@ void JointRecorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack
   const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
   const bool hides_writes = op.schema().name() == "aten::native_batch_norm" && arguments[5].toBool() &&
                             arguments[3].isTensor() && arguments[3].toTensor().defined();
+  // A program that calls bernoulli itself gets what that draws.
+  const bool fills =
+      op.schema().name() == "aten::bernoulli" && op.schema().overload_name() == "p" && called_ != op.operator_name();
   if (hides_writes)
     record_batch_norm(stack);
+  else if (fills && !is_in_memory_order(arguments[0].toTensor()) && fills_in_memory_order(arguments[0].toTensor()))
+    record_bernoulli(op, stack);
   else
     record(op, stack);
   op_ = nullptr;

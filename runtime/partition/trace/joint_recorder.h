@@ -4,7 +4,8 @@
 // What runs above is functionalised (functional_tensors.h), so the tensors that arrive here are never
 // written: each is known by its TensorImpl, held weakly, as in runtime/capture/recorder.h. native_batch_norm is the
 // exception, which writes its running statistics and does not say so; it becomes _native_batch_norm_legit_functional,
-// and from then on its statistics are known as what that returns.
+// and from then on its statistics are known as what that returns. And bernoulli_, which draws in the order of memory,
+// arrives as bernoulli, which draws in that of the indices: it is recorded between two permutations.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -31,6 +32,8 @@ class JointRecorder : public Interposer {
   void set_mark(JointMark mark) { mark_ = mark; }
   /// What of the program is being carried out, for errors: "at %5 = aten::relu(%4)".
   void set_place(std::string place) { place_ = std::move(place); }
+  /// What of the program is being carried out: an operator that may be composed of those that are recorded.
+  void set_called(c10::OperatorName name) { called_ = std::move(name); }
 
   /// Throws CaptureError for what a trace cannot hold, and remembers it: see refusal().
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
@@ -69,6 +72,8 @@ class JointRecorder : public Interposer {
 
   void record(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void record_batch_norm(torch::jit::Stack* stack);
+  void record_bernoulli(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  at::Tensor record_permute(const at::Tensor& tensor, const std::vector<int64_t>& order);
   bool knows(const at::Tensor& tensor) const { return values_.contains(tensor.unsafeGetTensorImpl()); }
   bool is_about_shapes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
   void answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
@@ -85,6 +90,7 @@ class JointRecorder : public Interposer {
   JointNames names_;
   JointMark mark_ = JointMark::IsForward;
   std::string place_;
+  std::optional<c10::OperatorName> called_;
   const c10::OperatorHandle* op_ = nullptr;
   std::optional<std::string> refusal_;
   std::unordered_map<const c10::TensorImpl*, Entry> values_;

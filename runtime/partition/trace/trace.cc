@@ -4,11 +4,13 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/capture/capture.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/random_turn.h"
 #include "runtime/graph/text.h"
+#include "runtime/partition/trace/eager_layouts.h"
 #include "runtime/partition/trace/functional_tensors.h"
 #include "runtime/partition/trace/joint_recorder.h"
 
@@ -41,17 +43,24 @@ void check(const Graph& graph, const std::vector<at::Tensor>& inputs) {
                            "follow; use the default generator");
 }
 
-/// Tells the recorder which node of the graph its calls come from.
+/// Tells the recorder which node of the graph its calls come from, and gives the results their eager strides.
 class Places : public NodeObserver {
  public:
-  Places(const Graph& graph, JointRecorder& recorder) : graph_(graph), recorder_(recorder) {}
+  Places(const Graph& graph, const EagerLayouts& layouts, JointRecorder& recorder)
+      : graph_(graph), layouts_(layouts), recorder_(recorder) {}
   void before(size_t node, const Interpreter&) override {
-    recorder_.set_place("node " + std::to_string(node) + " (" + to_text(graph_, graph_.nodes[node]) + ")");
+    const Node& called = graph_.nodes[node];
+    recorder_.set_place("node " + std::to_string(node) + " (" + to_text(graph_, called) + ")");
+    recorder_.set_called(called.op->operator_name());
   }
-  void after(size_t, const Interpreter&) override {}
+  void after(size_t node, const Interpreter& values) override {
+    const std::string wrong = layouts_.restore(graph_.nodes[node], values);
+    if (!wrong.empty()) recorder_.refuse(wrong + ", so that its bits could differ; write it out of place");
+  }
 
  private:
   const Graph& graph_;
+  const EagerLayouts& layouts_;
   JointRecorder& recorder_;
 };
 
@@ -78,6 +87,7 @@ class Tracing {
  public:
   Tracing(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) : graph_(graph) {
     if (options.native_dropout) use_native_dropout(graph_);
+    layouts_.emplace(graph_, inputs);
     for (size_t i = 0; i < graph_.attributes.size(); ++i) {
       Attribute& attribute = graph_.attributes[i];
       if (attribute.value == kNoValue) continue;
@@ -123,7 +133,7 @@ class Tracing {
   std::vector<at::Tensor> forward() {
     std::vector<at::Tensor> outputs;
     const FunctionalRun functional(recorder_);
-    Places places(graph_, recorder_);
+    Places places(graph_, *layouts_, recorder_);
     Interpreter(graph_).run(inputs_, outputs, &places);
     recorder_.set_place("");
     for (const at::Tensor& output : outputs)
@@ -181,6 +191,7 @@ class Tracing {
   }
 
   Graph graph_;  // whose attributes are functional
+  std::optional<EagerLayouts> layouts_;
   JointRecorder recorder_;
   JointTrace trace_;
   std::vector<at::Tensor> leaves_;  // by primal
@@ -194,8 +205,8 @@ class Tracing {
 
 JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) {
   check(graph, inputs);
-  const RandomTurn generator_kept;
   Tracing tracing(graph, inputs, options);
+  const RandomTurn generator_kept;
   try {
     return tracing.run();
   } catch (const std::exception&) {

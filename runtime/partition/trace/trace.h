@@ -2,7 +2,8 @@
 //
 // The forward runs once, really, on the given inputs, and autograd's backward after it; both are recorded below
 // autograd (runtime/capture/interpose.h) and functionalised: nothing in the joint graph writes in place, and what the
-// forward wrote into buffers comes out as further forward outputs, to be copied back afterwards (the epilogue).
+// forward wrote into buffers comes out as further forward outputs, to be copied back afterwards (the epilogue). Random
+// numbers and strides are those of eager mode, of which a run before tells (eager_layouts.h).
 // Parameters, buffers, inputs and the default generator are as before when it returns. The graph is specialised to the
 // shapes of the inputs.
 //

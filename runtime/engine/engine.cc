@@ -191,8 +191,8 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
     if (options_.remat.on() && mode->backward) {
       partitioned = std::make_unique<PartitionedStage>(
           stage, graphs, gradients_that_come_back(plan.pipes.front(), stage), options_.remat);
-      choices.emplace(stage, partitioned->choices());
     }
+    choices.emplace(stage, partitioned ? partitioned->choices() : no_choices(graphs.size()));
     std::unique_ptr<StageRunner> runner =
         std::make_unique<GraphStage>(stage, graphs, plan.variants, random_, options_.recompute, std::move(partitioned));
     if (options_.decorate) runner = options_.decorate(stage, states_.at(stage), std::move(runner));
@@ -200,7 +200,9 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
   }
   mode->copies = parameter_copies(states_, plan.pipes.front().shared, schedule_);
   check_with_peers(plan, transport_, Deadline::after(options_.timeout));
-  if (options_.remat.on() && mode->backward) check_same_choices(choices, transport_, Deadline::after(options_.timeout));
+  // Whether or not this rank partitions: another one may.
+  if (mode->backward && schedule_.replicas() > 1)
+    check_same_choices(choices, transport_, Deadline::after(options_.timeout));
   return *(slot = std::move(mode));
 }
 
@@ -354,6 +356,10 @@ void Engine::check_outputs(int stage, int microbatch, const std::vector<at::Tens
       throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " + describe(output) +
                   ", planned was " + describe(boundary.value.dtype, boundary.value.sizes) +
                   " (a value whose size depends on data cannot cross a border)");
+    if (mode_->backward && output.requires_grad() && !boundary.value.requires_grad)
+      throw InputError(place(stage, microbatch) + ", value '" + boundary.name +
+                       "': it needed no gradient when the stages were cut, and needs one now that other parameters "
+                       "require gradients; make a new engine after changing requires_grad");
   }
 }
 

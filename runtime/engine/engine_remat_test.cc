@@ -104,6 +104,76 @@ TEST(EngineRemat, RanksThatChoseDifferentlyAreRefused) {
   expect_part(text, " on rank 1; every rank must hold the same model");
 }
 
+TEST(EngineRemat, RanksOfOneStageThatDoNotAllPartitionAreRefusedAtOnce) {
+  for (const int partitioning : {0, 1}) {
+    Fleet fleet("mlp", make_schedule("chimera", 2, kMicrobatches));
+    fleet.adjust = [&](EngineOptions& options, int rank) { options.remat.mode = rank == partitioning ? "bytes" : ""; };
+    const std::string text = failure(
+        [&] { fleet.run([&](Engine& engine, int) { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); }); });
+    expect_part(text, "stage 0 is partitioned in two ways: ");
+    expect_part(text, "none on rank " + std::to_string(1 - partitioning));
+  }
+}
+
+TEST(EngineRemat, OneRankMayPartitionAndAnotherNot) {
+  const Schedule schedule = make_schedule("1f1b", 2, kMicrobatches);
+  Oracle oracle("mlp", 2, kMicrobatches);
+  oracle.follow(schedule);
+  Fleet fleet("mlp", schedule);
+  fleet.adjust = [](EngineOptions& options, int rank) { options.remat.mode = rank == 0 ? "bytes" : ""; };
+  const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
+  expect_same(fleet.train(x, target), oracle.train(x, target));
+}
+
+/// Layers 0 and 2 are frozen at first. In each step other parameters require a gradient; a choice comes back.
+TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
+  const auto set = [](Net& net, int step) {
+    const auto [layer, wants] =
+        std::vector<std::pair<int, bool>>{{0, false}, {0, true}, {2, true}, {3, false}, {3, true}}[step];
+    net.layers[layer]->weight.requires_grad_(wants);
+    net.layers[layer]->bias.requires_grad_(wants);
+  };
+  for (const char* mode : {"", "default", "bytes"}) {
+    SCOPED_TRACE(mode);
+    const Schedule schedule = make_schedule("1f1b", 2, kMicrobatches);
+    Oracle oracle("frozen", 2, kMicrobatches);
+    oracle.follow(schedule);
+    Fleet fleet("frozen", schedule);
+    fleet.options.remat.mode = mode;
+    constexpr int kSteps = 5;
+    const at::Tensor x = batch_of("frozen", 8), target = target_of("frozen", 8);
+    std::vector<Told> ours(kSteps);
+    fleet.run([&](Engine& engine, int rank) {
+      for (int step = 0; step < kSteps; ++step) {
+        set(*fleet.nets[rank], step);
+        fleet.tell(ours[step], engine, engine.train({x}, target));
+      }
+    });
+    for (int step = 0; step < kSteps; ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      set(*oracle.net, step);
+      expect_same(ours[step], oracle.train(x, target));
+    }
+  }
+}
+
+/// When the stages were cut, nothing in the first one required a gradient, so that none is sent back to it.
+TEST(EngineRemat, AParameterThatNoGradientCanReachIsRefused) {
+  for (const char* mode : {"", "default"}) {
+    Fleet fleet("frozen early", make_schedule("1f1b", 4, kMicrobatches));
+    fleet.options.remat.mode = mode;
+    const std::string text = failure([&] {
+      fleet.run([&](Engine& engine, int rank) {
+        engine.train({batch_of("frozen early", 8)}, target_of("frozen early", 8));
+        fleet.nets[rank]->layers[0]->weight.requires_grad_(true);
+        engine.train({batch_of("frozen early", 8)}, target_of("frozen early", 8));
+      });
+    });
+    expect_part(text, "stage 0");
+    expect_part(text, "needed no gradient when the stages were cut, and needs one now that other parameters require");
+  }
+}
+
 TEST(EngineRemat, WhatDoesNotExistIsRefused) {
   const auto refusal_of = [](const RematOptions& remat, Recompute recompute = Recompute::Never) {
     Fleet fleet("mlp", make_schedule("1f1b", 1, kMicrobatches));

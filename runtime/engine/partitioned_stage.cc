@@ -14,12 +14,8 @@
 namespace plumbline {
 namespace {
 
-/// Strides of the inputs, where they are not those of contiguous ones.
-std::string layout_of(std::span<const at::Tensor> inputs) {
-  std::ostringstream layout;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].defined() && !inputs[i].is_contiguous()) layout << i << ':' << inputs[i].strides() << ' ';
-  return layout.str();
+bool requires_gradient(const Attribute& attribute) {
+  return attribute.tensor.defined() && attribute.tensor.requires_grad();
 }
 
 bool has_backward(const JointGraph& graph) {
@@ -57,20 +53,36 @@ PartitionedStage::PartitionedStage(int stage, std::vector<const Graph*> graphs, 
       options_(std::move(options)),
       partitions_(graphs_.size()) {
   for (size_t variant = 0; variant < graphs_.size(); ++variant)
-    partitions_[variant].emplace("", make(static_cast<int>(variant), {}));
+    partitions_[variant].push_back(make(static_cast<int>(variant), {}));
 }
 
 PartitionedStage::~PartitionedStage() = default;
 
-std::unique_ptr<PartitionedGraph> PartitionedStage::make(int variant, std::span<const at::Tensor> inputs) const {
+bool PartitionedStage::Made::is_for(const Graph& graph, std::span<const at::Tensor> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool contiguous = !inputs[i].defined() || inputs[i].is_contiguous();
+    if (contiguous ? !strides[i].empty() : inputs[i].strides() != strides[i]) return false;
+  }
+  for (size_t a = 0; a < requires_grad.size(); ++a)
+    if (requires_grad[a] != static_cast<char>(requires_gradient(graph.attributes[a]))) return false;
+  return true;
+}
+
+PartitionedStage::Made PartitionedStage::make(int variant, std::span<const at::Tensor> inputs) const {
   const Graph& graph = *graphs_[variant];
+  Made made;
+  made.strides.resize(graph.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && !inputs[i].is_contiguous()) made.strides[i] = inputs[i].strides().vec();
+  for (const Attribute& attribute : graph.attributes) made.requires_grad.push_back(requires_gradient(attribute));
   try {
     JointTrace trace = trace_stage(graph, has_gradient_, inputs);
-    if (!has_backward(trace.graph)) return nullptr;
+    if (!has_backward(trace.graph)) return made;
     PartitionOptions options = parse_partition_mode(options_.mode);
     options.static_inputs = trace.static_inputs;
-    Partition made = plumbline::partition(trace.graph, load_policy(options_.policy), options);
-    return std::make_unique<PartitionedGraph>(graph, std::move(trace), std::move(made));
+    Partition partition = plumbline::partition(trace.graph, load_policy(options_.policy), options);
+    made.partition = std::make_unique<PartitionedGraph>(graph, std::move(trace), std::move(partition));
+    return made;
   } catch (const std::exception& error) {
     // What an operator itself says (that it has no kernel for shapes alone, for one) may go on for lines.
     const std::string text = error_text(error);
@@ -80,17 +92,22 @@ std::unique_ptr<PartitionedGraph> PartitionedStage::make(int variant, std::span<
 }
 
 PartitionedGraph* PartitionedStage::of(int variant, std::span<const at::Tensor> inputs) {
-  std::unique_ptr<PartitionedGraph>& made = partitions_[variant].try_emplace(layout_of(inputs), nullptr).first->second;
-  if (!made && partitions_[variant].at("")) made = make(variant, inputs);
-  return made.get();
+  std::vector<Made>& known = partitions_[variant];
+  for (Made& made : known)
+    if (made.is_for(*graphs_[variant], inputs)) return made.partition.get();
+  known.push_back(make(variant, inputs));
+  return known.back().partition.get();
 }
 
 std::vector<std::string> PartitionedStage::choices() const {
   std::vector<std::string> lines;
-  for (const Layouts& layouts : partitions_)
-    lines.push_back(layouts.at("") ? describe(layouts.at("")->partition()) : "nothing to differentiate");
+  for (const std::vector<Made>& made : partitions_)
+    lines.push_back(made.front().partition ? describe(made.front().partition->partition())
+                                           : "nothing to differentiate");
   return lines;
 }
+
+std::vector<std::string> no_choices(size_t variants) { return std::vector<std::string>(variants, "none"); }
 
 void check_same_choices(const std::map<int, std::vector<std::string>>& choices, Transport& transport,
                         const Deadline& deadline) {

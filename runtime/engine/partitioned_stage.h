@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,40 +27,51 @@ std::string to_string(const RematOptions& options);
 /// Throws InputError for a mode or a policy that does not exist.
 void check_remat(const RematOptions& options);
 
-/// The partitions of one stage: one for each shape of micro-batch, and for each layout in which inputs arrive, since
-/// what a kernel does, and so its bits, depends on strides. Those of contiguous inputs are made at once.
+/// The partitions of one stage: one for each shape of micro-batch, for each layout in which inputs arrive, since what a
+/// kernel does, and so its bits, depends on strides, and for each choice of parameters that require a gradient. Those
+/// of contiguous inputs are made at once.
 class PartitionedStage {
  public:
   /// `graphs` by variant: the captures of the stage, bound to its parameters; they must outlive this object.
-  /// `has_gradient` as gradients_that_come_back() has it. Traces each graph once, on zeros. Throws
+  /// `has_gradient` as gradients_that_come_back() has it. Traces each graph once (trace_stage()). Throws
   /// InputError naming the stage for one that cannot be traced or partitioned.
   PartitionedStage(int stage, std::vector<const Graph*> graphs, std::vector<char> has_gradient, RematOptions options);
   ~PartitionedStage();
   PartitionedStage(const PartitionedStage&) = delete;
   PartitionedStage& operator=(const PartitionedStage&) = delete;
 
-  /// The partition for inputs like these: made now, where their layout is new. Nullptr where the stage has nothing to
-  /// differentiate. Not inside a RandomTurn.
+  /// The partition for inputs like these: made now, where their layout is new, or where other parameters than ever
+  /// require a gradient. Nullptr where the stage has nothing to differentiate. Not inside a RandomTurn.
   PartitionedGraph* of(int variant, std::span<const at::Tensor> inputs);
 
-  /// What was chosen, by variant, in a line that is the same on every rank that chose the same: the certificate, what
-  /// is saved, and how many calls run twice.
+  /// What was chosen for contiguous inputs at first, by variant, in a line that is the same on every rank that chose
+  /// the same: the certificate, what is saved, and how many calls run twice.
   std::vector<std::string> choices() const;
 
  private:
-  using Layouts = std::map<std::string, std::unique_ptr<PartitionedGraph>>;
-  std::unique_ptr<PartitionedGraph> make(int variant, std::span<const at::Tensor> inputs) const;
+  /// What a partition was made for.
+  struct Made {
+    std::vector<std::vector<int64_t>> strides;  // by input; empty: contiguous
+    std::vector<char> requires_grad;            // by attribute of the graph
+    std::unique_ptr<PartitionedGraph> partition;
+
+    bool is_for(const Graph& graph, std::span<const at::Tensor> inputs) const;
+  };
+  Made make(int variant, std::span<const at::Tensor> inputs) const;
 
   int stage_;
   std::vector<const Graph*> graphs_;
   std::vector<char> has_gradient_;
   RematOptions options_;
-  std::vector<Layouts> partitions_;  // by variant
+  std::vector<std::vector<Made>> partitions_;  // by variant; a few of each
 };
 
+/// What a rank chose for a stage that it does not partition.
+std::vector<std::string> no_choices(size_t variants);
+
 /// Every rank that holds a stage must have chosen the same for it, or replicas would add up gradients of other bits and
-/// hold other memory than was planned. `choices`: PartitionedStage::choices() of this rank's stages. Throws Error with
-/// both choices. Every rank calls it.
+/// hold other memory than was planned. `choices`: PartitionedStage::choices() of this rank's stages, or no_choices().
+/// Throws Error with both choices. Every rank calls it, whether it partitions or not.
 void check_same_choices(const std::map<int, std::vector<std::string>>& choices, Transport& transport,
                         const Deadline& deadline);
 

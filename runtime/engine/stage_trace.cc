@@ -1,37 +1,54 @@
 #include "runtime/engine/stage_trace.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 
 #include "runtime/error.h"
 #include "runtime/partition/joint/missing_tangents.h"
+#include "runtime/partition/trace/layout.h"
 
 namespace plumbline {
 namespace {
 
-/// Zeros with the layout of `inputs`, or contiguous where there are none. Zeros are valid indices.
+/// Some numbers between 0 and 1, the same everywhere; zeros for integers, since zeros are valid indices.
+at::Tensor sample_row(int64_t length, at::ScalarType dtype, at::Generator& generator) {
+  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return at::zeros({length}, dtype);
+  return at::rand({length}, generator, at::kDouble).to(dtype);
+}
+
+/// As `inputs` lie, or contiguous where there are none. Gaps and shared elements stay.
 std::vector<at::Tensor> samples(const Graph& graph, std::span<const at::Tensor> inputs) {
+  at::Generator generator = at::detail::createCPUGenerator(1);
   std::vector<at::Tensor> made;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& value = graph.values[graph.inputs[i].value];
     if (value.kind != ValueKind::Tensor)
       throw InputError("its input '" + graph.inputs[i].name + "' is a number, which a trace would freeze");
-    at::Tensor sample = at::zeros(value.sizes, value.dtype);
-    if (!inputs.empty() && !inputs[i].is_contiguous()) {
-      sample = inputs[i].detach().clone();  // keeps strides, if they leave no gaps
-      sample.zero_();
-    }
+    at::Tensor sample = inputs.empty() || !inputs[i].defined() || inputs[i].is_contiguous()
+                            ? at::empty(value.sizes, value.dtype)
+                            : at::empty_strided(value.sizes, inputs[i].strides(), value.dtype);
+    const at::Tensor memory = memory_of(sample);
+    memory.copy_(sample_row(memory.numel(), value.dtype, generator));
     made.push_back(sample.requires_grad_(value.requires_grad));
   }
   return made;
 }
 
 /// Tangents that no gradient comes for: the backward is that without them, and their outputs require none.
-void drop_unused_tangents(JointTrace& trace, const std::vector<char>& has_gradient) {
+void drop_unused_tangents(const Graph& graph, JointTrace& trace, const std::vector<char>& has_gradient) {
   std::vector<char> missing;
   for (int& output : trace.tangent_of) {
     missing.push_back(!has_gradient[output]);
-    if (missing.back()) output = -1;
+    if (!missing.back()) continue;
+    if (!graph.values[graph.outputs[output]].requires_grad)
+      throw InputError("its output " + std::to_string(output) +
+                       " needed no gradient when the stages were cut, and needs one now that other parameters require "
+                       "gradients; make a new engine after changing requires_grad");
+    output = -1;
   }
   drop_tangents(trace.graph, missing);
 }
@@ -49,7 +66,7 @@ std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage) {
 JointTrace trace_stage(const Graph& graph, const std::vector<char>& has_gradient, std::span<const at::Tensor> inputs) {
   const c10::AutoGradMode grad(true);
   JointTrace trace = trace_joint(graph, samples(graph, inputs));
-  drop_unused_tangents(trace, has_gradient);
+  drop_unused_tangents(graph, trace, has_gradient);
   return trace;
 }
 

@@ -12,9 +12,10 @@ namespace plumbline {
 /// By graph output of `stage`: whether a gradient comes back for it. Of the last stage all count: the loss decides.
 std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage);
 
-/// Traces `graph`, a stage bound to its parameters, on zeros: with the layout of `inputs`, or contiguous where there
-/// are none. Outputs that no gradient comes back for have no tangent (-1 in tangent_of). Throws InputError as
-/// trace_joint() does, and for an input that is a number.
+/// Traces `graph`, a stage bound to its parameters, on numbers between 0 and 1 (integers: 0), the same at each call:
+/// with the strides of `inputs`, or contiguous where there are none. Outputs that no gradient comes back for have no
+/// tangent (-1 in tangent_of). Throws InputError as trace_joint() does, for an input that is a number, and for an
+/// output that would need a gradient now that parameters require one which did not at capture.
 JointTrace trace_stage(const Graph& graph, const std::vector<char>& has_gradient,
                        std::span<const at::Tensor> inputs = {});
 

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include "reference/models/zoo.h"
+#include "runtime/engine/plan.h"
 #include "runtime/engine/stage_trace.h"
 #include "runtime/error.h"
 #include "runtime/microbatch/chunk.h"
@@ -16,14 +17,21 @@ std::string why_not_partitioned(const Case& c, int stages, uint64_t seed, const 
   split.points = stage_points(model, stages);
   split.loss_outputs = std::vector<int>{0};
   const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
-  const std::vector<at::Tensor> inputs =
-      split_inputs(model.input_names, batch.inputs, model.input_chunks, c.microbatches).front();
-  Pipe pipe = make_pipe({model.module.get(), model.forward, model.input_names}, inputs, /*training=*/true, split);
-  for (int stage = 0; stage < pipe.num_stages(); ++stage) {
-    const StageState state = make_stage_state(pipe, stage);
-    bind(pipe.stages[stage].graph, state);
+  const PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
+    return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
+  };
+  Plan plan = make_plan(source, /*training=*/true,
+                        split_inputs(model.input_names, batch.inputs, model.input_chunks, c.microbatches));
+  const Pipe& first = plan.pipes.front();
+  for (int stage = 0; stage < first.num_stages(); ++stage) {
+    const StageState state = make_stage_state(first, stage);
+    std::vector<const Graph*> graphs;
+    for (Pipe& pipe : plan.pipes) {
+      bind(pipe.stages[stage].graph, state);
+      graphs.push_back(&pipe.stages[stage].graph);
+    }
     try {
-      PartitionedStage(stage, {&pipe.stages[stage].graph}, gradients_that_come_back(pipe, stage), options);
+      PartitionedStage(stage, graphs, gradients_that_come_back(first, stage), options);
     } catch (const InputError& error) {
       return error.what();
     }

@@ -10,7 +10,7 @@
 namespace plumbline {
 
 /// Why the case, cut into so many stages, cannot run with these options, in one line; empty when it can. Traces and
-/// partitions every stage for the case's first micro-batch.
+/// partitions every stage for each shape of micro-batch.
 std::string why_not_partitioned(const Case& c, int stages, uint64_t seed, const RematOptions& options);
 
 }  // namespace plumbline

@@ -14,29 +14,30 @@
 namespace plumbline {
 namespace {
 
-/// Two layers; how many values the second looks at depends on the data.
+/// Two layers; how many values the second looks at depends on the data, in micro-batches of so many rows.
 struct DependsOnData : torch::nn::Module {
   struct Layer : torch::nn::Module {
-    explicit Layer(bool selects) : selects(selects), weight(register_parameter("weight", at::ones({4, 4}))) {}
+    explicit Layer(int64_t selecting_rows)
+        : selecting_rows(selecting_rows), weight(register_parameter("weight", at::ones({4, 4}))) {}
     at::Tensor forward(const at::Tensor& x) {
       const at::Tensor y = at::linear(x, weight);
-      return selects ? y * at::masked_select(x, x > 0).sum() : y;
+      return x.size(0) == selecting_rows ? y * at::masked_select(x, x > 0).sum() : y;
     }
-    bool selects;
+    int64_t selecting_rows;
     at::Tensor weight;
   };
-  DependsOnData()
-      : first(register_module("first", std::make_shared<Layer>(false))),
-        second(register_module("second", std::make_shared<Layer>(true))) {}
+  explicit DependsOnData(int64_t selecting_rows)
+      : first(register_module("first", std::make_shared<Layer>(0))),
+        second(register_module("second", std::make_shared<Layer>(selecting_rows))) {}
   std::shared_ptr<Layer> first, second;
 };
 
-TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
+void add_depends_on_data(const std::string& name, int64_t selecting_rows) {
   add_model(
-      "depends-on-data",
-      [](Dtype, uint64_t) {
+      name,
+      [=](Dtype, uint64_t) {
         Model model;
-        const auto module = std::make_shared<DependsOnData>();
+        const auto module = std::make_shared<DependsOnData>(selecting_rows);
         model.module = module;
         model.forward = [module](const std::vector<at::Tensor>& in) {
           return std::vector<at::Tensor>{call(module->second, call(module->first, in[0]))};
@@ -47,11 +48,23 @@ TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
         return model;
       },
       [](Dtype, int rows, uint64_t, int) { return Batch{{at::ones({rows, 4})}, at::ones({rows, 4})}; });
+}
+
+/// 7 rows are micro-batches of 3, 2 and 2: whichever shape cannot be traced, the case cannot run.
+TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
   Case c = find_case("mlp");
-  c.model = "depends-on-data";
-  const std::string why = why_not_partitioned(c, 2, 1, {"bytes"});
-  for (const char* part : {"stage 1 has no joint graph", "masked_select", "run it without --remat"})
-    expect_part(why, part);
+  c.rows = 7;
+  c.microbatches = 3;
+  for (const int64_t selecting_rows : {3, 2}) {
+    c.model = "depends-on-data-" + std::to_string(selecting_rows);
+    add_depends_on_data(c.model, selecting_rows);
+    const std::string why = why_not_partitioned(c, 2, 1, {"bytes"});
+    for (const char* part : {"stage 1 has no joint graph", "masked_select", "run it without --remat"})
+      expect_part(why, part);
+  }
+  c.model = "depends-on-data-4";
+  add_depends_on_data(c.model, 4);
+  EXPECT_EQ(why_not_partitioned(c, 2, 1, {"bytes"}), "");
 }
 
 TEST(Remat, CasesOfTheCorpusCanBePartitioned) {

@@ -111,6 +111,8 @@ struct JointNode {
   bool view = false;    ///< its schema's result aliases an argument
   bool impure = false;  ///< never removed as dead, never merged; seeded calls are
 
+  bool no_grad = false;  ///< the model made this call with gradients switched off, which some kernels look at
+
   JointMark mark = JointMark::None;
   std::optional<CheckpointPolicy> recompute = {};
   int region = -1;  ///< of checkpointing; only the order of the numbers matters. -1: none

@@ -1,5 +1,6 @@
 // SubgraphRunner: a part of a joint graph as a list of bound calls on one reused stack.
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -42,10 +43,15 @@ struct Instruction {
   std::vector<ListFill> list_fills;
   std::vector<Returned> results;
   std::vector<Slot> released;  // dead after this one, and not moved into it
-  NodeIndex node;
-  int32_t state = -1;  // among the random states
+  int32_t state = -1;          // among the random states
   c10::Device device = c10::kCPU;
+  bool records_gradients = false;  // whether gradients were being recorded when it was traced
 };
+
+bool records_gradients(const JointNode& node) {
+  return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && !node.no_grad;
+}
+
 
 /// The device whose generator a random call draws from.
 c10::Device device_of(const JointNode& node) {
@@ -55,6 +61,16 @@ c10::Device device_of(const JointNode& node) {
 }
 
 bool is_number(const JointNode& node) { return node.out.kind == JointResult::Kind::Scalar; }
+
+/// By node: whether it is made from a tangent.
+std::vector<char> reads_tangents(const JointGraph& graph) {
+  std::vector<char> reads(graph.nodes.size(), 0);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    reads[i] = graph.nodes[i].kind == JointKind::Tangent;
+    for_each_input(graph.nodes[i], [&](NodeIndex input) { reads[i] = reads[i] || reads[input]; });
+  }
+  return reads;
+}
 
 }  // namespace
 
@@ -98,6 +114,7 @@ struct SubgraphRunner::Impl {
   std::vector<Slot> slot_of_;         // by node
   std::vector<int32_t> maker_;        // by node: the instruction whose results it stands for
   std::vector<int32_t> returned_at_;  // by node: which of the returned values a getitem of a getitem begins at
+  std::vector<char> reads_tangents_;  // by node
 };
 
 SubgraphRunner::Impl::Impl(const JointGraph& graph, const Subgraph& part,
@@ -106,7 +123,8 @@ SubgraphRunner::Impl::Impl(const JointGraph& graph, const Subgraph& part,
       graph_(&graph),
       slot_of_(graph.nodes.size(), kNoSlot),
       maker_(graph.nodes.size(), -1),
-      returned_at_(graph.nodes.size(), -1) {
+      returned_at_(graph.nodes.size(), -1),
+      reads_tangents_(reads_tangents(graph)) {
   std::vector<int32_t> state_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < replayed.size(); ++i) state_of[replayed[i]] = static_cast<int32_t>(i);
   for (const NodeIndex input : part.inputs) inputs.push_back(is_number(graph.nodes[input]) ? kNoSlot : new_slot(input));
@@ -133,6 +151,7 @@ SubgraphRunner::Impl::Impl(const JointGraph& graph, const Subgraph& part,
   graph_ = nullptr;
   slot_of_ = {};
   maker_ = returned_at_ = {};
+  reads_tangents_ = {};
 }
 
 void SubgraphRunner::Impl::add_constant(NodeIndex index, const std::map<std::string, at::Tensor>& constants) {
@@ -147,8 +166,8 @@ void SubgraphRunner::Impl::add_constant(NodeIndex index, const std::map<std::str
 
 void SubgraphRunner::Impl::add_call(NodeIndex index, int32_t state) {
   const JointNode& node = graph_->nodes[index];
-  BoundCall call = bind_call(*graph_, node);
-  Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, index, state, c10::kCPU};
+  BoundCall call = bind_call(*graph_, node, /*any_layout=*/reads_tangents_[index]);
+  Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, state, c10::kCPU, records_gradients(node)};
   if (state >= 0) in.device = device_of(node);
   for (const BoundCall::Fill& fill : call.fills) in.fills.push_back({fill.position, slot_of(fill.node), false});
   for (const BoundCall::ListFill& fill : call.list_fills) {
@@ -309,7 +328,13 @@ void SubgraphRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>
   inputs.clear();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  // Some kernels look at the grad mode (that of an LSTM keeps a workspace). The backward runs what it repeats of the
+  // forward as the forward did.
+  const bool may_record = !record || c10::GradMode::is_enabled();
+  const c10::AutoGradMode grad_mode(c10::GradMode::is_enabled());  // to be put back
   for (size_t i = 0; i < self.instructions.size(); ++i) {
+    const bool wanted = may_record && self.instructions[i].records_gradients;
+    if (wanted != c10::GradMode::is_enabled()) c10::GradMode::set_enabled(wanted);
     try {
       self.execute(self.instructions[i], states, record);
     } catch (const std::exception& error) {

@@ -11,6 +11,7 @@ namespace {
 
 using testing::expect_bits_of_autograd;
 using testing::expect_same;
+using testing::outcome_of;
 
 const std::vector<const char*> kModes = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0"};
 
@@ -96,6 +97,45 @@ TEST(RunModules, TensorsWithoutElementsAreTensors) {
   });
   expect_bits(*module, {leaf({3, 8})});
   expect_bits(*module, {leaf({0, 8})});
+}
+
+/// The gradient of a product is made in another way, with other bits, where some factor is zero: the values decide, and
+/// they are others than those of the trace.
+TEST(RunModules, AProductsGradientLooksAtTheDataAsEagerDoes) {
+  const auto module = module_of([](TracedModule& m) {
+    const at::Tensor weight = m.parameter("weight", {8, 8});
+    m.body = [=](const Tensors& in) {
+      const at::Tensor y = at::linear(in[0], weight).cos() * in[1];
+      return Tensors{y.prod(1),
+                     y.prod(0, true),
+                     y.prod(),
+                     y.sum().prod(0),
+                     y.narrow(0, 0, 1).prod(-2),
+                     y.to(at::kHalf).prod(1, false, at::kFloat)};
+    };
+  });
+  const at::Tensor x = at::randn({3, 8});
+  const Graph graph = capture_of(*module, module->body, {x.clone().requires_grad_(), at::ones({3, 8})});
+  const JointTrace trace = trace_joint(graph, {x.clone().requires_grad_(), at::ones({3, 8})});
+  PartitionedGraph partitioned(graph, trace,
+                               partition(trace.graph, load_policy("torch-2.15"), parse_partition_mode("budget=0")));
+  for (int zeros = 0; zeros <= 3; ++zeros) {
+    SCOPED_TRACE(zeros);
+    at::Tensor mask = at::ones({3, 8});
+    if (zeros > 0) mask[0][1] = 0;
+    if (zeros > 1) mask[0][5] = 0;
+    if (zeros > 2) mask[2][1] = 0;
+    const Tensors inputs = {x.clone().requires_grad_(), mask};
+    expect_same(outcome_of(
+                    *module, inputs,
+                    [&](const Tensors& given) {
+                      Tensors outputs;
+                      partitioned.run(given, outputs);
+                      return outputs;
+                    },
+                    false),
+                outcome_of(*module, inputs, module->body, false));
+  }
 }
 
 /// Casts are those of the trace, whatever the caller's autocast is when the graph runs.

@@ -16,7 +16,8 @@
 namespace plumbline {
 
 /// A subgraph bound to operators and constants: a call costs its kernels and little more. A value is released at its
-/// last use. Not thread safe: one runner serves one thread at a time.
+/// last use, or gives its memory to the result (joint/overwriting.h). Not thread safe: one runner serves one thread at
+/// a time.
 class SubgraphRunner {
  public:
   /// Throws InputError naming the node for an operator that does not exist or an argument that cannot be executed.

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/partition/joint/overwriting.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/run/random_replay.h"
 #include "runtime/partition/run/run.h"
@@ -46,12 +47,19 @@ struct Instruction {
   int32_t state = -1;          // among the random states
   c10::Device device = c10::kCPU;
   bool records_gradients = false;  // whether gradients were being recorded when it was traced
+  int overwrites = -1;             // which argument the result may go into, once that is moved into the call
+  std::optional<c10::OperatorHandle> overwriting = {};
 };
 
 bool records_gradients(const JointNode& node) {
   return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && !node.no_grad;
 }
 
+/// Whether the argument is nobody's but the call's. (A gradient may still be in the caller's hands.)
+bool is_sole_owner(const c10::IValue& argument) {
+  const at::Tensor& tensor = argument.toTensor();
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous();
+}
 
 /// The device whose generator a random call draws from.
 c10::Device device_of(const JointNode& node) {
@@ -79,6 +87,7 @@ struct SubgraphRunner::Impl {
        std::span<const NodeIndex> replayed);
 
   void execute(Instruction& in, std::vector<at::Tensor>& states, bool record);
+  void call(const Instruction& in);
   void fill(const Instruction& in);
   void store(const Instruction& in);
   void clear();
@@ -169,6 +178,8 @@ void SubgraphRunner::Impl::add_call(NodeIndex index, int32_t state) {
   BoundCall call = bind_call(*graph_, node, /*any_layout=*/reads_tangents_[index]);
   Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, state, c10::kCPU, records_gradients(node)};
   if (state >= 0) in.device = device_of(node);
+  in.overwrites = overwritten_argument(*graph_, node);
+  if (in.overwrites >= 0) in.overwriting = c10::Dispatcher::singleton().findSchema({node.op, "out"});
   for (const BoundCall::Fill& fill : call.fills) in.fills.push_back({fill.position, slot_of(fill.node), false});
   for (const BoundCall::ListFill& fill : call.list_fills) {
     ListFill bound{fill.position, fill.optional, {}};
@@ -288,10 +299,16 @@ void SubgraphRunner::Impl::store(const Instruction& in) {
   stack.clear();
 }
 
+void SubgraphRunner::Impl::call(const Instruction& in) {
+  if (!in.overwriting || !is_sole_owner(stack[in.overwrites])) return in.op.callBoxed(&stack);
+  stack.emplace_back(stack[in.overwrites].toTensor());
+  in.overwriting->callBoxed(&stack);
+}
+
 void SubgraphRunner::Impl::execute(Instruction& in, std::vector<at::Tensor>& states, bool record) {
   fill(in);
   if (in.state < 0) {
-    in.op.callBoxed(&stack);
+    call(in);
   } else if (record) {
     states[in.state] = recorded_random_state(in.device);
     in.op.callBoxed(&stack);

@@ -269,9 +269,7 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
   if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
   if (options.microbatches < 0)
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
-  check_remat(options.remat);
-  if (options.remat.on() && options.recompute != "never")
-    throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
+  check_remat(options.remat, options.recompute != "never");
   Choices choices(options, one_group);
   if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
     throw InputError("--mutant: " + options.mutant + " needs " +

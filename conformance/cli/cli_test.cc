@@ -43,6 +43,8 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--recompute", "sometimes"}, "never,except-last,always"},
       {{"run", "--recompute-blocks", "layers"}, "--program"},
       {{"run", "--remat", "everything"}, "default, min-cut, aggressive, bytes and budget=X"},
+      {{"run", "--remat", ""}, "default, min-cut, aggressive, bytes and budget=X"},
+      {{"run", "--program", "m.pt2", "--remat", ""}, "default, min-cut, aggressive, bytes and budget=X"},
       {{"run", "--remat", "bytes", "--recompute", "always"}, "take one"},
       {{"run", "--remat", "bytes", "--remat-policy", "torch-1"}, "torch-1"},
       {{"run", "--remat-policy", "seed"}, "--remat"},

@@ -64,9 +64,7 @@ void take_common_options(const RunOptions& run, ProgramOptions& program) {
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == Recompute::Never)
     throw InputError("--recompute-blocks goes with --recompute except-last or always");
   program.remat = run.remat;
-  check_remat(program.remat);
-  if (program.remat.on() && program.recompute.policy != Recompute::Never)
-    throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
+  check_remat(program.remat, program.recompute.policy != Recompute::Never);
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
@@ -158,6 +156,8 @@ void add_run(CLI::App& app, Command& chosen) {
     options->program = own_path();
     options->command_line = command_line();
     options->schedule_given = command->count("--schedule") > 0;
+    if (remat->count() > 0)
+      parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
     if (chooser->count() == 0) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");

@@ -90,8 +90,8 @@ std::vector<at::Tensor> tensors_of(const std::vector<c10::IValue>& values) {
 
 void throw_backward_failure(const char* half, const std::exception& error, const std::string& outputs,
                             const std::string& grads, const std::string& inputs) {
-  throw Error("Failed to run " + std::string(half) + ": " + error_text(error) + "\n  Stage output: " + outputs +
-              "\n  Output gradient: " + grads + "\n  Input: " + inputs);
+  throw Error("Failed to run " + std::string(half) + ": " + error_text(error) + "; stage output: " + outputs +
+              ", output gradient: " + grads + ", input: " + inputs);
 }
 
 std::string debug_text(std::span<const at::Tensor> tensors) {

@@ -51,9 +51,7 @@ Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, Engin
   if (const std::string problem = shape_problem(schedule_); !problem.empty())
     throw InputError("engine: schedule " + schedule_.name + ": " + problem);
   refuse_custom_transfers();
-  check_remat(options_.remat);
-  if (options_.remat.on() && options_.recompute.on())
-    throw InputError("engine: a stage is either run again as a whole or partitioned; take --recompute or --remat");
+  check_remat(options_.remat, options_.recompute.on());
   my_stages_ = stages_of_rank(schedule_, transport_.rank());
   random_.run_seed = options_.seed;
   random_.by_microbatch = options_.seed_by_microbatch;

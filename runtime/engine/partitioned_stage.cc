@@ -39,10 +39,12 @@ std::string to_string(const RematOptions& options) {
   return options.on() ? options.mode + " (" + options.policy + ")" : "none";
 }
 
-void check_remat(const RematOptions& options) {
+void check_remat(const RematOptions& options, bool recompute) {
   if (!options.on()) return;
   parse_partition_mode(options.mode);
   load_policy(options.policy);
+  if (recompute)
+    throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
 }
 
 PartitionedStage::PartitionedStage(int stage, std::vector<const Graph*> graphs, std::vector<char> has_gradient,

@@ -24,8 +24,10 @@ struct RematOptions {
 
 /// "none", or "bytes (torch-2.15)".
 std::string to_string(const RematOptions& options);
-/// Throws InputError for a mode or a policy that does not exist.
-void check_remat(const RematOptions& options);
+/// Throws InputError for a mode or a policy that does not exist, and where stages are to be run again as a whole as
+/// well
+/// (`recompute`).
+void check_remat(const RematOptions& options, bool recompute);
 
 /// The partitions of one stage: one for each shape of micro-batch, for each layout in which inputs arrive, since what a
 /// kernel does, and so its bits, depends on strides, and for each choice of parameters that require a gradient. Those

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "runtime/error.h"
+#include "runtime/partition/joint/overwriting.h"
 
 namespace plumbline {
 namespace {
@@ -17,9 +18,10 @@ constexpr int32_t kUncounted = -1;
 
 class Run {
  public:
-  Run(const JointGraph& graph, const JointEdges& edges)
+  Run(const JointGraph& graph, const JointEdges& edges, bool overwriting)
       : graph_(graph),
         edges_(edges),
+        overwriting_(overwriting),
         held_anyway_(storages_held_anyway(graph)),
         begin_(graph.nodes.size(), 0),
         end_(graph.nodes.size(), 0),
@@ -62,12 +64,23 @@ class Run {
       if (last_use_[input] == kNever) release(input);
     for (int32_t at = 0; at < ops; ++at) {
       const NodeIndex op = part.ops[at];
+      const NodeIndex overwritten = overwriting_ ? overwritten_by(op, at) : kNoNode;
+      if (overwritten != kNoNode) release(overwritten);
       make(op);
       profile_.bytes.push_back(held_);
       for (const NodeIndex input : edges_.inputs(op))
-        if (last_use_[input] == at) release(input);
+        if (last_use_[input] == at && input != overwritten) release(input);
       if (last_use_[op] == kNever) release(op);
     }
+  }
+
+  /// The input that ends there alone in its memory, and gives it to the result; kNoNode: none.
+  NodeIndex overwritten_by(NodeIndex op, int32_t at) const {
+    const int argument = overwritten_argument(graph_, graph_.nodes[op]);
+    if (argument < 0) return kNoNode;
+    const NodeIndex input = graph_.nodes[op].args[argument].node;
+    const int32_t block = blocks_of_[begin_[input]];
+    return last_use_[input] == at && block != kUncounted && blocks_[block].values == 1 ? input : kNoNode;
   }
 
   /// A value from outside.
@@ -143,6 +156,7 @@ class Run {
 
   const JointGraph& graph_;
   const JointEdges& edges_;
+  const bool overwriting_;
   const std::vector<char> held_anyway_;
   std::vector<Block> blocks_;
   std::vector<int32_t> blocks_of_;    ///< of all values that were ever made; of a node: begin_ to end_
@@ -163,12 +177,13 @@ std::vector<char> storages_held_anyway(const JointGraph& graph) {
 }
 
 MemoryProfile simulate_memory(const JointGraph& graph, const JointEdges& edges, const Subgraph& forward,
-                              const Subgraph& backward) {
-  return Run(graph, edges).both(forward, backward);
+                              const Subgraph& backward, bool overwriting) {
+  return Run(graph, edges, overwriting).both(forward, backward);
 }
 
-MemoryProfile simulate_memory(const Partition& partition) {
-  return simulate_memory(partition.graph, edges_of(partition.graph), partition.forward, partition.backward);
+MemoryProfile simulate_memory(const Partition& partition, bool overwriting) {
+  return simulate_memory(partition.graph, edges_of(partition.graph), partition.forward, partition.backward,
+                         overwriting);
 }
 
 }  // namespace plumbline

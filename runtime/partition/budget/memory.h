@@ -27,12 +27,14 @@ struct MemoryProfile {
   int64_t saved_nodes = 0;    ///< PyTorch's count: bytes of the saved values as tensors
 };
 
-MemoryProfile simulate_memory(const Partition& partition);
+/// `overwriting`: calls that may write over a dying argument do (joint/overwriting.h), as in our executor; without it,
+/// as in any other, the peak is the same or higher.
+MemoryProfile simulate_memory(const Partition& partition, bool overwriting = false);
 
 /// The same for parts that are not made into a Partition: what the forward returns beyond the graph's own outputs is
 /// saved. Linear in the calls of both parts.
 MemoryProfile simulate_memory(const JointGraph& graph, const JointEdges& edges, const Subgraph& forward,
-                              const Subgraph& backward);
+                              const Subgraph& backward, bool overwriting = false);
 
 /// By storage: it belongs to an input of the forward or to a constant, so that holding it costs nothing.
 std::vector<char> storages_held_anyway(const JointGraph& graph);

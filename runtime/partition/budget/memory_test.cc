@@ -191,5 +191,26 @@ TEST(SimulateMemory, CountsByHand) {
   EXPECT_EQ(kept.saved_nodes, 100);
 }
 
+/// The gradient of a softmax may take the place of what it is made of, unless somebody needs that, has a part in its
+/// memory, or it is a tangent, which is the caller's.
+TEST(SimulateMemory, AGradientWrittenOverAnotherNeedsNoRoom) {
+  enum Case { Alone, ReadLater, ViewedLater, Tangent, OtherForm };
+  for (const Case c : {Alone, ReadLater, ViewedLater, Tangent, OtherForm}) {
+    JointGraphBuilder build;
+    const NodeIndex x = build.primal(1000), tangent = build.tangent(100), y = build.call("_softmax", {x}, 100);
+    build.begin_backward();
+    const NodeIndex a = c == Tangent ? tangent : build.call("mul", {tangent}, 100);
+    const NodeIndex viewed = c == ViewedLater ? build.view("view", a) : a;
+    const NodeIndex b = build.call("_softmax_backward_data", {a, y}, c == OtherForm ? 101 : 100);
+    const NodeIndex d = c == ReadLater || c == ViewedLater ? build.call("mul", {b, viewed}, 100) : b;
+    const MemoryProfile profile = simulate_memory(parts(build.graph({y}, {d}), {y}), /*overwriting=*/true);
+    // The output is the caller's.
+    EXPECT_EQ(profile.bytes[profile.bytes.size() - (d == b ? 1 : 2)], c == Alone       ? 200
+                                                                      : c == OtherForm ? 301
+                                                                                       : 300)
+        << c;
+  }
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -11,15 +11,28 @@
 namespace plumbline {
 namespace {
 
-std::unique_ptr<Partition> without_tangents(const Partition& partition, const std::vector<char>& missing) {
-  if (std::find(missing.begin(), missing.end(), 1) == missing.end()) return nullptr;
-  auto rewritten = std::make_unique<Partition>(partition);
-  drop_tangents(rewritten->graph, missing);
-  const std::span<const NodeIndex> outputs = rewritten->graph.backward_outputs();
-  rewritten->backward.outputs.assign(outputs.begin(), outputs.end());
-  rewritten->backward.ops = live_ops(rewritten->graph, rewritten->backward.ops, rewritten->backward.outputs);
-  return rewritten;
-}
+/// What a runner is made from, for as long as it is made: the partition, or one that was rewritten.
+class WithoutTangents {
+ public:
+  WithoutTangents(const Partition& partition, const std::vector<char>& missing) : given_(partition) {
+    if (std::find(missing.begin(), missing.end(), 1) == missing.end()) return;
+    rewritten_.emplace();
+    rewritten_->graph = partition.graph;
+    rewritten_->saved = partition.saved;
+    rewritten_->replayed = partition.replayed;
+    rewritten_->backward.inputs = partition.backward.inputs;
+    drop_tangents(rewritten_->graph, missing);
+    const std::span<const NodeIndex> outputs = rewritten_->graph.backward_outputs();
+    rewritten_->backward.outputs.assign(outputs.begin(), outputs.end());
+    rewritten_->backward.ops = live_ops(rewritten_->graph, partition.backward.ops, rewritten_->backward.outputs);
+  }
+  const Partition& operator*() const { return rewritten_ ? *rewritten_ : given_; }
+  const Partition* operator->() const { return &**this; }
+
+ private:
+  const Partition& given_;
+  std::optional<Partition> rewritten_;
+};
 
 /// By primal: gradients that would hand out memory which belongs to somebody else: a saved value's, or that of another
 /// gradient. (Autograd keeps what it is given, and adds to it in place.) The same tensor twice autograd notices itself.
@@ -42,30 +55,35 @@ std::vector<char> borrowed_gradients(const Partition& partition) {
 
 BackwardRunner::BackwardRunner(const Partition& partition, const std::vector<char>& missing,
                                const std::map<std::string, at::Tensor>& constants)
-    : rewritten_(without_tangents(partition, missing)),
-      partition_(rewritten_ ? *rewritten_ : partition),
-      constants_(constants),
-      whole_(partition_.graph, partition_.backward, constants, partition_.replayed),
-      taken_(partition_.graph.nodes.size(), 0),
-      borrowed_(borrowed_gradients(partition_)) {
-  for (const NodeIndex op : partition_.backward.ops)
-    for_each_input(partition_.graph.nodes[op], [&](NodeIndex input) { taken_[input] = 1; });
+    : partition_(partition), missing_(missing), constants_(constants), taken_(partition.graph.nodes.size(), 0) {
+  const WithoutTangents rewritten(partition_, missing_);
+  borrowed_ = borrowed_gradients(*rewritten);
+  for (const NodeIndex op : rewritten->backward.ops)
+    for_each_input(rewritten->graph.nodes[op], [&](NodeIndex input) { taken_[input] = 1; });
+}
+
+SubgraphRunner BackwardRunner::runner_of(const Partition& partition, const Subgraph& part) const {
+  return SubgraphRunner(partition.graph, part, constants_, partition.replayed);
 }
 
 void BackwardRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients,
                          std::vector<at::Tensor>& states) {
-  whole_.run(std::move(inputs), gradients, states, /*record=*/false);
+  if (!whole_) {
+    const WithoutTangents rewritten(partition_, missing_);
+    whole_.emplace(runner_of(*rewritten, rewritten->backward));
+  }
+  whole_->run(std::move(inputs), gradients, states, /*record=*/false);
   own_memory(gradients);
 }
 
 BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wanted) {
   const auto known = halves_.find(wanted);
   if (known != halves_.end()) return known->second;
-  const SplitBackward split = split_backward_graph(partition_, wanted);
-  const auto runner = [&](const Subgraph& part) {
-    return SubgraphRunner(partition_.graph, part, constants_, partition_.replayed);
-  };
-  return halves_.emplace(wanted, Halves{runner(split.input_half), runner(split.weight_half), split.carried.size()})
+  const WithoutTangents rewritten(partition_, missing_);
+  const SplitBackward split = split_backward_graph(*rewritten, wanted);
+  return halves_
+      .emplace(wanted, Halves{runner_of(*rewritten, split.input_half), runner_of(*rewritten, split.weight_half),
+                              split.carried.size()})
       .first->second;
 }
 

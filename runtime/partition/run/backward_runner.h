@@ -3,7 +3,7 @@
 #pragma once
 
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace plumbline {
 class BackwardRunner {
  public:
   /// `missing`: by tangent, which of them are never given (missing_tangents.h). The partition and the constants must
-  /// outlive the runner.
+  /// outlive the runner, which keeps no copy of them.
   BackwardRunner(const Partition& partition, const std::vector<char>& missing,
                  const std::map<std::string, at::Tensor>& constants);
 
@@ -36,15 +36,16 @@ class BackwardRunner {
     SubgraphRunner input, weight;
     size_t carried;
   };
+  SubgraphRunner runner_of(const Partition& partition, const Subgraph& part) const;
   Halves& halves_of(const std::vector<char>& wanted);
   void scatter(const std::vector<char>& wanted, char half, std::vector<at::Tensor>& made,
                std::vector<at::Tensor>& gradients) const;
   void own_memory(std::vector<at::Tensor>& gradients) const;
 
-  std::unique_ptr<Partition> rewritten_;  // where tangents are missing
   const Partition& partition_;
+  const std::vector<char> missing_;
   const std::map<std::string, at::Tensor>& constants_;
-  SubgraphRunner whole_;
+  std::optional<SubgraphRunner> whole_;
   std::vector<char> taken_;     // by node
   std::vector<char> borrowed_;  // by primal: its gradient is in somebody else's memory
   std::map<std::vector<char>, Halves> halves_;

@@ -41,7 +41,8 @@ auto named(const Table& table, const std::string& name, const char* what) {
 /// What is said of one node and one of its arguments while its call is bound.
 class Binder {
  public:
-  Binder(const JointGraph& graph, const JointNode& node) : graph_(graph), node_(node) {}
+  Binder(const JointGraph& graph, const JointNode& node, bool any_layout)
+      : graph_(graph), node_(node), any_layout_(any_layout) {}
 
   BoundCall bind() {
     const auto op = c10::Dispatcher::singleton().findSchema(
@@ -74,8 +75,10 @@ class Binder {
   }
 
  private:
-  std::string op_name() const { return node_.op == "aten::view" && is_plain_view() ? "aten::reshape" : node_.op; }
-  bool is_plain_view() const { return node_.overload.empty() || node_.overload == "default"; }
+  std::string op_name() const {
+    const bool views = node_.op == "aten::view" && (node_.overload.empty() || node_.overload == "default");
+    return views && any_layout_ ? "aten::reshape" : node_.op;
+  }
 
   [[noreturn]] void refuse(const std::string& reason) const {
     throw InputError("node '" + node_.name + "' (" + node_.op + ") cannot be executed: " + reason);
@@ -195,6 +198,7 @@ class Binder {
 
   const JointGraph& graph_;
   const JointNode& node_;
+  const bool any_layout_;
   std::string at_;  // the name of the argument
 };
 
@@ -207,6 +211,8 @@ at::ScalarType scalar_type_of(const std::string& name) {
   return dtype->second;
 }
 
-BoundCall bind_call(const JointGraph& graph, const JointNode& node) { return Binder(graph, node).bind(); }
+BoundCall bind_call(const JointGraph& graph, const JointNode& node, bool any_layout) {
+  return Binder(graph, node, any_layout).bind();
+}
 
 }  // namespace plumbline

@@ -30,12 +30,13 @@ struct BoundCall {
 
 /// Binds a node of kind Call. Symbolic numbers, and nodes that are numbers, stand for their hints. A number where the
 /// operator takes a tensor is passed as a tensor of no dimension that is no more than a number to type promotion.
-/// aten::view is bound as aten::reshape: a graph is traced for one layout, and where another one arrives (the expanded
-/// gradient of a sum), reshape does what autograd's formulas do, and on the traced one it is the view.
+/// A graph is traced for one layout. `any_layout`: what the call takes may come in another one (the expanded gradient
+/// of a sum, and what is made from it). There aten::view is bound as aten::reshape, which does what autograd's formulas
+/// do, and on the traced layout is the view.
 ///
 /// Throws InputError naming the node: an operator that does not exist, an argument that its schema does not have or
 /// take, or one that only Python understands.
-BoundCall bind_call(const JointGraph& graph, const JointNode& node);
+BoundCall bind_call(const JointGraph& graph, const JointNode& node, bool any_layout = false);
 
 /// "float32" -> at::kFloat. Throws InputError for a name that PyTorch does not use.
 at::ScalarType scalar_type_of(const std::string& name);

@@ -4,8 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/partition/partition.h"
@@ -14,7 +16,8 @@
 namespace plumbline {
 
 /// A subgraph bound to operators and constants: a call costs its kernels and little more. A value is released at its
-/// last use. Not thread safe: one runner serves one thread at a time.
+/// last use, or gives its memory to the result (joint/overwriting.h). Not thread safe: one runner serves one thread at
+/// a time.
 class SubgraphRunner {
  public:
   /// Throws InputError naming the node for an operator that does not exist or an argument that cannot be executed.
@@ -27,8 +30,9 @@ class SubgraphRunner {
   /// Runs once, below autograd and autocast. `inputs` in the order of the subgraph's, released as soon as they are used
   /// when they are moved in (undefined where a number stands); writes one value for each output, undefined for None and
   /// numbers. The states of the random calls `replayed` are recorded into `states` by the forward (record = true), and
-  /// replayed from it by the backward, which must not be inside a RandomTurn. An error of a kernel comes back as Error
-  /// with the node's name.
+  /// replayed from it by the backward, which must not be inside a RandomTurn. Calls of the forward have the grad mode
+  /// that they were traced in (off, in a forward of a caller who records none), in both parts; the others have none. An
+  /// error of a kernel comes back as Error with the node's name.
   void run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& states,
            bool record);
 
@@ -40,7 +44,8 @@ class SubgraphRunner {
 struct PartitionedCall;
 
 /// A traced and partitioned graph as a differentiable call: what Interpreter::run() does for the graph that was traced,
-/// with the saved values of the partition kept in between.
+/// with the saved values of the partition kept in between. Several threads may use it: forwards run one at a time, and
+/// so do backwards (one of each may run together); any number of runs may be between their forward and their backward.
 class PartitionedGraph {
  public:
   PartitionedGraph(const Graph& graph, JointTrace trace, Partition partition);

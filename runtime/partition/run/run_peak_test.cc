@@ -95,7 +95,7 @@ TEST(RunPeak, AnEightBlockTransformerTakesTheMemoryThatWasPlanned) {
     PartitionOptions options = parse_partition_mode(mode);
     options.static_inputs = trace.static_inputs;
     PartitionedGraph partitioned(graph, trace, partition(trace.graph, load_policy("torch-2.15"), options));
-    const MemoryProfile planned = simulate_memory(partitioned.partition());
+    const MemoryProfile planned = simulate_memory(partitioned.partition(), /*overwriting=*/true);
     const Measured ours = measure(*module, x, [&](const Tensors& inputs) {
       Tensors outputs;
       partitioned.run(inputs, outputs);
@@ -110,7 +110,7 @@ TEST(RunPeak, AnEightBlockTransformerTakesTheMemoryThatWasPlanned) {
                 static_cast<long long>(ours.peak / 1024), static_cast<long long>(planned.peak / 1024),
                 ratio(planned.peak, ours.peak), ratio(ours.peak, eager.peak));
     EXPECT_NEAR(ratio(planned.peak, ours.peak), 1, 0.05);
-    if (std::string(mode) == "budget=0.1:peak") {
+    if (std::string(mode).starts_with("budget=0.1")) {
       EXPECT_LE(ratio(ours.peak, eager.peak), 0.28);
     }
   }

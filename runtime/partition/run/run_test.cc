@@ -7,7 +7,9 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/random_turn.h"
+#include "runtime/partition/budget/memory.h"
 #include "runtime/partition/testing/hand_trace.h"
+#include "runtime/partition/trace/joint_argument.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
@@ -439,6 +441,53 @@ TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
     outputs.clear();
     EXPECT_EQ(peak->alive, kBytes) << "the gradient of x";
   }
+}
+
+/// softmax(x) and w, with gradients w: 3 g (where it is an output) and x: the softmax's of 3 g. What nobody reads any
+/// more makes room for the result, in the same bits; what somebody has is left alone.
+TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
+  constexpr int64_t kRows = 37, kColumns = 45;
+  for (const bool log : {false, true})
+    for (const int64_t dim : {-1, 0})
+      for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16})
+        for (const bool returned : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << log << dim << type << returned);
+          HandTrace trace;
+          at::manual_seed(9);
+          const at::Tensor x = at::randn({kRows, kColumns}).to(type).requires_grad_(), x2 = copy_of(x);
+          const at::Tensor w = at::randn({kRows, kColumns}).to(type).requires_grad_(), grad = at::randn_like(x);
+          const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+          const NodeIndex tangent = trace.tangent(0, x);
+          const std::string name = log ? "aten::_log_softmax" : "aten::_softmax";
+          const NodeIndex y = trace.call(name, {node(px), number(dim), flag(false)});
+          const NodeIndex tripled = trace.call("aten::mul", "Tensor", {node(tangent), number(3.0)});
+          const NodeIndex gx =
+              trace.call(name + "_backward_data", {node(tripled), node(y), number(dim), dtype(torch_dtype_name(type))});
+          trace.finish({y}, {returned ? tripled : kNoNode, gx});
+          (void)pw;
+          PartitionedGraph graph = trace.partitioned({y});
+          Tensors outputs;
+          auto peak = std::make_shared<Peak>();
+          for (const bool measured : {false, true}) {  // the first backward also makes its runner
+            x.mutable_grad() = w.mutable_grad() = at::Tensor();
+            graph.run(Tensors{x}, outputs);
+            std::optional<c10::DebugInfoGuard> guard;
+            if (measured) guard.emplace(c10::DebugInfoKind::PROFILER_STATE, peak);
+            outputs[0].backward(grad);
+          }
+          const at::Tensor y2 = log ? at::log_softmax(x2, dim) : at::softmax(x2, dim);
+          y2.backward(grad * 3.0);
+          expect_same(x.grad(), x2.grad(), "x");
+          if (returned) expect_same(w.grad(), grad * 3.0, "w");
+          const auto bytes = static_cast<int64_t>(x.nbytes());
+          EXPECT_EQ(peak->alive, (returned ? 2 : 1) * bytes);
+          if (type != at::kBFloat16) {
+            EXPECT_EQ(peak->peak, (returned ? 2 : 1) * bytes);  // without, 2; bf16's kernel has a buffer of its own
+          }
+          // With the output, which the caller holds.
+          EXPECT_EQ(simulate_memory(graph.partition(), /*overwriting=*/true).bytes.back(), (returned ? 3 : 2) * bytes);
+          EXPECT_EQ(simulate_memory(graph.partition()).bytes.back(), 3 * bytes);
+        }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/partition/joint/overwriting.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/run/random_replay.h"
 #include "runtime/partition/run/run.h"
@@ -43,14 +44,21 @@ struct Instruction {
   std::vector<ListFill> list_fills;
   std::vector<Returned> results;
   std::vector<Slot> released;  // dead after this one, and not moved into it
-  NodeIndex node;
-  int32_t state = -1;  // among the random states
+  int32_t state = -1;          // among the random states
   c10::Device device = c10::kCPU;
   bool records_gradients = false;  // whether gradients were being recorded when it was traced
+  int overwrites = -1;             // which argument the result may go into, once that is moved into the call
+  std::optional<c10::OperatorHandle> overwriting = {};
 };
 
 bool records_gradients(const JointNode& node) {
   return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && !node.no_grad;
+}
+
+/// Whether the argument is nobody's but the call's. (A gradient may still be in the caller's hands.)
+bool is_sole_owner(const c10::IValue& argument) {
+  const at::Tensor& tensor = argument.toTensor();
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous();
 }
 
 /// The device whose generator a random call draws from.
@@ -62,6 +70,16 @@ c10::Device device_of(const JointNode& node) {
 
 bool is_number(const JointNode& node) { return node.out.kind == JointResult::Kind::Scalar; }
 
+/// By node: whether it is made from a tangent.
+std::vector<char> reads_tangents(const JointGraph& graph) {
+  std::vector<char> reads(graph.nodes.size(), 0);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    reads[i] = graph.nodes[i].kind == JointKind::Tangent;
+    for_each_input(graph.nodes[i], [&](NodeIndex input) { reads[i] = reads[i] || reads[input]; });
+  }
+  return reads;
+}
+
 }  // namespace
 
 struct SubgraphRunner::Impl {
@@ -69,6 +87,7 @@ struct SubgraphRunner::Impl {
        std::span<const NodeIndex> replayed);
 
   void execute(Instruction& in, std::vector<at::Tensor>& states, bool record);
+  void call(const Instruction& in);
   void fill(const Instruction& in);
   void store(const Instruction& in);
   void clear();
@@ -104,6 +123,7 @@ struct SubgraphRunner::Impl {
   std::vector<Slot> slot_of_;         // by node
   std::vector<int32_t> maker_;        // by node: the instruction whose results it stands for
   std::vector<int32_t> returned_at_;  // by node: which of the returned values a getitem of a getitem begins at
+  std::vector<char> reads_tangents_;  // by node
 };
 
 SubgraphRunner::Impl::Impl(const JointGraph& graph, const Subgraph& part,
@@ -112,7 +132,8 @@ SubgraphRunner::Impl::Impl(const JointGraph& graph, const Subgraph& part,
       graph_(&graph),
       slot_of_(graph.nodes.size(), kNoSlot),
       maker_(graph.nodes.size(), -1),
-      returned_at_(graph.nodes.size(), -1) {
+      returned_at_(graph.nodes.size(), -1),
+      reads_tangents_(reads_tangents(graph)) {
   std::vector<int32_t> state_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < replayed.size(); ++i) state_of[replayed[i]] = static_cast<int32_t>(i);
   for (const NodeIndex input : part.inputs) inputs.push_back(is_number(graph.nodes[input]) ? kNoSlot : new_slot(input));
@@ -139,6 +160,7 @@ SubgraphRunner::Impl::Impl(const JointGraph& graph, const Subgraph& part,
   graph_ = nullptr;
   slot_of_ = {};
   maker_ = returned_at_ = {};
+  reads_tangents_ = {};
 }
 
 void SubgraphRunner::Impl::add_constant(NodeIndex index, const std::map<std::string, at::Tensor>& constants) {
@@ -153,9 +175,11 @@ void SubgraphRunner::Impl::add_constant(NodeIndex index, const std::map<std::str
 
 void SubgraphRunner::Impl::add_call(NodeIndex index, int32_t state) {
   const JointNode& node = graph_->nodes[index];
-  BoundCall call = bind_call(*graph_, node);
-  Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, index, state, c10::kCPU, records_gradients(node)};
+  BoundCall call = bind_call(*graph_, node, /*any_layout=*/reads_tangents_[index]);
+  Instruction in{call.op, std::move(call.arguments), {}, {}, {}, {}, state, c10::kCPU, records_gradients(node)};
   if (state >= 0) in.device = device_of(node);
+  in.overwrites = overwritten_argument(*graph_, node);
+  if (in.overwrites >= 0) in.overwriting = c10::Dispatcher::singleton().findSchema({node.op, "out"});
   for (const BoundCall::Fill& fill : call.fills) in.fills.push_back({fill.position, slot_of(fill.node), false});
   for (const BoundCall::ListFill& fill : call.list_fills) {
     ListFill bound{fill.position, fill.optional, {}};
@@ -275,10 +299,16 @@ void SubgraphRunner::Impl::store(const Instruction& in) {
   stack.clear();
 }
 
+void SubgraphRunner::Impl::call(const Instruction& in) {
+  if (!in.overwriting || !is_sole_owner(stack[in.overwrites])) return in.op.callBoxed(&stack);
+  stack.emplace_back(stack[in.overwrites].toTensor());
+  in.overwriting->callBoxed(&stack);
+}
+
 void SubgraphRunner::Impl::execute(Instruction& in, std::vector<at::Tensor>& states, bool record) {
   fill(in);
   if (in.state < 0) {
-    in.op.callBoxed(&stack);
+    call(in);
   } else if (record) {
     states[in.state] = recorded_random_state(in.device);
     in.op.callBoxed(&stack);

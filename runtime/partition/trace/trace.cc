@@ -13,6 +13,7 @@
 #include "runtime/partition/trace/eager_layouts.h"
 #include "runtime/partition/trace/functional_tensors.h"
 #include "runtime/partition/trace/joint_recorder.h"
+#include "runtime/partition/trace/products.h"
 
 namespace plumbline {
 namespace {
@@ -87,6 +88,7 @@ class Tracing {
  public:
   Tracing(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) : graph_(graph) {
     if (options.native_dropout) use_native_dropout(graph_);
+    use_products_with_own_gradient(graph_);
     layouts_.emplace(graph_, inputs);
     for (size_t i = 0; i < graph_.attributes.size(); ++i) {
       Attribute& attribute = graph_.attributes[i];

@@ -108,7 +108,7 @@ void partition_extract(benchmark::State& state) {
   partition.graph = of.graph;
   for (auto _ : state) {
     divide(partition, of.edges, saved, {}, of.policy);
-    order_calls(partition, of.edges, of.policy, true);
+    order_calls(partition, of.edges, of.policy, Reordering::AsPyTorch);
   }
   count_nodes(state, of);
 }

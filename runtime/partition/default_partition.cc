@@ -199,7 +199,7 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   divide(partition, edges, std::move(saver.saved), std::move(saver.saved_symbols), policy);
   remove_dead_collectives(partition.graph, edges, partition.forward, true);
   remove_dead_collectives(partition.graph, edges, partition.backward, false);
-  order_calls(partition, edges, policy, tagged);
+  order_calls(partition, edges, policy, tagged ? Reordering::AsPyTorch : Reordering::None);
   return partition;
 }
 

@@ -186,7 +186,7 @@ Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<No
   partition.graph = std::move(graph);
   const JointEdges edges = edges_of(partition.graph);
   divide(partition, edges, std::move(saved), std::move(saved_symbols), policy);
-  order_calls(partition, edges, policy, reorder);
+  order_calls(partition, edges, policy, reorder ? Reordering::AsPyTorch : Reordering::None);
   return partition;
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/partition/budget/budget.h"
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/joint/effects.h"
+#include "runtime/partition/reorder.h"
 
 namespace plumbline {
 namespace {
@@ -86,7 +87,7 @@ void PeakModel::find_memory() {
 void PeakModel::find_rules() {
   const JointGraph& graph = input_.graph;
   given_.assign(count_, 0);
-  savable_ = forced_ = stays_ = drawn_ = given_;
+  savable_ = forced_ = stays_ = drawn_ = in_place_ = given_;
   std::vector<char> lost(storage_bytes_.size(), 0);
   reads_tangent_ = is_getitem_ = is_tuple_ = given_;
   // What runs in the forward whatever is saved: what its outputs need, and its random draws with what they need.
@@ -105,6 +106,7 @@ void PeakModel::find_rules() {
       lost[storages(i)[0]] = 1;
     given_[i] = node.is_input() || node.kind == JointKind::GetAttr;
     stays_[i] = has_effects(node);
+    in_place_[i] = keeps_its_place(node);
     is_getitem_[i] = node.kind == JointKind::GetItem;
     is_tuple_[i] = node.out.kind == JointResult::Kind::Tuple;
     if (node.kind == JointKind::Tangent) tangents_.push_back(i);
@@ -165,13 +167,21 @@ void PeakModel::make_backward() {
     if (!in_backward_[i] || saved_[i] || given_[i]) continue;
     for (const NodeIndex input : input_.edges.inputs(i)) in_backward_[input] = 1;
   }
-  // In autograd's order: the calls from the first that reads a tangent on, each after what it needs.
+  // In autograd's order: the calls from the first that reads a tangent on, each after what it needs; before them those
+  // that keep their place.
   std::fill(placed_.begin(), placed_.end(), 0);
   backward_.clear();
   NodeIndex first = 0;
   while (first < count_ && !(in_backward_[first] && reads_tangent_[first])) ++first;
-  for (NodeIndex i = first == count_ ? 0 : first; i < count_; ++i)
-    if (in_backward_[i]) collect(i);
+  if (first == count_) first = 0;
+  NodeIndex waiting = 0;
+  for (NodeIndex i = 0; i < count_; ++i) {
+    if (!in_backward_[i] || (i < first && !in_place_[i])) continue;
+    if (in_place_[i] && input_.graph.nodes[i].writes)
+      for (; waiting < i; ++waiting)
+        if (in_backward_[waiting]) collect(waiting);
+    collect(i);
+  }
   for (const NodeIndex output : input_.graph.backward_outputs())
     if (output != kNoNode) collect(output);
   raise_getitems();

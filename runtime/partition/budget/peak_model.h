@@ -65,7 +65,7 @@ class PeakModel {
   std::vector<NodeIndex> source_;                 ///< by node: whose memory it shares; itself where it is new
   std::vector<NodeIndex> base_;
   // Rules.
-  std::vector<char> given_, savable_, forced_, stays_, drawn_, reads_tangent_, is_getitem_, is_tuple_;
+  std::vector<char> given_, savable_, forced_, stays_, drawn_, in_place_, reads_tangent_, is_getitem_, is_tuple_;
   std::vector<NodeIndex> tangents_;
   std::vector<double> runtime_;
 

@@ -28,7 +28,7 @@ struct Prepared {
     Partition partition;
     partition.graph = graph;
     divide(partition, edges, saved, {}, policy);
-    order_calls(partition, edges, policy, true);
+    order_calls(partition, edges, policy, Reordering::KeepsEffects);
     return partition;
   }
 

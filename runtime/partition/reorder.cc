@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/partition/joint/effects.h"
+
 namespace plumbline {
 namespace {
 
@@ -91,7 +93,10 @@ std::vector<NodeIndex> distinct_outputs(const JointGraph& graph, const Subgraph&
 
 }  // namespace
 
-void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgraph& backward, ReorderBy by) {
+void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgraph& backward, ReorderBy by,
+                         Reordering reordering) {
+  if (reordering == Reordering::None) return;
+  const bool keeps_effects = reordering == Reordering::KeepsEffects;
   const auto reads_tangent = [&](NodeIndex op) {
     return std::ranges::any_of(edges.inputs(op),
                                [&](NodeIndex input) { return graph.nodes[input].kind == JointKind::Tangent; });
@@ -101,7 +106,7 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
   // A tangent that is returned as it came is used, by the end of the graph.
   const bool returns_tangent =
       std::ranges::any_of(outputs, [&](NodeIndex output) { return graph.nodes[output].kind == JointKind::Tangent; });
-  if (first == backward.ops.end() && !returns_tangent) return;
+  if (first == backward.ops.end() && (!returns_tangent || keeps_effects)) return;
 
   Order order(graph, edges, backward);
   const std::vector<int32_t> depth =
@@ -109,10 +114,21 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
   const auto place = [&](std::span<const NodeIndex> nodes) {
     by == ReorderBy::Depth ? order.place_by_depth(nodes, depth) : order.place_by_position(nodes);
   };
-  if (by == ReorderBy::Graph)
-    for (auto op = backward.ops.begin(); op != first; ++op)
-      if (graph.nodes[*op].op == "aten::copy_") place({{*op}});
-  for (auto op = first; op != backward.ops.end(); ++op) place({{*op}});
+  // A draw of the forward that runs again replays its state: it may do so at any time.
+  const std::vector<char> must_run =
+      keeps_effects ? calls_that_must_run(graph, edges).in_backward : std::vector<char>();
+  const auto comes_early = [&](NodeIndex op) {
+    return keeps_effects ? must_run[op] != 0 : by == ReorderBy::Graph && graph.nodes[op].op == "aten::copy_";
+  };
+  auto waiting = backward.ops.begin();  // what stands before may not be placed yet
+  for (auto op = backward.ops.begin(); op != backward.ops.end(); ++op) {
+    const JointNode& node = graph.nodes[*op];
+    if (op < first && !comes_early(*op)) continue;
+    // What reads the memory before it is written must have run.
+    if (keeps_effects && node.writes)
+      for (; waiting != op; ++waiting) place({{*waiting}});
+    place({{*op}});
+  }
   place(outputs);
   backward.ops = std::move(order.ops);
 }
@@ -146,10 +162,10 @@ void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& 
     if (slot >= inputs) part.ops.push_back(listed[slot]);
 }
 
-void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, bool reorder) {
+void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, Reordering reordering) {
   const JointGraph& graph = partition.graph;
-  if (reorder)
-    reorder_as_autograd(graph, edges, partition.backward, policy.always_reorder ? ReorderBy::Graph : ReorderBy::Depth);
+  reorder_as_autograd(graph, edges, partition.backward, policy.always_reorder ? ReorderBy::Graph : ReorderBy::Depth,
+                      reordering);
   if (!policy.always_reorder) return;
   raise_getitems(graph, edges, partition.forward);
   raise_getitems(graph, edges, partition.backward);

@@ -73,8 +73,9 @@ TEST(Reorder, WithoutATangentNothingMoves) {
 TEST(Reorder, ATangentReturnedAsItCameIsUsedAtTheEnd) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex y = build.call("aten::add", {x, w}, 400), gradient = build.call("aten::exp", {w}, 400),
-                  asserted = build.call("aten::_assert_async", {w}, 400);
+  const NodeIndex y = build.call("aten::add", {x, w}, 400);
+  build.begin_backward();
+  const NodeIndex gradient = build.call("aten::exp", {w}, 400), asserted = build.call("aten::_assert_async", {w}, 400);
   build.at(asserted).impure = true;
   const Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), true);
   // What stands before the first use of a tangent and is not needed is left out.
@@ -114,10 +115,10 @@ TEST(Reorder, TheSeedLeavesGetitemsWhereTheyAre) {
   partition.forward = {{of.x, of.y}, ops, {of.cat}};
   Policy policy;
   policy.always_reorder = false;
-  order_calls(partition, edges_of(of.graph), policy, false);
+  order_calls(partition, edges_of(of.graph), policy, Reordering::None);
   EXPECT_EQ(partition.forward.ops, ops);
   policy.always_reorder = true;
-  order_calls(partition, edges_of(of.graph), policy, false);
+  order_calls(partition, edges_of(of.graph), policy, Reordering::None);
   EXPECT_NE(partition.forward.ops, ops);
 }
 
@@ -131,6 +132,73 @@ TEST(Reorder, CopiesIntoInputsBeforeTheFirstGradientStay) {
   build.at(copy).mark = JointMark::MustBeInBackward;
   const Partition partition = extract(build.graph({y}, {gradient, kNoNode}), {x, w}, {}, Policy(), true);
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "copy_", "mul"}));
+}
+
+/// Backward calls that read no tangent: a log, two draws of which the second is needed first, a write to what is read
+/// before it.
+struct Effects {
+  JointGraphBuilder build;
+  NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  NodeIndex y = build.call("aten::cos", {x}, 400);
+  NodeIndex exp, log, rand, rand_1, sin, copy, mul, mul_1, mul_2, mul_3;
+
+  Effects() {
+    build.begin_backward();
+    exp = build.call("aten::exp", {x}, 400);
+    log = build.call("own::log", {exp}, 400);
+    rand = build.call("aten::rand_like", {x}, 400);
+    rand_1 = build.call("aten::rand_like", {x}, 400);
+    sin = build.call("aten::sin", {w}, 400);
+    copy = build.call("aten::add_", {w, y}, 400);
+    mul = build.call("aten::mul", {tangent, rand_1}, 400);
+    mul_1 = build.call("aten::mul", {mul, rand}, 400);
+    mul_2 = build.call("aten::mul", {mul_1, sin}, 400);
+    mul_3 = build.call("aten::mul", {mul_2, exp}, 400);
+    build.at(log).impure = true;
+    for (const NodeIndex draw : {rand, rand_1}) build.at(draw).seeded = build.at(draw).impure = true;
+    build.at(copy).writes = build.at(copy).impure = true;
+  }
+  Partition divided() { return extract(build.graph({y}, {mul_3, kNoNode}), {x, w, y}, {}, Policy(), false); }
+};
+
+TEST(Reorder, OurOwnOrderKeepsEffectsAndDrawsInTheirs) {
+  Effects effects;
+  const Partition partition = effects.divided();
+  const JointEdges edges = edges_of(partition.graph);
+  for (const ReorderBy by : {ReorderBy::Graph, ReorderBy::Depth}) {
+    Subgraph own = partition.backward;
+    reorder_as_autograd(partition.graph, edges, own, by, Reordering::KeepsEffects);
+    // The log needs exp; sin reads w before add_ writes it.
+    EXPECT_EQ(names_of(partition.graph, own.ops), names_of(partition.graph, partition.backward.ops));
+  }
+  // PyTorch loses the log and the write, and its second draw comes first.
+  Subgraph theirs = partition.backward;
+  reorder_as_autograd(partition.graph, edges, theirs, ReorderBy::Graph);
+  EXPECT_EQ(names_of(partition.graph, theirs.ops),
+            (Names{"rand_like_1", "mul", "rand_like", "mul_1", "sin", "mul_2", "exp", "mul_3"}));
+}
+
+TEST(Reorder, WhatHasNoEffectWaitsBehindEffectsUntilItIsNeeded) {
+  Effects effects;
+  JointGraph graph = effects.divided().graph;
+  graph.nodes[effects.copy].writes = false;  // nothing is written: sin may come late
+  Partition partition = extract(std::move(graph), {effects.x, effects.w, effects.y}, {}, Policy(), false);
+  reorder_as_autograd(partition.graph, edges_of(partition.graph), partition.backward, ReorderBy::Graph,
+                      Reordering::KeepsEffects);
+  EXPECT_EQ(names_of(partition.graph, partition.backward.ops),
+            (Names{"exp", "log", "rand_like", "rand_like_1", "add_", "mul", "mul_1", "sin", "mul_2", "mul_3"}));
+}
+
+TEST(Reorder, EffectsRunWhereATangentIsOnlyReturned) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("aten::add", {x, w}, 400);
+  build.begin_backward();
+  const NodeIndex gradient = build.call("aten::exp", {w}, 400), asserted = build.call("aten::_assert_async", {w}, 400);
+  build.at(asserted).impure = true;
+  Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), false);
+  order_calls(partition, edges_of(partition.graph), Policy(), Reordering::KeepsEffects);
+  EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "_assert_async"}));
 }
 
 }  // namespace

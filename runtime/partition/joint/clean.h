@@ -16,7 +16,7 @@ struct Cleaned {
   std::vector<NodeIndex> moved_to;
 };
 
-/// Removes what nobody uses. Inputs stay, and so do calls that are impure or write.
+/// Removes what nobody uses. Inputs stay, and so do calls that are impure, write or draw random numbers.
 Cleaned remove_dead_nodes(JointGraph graph);
 
 /// Merges equal pure calls, the later into the earlier, which keeps its own tags. Equal: the same operator and

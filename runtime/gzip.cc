@@ -1,10 +1,12 @@
 #include "runtime/gzip.h"
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "runtime/error.h"
@@ -25,19 +27,14 @@ std::string reason(gzFile file) {
   return "damaged gzip (" + std::string(text) + ")";
 }
 
-File open(const std::string& path, const char* mode, const char* verb) {
-  errno = 0;
-  File file(gzopen(path.c_str(), mode));
-  if (!file) throw InputError("cannot " + std::string(verb) + " " + path + ": " + reason(nullptr));
-  return file;
-}
-
 constexpr unsigned piece = 1 << 20;
 
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  const File file = open(path, "rb", "read");
+  errno = 0;
+  const File file(gzopen(path.c_str(), "rb"));
+  if (!file) throw InputError("cannot read " + path + ": " + reason(nullptr));
   gzbuffer(file.get(), 1 << 17);
   std::string text;
   for (;;) {
@@ -55,14 +52,28 @@ std::string read_text(const std::string& path) {
 }
 
 void write_text(const std::string& path, const std::string& text) {
-  File file = open(path, path.ends_with(".gz") ? "wb9" : "wbT", "write");
+  namespace fs = std::filesystem;
+  // A pipe or a device is written to; a file is replaced by a whole one.
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  const bool replace = type == fs::file_type::not_found || type == fs::file_type::regular;
+  const std::string written = replace ? path + ".tmp." + std::to_string(getpid()) : path;
+  const auto refuse = [&](const std::string& why) {
+    if (replace) fs::remove(written, error);
+    throw InputError("cannot write " + path + ": " + why);
+  };
+  errno = 0;
+  File file(gzopen(written.c_str(), path.ends_with(".gz") ? "wb9" : "wbT"));
+  if (!file) refuse(reason(nullptr));
   for (size_t begin = 0; begin < text.size(); begin += piece) {
     const auto count = static_cast<unsigned>(std::min<size_t>(piece, text.size() - begin));
-    if (gzwrite(file.get(), text.data() + begin, count) != static_cast<int>(count))
-      throw InputError("cannot write " + path + ": " + reason(file.get()));
+    if (gzwrite(file.get(), text.data() + begin, count) != static_cast<int>(count)) refuse(reason(file.get()));
   }
   // What is still buffered is written now, so that a full disk is noticed.
-  if (gzclose(file.release()) != Z_OK) throw InputError("cannot write " + path + ": " + reason(nullptr));
+  if (gzclose(file.release()) != Z_OK) refuse(reason(nullptr));
+  if (!replace) return;
+  fs::rename(written, path, error);
+  if (error) refuse(error.message());
 }
 
 }  // namespace plumbline

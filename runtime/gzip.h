@@ -9,7 +9,8 @@ namespace plumbline {
 /// file where it cannot be read, ends early or is damaged.
 std::string read_text(const std::string& path);
 
-/// Writes the file anew; packed where its name ends in ".gz". Throws InputError naming the file.
+/// Writes the file anew, whole or not at all (under another name in the same folder, which it is then given); packed
+/// where its name ends in ".gz". Throws InputError naming the file.
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace plumbline

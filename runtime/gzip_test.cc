@@ -1,8 +1,10 @@
 #include "runtime/gzip.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -57,6 +59,32 @@ TEST_F(Gzip, SaysWhatIsDamaged) {
   EXPECT_EQ(refusal([&] { read_text(folder_.string()); }), "cannot read " + folder_.string() + ": Is a directory");
   EXPECT_EQ(refusal([&] { write_text(path("none/a.gz"), "x"); }),
             "cannot write " + path("none/a.gz") + ": No such file or directory");
+}
+
+TEST_F(Gzip, WhatCannotBeWrittenWholeLeavesWhatWasThere) {
+  write_text(path("a.json"), "what was there");
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{100'000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string long_text(5'000'000, 'x');
+  for (const char* name : {"a.json", "new.json"})
+    EXPECT_EQ(refusal([&] { write_text(path(name), long_text); }), "cannot write " + path(name) + ": File too large");
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(read_text(path("a.json")), "what was there");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "nothing else is left";
+}
+
+TEST_F(Gzip, WhatIsNoFileIsWrittenTo) {
+  write_text("/dev/null", "text");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  write_text(path("a.json"), "old");
+  fs::create_symlink("a.json", folder_ / "link.json");
+  write_text(path("link.json"), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
+  EXPECT_EQ(read_text(path("a.json")), "new");
 }
 
 }  // namespace

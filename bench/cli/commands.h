@@ -8,6 +8,7 @@ namespace plumbline::bench {
 void add_micro(CLI::App& app, Command& chosen);
 void add_throughput(CLI::App& app, Command& chosen);
 void add_peers(CLI::App& app, Command& chosen);
+void add_peers_cut(CLI::App& peers, Command& chosen);  ///< a part of it
 void add_instructions(CLI::App& app, Command& chosen);
 
 }  // namespace plumbline::bench

@@ -16,7 +16,9 @@ int run(int argc, char** argv) {
       "them\n"
       "             plumbline bench instructions   interpreter over module, counted\n"
       "             plumbline bench peers backward --python PYTHON\n"
-      "                                           a backward in halves, against PyTorch's",
+      "                                           a backward in halves, against PyTorch's\n"
+      "             plumbline bench peers cut --python PYTHON\n"
+      "                                           the minimum cut of a joint graph, against networkx",
       "plumbline bench"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);

@@ -192,9 +192,11 @@ void add_backward(CLI::App& peers, Command& chosen) {
 }  // namespace
 
 void add_peers(CLI::App& app, Command& chosen) {
-  CLI::App* command = app.add_subcommand("peers", "The same work by others, side by side: backward (against PyTorch)");
+  CLI::App* command = app.add_subcommand(
+      "peers", "The same work by others, side by side: backward (against PyTorch), cut (against networkx)");
   command->require_subcommand(1);
   add_backward(*command, chosen);
+  add_peers_cut(*command, chosen);
   add_round(*command, chosen);
 }
 

@@ -6,6 +6,7 @@
 #include "conformance/cli/drawing.h"
 #include "conformance/cli/partition_source.h"
 #include "conformance/cli/partition_table.h"
+#include "conformance/cli/partition_words.h"
 #include "runtime/gzip.h"
 #include "runtime/json_place.h"
 #include "runtime/partition/budget/frontier.h"
@@ -23,9 +24,9 @@ using Variant = JointGraphFile::Variant;
 struct PartitionCommand {
   PartitionSource source;
   std::string variant, mode = "min-cut", statics = "params", policy, part = "joint";
-  std::vector<std::string> must_save, recompute;
+  PartitionWords words;
   std::filesystem::path out, drawing, frontier_picture;
-  bool runs = false, json = false, explain = false, frontier = false;
+  bool mode_given = false, runs = false, json = false, explain = false, frontier = false;
 };
 
 std::vector<std::string> names_of(const std::map<std::string, Variant>& variants) {
@@ -46,21 +47,64 @@ const std::string& chosen_variant(const PartitionCommand& command, const JointGr
   return found->first;
 }
 
-void tag(JointGraph& graph, const std::vector<std::string>& names, CheckpointPolicy policy, const char* option) {
-  for (const std::string& name : names) {
-    const auto node = std::ranges::find(graph.nodes, name, &JointNode::name);
-    if (node == graph.nodes.end())
-      throw InputError("partition: " + std::string(option) + ": the graph has no node '" + name + "'");
-    node->recompute = policy;
-  }
+/// The options by which it was divided: the graph's own word on the budget goes before theirs.
+PartitionOptions in_force(PartitionOptions options, const Partition& made) {
+  if (!made.budget_of_graph) return options;
+  options.mode = PartitionMode::Budget;
+  options.budget = *made.budget_of_graph;
+  return options;
+}
+
+/// What is to be divided, and how.
+struct Task {
+  std::string model, variant;
+  JointGraph graph;
+  std::vector<int> params;
+  Policy policy;
+  PartitionOptions options;
+  PartitionWords words;
+};
+
+Task prepare(const PartitionCommand& command, JointGraphFile file) {
+  Task task;
+  task.model = file.model;
+  task.variant = chosen_variant(command, file);
+  const Variant& variant = file.variants.at(task.variant);
+  task.graph = std::move(file.graphs.at(variant.graph));
+  task.params = variant.params;
+  task.policy = load_policy(command.policy.empty() ? policy_name_of(variant) : command.policy);
+  task.options = parse_partition_mode(command.mode);
+  if (command.frontier && command.mode_given && task.options.mode != PartitionMode::Budget)
+    throw InputError("partition: --pareto goes through all budgets, not --mode " + command.mode +
+                     "; accepted beside it: --mode budget=X:SOLVER and --mode budget=X:peak, whatever X");
+  if (command.statics == "params") task.options.static_inputs = task.params;
+  task.words = tag_nodes(task.graph, command.words, task.policy, task.options);
+  return task;
+}
+
+void keep_graph(const PartitionCommand& command, const Task& task) {
+  if (!command.out.empty()) write_joint_graph_file(command.out.string(), task.model, task.graph, task.params);
 }
 
 /// What each budget buys, as a table and, if asked for, as a picture.
-int print_frontier(const PartitionCommand& command, const JointGraph& graph, const Policy& policy,
-                   const PartitionOptions& options) {
-  const std::vector<BudgetPoint> points = budget_frontier(graph, policy, options);
+int print_frontier(const PartitionCommand& command, const Task& task) {
+  const std::vector<BudgetPoint> points = budget_frontier(task.graph, task.policy, task.options);
+  if (!command.words.must_save.empty() || !command.words.recompute.empty()) {
+    JointGraph graph = task.graph;
+    for (JointNode& node : graph.nodes) node.memory_budget.reset();
+    PartitionOptions end = task.options;
+    end.mode = PartitionMode::Budget;
+    for (const double budget : {0.0, 1.0}) {
+      end.budget = budget;
+      expect_kept(task.words, partition(graph, task.policy, end), end);
+    }
+  }
   if (!command.frontier_picture.empty()) write_text(command.frontier_picture.string(), frontier_svg(points));
+  keep_graph(command, task);
   if (!command.json) {
+    const auto asks = std::ranges::find_if(task.graph.nodes, [](const JointNode& n) { return n.memory_budget; });
+    if (asks != task.graph.nodes.end())
+      std::printf("the graph itself asks for a budget of %g, which is not looked at here\n\n", *asks->memory_budget);
     std::printf("%s", frontier_text(points).c_str());
     return 0;
   }
@@ -75,19 +119,10 @@ int print_frontier(const PartitionCommand& command, const JointGraph& graph, con
   return 0;
 }
 
-int partition_one(const PartitionCommand& command, JointGraphFile file) {
-  const std::string& name = chosen_variant(command, file);
-  const Variant& variant = file.variants.at(name);
-  JointGraph& graph = file.graphs.at(variant.graph);
-  tag(graph, command.must_save, CheckpointPolicy::MustSave, "--must-save");
-  tag(graph, command.recompute, CheckpointPolicy::MustRecompute, "--recompute");
-  const Policy policy = load_policy(command.policy.empty() ? policy_name_of(variant) : command.policy);
-  PartitionOptions options = parse_partition_mode(command.mode);
-  if (command.statics == "params") options.static_inputs = variant.params;
-
-  if (!command.out.empty()) write_joint_graph_file(command.out.string(), file.model, graph, variant.params);
-  if (command.frontier) return print_frontier(command, graph, policy, options);
-  const Partition made = partition(graph, policy, options);
+int print_partition(const PartitionCommand& command, const Task& task) {
+  const Partition made = partition(task.graph, task.policy, task.options);
+  const PartitionOptions options = in_force(task.options, made);
+  expect_kept(task.words, made, options);
   const MemoryProfile memory = simulate_memory(made);
   if (!command.drawing.empty()) {
     const PartitionPart part = command.part == "forward"    ? PartitionPart::Forward
@@ -95,12 +130,13 @@ int partition_one(const PartitionCommand& command, JointGraphFile file) {
                                                             : PartitionPart::Joint;
     write_drawing(to_dot(made, part), command.drawing);
   }
+  keep_graph(command, task);
   if (command.json) {
     Json answer = answer_json(made);
-    answer.update({{"model", file.model},
-                   {"variant", name},
+    answer.update({{"model", task.model},
+                   {"variant", task.variant},
                    {"run", to_string(options) + "/static=" + command.statics},
-                   {"policy", policy.name},
+                   {"policy", task.policy.name},
                    {"bytes", memory.saved_nodes},
                    {"bytes_new_storage", memory.saved_storage},
                    {"peak", memory.peak},
@@ -108,12 +144,13 @@ int partition_one(const PartitionCommand& command, JointGraphFile file) {
     std::printf("%s\n", json_text(answer).c_str());
     return 0;
   }
-  const std::string of = file.model.empty() ? name : file.model + ", " + name;
-  std::printf("%s: %zu nodes; %s by the policy %s, static inputs: %s\n\n%s", of.c_str(), graph.nodes.size(),
-              to_string(options).c_str(), policy.name.c_str(),
+  const std::string of = task.model.empty() ? task.variant : task.model + ", " + task.variant;
+  std::printf("%s: %zu nodes; %s%s by the policy %s, static inputs: %s\n\n%s", of.c_str(), task.graph.nodes.size(),
+              to_string(options).c_str(), made.budget_of_graph ? ", as the graph itself asks for," : "",
+              task.policy.name.c_str(),
               options.static_inputs.empty() ? "none" : std::to_string(options.static_inputs.size()).c_str(),
               partition_table(made, memory).c_str());
-  if (command.explain) std::printf("\n%s", to_text(statistics_of(made, policy)).c_str());
+  if (command.explain) std::printf("\n%s", to_text(statistics_of(made, task.policy)).c_str());
   return 0;
 }
 
@@ -160,7 +197,9 @@ int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
 
 int partition_graph(const PartitionCommand& command) {
   JointGraphFile file = load_joint_graphs(command.source);
-  return command.runs ? answer_runs(command, file) : partition_one(command, std::move(file));
+  if (command.runs) return answer_runs(command, file);
+  const Task task = prepare(command, std::move(file));
+  return command.frontier ? print_frontier(command, task) : print_partition(command, task);
 }
 
 }  // namespace
@@ -200,10 +239,13 @@ void add_partition(CLI::App& app, Command& chosen) {
   command->add_option("--variant", options->variant, "Which graph of the file, where it has several: 2.15.0/aten");
   CLI::Option* mode = command
                           ->add_option("--mode", options->mode,
-                                       "default: save all that the backward uses. min-cut: PyTorch's cut, its weights "
-                                       "and rules (the default here). aggressive: compute again whatever is not "
-                                       "expensive. bytes: the fewest bytes. budget=X: X from 0 (only inputs) to 1 "
-                                       "(min-cut); budget=X:peak counts the simulated peak instead")
+                                       "default: save all that the backward uses. min-cut (taken if none is named): "
+                                       "PyTorch's cut, its weights and rules. aggressive: compute again whatever is "
+                                       "not expensive. bytes: the fewest bytes. budget=X: of the bytes saved, X of the "
+                                       "way from the inputs (0) to min-cut (1); budget=X:SOLVER solves by exact "
+                                       "(PyTorch's, the default), greedy, hirschberg, knee-point or bytes (never above "
+                                       "X). budget=X:peak: of the simulated peak, X of the way from what nothing gets "
+                                       "below to saving all")
                           ->type_name("MODE");
   CLI::Option* statics = command
                              ->add_option("--static", options->statics,
@@ -215,10 +257,11 @@ void add_partition(CLI::App& app, Command& chosen) {
                    "What is cheap to compute again, and which rules hold: " + join(policy_names()) +
                        ", or a JSON file of that form. Default: of the PyTorch that made the graph")
       ->type_name("NAME|FILE");
-  CLI::Option* must_save = command->add_option("--must-save", options->must_save, "Never compute these nodes again")
-                               ->delimiter(',')
-                               ->type_name("NODE,...");
-  CLI::Option* recompute = command->add_option("--recompute", options->recompute, "Never save these nodes")
+  CLI::Option* must_save =
+      command->add_option("--must-save", options->words.must_save, "Never compute these nodes again")
+          ->delimiter(',')
+          ->type_name("NODE,...");
+  CLI::Option* recompute = command->add_option("--recompute", options->words.recompute, "Never save these nodes")
                                ->delimiter(',')
                                ->type_name("NODE,...");
   CLI::Option* explain = command->add_flag(
@@ -239,15 +282,23 @@ void add_partition(CLI::App& app, Command& chosen) {
   CLI::Option* pareto = command->add_flag(
       "--pareto", options->frontier,
       "Print what each budget from 0 to 1 buys: bytes saved, simulated peak, FLOPs of what is computed again. --mode "
-      "budget=X:SOLVER chooses the solver; X is not looked at");
+      "budget=X:SOLVER or budget=X:peak says which budgets; X is not looked at");
   command->add_option("--svg", options->frontier_picture, "Draw it, too")->type_name("F.svg")->needs(pareto);
-  for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part, pareto}) runs->excludes(other);
+  CLI::Option* out =
+      command
+          ->add_option("-o,--out", options->out, "Keep the joint graph in this file, with its tags, once it is divided")
+          ->type_name("GRAPH.json[.gz]");
+  CLI::Option* json = command->add_flag(
+      "--json", options->json,
+      "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, and nothing is judged");
+  for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part, pareto, out})
+    runs->excludes(other);
   for (CLI::Option* other : {explain, dot}) pareto->excludes(other);
-  command->add_option("-o,--out", options->out, "Keep the joint graph in this file")->type_name("GRAPH.json[.gz]");
-  command->add_flag("--json", options->json,
-                    "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, and "
-                    "nothing is judged");
-  command->callback([=, &chosen] { chosen = [options] { return partition_graph(*options); }; });
+  json->excludes(explain);
+  command->callback([=, &chosen] {
+    options->mode_given = mode->count() > 0;
+    chosen = [options] { return partition_graph(*options); };
+  });
 }
 
 }  // namespace plumbline

@@ -95,6 +95,113 @@ TEST_F(PartitionCli, BadInputEndsWithTwoAndOneLine) {
   expect_refused(inputs);
 }
 
+TEST_F(PartitionCli, WordsThatWouldBeIgnoredAreRefused) {
+  write_text((folder_ / "own.json").string(), own().dump());
+  const std::string mlp = testdata("mlp_gelu").string();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
+      {{"partition", mlp, "--runs", "-o", "kept.json"}, "--out excludes --runs"},
+      {{"partition", "own.json", "--json", "--explain"}, "--json excludes --explain"},
+      {{"partition", "own.json", "--pareto", "--mode", "bytes"}, "--pareto goes through all budgets, not --mode bytes"},
+      {{"partition", "own.json", "--pareto", "--mode", "min-cut"}, "accepted beside it: --mode budget=X:SOLVER"},
+      {{"partition", "own.json", "--mode", "budget=0.5:peak:greedy"}, "the mode 'budget=0.5:peak:greedy' is none of"},
+      {{"partition", "own.json", "--mode", "budget=0.5:greedy:exact"}, "the mode 'budget=0.5:greedy:exact' is none of"},
+      {{"partition", "own.json", "--svg", "pareto.svg"}, "--svg requires --pareto"},
+      // Words on nodes.
+      {{"partition", "own.json", "--must-save", "dsin"}, "--must-save: 'dsin' is of the backward"},
+      {{"partition", "own.json", "--must-save", "dy"}, "--must-save: 'dy' is of the backward"},
+      {{"partition", "own.json", "--recompute", "dsin"}, "--recompute: 'dsin' is of the backward"},
+      {{"partition", "own.json", "--recompute", "x"}, "--recompute: 'x' is given, nothing computes it"},
+      {{"partition", "own.json", "--must-save", "sin", "--recompute", "t,sin"},
+       "--recompute: 'sin' is named by --must-save as well"},
+      {{"partition", "own.json", "--mode", "budget=0", "--must-save", "sin"},
+       "--must-save: the mode budget=0 computes 'sin' again all the same"},
+      {{"partition", "own.json", "--pareto", "--must-save", "sin"}, "the mode budget=0 computes 'sin' again"},
+  };
+  expect_refused(inputs);
+}
+
+/// own(), with sin written twice: y of the one, its transpose for dw of the other.
+Json with_equal_calls() {
+  Json file = own();
+  Json& nodes = file["graphs"]["g"]["nodes"];
+  Json again = nodes[3];
+  again["name"] = "sin_1";
+  again["out"]["storage"] = 9;
+  nodes[5]["args"][0]["node"] = "sin_1";
+  nodes[5]["out"]["storage"] = 9;
+  nodes.insert(nodes.begin() + 4, again);
+  // Both are read by the backward: what only the forward reads is not merged with what the backward reads.
+  nodes[11]["args"] = Json::array({{{"node", "dsin"}}, {{"node", "sin"}}});
+  file["graphs"]["g"]["storage_bytes"].push_back(256);
+  return file;
+}
+
+// Equal calls become one before the graph is divided, and PyTorch keeps the tag of the first: a word on the second
+// counts as well.
+TEST_F(PartitionCli, WordsHoldForEqualCalls) {
+  write_text((folder_ / "own.json").string(), with_equal_calls().dump());
+  for (const std::string mode : {"min-cut", "aggressive", "bytes", "budget=0.5:peak"})
+    for (const char* name : {"sin", "sin_1"}) {
+      const auto saved = [&](const char* option) {
+        const ProcessResult result =
+            start({"partition", "own.json", "--mode", mode, "--static", "none", "--json", option, name});
+        EXPECT_EQ(exit_code(result), 0) << mode << " " << option << " " << name << ": " << result.output;
+        const Json answer = Json::parse(result.output);
+        return std::ranges::count(answer["saved"], Json("sin")) + std::ranges::count(answer["saved"], Json("t"));
+      };
+      EXPECT_GT(saved("--must-save"), 0) << mode << " " << name;
+      EXPECT_EQ(saved("--recompute"), 0) << mode << " " << name;
+    }
+  expect_refused(
+      {{{"partition", "own.json", "--must-save", "sin", "--recompute", "sin_1"},
+        "--recompute: 'sin_1' becomes one with the equal call 'sin', which is named by --must-save as well"}});
+}
+
+TEST_F(PartitionCli, SaysWhichBudgetIsInForce) {
+  Json file = own();
+  write_text((folder_ / "own.json").string(), file.dump());
+  file["graphs"]["g"]["nodes"][3]["memory_budget"] = 0.25;
+  write_text((folder_ / "asks.json").string(), file.dump());
+  for (const char* mode : {"min-cut", "budget=1"}) {
+    const ProcessResult told = start({"partition", "asks.json", "--mode", mode});
+    EXPECT_TRUE(has(told, "own/aten: 11 nodes; budget=0.25, as the graph itself asks for, by the policy torch-2.15"))
+        << told.output;
+    const Json answer = Json::parse(start({"partition", "asks.json", "--mode", mode, "--json"}).output);
+    EXPECT_EQ(answer["run"], "budget=0.25/static=params");
+  }
+  EXPECT_TRUE(has(start({"partition", "asks.json", "--mode", "bytes"}), "11 nodes; bytes by the policy"));
+  // What each budget buys does not depend on which one the graph asks for.
+  const std::string plain = start({"partition", "own.json", "--pareto", "--static", "none"}).output;
+  EXPECT_EQ(start({"partition", "asks.json", "--pareto", "--static", "none"}).output,
+            "the graph itself asks for a budget of 0.25, which is not looked at here\n\n" + plain);
+}
+
+TEST_F(PartitionCli, KeepsAGraphOnceItIsDivided) {
+  write_text((folder_ / "own.json").string(), own().dump());
+  const ProcessResult refused =
+      start({"partition", "own.json", "--mode", "budget=0", "--must-save", "sin", "-o", "kept.json"});
+  EXPECT_EQ(exit_code(refused), 2);
+  EXPECT_FALSE(fs::exists(folder_ / "kept.json"));
+  EXPECT_EQ(exit_code(start({"partition", "own.json", "--dot", "own.pdf", "-o", "kept.json"})), 2);
+  EXPECT_FALSE(fs::exists(folder_ / "kept.json"));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--pareto", "--mode", "budget=1:peak"}}) {
+    std::vector<std::string> words = {"partition", "own.json", "--must-save", "sin", "-o", "kept.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(exit_code(start(words)), 0);
+    EXPECT_EQ(Json::parse(read_text((folder_ / "kept.json").string()))["graphs"]["g0"]["nodes"][3]["recompute"],
+              "MUST_SAVE");
+    fs::remove(folder_ / "kept.json");
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "own.json";
+}
+
+TEST_F(PartitionCli, HelpNamesEveryModeAndSolver) {
+  const std::string help = start({"partition", "--help"}).output;
+  for (const char* word : {"default:", "min-cut", "aggressive:", "bytes:", "budget=X:", "budget=X:SOLVER", "exact",
+                           "greedy", "hirschberg", "knee-point", "budget=X:peak"})
+    EXPECT_NE(help.find(word), std::string::npos) << word;
+}
+
 TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {
   for (const char* model : {"mlp_gelu", "sac_policy", "dynamic_mlp", "checkpoint_dropout"}) {
     const Json file = recorded(model);

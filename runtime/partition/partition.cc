@@ -73,14 +73,21 @@ std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& opt
 }
 
 /// The user's word in the graph itself goes before the option.
-void take_budget_of_graph(const JointGraph& graph, PartitionOptions& options) {
-  if (options.mode != PartitionMode::MinCut && options.mode != PartitionMode::Budget) return;
+std::optional<double> take_budget_of_graph(const JointGraph& graph, PartitionOptions& options) {
+  if (options.mode != PartitionMode::MinCut && options.mode != PartitionMode::Budget) return std::nullopt;
   for (const JointNode& node : graph.nodes)
     if (node.memory_budget) {
       options.mode = PartitionMode::Budget;
       options.budget = *node.memory_budget;
-      return;
+      return node.memory_budget;
     }
+  return std::nullopt;
+}
+
+/// Not one of PyTorch's: it need not do as PyTorch does.
+bool is_own(const PartitionOptions& options) {
+  return options.mode == PartitionMode::Bytes ||
+         (options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak);
 }
 
 }  // namespace
@@ -92,21 +99,25 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   PartitionOptions options = given;
   Cleaned cleaned;
   follow(cleaned, remove_dead_nodes(std::move(graph)), options.runtime);
-  if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy), options.runtime);
-  take_budget_of_graph(cleaned.graph, options);
+  const MergedTags tags = is_own(options) ? MergedTags::Kept : MergedTags::Lost;
+  if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy, tags), options.runtime);
+  const std::optional<double> budget_of_graph = take_budget_of_graph(cleaned.graph, options);
   check(cleaned.graph, options);
   const bool tagged = has_recompute_tags(cleaned.graph);
   if (tagged) settle_recompute_tags(cleaned.graph, false);
   force_saves(cleaned.graph);
 
   Partition result;
+  result.budget_of_graph = budget_of_graph;
   result.graph = std::move(cleaned.graph);
   const JointEdges edges = edges_of(result.graph);
   const OpClasses ops = classify_ops(result.graph, policy);
   const NodeClasses classes = classify_nodes(result.graph, edges, policy, options.static_inputs);
   if (std::ranges::find(classes.required_backward, 1) == classes.required_backward.end()) {
     for (JointNode& node : result.graph.nodes) node.recompute.reset();  // there is nothing to compute again for
-    return default_partition(std::move(result.graph), policy, options);
+    result = default_partition(std::move(result.graph), policy, options);
+    result.budget_of_graph = budget_of_graph;
+    return result;
   }
 
   const CutInput input{result.graph, edges, policy, ops, classes};
@@ -114,9 +125,11 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   for (const NodeIndex node : choose(input, options, result.cuts))
     (result.graph.nodes[node].out.kind == JointResult::Kind::Scalar ? saved_symbols : saved).push_back(node);
   divide(result, edges, std::move(saved), std::move(saved_symbols), policy);
-  const bool own = options.mode == PartitionMode::Bytes ||
-                   (options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak);
-  order_calls(result, edges, policy, own || tagged || policy.always_reorder);
+  const bool reorders = tagged || policy.always_reorder;
+  order_calls(result, edges, policy,
+              is_own(options) ? Reordering::KeepsEffects
+              : reorders      ? Reordering::AsPyTorch
+                              : Reordering::None);
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ struct Partition {
   /// Random calls that run in both: the forward records the generator's state before each, the backward replays it.
   std::vector<NodeIndex> replayed;
   std::vector<CutRecord> cuts;
+  /// The budget that the graph itself asks for (JointNode::memory_budget), where it took the place of that of the
+  /// options: the mode in force is then Budget.
+  std::optional<double> budget_of_graph = {};
 
   /// Nodes in forward.ops and backward.ops, ascending.
   std::vector<NodeIndex> recomputed() const;
@@ -74,7 +78,7 @@ struct Partition {
 Partition partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
 
 /// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak", "budget=0.25:greedy" (also exact,
-/// hirschberg, knee-point; both words may stand, in any order). Throws InputError for anything else.
+/// hirschberg, knee-point, bytes). Throws InputError for anything else.
 PartitionOptions parse_partition_mode(const std::string& text);
 std::string to_string(const PartitionOptions& options);
 

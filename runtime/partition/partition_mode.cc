@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -22,7 +23,8 @@ constexpr std::string_view kBudget = "budget=";
 [[noreturn]] void refuse(const std::string& text) {
   throw InputError("partition: the mode '" + text +
                    "' is none of default, min-cut, aggressive, bytes and budget=X (X from 0 to 1; budget=X:peak counts "
-                   "the simulated peak, budget=X:SOLVER solves by exact, greedy, hirschberg, knee-point or bytes)");
+                   "the simulated peak and has no solver, budget=X:SOLVER solves by exact, greedy, hirschberg, "
+                   "knee-point or bytes)");
 }
 
 }  // namespace
@@ -39,21 +41,17 @@ PartitionOptions parse_partition_mode(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto number = std::from_chars(text.data() + kBudget.size(), end, options.budget);
   if (number.ec != std::errc() || !(options.budget >= 0 && options.budget <= 1)) refuse(text);
-  std::string_view rest(number.ptr, static_cast<size_t>(end - number.ptr));
-  while (!rest.empty()) {
-    if (rest.front() != ':') refuse(text);
-    rest.remove_prefix(1);
-    const std::string_view word = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(word.size());
-    bool known = word == "peak";
-    if (known) options.measure = BudgetMeasure::Peak;
-    for (const auto& [solver, name] : kSolvers)
-      if (word == name) {
-        options.solver = solver;
-        known = true;
-      }
-    if (!known) refuse(text);
+  std::string_view word(number.ptr, static_cast<size_t>(end - number.ptr));
+  if (word.empty()) return options;
+  if (word.front() != ':') refuse(text);
+  word.remove_prefix(1);
+  if (word == "peak") {
+    options.measure = BudgetMeasure::Peak;
+    return options;
   }
+  const auto solver = std::ranges::find(kSolvers, word, &SolverNames::second);
+  if (solver == kSolvers.end()) refuse(text);
+  options.solver = solver->first;
   return options;
 }
 
@@ -63,7 +61,7 @@ std::string to_string(const PartitionOptions& options) {
   std::array<char, 32> digits;
   const auto number = std::to_chars(digits.data(), digits.data() + digits.size(), options.budget);
   std::string text = std::string(kBudget) + std::string(digits.data(), number.ptr);
-  if (options.measure == BudgetMeasure::Peak) text += ":peak";
+  if (options.measure == BudgetMeasure::Peak) return text + ":peak";
   for (const auto& [solver, name] : kSolvers)
     if (options.solver == solver && solver != KnapsackSolver::Exact) text += ":" + std::string(name);
   return text;

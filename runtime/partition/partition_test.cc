@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/partition/budget/frontier.h"
 #include "runtime/partition/cut/classify.h"
 #include "runtime/partition/extract.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
@@ -264,8 +265,79 @@ TEST(Partition, TheBudgetOfTheGraphGoesFirst) {
   const Partition made = partition_by(graph, "min-cut");
   EXPECT_EQ(saved(made), (Names{"primals_1"}));
   EXPECT_TRUE(made.cuts.empty()) << "a budget of 0 saves the inputs and cuts nothing";
+  EXPECT_EQ(made.budget_of_graph, 0.0);
+  EXPECT_EQ(partition_by(graph, "budget=0.75").budget_of_graph, 0.0);
+  for (const char* mode : {"default", "aggressive", "bytes"})
+    EXPECT_EQ(partition_by(graph, mode).budget_of_graph, std::nullopt) << mode;
+  EXPECT_EQ(partition_by(cosines.graph(), "min-cut").budget_of_graph, std::nullopt);
   graph.nodes[cosines.cos].memory_budget = 2;
   expect_part(refusal([&] { partition_by(graph, "min-cut"); }), "the budget must lie between 0 and 1");
+}
+
+TEST(Partition, TheFrontierIsOfEveryBudgetWhateverTheGraphAsksFor) {
+  Cosines cosines;
+  JointGraph graph = cosines.graph();
+  const PartitionOptions options = parse_partition_mode("budget=1");
+  const std::vector<BudgetPoint> plain = budget_frontier(graph, torch_2_15(), options);
+  graph.nodes[cosines.cos].memory_budget = 0;
+  const std::vector<BudgetPoint> tagged = budget_frontier(graph, torch_2_15(), options);
+  ASSERT_EQ(tagged.size(), plain.size());
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(tagged[i].saved, plain[i].saved);
+}
+
+/// z = sin(mm) + sin(mm), written twice; the backward reads the second sin. Which of the two is tagged, and with what?
+struct Twice {
+  JointGraphBuilder build;
+  NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  NodeIndex mm = build.call("mm", {x, w}, 400), sin = build.call("sin", {mm}, 400),
+            sin_1 = build.call("sin", {mm}, 400), add = build.call("add", {sin, sin_1}, 400);
+  JointGraph graph() {
+    build.begin_backward();
+    const NodeIndex mul = build.call("mul", {tangent, sin_1}, 400), mul_1 = build.call("mul", {mul, sin}, 400),
+                    mul_2 = build.call("mul", {mul_1, mm}, 400);
+    return build.graph({add}, {mul_2, kNoNode});
+  }
+};
+
+TEST(Partition, OurOwnModesKeepTheTagsOfMergedCalls) {
+  Twice untagged;
+  EXPECT_EQ(saved(partition_by(untagged.graph(), "bytes")), (Names{"mm"}));
+  for (const char* mode : {"bytes", "budget=0:peak"}) {
+    Twice tagged, both;
+    tagged.build.at(tagged.sin_1).recompute = CheckpointPolicy::MustSave;
+    const Partition one = partition_by(tagged.graph(), mode);
+    EXPECT_EQ(std::ranges::count(saved(one), "sin"), 1) << mode;
+    EXPECT_EQ(std::ranges::count(names_of(one.graph, one.recomputed()), "sin"), 0) << mode;
+    // Words that contradict each other: the calls stay two.
+    both.build.at(both.sin).recompute = CheckpointPolicy::MustRecompute;
+    both.build.at(both.sin_1).recompute = CheckpointPolicy::MustSave;
+    const Partition two = partition_by(both.graph(), mode);
+    EXPECT_EQ(names_of(two.graph, two.recomputed()), (Names{"sin"})) << mode;
+    EXPECT_EQ(std::ranges::count(saved(two), "sin_1"), 1) << mode;
+  }
+  // PyTorch's modes do as PyTorch does.
+  Twice tagged;
+  tagged.build.at(tagged.sin_1).recompute = CheckpointPolicy::MustSave;
+  const Partition theirs = partition_by(tagged.graph(), "aggressive");
+  EXPECT_EQ(names_of(theirs.graph, theirs.recomputed()), (Names{"sin"}));
+}
+
+/// Ours run what the backward does beside computing gradients, in the order of the trace.
+TEST(Partition, OurOwnModesLoseNoEffects) {
+  for (const char* mode : {"bytes", "budget=0:peak", "budget=1:peak"}) {
+    JointGraphBuilder build;
+    const NodeIndex x = build.primal(16), tangent = build.tangent(16);
+    const NodeIndex sin = build.call("sin", {x}, 16);
+    build.begin_backward();
+    const NodeIndex log = build.call("own::log", {x}, 16);
+    const NodeIndex rand = build.call("rand_like", {x}, 16), rand_1 = build.call("rand_like", {x}, 16);
+    const NodeIndex mul = build.call("mul", {tangent, rand_1}, 16), mul_1 = build.call("mul", {mul, rand}, 16);
+    build.at(log).impure = true;
+    for (const NodeIndex node : {log, rand, rand_1}) build.at(node).mark = JointMark::MustBeInBackward;
+    const Partition made = partition_by(build.graph({sin}, {mul_1}), mode);
+    EXPECT_EQ(names_of(made.graph, made.backward.ops), (Names{"log", "rand_like", "rand_like_1", "mul", "mul_1"}))
+        << mode;
+  }
 }
 
 TEST(Partition, WithoutABackwardNothingIsSaved) {

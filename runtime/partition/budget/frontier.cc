@@ -48,6 +48,8 @@ class Pricer {
   std::unordered_map<std::string, double> measured_;  // by name: clean-up moves the nodes
 };
 
+bool has_budget(const JointNode& node) { return node.memory_budget.has_value(); }
+
 template <class... Values>
 std::string format(const char* pattern, Values... values) {
   char text[512];
@@ -58,6 +60,11 @@ std::string format(const char* pattern, Values... values) {
 }  // namespace
 
 std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& policy, PartitionOptions options) {
+  if (std::ranges::any_of(graph.nodes, &has_budget)) {
+    JointGraph without = graph;
+    for (JointNode& node : without.nodes) node.memory_budget.reset();
+    return budget_frontier(without, policy, std::move(options));
+  }
   constexpr double kResolution = 1e-3;
   Pricer pricer(graph, policy, std::move(options));
   std::vector<BudgetPoint> points{pricer.at(0)};

@@ -21,9 +21,9 @@ struct BudgetPoint {
 };
 
 /// The points between budget 0 and 1 where what partition() gives changes, in saved storage or recomputation, each with
-/// the least budget that buys it, found by bisection to 1/1000; ascending. options.mode and options.budget are not
-/// looked at. (PyTorch draws what its knapsack chooses for every budget; this is what a partition by that budget really
-/// saves.) Throws InputError as partition() does.
+/// the least budget that buys it, found by bisection to 1/1000; ascending. Neither options.mode and options.budget
+/// nor a budget that the graph itself asks for are looked at. (PyTorch draws what its knapsack chooses for every
+/// budget; this is what a partition by that budget really saves.) Throws InputError as partition() does.
 std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& policy, PartitionOptions options);
 
 /// A line for each point: budget, saved bytes, their storage, peak, recomputation.

@@ -4,6 +4,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/testing/golden_files.h"
+#include "runtime/partition/testing/large_joint_graphs.h"
 #include "runtime/partition/testing/pytorch_graphs.h"
 
 namespace plumbline {
@@ -73,6 +74,58 @@ JointGraph mlp(const std::string& activation, const std::string& backward, bool 
 
 TEST(MinBytesGolden, ReluMlp) { EXPECT_EQ(fewest_bytes(mlp("relu", "threshold_backward", true)), 4096); }
 TEST(MinBytesGolden, GeluMlp) { EXPECT_EQ(fewest_bytes(mlp("gelu", "gelu_backward", false)), 4096); }
+
+int64_t saved_by(const char* mode, const JointGraph& graph) {
+  return simulate_memory(partition(graph, load_policy("torch-2.11"), parse_partition_mode(mode))).saved_storage;
+}
+
+/// One block of 128 tokens, width 64, one head, a hidden layer four times as wide, in float32: 32768 bytes (a unit) for
+/// all tokens. Default: both normalised inputs, q, k, v, softmax (2), attention, middle, up (4), gelu (4) make 17, and
+/// mean and rstd of both norms 2048 bytes. Fewest: what products gave, qkv (3), scores (2), attention, projection, up
+/// (4) make 11; the rest is computed again.
+TEST(MinBytesGolden, TransformerBlock) {
+  const JointGraph graph =
+      testing::transformer_joint_graph({.blocks = 1, .batch = 1, .length = 128, .width = 64, .heads = 1});
+  EXPECT_EQ(saved_by("default", graph), 559104);
+  EXPECT_EQ(saved_by("min-cut", graph), 559104);
+  EXPECT_EQ(fewest_bytes(graph), 360448);
+}
+
+/// a c x + b y + a b c z with gradients of x, y and z, 2 x 4 floats each: the products of inputs need not be saved
+/// (pytorch/pytorch issue 130039).
+TEST(MinBytesGolden, Issue130039) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(32), y = build.primal(32), z = build.primal(32), a = build.primal(32),
+                  b = build.primal(32), c = build.primal(32), tangent = build.tangent(32);
+  const NodeIndex ac = build.call("mul", {a, c}, 32), of_x = build.call("mul", {ac, x}, 32),
+                  of_y = build.call("mul", {b, y}, 32), sum = build.call("add", {of_x, of_y}, 32);
+  const NodeIndex ab = build.call("mul", {a, b}, 32), abc = build.call("mul", {ab, c}, 32),
+                  of_z = build.call("mul", {abc, z}, 32), out = build.call("add", {sum, of_z}, 32);
+  build.begin_backward();
+  const NodeIndex dz = build.call("mul", {tangent, abc}, 32), dy = build.call("mul", {tangent, b}, 32),
+                  dx = build.call("mul", {tangent, ac}, 32);
+  const JointGraph graph = build.graph({out}, {dx, dy, dz});
+  EXPECT_EQ(saved_by("default", graph), 64) << "a c and a b c, beside the input b";
+  EXPECT_EQ(saved_by("min-cut", graph), 0) << "three inputs";
+  EXPECT_EQ(fewest_bytes(graph), 0);
+}
+
+/// 1024 values, expanded to 8 rows of them, 40 additions, cos: the ban on long chains has what is large saved.
+TEST(MinBytesGolden, FarApart) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(4096), w = build.primal(4), tangent = build.tangent(32768);
+  const NodeIndex mm = build.call("mm", {x, w}, 4096);
+  NodeIndex wide = build.view("expand", mm, 32768);
+  for (int i = 0; i < 40; ++i) wide = build.call("add", {wide}, 32768);
+  const NodeIndex cos = build.call("cos", {wide}, 32768);
+  build.begin_backward();
+  const NodeIndex gradient = build.call("mul", {tangent, build.call("sin", {wide}, 32768)}, 32768);
+  const NodeIndex sum = build.call("sum", {gradient}, 4096), dx = build.call("mm", {sum, w}, 4096);
+  const JointGraph graph = build.graph({cos}, {dx, kNoNode});
+  EXPECT_EQ(saved_by("default", graph), 32768);
+  EXPECT_EQ(saved_by("min-cut", graph), 32768);
+  EXPECT_EQ(fewest_bytes(graph), 4096);
+}
 
 }  // namespace
 }  // namespace plumbline

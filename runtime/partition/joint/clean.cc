@@ -171,6 +171,13 @@ bool equal_calls(const JointNode& a, const JointNode& b) {
          });
 }
 
+/// The user said what is to become of its result.
+bool is_tagged(const JointNode& node) { return node.recompute == CheckpointPolicy::MustSave || must_recompute(node); }
+
+bool contradict(const JointNode& a, const JointNode& b) {
+  return is_tagged(a) && is_tagged(b) && must_recompute(a) != must_recompute(b);
+}
+
 /// Nodes by the hash of their call: open addressing, never more than half full.
 class CallTable {
  public:
@@ -218,7 +225,7 @@ Cleaned remove_dead_nodes(JointGraph graph) {
   return keep_nodes(std::move(graph), live);
 }
 
-Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy) {
+Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tags) {
   const std::vector<char> mergeable = mergeable_nodes(graph);
   std::vector<char> backward;
   if (policy.cse_keeps_forward_only_apart) backward = needed_by_gradients(graph);
@@ -236,8 +243,13 @@ Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy) {
     if (!mergeable[i]) continue;
     target[i] = table.find_or_insert(mix(hash_of(node), static_cast<uint64_t>(writes)), i, [&](NodeIndex other) {
       return writes_before[other] == writes_before[i] && (backward.empty() || backward[other] == backward[i]) &&
-             equal_calls(graph.nodes[other], node);
+             equal_calls(graph.nodes[other], node) &&
+             (tags == MergedTags::Lost || !contradict(graph.nodes[other], node));
     });
+    if (tags == MergedTags::Kept && target[i] != i && !is_tagged(graph.nodes[target[i]]) && is_tagged(node)) {
+      graph.nodes[target[i]].recompute = node.recompute;
+      graph.nodes[target[i]].region = node.region;
+    }
   }
   return rebuild(std::move(graph), std::move(target));
 }

@@ -3,6 +3,7 @@
 // `cleanup_recompute_tags` of functorch. All linear; a graph that is moved in is not copied.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "runtime/partition/cut/policy.h"
@@ -19,15 +20,20 @@ struct Cleaned {
 /// Removes what nobody uses. Inputs stay, and so do calls that are impure, write or draw random numbers.
 Cleaned remove_dead_nodes(JointGraph graph);
 
-/// Merges equal pure calls, the later into the earlier, which keeps its own tags. Equal: the same operator and
-/// overload, the same arguments after merging, numbers of one type and floats of one bit pattern, and no call that
-/// writes in between.
+/// What becomes of the user's words (MUST_SAVE, and those that ask to recompute) on calls that are merged into others.
+enum class MergedTags : uint8_t {
+  Lost,  ///< as PyTorch: the earlier call keeps its own
+  Kept   ///< an earlier call without such a word takes the later's; where the two contradict, they are not merged
+};
+
+/// Merges equal pure calls, the later into the earlier. Equal: the same operator and overload, the same arguments after
+/// merging, numbers of one type and floats of one bit pattern, and no call that writes in between.
 ///
 /// Never merged: inputs and constants; impure and random calls; `empty`; what shares memory with an output (the caller
 /// gets as many tensors as eager mode gives); buffers that a functionalised call writes; sizes that depend on data.
 /// With Policy::cse_keeps_forward_only_apart, nor a value that gradients depend on with one that they do not, which
 /// could make a value cross that need not.
-Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy);
+Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tags = MergedTags::Lost);
 
 /// A node to be recomputed becomes MUST_SAVE where a later checkpoint region reads it (so that a region can start from
 /// it), and where it carries a backward hook and no recomputed node reads it. `default_partitioner`: what a region

@@ -147,6 +147,35 @@ TEST(Clean, EqualCallsMergeInChains) {
   EXPECT_EQ(cleaned.graph.nodes[1].recompute, std::nullopt) << "the one that stays keeps its own tag";
 }
 
+TEST(Clean, TagsOfMergedCallsAreKeptWhereThatIsAskedFor) {
+  using enum CheckpointPolicy;
+  using Tag = std::optional<CheckpointPolicy>;
+  const auto tags_left = [](const std::vector<Tag>& tags) {
+    Builder b;
+    const NodeIndex x = b.input("x");
+    std::vector<JointArgument> all;
+    for (size_t i = 0; i < tags.size(); ++i) {
+      const NodeIndex call = b.call("call_" + std::to_string(i), "aten::neg", {reads(x)});
+      b[call].recompute = tags[i];
+      b[call].region = tags[i] ? static_cast<int>(i) : -1;
+      all.push_back(reads(call));
+    }
+    const NodeIndex y = b.call("y", "aten::cat", {list(all)});
+    const Cleaned cleaned = merge_equal_nodes(b.graph({y}, 1), Policy(), MergedTags::Kept);
+    std::vector<std::pair<Tag, int>> left;
+    for (const JointNode& node : cleaned.graph.nodes)
+      if (node.op == "aten::neg") left.emplace_back(node.recompute, node.region);
+    return left;
+  };
+  using Left = std::vector<std::pair<Tag, int>>;
+  EXPECT_EQ(tags_left({std::nullopt, MustSave}), (Left{{MustSave, 1}}));
+  EXPECT_EQ(tags_left({std::nullopt, MustRecompute, std::nullopt}), (Left{{MustRecompute, 1}}));
+  EXPECT_EQ(tags_left({PreferSave, PreferRecompute}), (Left{{PreferRecompute, 1}})) << "PREFER_SAVE asks for nothing";
+  EXPECT_EQ(tags_left({MustRecompute, PreferRecompute}), (Left{{MustRecompute, 0}}));
+  EXPECT_EQ(tags_left({MustSave, std::nullopt}), (Left{{MustSave, 0}}));
+  EXPECT_EQ(tags_left({MustSave, MustRecompute, MustSave, PreferRecompute}), (Left{{MustSave, 0}, {MustRecompute, 1}}));
+}
+
 TEST(Clean, ArgumentsAreEqualByTypeAndBits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double other_nan = std::bit_cast<double>(std::bit_cast<uint64_t>(nan) ^ 1);

@@ -1,0 +1,113 @@
+// plumbline bench peers cut: the minimum cut of a joint graph by us and by networkx.
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/cli/commands.h"
+#include "bench/peers/cut_network.h"
+#include "conformance/process.h"
+#include "conformance/report/write_text.h"
+#include "conformance/verdict.h"
+#include "runtime/error.h"
+#include "runtime/temporary_folder.h"
+
+namespace plumbline::bench {
+namespace {
+
+struct CutOptions {
+  std::string python, json;
+  std::vector<std::string> graphs = {"transformer", "chain", "dag"};
+  int nodes = 10'000;
+  double seconds = 1;
+};
+
+constexpr int kNoNetworkx = 3;  ///< minimum_cut.py's exit code
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, const std::filesystem::path& folder) {
+  std::filesystem::remove(folder / "times");
+  write_text_file(folder / "network", to_json(network));
+  ProcessOptions process;
+  process.argv = {options.python,
+                  (own_path().parent_path() / "bench" / "minimum_cut.py").string(),
+                  (folder / "network").string(),
+                  "--seconds",
+                  std::to_string(options.seconds),
+                  "--out",
+                  (folder / "times").string()};
+  const ProcessResult ended = run_process(process);
+  if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
+  if (ended.exit_code == kNoNetworkx)
+    throw InputError("--python: " + one_line(ended.output) + "; `" + options.python +
+                     " -m pip install networkx` brings it");
+  if (!ended.succeeded()) throw Error("networkx' side " + describe(ended) + "\n" + ended.output);
+  if (!std::filesystem::exists(folder / "times"))
+    throw InputError("--python: " + options.python + " ended well, but wrote no times; a Python is wanted");
+  return read_cut_times(text_of(folder / "times"), network.vertices);
+}
+
+int compare_with_networkx(const CutOptions& options) {
+  const TemporaryFolder folder;
+  end_children_on_signals();
+  nlohmann::ordered_json report = nlohmann::ordered_json::array();
+  bool equal = true;
+  for (const std::string& graph : options.graphs) {
+    const CutNetwork network = cut_network(graph, options.nodes);
+    const CutTimes ours = cut_by_us(network, options.seconds);
+    const CutTimes theirs = cut_by_networkx(network, options, folder.path());
+    const bool same = ours.value == theirs.value && ours.sink_side == theirs.sink_side;
+    equal = equal && same;
+    if (report.empty())
+      std::printf("%-12s %8s %9s %9s %12s %14s %14s %10s  %s\n", "graph", "nodes", "vertices", "edges", "ours, ms",
+                  "networkx, ms", "its build, ms", "ratio", "cuts");
+    std::printf("%-12s %8d %9d %9zu %12.3f %14.1f %14.1f %10.0f  %s\n", graph.c_str(), network.nodes, network.vertices,
+                network.edges.size(), 1e3 * ours.cut, 1e3 * theirs.cut, 1e3 * theirs.build, theirs.cut / ours.cut,
+                same ? "equal" : "DIFFERENT");
+    std::fflush(stdout);
+    report.push_back({{"graph", graph},
+                      {"nodes", network.nodes},
+                      {"vertices", network.vertices},
+                      {"edges", network.edges.size()},
+                      {"seconds", ours.cut},
+                      {"networkx_seconds", theirs.cut},
+                      {"networkx_build_seconds", theirs.build},
+                      {"ratio", theirs.cut / ours.cut},
+                      {"value", ours.value},
+                      {"equal", same}});
+  }
+  if (!options.json.empty()) write_text_file(options.json, report.dump(1) + "\n");
+  return equal ? 0 : 1;
+}
+
+}  // namespace
+
+void add_peers_cut(CLI::App& peers, Command& chosen) {
+  auto options = std::make_shared<CutOptions>();
+  CLI::App* command = peers.add_subcommand(
+      "cut",
+      "The minimum cut of a joint graph, against networkx.minimum_cut, which PyTorch's partitioner (of 2.11, for one)\n"
+      "calls: the same network, whose building is within our time and beside that of networkx. Also checks that both\n"
+      "cut it at the same place.");
+  command->add_option("--python", options->python, "A Python with networkx")->required()->type_name("PYTHON");
+  command
+      ->add_option("--graph", options->graphs, "transformer, chain or dag; may be repeated. All three if none is named")
+      ->type_name("GRAPH")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--nodes", options->nodes, "About so many, of each joint graph; networkx needs a minute for 100000")
+      ->check(CLI::Range(10, 10'000'000))
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "How long each side cuts a network, at least")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_option("--json", options->json, "Write the numbers to this file, too")->type_name("FILE");
+  command->callback([options, &chosen] { chosen = [options] { return compare_with_networkx(*options); }; });
+}
+
+}  // namespace plumbline::bench

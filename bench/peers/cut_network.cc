@@ -1,0 +1,122 @@
+#include "bench/peers/cut_network.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "bench/micro/median.h"
+#include "runtime/error.h"
+#include "runtime/partition/cut/bans.h"
+#include "runtime/partition/cut/max_flow.h"
+#include "runtime/partition/testing/large_joint_graphs.h"
+
+namespace plumbline::bench {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+constexpr int kFewestCuts = 5;
+
+JointGraph joint_graph(const std::string& graph, int nodes) {
+  if (graph == "transformer")
+    return testing::transformer_joint_graph(
+        {.blocks = std::max(1, nodes / 125), .batch = 8, .length = 128, .width = 64});
+  if (graph == "chain") return testing::chain_joint_graph(std::max(1, nodes / 3));
+  std::mt19937 random(1);
+  if (graph == "dag") return testing::random_dag_joint_graph(std::max(1, nodes / 4), random);
+  throw InputError("there is no graph '" + graph + "'; accepted: transformer, chain, dag");
+}
+
+/// One edge for each pair of vertices, the bounded ones of a pair added up.
+void merge_parallel_edges(std::vector<CutNetwork::Edge>& edges) {
+  using Edge = CutNetwork::Edge;
+  std::ranges::sort(edges, {}, [](const Edge& edge) { return std::pair(edge.from, edge.to); });
+  size_t kept = 0;
+  for (const Edge& edge : edges) {
+    if (kept > 0 && edges[kept - 1].from == edge.from && edges[kept - 1].to == edge.to) {
+      int64_t& capacity = edges[kept - 1].capacity;
+      const bool unbounded = capacity == FlowNetwork::kUnbounded || edge.capacity == FlowNetwork::kUnbounded;
+      capacity = unbounded ? FlowNetwork::kUnbounded : capacity + edge.capacity;
+    } else {
+      edges[kept++] = edge;
+    }
+  }
+  edges.resize(kept);
+}
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+}  // namespace
+
+CutNetwork cut_network(const std::string& name, int nodes) {
+  const JointGraph graph = joint_graph(name, nodes);
+  const Policy policy = load_policy("torch-2.15");
+  const JointEdges edges = edges_of(graph);
+  const OpClasses ops = classify_ops(graph, policy);
+  const NodeClasses classes = classify_nodes(graph, edges, policy, {});
+  const CutInput input{graph, edges, policy, ops, classes};
+  const std::vector<Ban> bans = banned_from_recomputation(input, CutRules::of(policy), {});
+
+  CutNetwork network{.graph = name, .nodes = static_cast<int>(graph.nodes.size()), .vertices = 2, .edges = {}};
+  std::vector<int> in(graph.nodes.size(), CutNetwork::kSink);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!classes.required_backward[i] || !classes.tangents_closure[i])
+      in[i] = std::exchange(network.vertices, network.vertices + 2);
+  for (NodeIndex i = 0; i < std::ssize(graph.nodes); ++i) {
+    if (in[i] == CutNetwork::kSink) continue;
+    const int out = in[i] + 1;
+    const double steps = std::clamp(classes.distance_to_backward[i], 1, 100);
+    const auto weight = static_cast<int64_t>(static_cast<double>(cut_bytes(graph.nodes[i])) * std::pow(1.1, steps));
+    network.edges.push_back({in[i], out, can_be_saved(input, i) ? weight : FlowNetwork::kUnbounded});
+    if (bans[i] != Ban::None) network.edges.push_back({CutNetwork::kSource, in[i], FlowNetwork::kUnbounded});
+    if (classes.required_backward[i]) network.edges.push_back({out, CutNetwork::kSink, FlowNetwork::kUnbounded});
+    for (const NodeIndex user : edges.users(i)) network.edges.push_back({out, in[user], FlowNetwork::kUnbounded});
+  }
+  merge_parallel_edges(network.edges);
+  return network;
+}
+
+CutTimes cut_by_us(const CutNetwork& network, double seconds) {
+  CutTimes times;
+  std::vector<double> measured;
+  const Clock::time_point begin = Clock::now();
+  while (measured.size() < kFewestCuts || seconds_since(begin) < seconds) {
+    const Clock::time_point once = Clock::now();
+    FlowNetwork flow(network.vertices);
+    flow.reserve(network.edges.size());
+    for (const CutNetwork::Edge& edge : network.edges) flow.add_edge(edge.from, edge.to, edge.capacity);
+    FlowNetwork::Cut cut = flow.min_cut(CutNetwork::kSource, CutNetwork::kSink);
+    measured.push_back(seconds_since(once));
+    PLUMBLINE_CHECK(!cut.unbounded, network.graph);
+    times.value = cut.value;
+    times.sink_side = std::move(cut.sink_side);
+  }
+  times.cut = median(std::move(measured));
+  return times;
+}
+
+std::string to_json(const CutNetwork& network) {
+  Json from = Json::array(), to = Json::array(), capacity = Json::array();
+  for (const CutNetwork::Edge& edge : network.edges) {
+    from.push_back(edge.from);
+    to.push_back(edge.to);
+    capacity.push_back(edge.capacity == FlowNetwork::kUnbounded ? Json() : Json(edge.capacity));
+  }
+  return Json{{"vertices", network.vertices}, {"from", from}, {"to", to}, {"capacity", capacity}}.dump();
+}
+
+CutTimes read_cut_times(const std::string& text, int vertices) {
+  try {
+    const Json json = Json::parse(text);
+    CutTimes times{.build = json.at("build"), .cut = json.at("cut"), .value = json.at("value"), .sink_side = {}};
+    times.sink_side.resize(static_cast<size_t>(vertices), 0);
+    for (const Json& vertex : json.at("sink_side")) times.sink_side.at(vertex.get<size_t>()) = 1;
+    return times;
+  } catch (const std::exception& error) {
+    throw Error("not the times of a minimum cut: " + std::string(error.what()));
+  }
+}
+
+}  // namespace plumbline::bench

@@ -73,8 +73,12 @@ class Planner {
   }
 
   void try_candidates() {
+    // All that the backward reads of the forward: what the default mode saves, and eager mode keeps.
     consider(std::vector<char>(nodes_, 1));
     if (candidates_.empty()) refuse();
+    std::vector<char> made(nodes_);
+    for (size_t i = 0; i < nodes_; ++i) made[i] = model_.made_by_forward(static_cast<NodeIndex>(i));
+    consider(std::move(made));
     consider(std::vector<char>(nodes_, 0));
     try_segments();
     if (nodes_ <= kFewNodes) try_cuts();

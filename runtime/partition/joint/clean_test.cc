@@ -113,6 +113,8 @@ TEST(Clean, DeadNodesGoButNotInputsNorEffects) {
   const NodeIndex read = b.call("read", "aten::sin", {reads(x)});
   const NodeIndex random = b.call("random", "aten::rand_like", {reads(read)});
   b[random].impure = b[random].seeded = true;
+  const NodeIndex half_marked = b.call("half_marked", "aten::rand_like", {reads(read)});
+  b[half_marked].seeded = true;
   const NodeIndex constant = b.call("constant", "", {});
   b[constant].kind = JointKind::GetAttr;
   const NodeIndex write = b.call("write", "aten::copy_", {reads(x), reads(read)});

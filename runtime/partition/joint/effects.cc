@@ -56,8 +56,27 @@ bool draws_random_numbers(const JointNode& node) {
   return false;
 }
 
-bool draws_in_forward(const JointNode& node) {
-  return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && draws_random_numbers(node);
+bool traced_in_backward(const JointNode& node) {
+  return node.mark == JointMark::IsBackward || node.mark == JointMark::MustBeInBackward;
+}
+
+MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
+  const size_t n = graph.nodes.size();
+  MustRun must{std::vector<char>(n, 0), std::vector<char>(n, 0)};
+  size_t forward_end = n;
+  for (size_t i = 0; i < n; ++i)
+    if (graph.nodes[i].kind == JointKind::Call && graph.nodes[i].mark == JointMark::IsForward) forward_end = i;
+  std::vector<char> of_backward(n, 0);  // the forward cannot have it
+  for (size_t i = 0; i < n; ++i) {
+    const JointNode& node = graph.nodes[i];
+    of_backward[i] = node.kind == JointKind::Tangent || node.kind == JointKind::BackwardSeed ||
+                     node.mark == JointMark::MustBeInBackward;
+    for (const NodeIndex input : edges.inputs(static_cast<NodeIndex>(i))) of_backward[i] |= of_backward[input];
+    if (node.kind != JointKind::Call || !(has_effects(node) || draws_random_numbers(node))) continue;
+    of_backward[i] |= traced_in_backward(node) || (node.mark == JointMark::None && i > forward_end);
+    (of_backward[i] ? must.in_backward : must.in_forward)[i] = 1;
+  }
+  return must;
 }
 
 }  // namespace plumbline

@@ -30,12 +30,16 @@ double bytes_while_running(Schedule schedule, StepCosts costs) {
   return most;
 }
 
-void simulate_1f1b(benchmark::State& state) {
+/// `skipping`: as in a U-Net, each stage makes a tensor for its mirror image.
+void simulate(benchmark::State& state, bool skipping) {
   const double before = allocated_bytes();
   const Schedule schedule = make_schedule("1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
   const std::vector<StageEdge> edges = chain_edges(schedule.stages);
   StepCosts costs;
   costs.durations[0].comm = 0.1;
+  for (int from = 0, to = schedule.stages - 1; skipping && from < to; ++from, --to) {
+    costs.skips.push_back({.edge = {from, to}, .bytes = 1});
+  }
   for (auto _ : state) benchmark::DoNotOptimize(simulate_step(schedule, edges, costs).timeline.makespan);
   const auto actions = static_cast<double>(action_count(schedule));
   const double of_schedule = allocated_bytes() - before;
@@ -46,11 +50,15 @@ void simulate_1f1b(benchmark::State& state) {
   state.counters["bytes_per_action"] = while_running / actions;
 }
 
-BENCHMARK(simulate_1f1b)
-    ->ArgNames({"ranks", "microbatches"})
-    ->Args({64, 256})
-    ->Args({16384, 256})
-    ->Unit(benchmark::kMillisecond);
+void simulate_1f1b(benchmark::State& state) { simulate(state, false); }
+void simulate_1f1b_with_skips(benchmark::State& state) { simulate(state, true); }
+
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"ranks", "microbatches"})->Args({64, 256})->Args({16384, 256})->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(simulate_1f1b)->Apply(sizes);
+BENCHMARK(simulate_1f1b_with_skips)->Apply(sizes);
 
 }  // namespace
 }  // namespace plumbline::bench

@@ -5,6 +5,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/lowering_options.h"
 #include "conformance/cli/schedule_options.h"
+#include "conformance/cli/skip_option.h"
 #include "conformance/report/schedule_grid.h"
 #include "conformance/report/timeline_svg.h"
 #include "runtime/error.h"
@@ -18,6 +19,7 @@ namespace {
 struct ScheduleOptions {
   ScheduleChoice choice;
   LoweringChoice lowering;
+  std::vector<std::string> skips;
   std::string format;
   bool list = false, check = false;
 };
@@ -52,14 +54,27 @@ int print_list() {
 
 Records trace_only() { return {.trace = true, .transfers = false, .memory = false, .critical_path = false}; }
 
-Simulation in_unit_time(const Schedule& compute, const Records& records) {
-  return simulate_step(compute, chain_edges(compute.stages), {}, records);
+Simulation in_unit_time(const Schedule& compute, const std::vector<StageEdge>& edges, const Records& records) {
+  return simulate_step(compute, edges, {}, records);
 }
 
-int print_grid(const Schedule& schedule) {
+/// The chain of stages, and what skips some of them.
+std::vector<StageEdge> edges_of(const Schedule& schedule, const std::vector<std::string>& skips) {
+  std::vector<Skip> skipping;
+  for (const SkipText& skip : parse_skips("schedule", skips, schedule.stages)) {
+    if (skip.bytes) {
+      throw InputError("schedule: --skip " + skip.text +
+                       ": an order has no use for bytes; give FROM-TO here and the bytes to plumbline simulate");
+    }
+    skipping.push_back({.edge = skip.edge});
+  }
+  return with_skips(chain_edges(schedule.stages), skipping);
+}
+
+int print_grid(const Schedule& schedule, const std::vector<StageEdge>& edges) {
   const bool lowered = has_communication(schedule);
   const Schedule compute = lowered ? without_communication(schedule) : schedule;
-  const Simulation simulation = in_unit_time(compute, trace_only());
+  const Simulation simulation = in_unit_time(compute, edges, trace_only());
   std::fputs(schedule_grid(simulation.trace).c_str(), stdout);
   bool whole = false, halves = false, grouped = false;
   for (const auto& actions : compute.ranks) {
@@ -79,10 +94,10 @@ int print_grid(const Schedule& schedule) {
   return 0;
 }
 
-std::string peaks_of(const Schedule& compute) {
+std::string peaks_of(const Schedule& compute, const std::vector<StageEdge>& edges) {
   std::string text;
   const std::vector<int> peaks =
-      has_backward(compute) ? peak_live(compute) : in_unit_time(compute, {}).timeline.peak_live;
+      has_backward(compute) ? peak_live(compute) : in_unit_time(compute, edges, {}).timeline.peak_live;
   const std::size_t shown = std::min<std::size_t>(peaks.size(), 32);
   for (std::size_t rank = 0; rank < shown; ++rank) text += " " + std::to_string(peaks[rank]);
   if (shown < peaks.size()) {
@@ -92,7 +107,8 @@ std::string peaks_of(const Schedule& compute) {
 }
 
 /// A line for all that was proven; 1 when something does not hold.
-int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const LoweringChoice& lowering) {
+int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const LoweringChoice& lowering,
+          std::size_t skips) {
   const bool given_lowered = has_communication(schedule);
   // With an UNSHARD or the like but without transfers it is nothing that could be lowered or run.
   const CheckOptions options{.forward_only = !has_backward(schedule), .lowered = given_lowered};
@@ -112,7 +128,9 @@ int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const L
   }
   std::printf("proven  every action once: %zu computations of %d stages and %d micro-batches on %zu ranks\n",
               action_count(compute), compute.stages, compute.microbatches, compute.ranks.size());
-  std::printf("proven  dependencies: what is used comes after what makes it, on each rank and between ranks\n");
+  std::printf(
+      "proven  dependencies: what is used comes after what makes it, on each rank and between ranks%s\n",
+      skips > 0 ? (", " + std::to_string(skips) + (skips == 1 ? " skip" : " skips") + " included").c_str() : "");
   std::printf("proven  pairing: each of %zu sends has its receive%s\n", sends,
               given_lowered ? "" : (" (lowered as by " + lowering.by + ")").c_str());
   std::printf("proven  no deadlock where sends do not make a rank wait and end with their receive (rendezvous)\n");
@@ -131,7 +149,7 @@ int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const L
     std::printf("note    channel order: messages need tags on %zu channels, the first: %s\n", disorder.size(),
                 disorder.front().c_str());
   }
-  std::printf("proven  activations held at once, by rank:%s\n", peaks_of(compute).c_str());
+  std::printf("proven  activations held at once, by rank:%s\n", peaks_of(compute, edges).c_str());
   return 0;
 }
 
@@ -141,20 +159,20 @@ int print_schedule(const ScheduleOptions& options) {
     throw InputError("schedule: give the name of a schedule or a file that ends in .csv; --list shows the names");
   }
   const Schedule schedule = options.choice.load();
-  const std::vector<StageEdge> edges = chain_edges(schedule.stages);
+  const std::vector<StageEdge> edges = edges_of(schedule, options.skips);
   if (options.check) {
-    const int code = check(schedule, edges, options.lowering);
+    const int code = check(schedule, edges, options.lowering, options.skips.size());
     if (code != 0 || options.format.empty()) return code;
     std::printf("\n");
   } else {
     require_valid(schedule, edges, {.forward_only = !has_backward(schedule)});
   }
   const std::string& format = options.format;
-  if (format.empty() || format == "grid") return print_grid(schedule);
+  if (format.empty() || format == "grid") return print_grid(schedule, edges);
   const bool lowered = has_communication(schedule);
   const Schedule compute = lowered ? without_communication(schedule) : schedule;
   if (format == "svg") {
-    const Trace trace = in_unit_time(compute, trace_only()).trace;
+    const Trace trace = in_unit_time(compute, edges, trace_only()).trace;
     const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +
                               std::to_string(compute.microbatches) + " micro-batches";
     std::fputs(timeline_svg({&trace, 1}, {.title = title, .unit = "", .memory = {}}).c_str(), stdout);
@@ -183,6 +201,7 @@ void add_schedule(CLI::App& app, Command& chosen) {
       "  plumbline schedule 1f1b --ranks 4 --microbatches 8        as a grid in units of time, dots are the bubble\n"
       "  plumbline schedule zb-v --format svg > zb-v.svg           as a picture\n"
       "  plumbline schedule mine.csv --check                       what holds for a schedule of your own\n"
+      "  plumbline schedule 1f1b --skip 0-3,1-2 --check            ... with tensors that skip stages, as in a U-Net\n"
       "How long it takes with other times than F = I = W: plumbline simulate.");
   add_schedule_options(*command, options->choice);
   command->add_flag("--list", options->list, "Print each schedule's name, what it is good for, its limits and sources");
@@ -193,6 +212,9 @@ void add_schedule(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"grid", "compute", "comms", "svg"}));
   command->add_flag("--check", options->check,
                     "Print what was proven, a line each, or what is broken, with exit code 1; with --format also that");
+  add_skip_option(*command, options->skips, "FROM-TO,...",
+                  "Stage FROM makes a tensor that stage TO takes, straight from its rank, as in 0-3 or 0-3,1-2; can be "
+                  "given several times; one that a stage has for the next goes with what that gets anyway");
   add_lowering_options(*command, options->lowering);
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });
 }

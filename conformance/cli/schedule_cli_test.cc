@@ -63,6 +63,22 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "zb-h*", "--tw", "1,2,3,4"}, "--tw has 4 values; to compare schedules give one"},
       {{"simulate", "zb-h*", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "zb-h*", "--group-size", "2"}, "group size"},
+      {{"schedule", "1f1b", "--skip", "3-1"}, "schedule: --skip 3-1: what skips goes from a stage to a later one"},
+      {{"schedule", "1f1b", "--skip", "1-1"}, "TO must be above FROM"},
+      {{"schedule", "1f1b", "--skip", "0-4"}, "schedule: --skip 0-4: there are stages 0 to 3"},
+      {{"schedule", "1f1b", "--skip", "0-3,1-2,0-3"}, "--skip 0-3: from 0 to 3 is given twice"},
+      {{"schedule", "1f1b", "--skip", "0-3", "--skip", "0-3"}, "is given twice"},
+      {{"schedule", "1f1b", "--skip", "0-3=2"}, "--skip 0-3=2: an order has no use for bytes"},
+      {{"schedule", "1f1b", "--skip", "0>3"}, "--skip 0>3: give FROM-TO or FROM-TO=BYTES, as in 0-3"},
+      {{"schedule", "1f1b", "--skip", ""}, "--skip"},
+      {{"simulate", "1f1b", "--skip", "0-3="}, "--skip 0-3=: give FROM-TO"},
+      {{"simulate", "1f1b", "--skip", "0-3=-2"}, "--skip 0-3=-2: give FROM-TO"},
+      {{"simulate", "1f1b", "--skip", "0-3=nan"}, "--skip 0-3=nan: give FROM-TO"},
+      {{"simulate", "1f1b", "--skip", "0-3=2MB"}, "--skip 0-3=2MB: give FROM-TO"},
+      {{"simulate", "1f1b", "--skip", "0-99999999999"}, "give FROM-TO"},
+      {{"simulate", "1f1b", "--skip", "0-3=2,0-3=1"}, "is given twice; give it once, with the bytes of both"},
+      {{"simulate", "1f1b", "--skip", "0-3=1e308", "--tf", "1"}, "more than a number can hold"},
+      {{"simulate", "zb-h*", "--skip", "0-4"}, "--skip 0-4: there are parts of the model, as many as ranks: 0 to 3"},
   };
   expect_refused(inputs);
 }
@@ -222,6 +238,98 @@ TEST_F(ScheduleCli, SeveralSchedulesInATable) {
   for (const char* part : {"schedule  ranks  stages  micro-batches  makespan ", "\n1f1b      4      4       8 ",
                            "27.27 %", "\nmine.csv  2      2       2 "})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text.output;
+}
+
+TEST_F(ScheduleCli, SkipsAreCheckedAndLowered) {
+  const std::vector<std::string> order = {"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), order.begin(), order.end());
+    const ProcessResult result = start(more);
+    EXPECT_EQ(exit_code(result), 0) << result.output;
+    return result.output;
+  };
+  EXPECT_TRUE(with({"--skip", "0-3,1-2", "--check"}).find("between ranks, 2 skips included\n") != std::string::npos);
+  EXPECT_TRUE(with({"--check"}).find("between ranks\n") != std::string::npos);
+  EXPECT_EQ(with({"--skip", "0-3"}), with({})) << "in the grid nothing takes time to travel";
+  // Stages 0 and 2 lie on one rank, as do 1 and 3: what skips there travels nowhere.
+  for (const char* lowering : {"pytorch", "engine"}) {
+    const std::string chain = with({"--format", "comms", "--lowering", lowering});
+    EXPECT_EQ(with({"--format", "comms", "--lowering", lowering, "--skip", "0-2,1-3"}), chain);
+  }
+  // Only 1 and 2 are neighbours on different ranks; 0 sends to 3 directly.
+  std::ofstream(folder_ / "mine.csv") << "0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n";
+  const ProcessResult lowered =
+      start({"schedule", "mine.csv", "--skip", "0-3", "--format", "comms", "--lowering", "engine"});
+  EXPECT_EQ(lowered.output,
+            "0F0,0SEND_F0,1F0,1SEND_F0,1RECV_B0,0RECV_B0,1B0,0B0\r\n"
+            "2RECV_F0,3RECV_F0,2F0,3F0,3B0,3SEND_B0,2B0,2SEND_B0\r\n");
+  std::ofstream(folder_ / "lowered.csv") << lowered.output;
+  const ProcessResult good = start({"schedule", "lowered.csv", "--skip", "0-3", "--check"});
+  EXPECT_EQ(exit_code(good), 0) << good.output;
+  EXPECT_TRUE(has(good, "each of 4 sends")) << good.output;
+  const ProcessResult chain_only = start({"schedule", "lowered.csv", "--check"});
+  EXPECT_EQ(exit_code(chain_only), 1);
+  EXPECT_TRUE(has(chain_only, "0SEND_F0")) << chain_only.output;
+}
+
+TEST_F(ScheduleCli, SkipsAreSimulated) {
+  const auto simulate = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> words = {"simulate", name, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = start(words);
+    EXPECT_EQ(exit_code(result), 0) << result.output;
+    return nlohmann::json::parse(result.output);
+  };
+  const std::vector<std::string> links = {"--bytes", "1", "--bandwidth", "2"};
+  const auto skipping = [&](const std::string& name, std::vector<std::string> more) {
+    more.insert(more.end(), links.begin(), links.end());
+    return simulate(name, more);
+  };
+  const nlohmann::json none = skipping("1f1b", {});
+  EXPECT_FALSE(none.contains("skips"));
+  const nlohmann::json both = skipping("1f1b", {"--skip", "0-3=8,1-2"});
+  EXPECT_EQ(both.at("skips"), nlohmann::json::parse(R"([{"from": 0, "to": 3, "bytes": 8.0},
+                                                        {"from": 1, "to": 2, "bytes": 1.0}])"))
+      << "--bytes of stage 1";
+  EXPECT_EQ(skipping("1f1b", {"--skip", "0-3=8", "--skip", "1-2=1"}), both);
+  EXPECT_GT(both.at("makespan"), none.at("makespan"));
+  EXPECT_GT(both.at("lower_bound"), none.at("lower_bound"));
+  EXPECT_GE(both.at("peak_memory")[3].get<double>(), none.at("peak_memory")[3].get<double>() + 8);
+  EXPECT_EQ(both.at("peak"), none.at("peak")) << "activations";
+  // In a V the first stage and the last lie on one rank: nothing travels, yet memory is taken.
+  const nlohmann::json v = simulate("zb-v", {"--skip", "0-7=2"}), plain_v = simulate("zb-v", {});
+  EXPECT_EQ(v.at("makespan"), plain_v.at("makespan"));
+  EXPECT_GT(v.at("peak_memory")[0], plain_v.at("peak_memory")[0]);
+  EXPECT_EQ(v.at("peak_memory")[1], plain_v.at("peak_memory")[1]);
+  // In a table each schedule has the skip between the same parts of the model.
+  const nlohmann::json all = skipping("1f1b,interleaved-1f1b,zb-v", {"--skip", "0-3=8", "--weight-share", "0.5"});
+  const std::vector<std::pair<std::string, std::vector<std::string>>> alone = {
+      {"1f1b", {"--skip", "0-3=8"}},
+      {"interleaved-1f1b", {"--skip", "1-6=8", "--tf", ".5", "--tb", ".5", "--tw", ".5", "--activation", ".5"}},
+      {"zb-v", {"--skip", "1-6=8", "--tf", ".5", "--tb", ".5", "--tw", ".5", "--activation", ".5"}}};
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    std::vector<std::string> options = alone[i].second;
+    options.insert(options.end(), {"--weight-share", "0.5"});
+    const nlohmann::json one = skipping(alone[i].first, options);
+    ASSERT_EQ(all[i].at("schedule"), alone[i].first);
+    EXPECT_EQ(all[i].at("makespan"), one.at("makespan")) << alone[i].first;
+    const std::vector<double> peaks = one.at("peak_memory");
+    EXPECT_EQ(all[i].at("peak_memory"), *std::max_element(peaks.begin(), peaks.end())) << alone[i].first;
+  }
+  const ProcessResult text = start({"simulate", "1f1b", "--skip", "0-3=2.5", "--scale", "2=2", "--trace", "t.json",
+                                    "--svg", "t.svg", "--bytes", "1", "--bandwidth", "1"});
+  EXPECT_TRUE(has(text, "4 stages, 8 micro-batches; skips 0-3=2.5\n")) << text.output;
+  EXPECT_TRUE(has(text, "With --scale 2=2: makespan ")) << text.output;
+  // Eight micro-batches there and back, over the chain's three edges and the skip's: a flow begins and ends.
+  const nlohmann::json trace = nlohmann::json::parse(file_text(folder_ / "t.json"));
+  const auto flows = [&](const std::string& phase) {
+    return std::count_if(trace.at("traceEvents").begin(), trace.at("traceEvents").end(),
+                         [&](const auto& event) { return event.at("ph") == phase; });
+  };
+  EXPECT_EQ(flows("s"), 8 * 2 * 4);
+  EXPECT_EQ(flows("f"), 8 * 2 * 4);
+  const ProcessResult table = start({"simulate", "1f1b,zb-v", "--skip", "0-3=1"});
+  EXPECT_TRUE(has(table, "Skips: between parts of the model")) << table.output;
 }
 
 TEST_F(ScheduleCli, AFileNameThatIsNoUtf8) {

@@ -8,6 +8,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/schedule_options.h"
 #include "conformance/cli/simulate_report.h"
+#include "conformance/cli/skip_option.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/timeline_svg.h"
 #include "conformance/report/write_text.h"
@@ -25,7 +26,7 @@ struct SimulateCommand {
   std::optional<double> weight_share;  ///< not given: 1, or what an order made for one is made for
   int buffers = 0;
   bool defer = false, json = false;
-  std::vector<std::string> scale;
+  std::vector<std::string> skips, scale;
   std::string trace, svg;
 };
 
@@ -74,6 +75,26 @@ StepCosts costs_of(const SimulateCommand& command, int stages, double weight_sha
     costs.group_time = [factor = command.overlap](std::span<const Action>, double sum) { return factor * sum; };
   }
   return costs;
+}
+
+/// In a table the numbers of --skip are those of the model's parts, as many as ranks: a schedule may cut each of them
+/// into several stages. What the last of these makes, the first of the other part takes.
+std::vector<Skip> skips_of(const SimulateCommand& command, const Schedule& schedule, double weight_share,
+                           bool per_rank) {
+  const int ranks = static_cast<int>(schedule.ranks.size()), stages = schedule.stages;
+  if (per_rank && !command.skips.empty() && stages % ranks != 0) {
+    throw InputError("simulate: --skip: " + schedule.name + " cannot be compared: its " + std::to_string(stages) +
+                     " stages are not equally many for each of " + std::to_string(ranks) + " ranks");
+  }
+  const int cut = per_rank ? stages / ranks : 1;
+  std::vector<Skip> skips;
+  for (const SkipText& text : parse_skips("simulate", command.skips, per_rank ? ranks : stages,
+                                          per_rank ? "parts of the model, as many as ranks:" : "stages")) {
+    const StageEdge edge{(text.edge.from + 1) * cut - 1, text.edge.to * cut};
+    const double bytes = text.bytes.value_or(of_stage(command.bytes, edge.from));
+    skips.push_back({.edge = edge, .bytes = bytes, .weight_part = weight_share * bytes});
+  }
+  return skips;
 }
 
 /// A schedule of whole backwards has no W to be scaled.
@@ -152,10 +173,13 @@ Step prepare(const SimulateCommand& command, ScheduleChoice choice, double weigh
   if (choice.takes(kWeightMemory)) choice.request.weight_memory = weight_share;
   const Schedule given = choice.load();
   Step step{.compute = without_communication(given), .edges = chain_edges(given.stages), .costs = {}};
-  // Its transfers are left out of what is simulated, so this is where they are looked at.
-  if (has_communication(given)) require_valid(given, step.edges, {.forward_only = !has_backward(given)});
   const double share = per_rank ? static_cast<double>(given.ranks.size()) / given.stages : 1;
   step.costs = costs_of(command, given.stages, weight_share, share);
+  step.costs.skips = skips_of(command, given, weight_share, per_rank);
+  // Its transfers are left out of what is simulated, so this is where they are looked at.
+  if (has_communication(given)) {
+    require_valid(given, with_skips(step.edges, step.costs.skips), {.forward_only = !has_backward(given)});
+  }
   return step;
 }
 
@@ -176,6 +200,7 @@ int simulate_one(const SimulateCommand& command) {
       compute, edges, costs,
       {.trace = pictures, .transfers = !command.trace.empty(), .memory = !command.svg.empty(), .critical_path = path});
   step.bound = lower_bound(compute, edges, costs);
+  step.skips = costs.skips;
   step.scalings = command.scale;
   if (!scalings.empty()) step.changes = what_if(compute, edges, costs, scalings);
   const Simulation& simulation = step.simulation;
@@ -244,7 +269,7 @@ int compare_schedules(const SimulateCommand& command, const std::vector<std::str
   if (command.json)
     print_comparison_json(compared);
   else
-    print_comparison(compared, weight_share);
+    print_comparison(compared, weight_share, !command.skips.empty());
   return 0;
 }
 
@@ -278,6 +303,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
       "  plumbline simulate zb-v --ranks 4 --microbatches 8 --svg zb-v.svg --trace zb-v.json\n"
       "  plumbline simulate 1f1b --tf 1,1,1,2 --scale 3=0.5         what if stage 3 were twice as fast?\n"
       "  plumbline simulate '1f1b,zb-*' --ranks 8 --microbatches 24  several in one table\n"
+      "  plumbline simulate zb-h1 --skip 0-3=2,1-2=1                tensors that skip stages, as in a U-Net\n"
       "In a table times and activations are those of a rank, whose stages share them.\n"
       "A trace opens in ui.perfetto.dev (a unit is shown as 1 ms). Schedules made to measure (zb-auto, ...) are made\n"
       "for the times given, which must be the same for all stages.");
@@ -308,6 +334,12 @@ void add_simulate(CLI::App& app, Command& chosen) {
                                            "Size of what a stage sends on, and of its gradient; one, or for each");
   bandwidth->needs(bytes);
   bytes->needs(bandwidth)->delimiter(',')->allow_extra_args(false)->default_str("0");
+  add_skip_option(
+      *command, options->skips, "FROM-TO[=BYTES],...",
+      "Stage FROM makes a tensor that stage TO takes, straight from its rank, as in 0-3 or 0-3=2,1-2=1; can "
+      "be given several times. It takes BYTES (default: --bytes of FROM) of the link and, in the unit of "
+      "--activation, of memory until TO's backward has ended. For the next stage it makes what that gets "
+      "anyway larger. In a table FROM and TO are parts of the model, as many as ranks");
   command
       ->add_option("--buffers", options->buffers,
                    "Messages from one rank to another that may be sent and not yet used; before one more the sender "

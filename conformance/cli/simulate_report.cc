@@ -79,6 +79,9 @@ void print_json(const SimulatedStep& step) {
                {"end", t.end},
                {"lower_bound", step.bound.makespan},
                {"lower_bound_reason", step.bound.reason}};
+  for (const Skip& skip : step.skips) {
+    json["skips"].push_back({{"from", skip.edge.from}, {"to", skip.edge.to}, {"bytes", skip.bytes}});
+  }
   json["critical_path"] = Json::array();
   for (const PathStep& piece : step.simulation.critical_path) json["critical_path"].push_back(to_json(piece));
   json["scaled"] = Json::array();
@@ -93,8 +96,13 @@ void print_json(const SimulatedStep& step) {
 
 void print_text(const SimulatedStep& step) {
   const Timeline& t = step.simulation.timeline;
-  std::printf("%s: %zu ranks, %d stages, %d micro-batches\n\n", step.compute.name.c_str(), step.compute.ranks.size(),
-              step.compute.stages, step.compute.microbatches);
+  std::string skips;
+  for (const Skip& skip : step.skips) {
+    skips += (skips.empty() ? "; skips " : ", ") + std::to_string(skip.edge.from) + "-" + std::to_string(skip.edge.to) +
+             "=" + number(skip.bytes);
+  }
+  std::printf("%s: %zu ranks, %d stages, %d micro-batches%s\n\n", step.compute.name.c_str(), step.compute.ranks.size(),
+              step.compute.stages, step.compute.microbatches, skips.c_str());
   std::printf("makespan      %-12s bubble %5.2f %%   of the whole step\n", number(t.makespan).c_str(),
               100 * t.bubble_makespan);
   std::printf("longest rank  %-12s bubble %5.2f %%   where ranks may enter the next step before others end this one\n",
@@ -138,7 +146,7 @@ void print_comparison_json(const std::vector<ComparedSchedule>& compared) {
   print(all);
 }
 
-void print_comparison(const std::vector<ComparedSchedule>& compared, double weight_share) {
+void print_comparison(const std::vector<ComparedSchedule>& compared, double weight_share, bool skipping) {
   std::size_t width = 8;
   for (const ComparedSchedule& one : compared) width = std::max(width, one.name.size());
   const int name_width = static_cast<int>(width);
@@ -160,6 +168,11 @@ void print_comparison(const std::vector<ComparedSchedule>& compared, double weig
       "longest\nrank, where ranks may enter the next step before others end this one. Memory: the most that a rank "
       "holds, where the\nshare of a micro-batch's activations that is held from I to W is %s (--weight-share).\n",
       number(weight_share).c_str());
+  if (skipping) {
+    std::printf(
+        "Skips: between parts of the model, as many as ranks; from the last stage of a part to the first of "
+        "another.\n");
+  }
 }
 
 }  // namespace plumbline

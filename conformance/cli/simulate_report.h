@@ -14,6 +14,7 @@ struct SimulatedStep {
   Schedule compute;
   Simulation simulation;  ///< its critical path is empty where the schedule is too large for one
   LowerBound bound;
+  std::vector<Skip> skips;
   std::vector<std::string> scalings;  ///< as the user wrote them
   std::vector<WhatIf> changes;        ///< what each of them does
 };
@@ -30,8 +31,8 @@ struct ComparedSchedule {
   Simulation simulation = {};
 };
 
-/// A row for each. `weight_share`: of a micro-batch's activations, held from I to W.
-void print_comparison(const std::vector<ComparedSchedule>& compared, double weight_share);
+/// A row for each. `weight_share`: of a micro-batch's activations, held from I to W; `skipping`: tensors skip stages.
+void print_comparison(const std::vector<ComparedSchedule>& compared, double weight_share, bool skipping);
 
 /// A list of objects, whose peak_memory is that of the rank that holds most.
 void print_comparison_json(const std::vector<ComparedSchedule>& compared);

@@ -12,6 +12,8 @@ class StageGraph {
   /// Edges may be given more than once. Throws InputError for an edge whose ends are not 0 <= from < to < stages.
   StageGraph(int stages, const std::vector<StageEdge>& edges);
 
+  int stages() const { return static_cast<int>(inputs_.size()); }
+
   /// The stages that feed `stage`, and those that it feeds: ascending, each once.
   const std::vector<int>& inputs(int stage) const { return inputs_[stage]; }
   const std::vector<int>& outputs(int stage) const { return outputs_[stage]; }

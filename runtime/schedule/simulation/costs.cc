@@ -1,5 +1,6 @@
 #include "runtime/schedule/simulation/costs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -53,7 +54,22 @@ void require_entries(std::size_t entries, int stages, const char* what) {
   }
 }
 
+void require_weight_part(const std::optional<double>& part, double whole, const char* what) {
+  if (!part) return;
+  require_bytes(*part, "what a weight backward needs");
+  if (*part > whole) refuse(std::string("a weight backward needs more than the ") + what);
+}
+
 }  // namespace
+
+std::vector<StageEdge> with_skips(std::vector<StageEdge> edges, const std::vector<Skip>& skips) {
+  if (skips.empty()) return edges;
+  for (const Skip& skip : skips) edges.push_back(skip.edge);
+  const auto ends = [](const StageEdge& edge) { return std::pair(edge.from, edge.to); };
+  std::ranges::sort(edges, {}, ends);
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  return edges;
+}
 
 void require_costs(const Schedule& schedule, const StepCosts& costs) {
   require_entries(costs.durations.size(), schedule.stages, "durations");
@@ -63,9 +79,11 @@ void require_costs(const Schedule& schedule, const StepCosts& costs) {
   for (double bytes : costs.links.bytes) require_bytes(bytes, "a message");
   for (const StageMemory& memory : costs.memory) {
     require_bytes(memory.activation, "activations");
-    if (!memory.weight_part) continue;
-    require_bytes(*memory.weight_part, "what a weight backward needs");
-    if (*memory.weight_part > memory.activation) refuse("a weight backward needs more than the activations are");
+    require_weight_part(memory.weight_part, memory.activation, "activations are");
+  }
+  for (const Skip& skip : costs.skips) {
+    require_bytes(skip.bytes, "a skip");
+    require_weight_part(skip.weight_part, skip.bytes, "skip is");
   }
   require_link(costs.links.all);
   const int ranks = static_cast<int>(schedule.ranks.size());

@@ -28,6 +28,7 @@ struct Links {
   Link all = {};
   std::map<std::pair<int, int>, Link> of_ranks = {};  ///< from which rank to which, where that link is another
   /// What a stage's outputs are in bytes, and their gradients on the way back: one for all stages or one per stage.
+  /// Over each of the step's edges travels that much, and what is skipped over it (StepCosts::skips) beside it.
   std::vector<double> bytes = {0};
   /// False: only delays, as in the tables of papers. True: the messages from one rank to another travel one after the
   /// other, each for bytes / bandwidth, in the order in which they are sent.
@@ -45,6 +46,20 @@ struct StageMemory {
   std::optional<double> weight_part = {};
 };
 
+/// A tensor that a stage stashes for a later one, which pops it; its gradient goes back the same way. Between ranks it
+/// travels straight from one to the other, over an edge that the step has because of it, or in the message of an edge
+/// that the step has anyway. Memory that it takes beside the activations of the two stages:
+/// - on the rank that pops it, from its arrival (within a rank, from the end of the F that makes it) to the end of the
+///   popping stage's B or W for the micro-batch; in a forward-only step to the end of its F;
+/// - on the rank that makes it, from the end of that F until the link has carried it.
+/// At any moment, what ended is let go before what begins is held.
+struct Skip {
+  StageEdge edge = {};
+  double bytes = 0;
+  /// Of that, what W of the stage that pops it needs; the rest is let go when I ends. All of it where it is not given.
+  std::optional<double> weight_part = {};
+};
+
 /// How long a group takes, from its members and the sum of their times; not below 0.
 using GroupTime = std::function<double(std::span<const Action> members, double sum)>;
 
@@ -56,11 +71,15 @@ struct StepCosts {
   /// Stage 0 has nobody to send gradients to, so that a runtime may put its whole backward off: its I takes no time and
   /// its W takes input + weight. On for what real runs are compared with (ours does so); off for papers' tables.
   bool first_stage_defers = false;
+  std::vector<Skip> skips = {};  ///< of several over one edge all are carried and held
 };
+
+/// The edges that a step with these skips has: those given and those of the skips, each once.
+std::vector<StageEdge> with_skips(std::vector<StageEdge> edges, const std::vector<Skip>& skips);
 
 /// Throws InputError for numbers of entries that are neither 1 nor the schedule's stages, for times that are not finite
 /// or below 0 (F: not above 0), bandwidths not above 0, bytes and activations below 0, weight parts above the
-/// activation, links of ranks that do not exist, fewer than 0 buffers.
+/// activation or the skip, links of ranks that do not exist, fewer than 0 buffers.
 void require_costs(const Schedule& schedule, const StepCosts& costs);
 
 /// The entry of a stage in a list with one for all or one per stage.
@@ -77,12 +96,7 @@ double time_of(const StepCosts& costs, std::span<const Action> members);
 
 const Link& link_of(const StepCosts& costs, int from_rank, int to_rank);
 
-/// How long a message keeps its link busy. `boundary`: the stage whose outputs, or their gradients, it carries.
-inline double occupancy(const StepCosts& costs, const Link& link, int boundary) {
-  return of_stage(costs.links.bytes, boundary) / link.bandwidth;
-}
-
-/// How much later it arrives, beside that. `producer`: the stage that made it.
+/// How much later a message arrives than the link has carried it. `producer`: the stage that made it.
 inline double latency(const StepCosts& costs, const Link& link, int producer) {
   return link.latency + of_stage(costs.durations, producer).comm;
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/simulation/awaited.h"
+#include "runtime/schedule/simulation/skip_traffic.h"
 
 namespace plumbline {
 namespace {
@@ -37,9 +38,10 @@ struct Reach {
 
 class Bounds {
  public:
-  Bounds(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs)
+  Bounds(const Schedule& compute, const StageGraph& graph, const SkipTraffic& traffic, const StepCosts& costs)
       : compute_(compute),
-        graph_(compute.stages, edges),
+        graph_(graph),
+        traffic_(traffic),
         costs_(costs),
         forward_only_(!has_backward(compute)),
         least_(compute.stages),
@@ -104,11 +106,16 @@ class Bounds {
     return forward_only_ ? reach.forward + forward(stage) : reach.backward + backward(stage);
   }
 
-  double travel(int replica, int from, int to, int boundary) const {
+  // How long a message keeps its link busy: a value, or its gradient on the way back.
+  double occupancy(const Link& link, int from, int to) const {
+    return traffic_.bytes(std::min(from, to), std::max(from, to)) / link.bandwidth;
+  }
+
+  double travel(int replica, int from, int to) const {
     const int a = place(replica, from), b = place(replica, to);
     if (a == b) return 0;
     const Link& link = link_of(costs_, a, b);
-    return occupancy(costs_, link, boundary) + latency(costs_, link, from);
+    return occupancy(link, from, to) + latency(costs_, link, from);
   }
 
   std::vector<Reach> reach(int replica) const {
@@ -116,16 +123,16 @@ class Bounds {
     std::vector<Reach> all(stages);
     for (int s = 0; s < stages; ++s) {
       for (int u : graph_.inputs(s)) {
-        all[s].forward = std::max(all[s].forward, all[u].forward + forward(u) + travel(replica, u, s, u));
+        all[s].forward = std::max(all[s].forward, all[u].forward + forward(u) + travel(replica, u, s));
       }
     }
     for (int s = stages - 1; s >= 0; --s) {
       all[s].backward = all[s].forward + forward(s);
       for (int t : graph_.outputs(s)) {
         if (forward_only_) {
-          all[s].tail = std::max(all[s].tail, travel(replica, s, t, s) + forward(t) + all[t].tail);
+          all[s].tail = std::max(all[s].tail, travel(replica, s, t) + forward(t) + all[t].tail);
         } else {
-          all[s].backward = std::max(all[s].backward, all[t].backward + backward(t) + travel(replica, t, s, s));
+          all[s].backward = std::max(all[s].backward, all[t].backward + backward(t) + travel(replica, t, s));
         }
       }
     }
@@ -133,26 +140,26 @@ class Bounds {
       // An I's own W must follow it; they cannot stand in one group.
       if (least(s, ActionType::B) == kNever) all[s].tail = least(s, ActionType::W);
       for (int u : graph_.inputs(s)) {
-        all[s].tail = std::max(all[s].tail, travel(replica, s, u, u) + backward(u) + all[u].tail);
+        all[s].tail = std::max(all[s].tail, travel(replica, s, u) + backward(u) + all[u].tail);
       }
     }
     return all;
   }
 
   void add_links(int replica, double microbatches, const std::vector<Reach>& reaches) {
-    const auto add = [&](int from, int to, int boundary, double made, double used) {
+    const auto add = [&](int from, int to, double made, double used) {
       const int a = place(replica, from), b = place(replica, to);
       if (a == b) return;
       const Link& link = link_of(costs_, a, b);
       LinkUse& use = links_[{a, b}];
       use.first = std::min(use.first, made);
-      use.busy += microbatches * occupancy(costs_, link, boundary);
+      use.busy += microbatches * occupancy(link, from, to);
       use.after = std::min(use.after, latency(costs_, link, from) + used);
     };
     for (int s = 0; s < compute_.stages; ++s) {
       for (int t : graph_.outputs(s)) {
-        add(s, t, s, reaches[s].forward + forward(s), forward(t));
-        if (!forward_only_) add(t, s, s, reaches[t].backward + backward(t), backward(s));
+        add(s, t, reaches[s].forward + forward(s), forward(t));
+        if (!forward_only_) add(t, s, reaches[t].backward + backward(t), backward(s));
       }
     }
   }
@@ -185,7 +192,8 @@ class Bounds {
   }
 
   const Schedule& compute_;
-  const StageGraph graph_;
+  const StageGraph& graph_;
+  const SkipTraffic& traffic_;
   const StepCosts& costs_;
   const bool forward_only_;
   LeastTimes least_;
@@ -199,12 +207,12 @@ class Bounds {
 LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs) {
   const std::string problem = shape_problem(compute);
   if (!problem.empty()) throw InputError("lower bound of schedule " + compute.name + ": " + problem);
-  const StageGraph graph(compute.stages, edges);
+  const StageGraph graph(compute.stages, with_skips(edges, costs.skips));
   if (has_communication(compute) || !is_complete(compute, graph, !has_backward(compute))) {
     throw InputError("lower bound of schedule " + compute.name + ": it is no complete compute schedule");
   }
   require_costs(compute, costs);
-  return Bounds(compute, edges, costs).find();
+  return Bounds(compute, graph, SkipTraffic(graph, edges, costs), costs).find();
 }
 
 }  // namespace plumbline

@@ -16,11 +16,11 @@ struct LowerBound {
   std::string reason;       ///< which of them it is, such as "rank 2: at least 2 before its first action, 36 of work"
 };
 
-/// Keeps from the schedule where stages lie, which backwards come in halves and which actions are grouped, but not the
-/// order of its units. For rank r with head_r the least time before it can begin, busy_r its work, early_r the same
-/// without lone W, and tail_r the least time after its last F, B or I: max(head_r + busy_r, head_r + early_r + tail_r).
-/// A schedule that attains it cannot be improved on; zb-h2 and zb-v do for F = I = W without latency. Throws as
-/// simulate_step does, but does not ask whether the schedule can run.
+/// The edges are those given and those of costs.skips. Keeps from the schedule where stages lie, which backwards come
+/// in halves and which actions are grouped, but not the order of its units. For rank r with head_r the least time
+/// before it can begin, busy_r its work, early_r the same without lone W, and tail_r the least time after its last F, B
+/// or I: max(head_r + busy_r, head_r + early_r + tail_r). A schedule that attains it cannot be improved on; zb-h2 and
+/// zb-v do for F = I = W without latency. Throws as simulate_step does, but does not ask whether the schedule can run.
 LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs);
 
 }  // namespace plumbline

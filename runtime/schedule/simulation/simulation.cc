@@ -10,6 +10,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/simulation/awaited.h"
 #include "runtime/schedule/simulation/critical_path.h"
+#include "runtime/schedule/simulation/held_memory.h"
 
 namespace plumbline {
 namespace {
@@ -35,15 +36,15 @@ struct RankState {
   int sending = 0;
   std::size_t edge = 0;
   std::int32_t stalled = -1;
-  int live = 0;
-  double memory = 0;
 };
 
 class Loop {
  public:
-  Loop(const Schedule& compute, const StageGraph& graph, const StepCosts& costs, const Records& records)
+  Loop(const Schedule& compute, const StageGraph& graph, const SkipTraffic& traffic, const StepCosts& costs,
+       const Records& records)
       : compute_(compute),
         graph_(graph),
+        traffic_(traffic),
         costs_(costs),
         records_(records),
         forward_only_(!has_backward(compute)),
@@ -51,15 +52,13 @@ class Loop {
         keeps_times_(records.trace || records.critical_path),
         has_channels_(costs.links.occupied || costs.links.buffers > 0),
         awaited_(compute, graph, forward_only_),
+        held_(compute, costs, traffic, records.memory),
         ranks_(compute.ranks.size()) {
     const std::size_t ranks = ranks_.size();
     Timeline& timeline = result_.timeline;
     timeline.busy.assign(ranks, 0);
     timeline.begin.assign(ranks, 0);
     timeline.end.assign(ranks, 0);
-    timeline.peak_live.assign(ranks, 0);
-    result_.peak_memory.assign(ranks, 0);
-    if (records.memory) result_.memory.resize(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const std::size_t actions = compute.ranks[rank].size();
       if (keeps_times_) recording_.times.emplace_back().reserve(actions);
@@ -77,6 +76,7 @@ class Loop {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (!finished(static_cast<int>(rank))) throw InputError(deadlock(static_cast<int>(rank)));
     }
+    held_.finish(result_);
     sum_up();
     if (records_.critical_path) result_.critical_path = critical_path(compute_, recording_);
     if (records_.trace) result_.trace = {"predicted", std::move(recording_.times)};
@@ -126,8 +126,7 @@ class Loop {
     if (costs_.links.buffers > 0) {
       for (int i = state.position; i < end; ++i) take(rank, i, start);
     }
-    hold(rank, members, start);
-    let_go(rank, members, start + time);
+    held_.unit(rank, members, start, start + time);
     state.free = start + time;
     state.sending = state.position;
     state.edge = 0;
@@ -150,46 +149,6 @@ class Loop {
     }
   }
 
-  void hold(int rank, std::span<const Action> members, double time) {
-    RankState& state = ranks_[rank];
-    for (const Action& member : members) {
-      if (member.type != ActionType::F) continue;
-      ++state.live;
-      state.memory += of_stage(costs_.memory, member.stage).activation;
-    }
-    int& live = result_.timeline.peak_live[rank];
-    live = std::max(live, state.live);
-    result_.peak_memory[rank] = std::max(result_.peak_memory[rank], state.memory);
-    note_memory(rank, time);
-  }
-
-  void let_go(int rank, std::span<const Action> members, double time) {
-    RankState& state = ranks_[rank];
-    for (const Action& member : members) {
-      const StageMemory& memory = of_stage(costs_.memory, member.stage);
-      const double weight_part = memory.weight_part.value_or(memory.activation);
-      if (member.type == ActionType::B || member.type == ActionType::W) --state.live;
-      if (member.type == ActionType::B) state.memory -= memory.activation;
-      if (member.type == ActionType::I) state.memory -= memory.activation - weight_part;
-      if (member.type == ActionType::W) state.memory -= weight_part;
-    }
-    if (state.live == 0) state.memory = 0;  // whatever rounding left
-    note_memory(rank, time);
-  }
-
-  void note_memory(int rank, double time) {
-    if (!records_.memory) return;
-    auto& curve = result_.memory[rank];
-    const double bytes = ranks_[rank].memory;
-    if (!curve.empty() && curve.back().bytes == bytes) return;
-    if (!curve.empty() && curve.back().time == time) {
-      // At one moment, first what ended is let go.
-      curve.back().bytes = bytes;
-      return;
-    }
-    curve.push_back({time, bytes});
-  }
-
   // Sends what the last unit made; false where a buffer must become free first.
   bool send_all(int rank) {
     RankState& state = ranks_[rank];
@@ -210,7 +169,7 @@ class Loop {
   bool send(int rank, int to_rank, const Action& action, int to_stage) {
     RankState& state = ranks_[rank];
     const bool forward = action.type == ActionType::F;
-    const int boundary = forward ? action.stage : to_stage;
+    const StageEdge edge = forward ? StageEdge{action.stage, to_stage} : StageEdge{to_stage, action.stage};
     const Link& link = link_of(costs_, rank, to_rank);
     Channel* channel = has_channels_ ? &channel_between(rank, to_rank) : nullptr;
     MessageCauses causes;
@@ -218,7 +177,7 @@ class Loop {
     if (costs_.links.buffers > 0 && !find_buffer(rank, *channel, causes)) return false;
     causes.stalled = state.stalled;
     double begin = state.free;
-    const double carrying = occupancy(costs_, link, boundary);
+    const double carrying = traffic_.bytes(edge.from, edge.to) / link.bandwidth;
     if (costs_.links.occupied) {
       if (channel->link_free > begin) {
         begin = channel->link_free;
@@ -227,6 +186,9 @@ class Loop {
       channel->link_free = begin + carrying;
     }
     const double end = begin + (carrying + latency(costs_, link, action.stage));
+    // The rank may go on later than it made this: when it had to wait for a buffer.
+    const double made = result_.timeline.end[rank];
+    if (forward && traffic_.holds()) held_.message(edge, rank, to_rank, made, begin + carrying, end);
     Awaited::Arrivals& need =
         forward ? awaited_.forward(to_stage, action.microbatch) : awaited_.backward(to_stage, action.microbatch);
     if (keeps_messages_) {
@@ -356,10 +318,12 @@ class Loop {
 
   const Schedule& compute_;
   const StageGraph& graph_;
+  const SkipTraffic& traffic_;
   const StepCosts& costs_;
   const Records& records_;
   const bool forward_only_, keeps_messages_, keeps_times_, has_channels_;
   Awaited awaited_;
+  HeldMemory held_;
   std::vector<RankState> ranks_;
   std::vector<int> runnable_;
   std::unordered_map<std::uint64_t, Channel> channels_;
@@ -376,14 +340,15 @@ Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& 
   }
   const bool forward_only = !has_backward(compute);
   const CheckOptions options{.forward_only = forward_only};
-  if (!shape_problem(compute).empty()) require_valid(compute, edges, options);
-  const StageGraph graph(compute.stages, edges);
+  const std::vector<StageEdge> all_edges = with_skips(edges, costs.skips);
+  if (!shape_problem(compute).empty()) require_valid(compute, all_edges, options);
+  const StageGraph graph(compute.stages, all_edges);
   if (!is_complete(compute, graph, forward_only)) {
-    require_valid(compute, edges, options);
+    require_valid(compute, all_edges, options);
     PLUMBLINE_CHECK(false, "schedule " + compute.name + " has violations that check.h does not know");
   }
   require_costs(compute, costs);
-  return Loop(compute, graph, costs, records).run();
+  return Loop(compute, graph, SkipTraffic(graph, edges, costs), costs, records).run();
 }
 
 }  // namespace plumbline

@@ -37,7 +37,7 @@ struct Transfer {
   double end = 0;    ///< when it was there
 };
 
-/// From `time` on, a rank holds `bytes` of activations.
+/// From `time` on, a rank holds `bytes` of activations and skipped tensors.
 struct MemoryPoint {
   double time = 0, bytes = 0;
 };
@@ -63,16 +63,16 @@ struct Records {
 
 struct Simulation {
   Timeline timeline;
-  std::vector<double> peak_memory;  ///< per rank
+  std::vector<double> peak_memory;  ///< per rank: most activations and skipped tensors (Skip), in bytes
   Trace trace;                      ///< named "predicted"; members of a group one after another, in shares of its time
   std::vector<Transfer> transfers;  ///< in no particular order
   std::vector<std::vector<MemoryPoint>> memory;  ///< per rank, ascending by time
   std::vector<PathStep> critical_path;           ///< from 0 to the makespan
 };
 
-/// `compute` is a compute schedule over stages with these edges, possibly forward-only. Throws InputError for costs
-/// that require_costs refuses, for a schedule with sends and receives, for one with violations (check.h), and for one
-/// whose ranks come to wait for one another, with the cycle (groups and buffers can make them).
+/// `compute` is a compute schedule over stages with these edges and those of costs.skips, possibly forward-only. Throws
+/// InputError for costs that require_costs refuses, for a schedule with sends and receives, for one with violations
+/// (check.h), and for one whose ranks come to wait for one another, with the cycle (groups and buffers can make them).
 Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                          const Records& records = {});
 

@@ -36,8 +36,10 @@ struct Rank {
 
 }  // namespace
 
-SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs) {
+SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given, const StepCosts& costs) {
   SlowStep result;
+  std::vector<StageEdge> edges = given;
+  for (const Skip& skip : costs.skips) edges.push_back(skip.edge);
   const int count = static_cast<int>(compute.ranks.size());
   std::vector<Rank> ranks(count);
   result.busy.resize(count);
@@ -61,9 +63,16 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& edges,
   std::vector<Message> flying;
   std::set<std::string> arrived;  // edge, direction, micro-batch
   std::map<std::string, double> held_from, held_to_input, held_to_end;
+  std::map<std::string, double> carried_at, there_at;  // as arrived
 
   const auto edge_key = [](const StageEdge& e, bool forward, int m) {
     return stage_key(forward, e.from, m) + ">" + std::to_string(e.to);
+  };
+  const auto bytes_over = [&](const StageEdge& e) {
+    double bytes = 0;
+    if (std::find(given.begin(), given.end(), e) != given.end()) bytes = number(costs.links.bytes, e.from);
+    for (const Skip& skip : costs.skips) bytes += skip.edge == e ? skip.bytes : 0;
+    return bytes;
   };
   for (double now = 0;; ++now) {
     bool moved = true, future = false;
@@ -93,8 +102,8 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& edges,
               Link link = costs.links.all;
               if (costs.links.of_ranks.count({r, other})) link = costs.links.of_ranks.at({r, other});
               rank.outbox.push_back({r, other, to_string(a), edge_key(e, a.type == F, a.microbatch),
-                                     number(costs.links.bytes, e.from) / link.bandwidth,
-                                     link.latency + number(costs.durations, a.stage).comm, -1});
+                                     bytes_over(e) / link.bandwidth,
+                                     link.latency + number(costs.durations, a.stage).comm});
             }
           }
           rank.doing.clear();
@@ -148,6 +157,8 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& edges,
           queue.pop_front();
           link_busy_until[channel] = now + message.carrying;
           message.there = now + message.carrying + message.later;
+          carried_at[message.for_stage] = now + message.carrying;
+          there_at[message.for_stage] = message.there;
           flying.push_back(message);
           moved = true;
         }
@@ -180,6 +191,21 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& edges,
       if (now < from || (held_to_end.count(key) && now > held_to_end.at(key))) continue;
       const bool input_done = held_to_input.count(key) && now > held_to_input.at(key);
       held[rank] += input_done ? memory.weight_part.value_or(memory.activation) : memory.activation;
+    }
+    for (const Skip& skip : costs.skips) {
+      const auto [from, to] = skip.edge;
+      for (int m = 0; m < compute.microbatches; ++m) {
+        const int maker = place(from, m), popper = place(to, m);
+        const std::string key = edge_key(skip.edge, true, m), micro = std::to_string(m);
+        const double made = result.end.at(std::to_string(from) + "F" + micro);
+        const std::string last = has_backward(compute) ? std::to_string(to) + "," + micro + "@" + std::to_string(popper)
+                                                       : std::to_string(to) + "F" + micro;
+        const double until = has_backward(compute) ? held_to_end.at(last) : result.end.at(last);
+        const bool input_done = held_to_input.count(last) && now > held_to_input.at(last);
+        if (maker != popper && now > made && now < carried_at.at(key)) held[maker] += skip.bytes;
+        if (now > (maker == popper ? made : there_at.at(key)) && now < until)
+          held[popper] += input_done ? skip.weight_part.value_or(skip.bytes) : skip.bytes;
+      }
     }
     for (int r = 0; r < count; ++r) result.peak_memory[r] = std::max(result.peak_memory[r], held[r]);
   }
@@ -281,6 +307,12 @@ RandomStep random_step(std::mt19937& random) {
     costs.group_time = [](std::span<const Action> members, double sum) {
       return static_cast<double>((static_cast<int>(sum) + 1) / 2 + static_cast<int>(members.size()) - 2);
     };
+  }
+  for (int skips = s.stages > 1 ? up_to(3) * up_to(1) : 0; skips-- > 0;) {
+    const int from = up_to(s.stages - 2);
+    Skip& skip = costs.skips.emplace_back(Skip{.edge = {from, from + 1 + up_to(s.stages - 2 - from)}});
+    skip.bytes = up_to(4);
+    if (up_to(1) == 0) skip.weight_part = up_to(static_cast<int>(skip.bytes));
   }
   return step;
 }

@@ -49,7 +49,7 @@ std::vector<std::pair<std::size_t, std::size_t>> units_of(const std::vector<Acti
 }
 
 TEST(Simulation, AgreesWithATimeSteppedSimulator) {
-  int deadlocks = 0, stalled_or_queued = 0, grouped = 0;
+  int deadlocks = 0, stalled_or_queued = 0, grouped = 0, skipping = 0;
   for (unsigned seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
@@ -83,6 +83,7 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
       for (const MemoryPoint& point : fast.memory[rank]) peak = std::max(peak, point.bytes);
       ASSERT_EQ(peak, fast.peak_memory[rank]) << "seed " << seed;
     }
+    if (!step.costs.skips.empty()) ++skipping;
     for (const Transfer& transfer : fast.transfers) {
       const double ended = slow.end.at(to_string(transfer.producer));
       if (transfer.sent > ended || transfer.begin > transfer.sent) ++stalled_or_queued;
@@ -95,6 +96,7 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
   EXPECT_GT(deadlocks, 20);
   EXPECT_GT(stalled_or_queued, 500);
   EXPECT_GT(grouped, 500);
+  EXPECT_GT(skipping, 300);
 }
 
 TEST(Simulation, ManyBuffersAreAsGoodAsAnyNumber) {
@@ -116,6 +118,7 @@ TEST(Simulation, LinksThatCarryNothingOnlyDelay) {
     step.costs.links.buffers = 0;
     step.costs.links.occupied = false;
     step.costs.links.bytes = {0};
+    for (Skip& skip : step.costs.skips) skip = {.edge = skip.edge};
     if (slow_step(step.compute, step.edges, step.costs).deadlock) continue;
     const Timeline delays = simulate_step(step.compute, step.edges, step.costs).timeline;
     step.costs.links.occupied = true;
@@ -208,6 +211,7 @@ TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
     const Schedule& schedule = step.compute;
+    const std::vector<StageEdge> edges = with_skips(step.edges, step.costs.skips);
     if (!error_of(schedule, step.edges, step.costs).empty()) continue;
     const Simulation simulation = simulate_step(schedule, step.edges, step.costs, kAll);
     const std::vector<PathStep>& path = simulation.critical_path;
@@ -232,7 +236,7 @@ TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
       if ((producer.type == F) != (consumer.type == F)) return false;
       const StageEdge edge =
           producer.type == F ? StageEdge{producer.stage, consumer.stage} : StageEdge{consumer.stage, producer.stage};
-      return std::find(step.edges.begin(), step.edges.end(), edge) != step.edges.end();
+      return std::find(edges.begin(), edges.end(), edge) != edges.end();
     };
     for (std::size_t i = 0; i < path.size(); ++i) {
       const PathStep& now = path[i];
@@ -329,7 +333,8 @@ TEST(Simulation, RefusesWhatTheChecksRefuse) {
     const bool forward_only = std::all_of(ranks.begin(), ranks.end(), [](const auto& actions) {
       return std::all_of(actions.begin(), actions.end(), [](const Action& a) { return a.type == F; });
     });
-    const auto found = violations(step.compute, step.edges, {.forward_only = forward_only});
+    const auto found =
+        violations(step.compute, with_skips(step.edges, step.costs.skips), {.forward_only = forward_only});
     const std::string error = error_of(step.compute, step.edges, step.costs);
     ASSERT_EQ(error.empty(), found.empty()) << "seed " << seed << ": " << error;
     refused += found.empty() ? 0 : 1;

@@ -1,0 +1,66 @@
+#include "conformance/cli/skip_option.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+/// A number without a sign, up to where it ends; false where there is none that is finite.
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  if (text.find_first_of("0123456789.") != 0) return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take(std::string_view& text, char sign) {
+  if (text.empty() || text.front() != sign) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+std::optional<SkipText> parse(const std::string& text) {
+  SkipText skip{.text = text};
+  std::string_view rest = text;
+  if (!take_number(rest, skip.edge.from) || !take(rest, '-') || !take_number(rest, skip.edge.to)) return std::nullopt;
+  if (rest.empty()) return skip;
+  if (!take(rest, '=') || !take_number(rest, skip.bytes.emplace()) || !rest.empty()) return std::nullopt;
+  return skip;
+}
+
+}  // namespace
+
+void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const std::string& form,
+                     const std::string& help) {
+  command.add_option("--skip", texts, help)->delimiter(',')->allow_extra_args(false)->type_name(form);
+}
+
+std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
+                                  const std::string& counted) {
+  std::vector<SkipText> skips;
+  for (const std::string& text : texts) {
+    const auto refuse = [&](const std::string& reason) {
+      throw InputError(command + ": --skip " + text + ": " + reason);
+    };
+    const std::optional<SkipText> skip = parse(text);
+    if (!skip) refuse("give FROM-TO or FROM-TO=BYTES, as in 0-3 or 0-3=2.5; several with commas between them");
+    const auto [from, to] = skip->edge;
+    if (to <= from) refuse("what skips goes from a stage to a later one: TO must be above FROM");
+    if (to >= count) refuse("there are " + counted + " 0 to " + std::to_string(count - 1));
+    const auto same = [&](const SkipText& other) { return other.edge == skip->edge; };
+    if (std::any_of(skips.begin(), skips.end(), same)) {
+      refuse("from " + std::to_string(from) + " to " + std::to_string(to) +
+             " is given twice; give it once, with the bytes of both");
+    }
+    skips.push_back(*skip);
+  }
+  return skips;
+}
+
+}  // namespace plumbline

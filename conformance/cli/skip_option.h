@@ -1,0 +1,30 @@
+// The option --skip of `plumbline schedule` and `plumbline simulate`: tensors that skip stages.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/simulation/costs.h"
+
+namespace plumbline {
+
+/// As a user wrote it: FROM-TO or FROM-TO=BYTES.
+struct SkipText {
+  std::string text;
+  StageEdge edge = {};
+  std::optional<double> bytes = {};
+};
+
+/// `texts` must live as long as the command.
+void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const std::string& form,
+                     const std::string& help);
+
+/// Throws InputError, one line that begins with the name of the command, for a text that is none, where TO is not above
+/// FROM or not one of the `count` stages (or what `counted` calls them), and for two of the same FROM and TO.
+std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
+                                  const std::string& counted = "stages");
+
+}  // namespace plumbline

@@ -1,0 +1,63 @@
+// What each rank holds over time while a step is simulated: activations, and tensors that skip stages.
+//
+// Activations come and go as their rank does its actions, so they are summed as these are told. A skipped tensor comes
+// when it arrives, which may be told long after its rank's later actions: where there are any, the moments are kept and
+// all is summed at the end, for 8 bytes an action and 24 for each coming or going that is no action of its rank.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/schedule/simulation/simulation.h"
+#include "runtime/schedule/simulation/skip_traffic.h"
+
+namespace plumbline {
+
+class HeldMemory {
+ public:
+  /// All of them must outlive it. With `curves` finish() also gives Simulation::memory.
+  HeldMemory(const Schedule& compute, const StepCosts& costs, const SkipTraffic& traffic, bool curves);
+
+  /// A rank's next unit, a group or an action that stands alone.
+  void unit(int rank, std::span<const Action> members, double begin, double end);
+
+  /// The message over an edge between two ranks: its rank made it at `made`, the link had carried it at `carried`, and
+  /// at `there` it was there. Only of forwards, and only where skips take memory (SkipTraffic::holds).
+  void message(const StageEdge& edge, int from_rank, int to_rank, double made, double carried, double there);
+
+  /// After all units and messages: peak_live of the timeline, peak_memory and memory.
+  void finish(Simulation& simulation);
+
+ private:
+  struct Held {
+    int live = 0;     // activations
+    int skipped = 0;  // tensors
+    double bytes = 0;
+  };
+
+  // What comes (bytes above 0) or goes at a moment that no action of the rank stands for.
+  struct Change {
+    double time, bytes;
+    int tensors;
+  };
+
+  void begin_one(Held& held, const Action& action) const;
+  void end_one(Held& held, const Action& action) const;
+  void let_go_popped(Held& held, const Action& action) const;
+  void note(int rank, const Held& held, double time);
+  void stash_within(int rank, const Action& action, double end);
+  void sum_up(int rank);
+
+  const Schedule& compute_;
+  const StepCosts& costs_;
+  const SkipTraffic& traffic_;
+  const bool curves_, forward_only_;
+  std::vector<Held> held_;                    // by rank
+  std::vector<std::vector<double>> moments_;  // by rank and action: when it changes what is held; with skips only
+  std::vector<std::vector<Change>> changes_;  // by rank; with skips only
+  std::vector<int> peak_live_;
+  std::vector<double> peak_;
+  std::vector<std::vector<MemoryPoint>> memory_;
+};
+
+}  // namespace plumbline

@@ -212,7 +212,7 @@ void add_schedule(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"grid", "compute", "comms", "svg"}));
   command->add_flag("--check", options->check,
                     "Print what was proven, a line each, or what is broken, with exit code 1; with --format also that");
-  add_skip_option(*command, options->skips, "FROM-TO,...",
+  add_skip_option(*command, options->skips, "FROM-TO",
                   "Stage FROM makes a tensor that stage TO takes, straight from its rank, as in 0-3 or 0-3,1-2; can be "
                   "given several times; one that a stage has for the next goes with what that gets anyway");
   add_lowering_options(*command, options->lowering);

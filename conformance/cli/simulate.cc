@@ -335,7 +335,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
   bandwidth->needs(bytes);
   bytes->needs(bandwidth)->delimiter(',')->allow_extra_args(false)->default_str("0");
   add_skip_option(
-      *command, options->skips, "FROM-TO[=BYTES],...",
+      *command, options->skips, "FROM-TO[=BYTES]",
       "Stage FROM makes a tensor that stage TO takes, straight from its rank, as in 0-3 or 0-3=2,1-2=1; can "
       "be given several times. It takes BYTES (default: --bytes of FROM) of the link and, in the unit of "
       "--activation, of memory until TO's backward has ended. For the next stage it makes what that gets "

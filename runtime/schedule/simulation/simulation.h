@@ -3,7 +3,7 @@
 // Each rank does its actions strictly in order; an action begins when its rank is free and all it needs is there. The
 // events are worked off rank by rank, not in the order of time: every time is the maximum and sum of earlier ones, so
 // that any order that respects the dependencies gives the same numbers, in time linear in the actions. Besides the
-// schedule a run without records holds some 17 bytes an action.
+// schedule a run without records holds some 17 bytes an action, with a skip for each stage some 32.
 #pragma once
 
 #include <vector>

@@ -87,25 +87,13 @@ inline bool is_trivial_loss_wrapper(const torch::nn::Module& model) {
   return dynamic_cast<const TrivialLossMark*>(&model) != nullptr;
 }
 
-/// A sequence of modules that is a stage each: children "0", "1", ... called one after the other, with a pipe_split()
-/// between them. Every child takes and returns one tensor.
-class PipeSequentialImpl : public torch::nn::Module {
+/// A sequence of modules: children "0", "1", ... called one after the other by call(), each with the output of the one
+/// before. Every child takes and returns one tensor.
+class SequenceImpl : public torch::nn::Module {
  public:
   template <detail::HoldsModule... Children>
-  explicit PipeSequentialImpl(Children... children) {
+  explicit SequenceImpl(Children... children) {
     (push_back(std::move(children)), ...);
-  }
-
-  /// Of the modules of a torch::nn::Sequential, which both then share.
-  template <class Sequential>
-  static std::shared_ptr<PipeSequentialImpl> from_sequential(Sequential& sequential) {
-    auto pipe = std::make_shared<PipeSequentialImpl>();
-    for (auto& child : *sequential)
-      pipe->add(child.ptr(), [child](const at::Tensor& x) mutable {
-        const detail::ModuleCallScope scope(*child.ptr());
-        return child.template forward<at::Tensor>(x);
-      });
-    return pipe;
   }
 
   template <detail::HoldsModule Child>
@@ -122,21 +110,46 @@ class PipeSequentialImpl : public torch::nn::Module {
 
   at::Tensor forward(at::Tensor x) {
     for (size_t i = 0; i < forwards_.size(); ++i) {
-      if (i > 0) pipe_split();
+      if (i > 0) between_children();
       x = forwards_[i](x);
     }
     return x;
   }
 
- private:
+ protected:
   using Forward = std::function<at::Tensor(const at::Tensor&)>;
+
+  virtual void between_children() {}
 
   void add(std::shared_ptr<torch::nn::Module> module, Forward forward) {
     register_module(std::to_string(forwards_.size()), std::move(module));
     forwards_.push_back(std::move(forward));
   }
 
+ private:
   std::vector<Forward> forwards_;
+};
+TORCH_MODULE(Sequence);
+
+/// A sequence of modules that is a stage each: with a pipe_split() between them.
+class PipeSequentialImpl : public SequenceImpl {
+ public:
+  using SequenceImpl::SequenceImpl;
+
+  /// Of the modules of a torch::nn::Sequential, which both then share.
+  template <class Sequential>
+  static std::shared_ptr<PipeSequentialImpl> from_sequential(Sequential& sequential) {
+    auto pipe = std::make_shared<PipeSequentialImpl>();
+    for (auto& child : *sequential)
+      pipe->add(child.ptr(), [child](const at::Tensor& x) mutable {
+        const detail::ModuleCallScope scope(*child.ptr());
+        return child.template forward<at::Tensor>(x);
+      });
+    return pipe;
+  }
+
+ private:
+  void between_children() override { pipe_split(); }
 };
 TORCH_MODULE(PipeSequential);
 

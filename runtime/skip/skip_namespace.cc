@@ -1,0 +1,12 @@
+#include "runtime/skip/skip_namespace.h"
+
+#include <atomic>
+
+namespace plumbline {
+
+SkipNamespace::SkipNamespace() {
+  static std::atomic<uint64_t> made = 0;
+  number_ = ++made;
+}
+
+}  // namespace plumbline

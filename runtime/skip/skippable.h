@@ -1,0 +1,162 @@
+// Skippable: a module whose forward stashes tensors for modules further on, or pops what others stashed.
+//
+//   struct Layer1 : torch::nn::Module {
+//     inline static const plumbline::SkipNames skips{.stash = {"1to3"}};
+//     plumbline::SkipForward<> forward(at::Tensor x) {
+//       co_yield plumbline::stash("1to3", x);
+//       co_return f1(x);
+//     }
+//   };
+//   struct Layer3 : torch::nn::Module {
+//     inline static const plumbline::SkipNames skips{.pop = {"1to3"}};
+//     plumbline::SkipForward<> forward(at::Tensor x) {
+//       const at::Tensor carried = co_yield plumbline::pop("1to3");
+//       co_return f3(x) + carried;
+//     }
+//   };
+//   plumbline::Sequence model(plumbline::skippable<Layer1>(), Layer2(), plumbline::skippable<Layer3>());
+//
+// Between the two nobody has to hand the tensor on, and cut into stages it travels straight from the stage that made it
+// to the one that pops it, under every schedule (runtime/split).
+//
+// Behaviour and messages of torchgpipe's skip/skippable.py (PyTorch's distributed/pipeline/sync/skip), with messages in
+// a fixed order. What is popped is fetched before the body runs, what is stashed is to be seen after it. What
+// torchgpipe leaves open is refused: one name stashed or popped twice in a forward, isolating a name that is not
+// declared.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/skip/skip_forward.h"
+#include "runtime/skip/skip_tracker.h"
+
+namespace plumbline {
+
+/// What a module says that it stashes and pops.
+struct SkipNames {
+  std::vector<std::string> stash = {};
+  std::vector<std::string> pop = {};
+};
+
+/// How a skippable module is known, whatever its body. All names are its own; a key has the namespace too.
+class SkippableBase {
+ public:
+  virtual ~SkippableBase() = default;
+
+  const std::set<std::string>& stashable() const { return stashable_; }
+  const std::set<std::string>& poppable() const { return poppable_; }
+  SkipKey key(const std::string& name) const;
+
+ protected:
+  explicit SkippableBase(const SkipNames& names);
+
+  /// Throws InputError, naming those declared, for a name in `only` that is not.
+  void isolate_names(SkipNamespace ns, const std::vector<std::string>& only);
+  void isolate_all(SkipNamespace ns);
+
+  /// The stashes and pops of one forward: made before the body, which hands it its commands, finished after.
+  class Exchange : public SkipHandler {
+   public:
+    /// Fetches what is poppable from the thread's tracker. Throws InputError: "'a' has not been stashed".
+    explicit Exchange(const SkippableBase& module);
+    void stash(const std::string& name, const at::Tensor& tensor) override;
+    at::Tensor pop(const std::string& name) override;
+    /// Hands what was stashed to the tracker. Throws InputError when something declared was not stashed, or not popped.
+    void finish();
+
+   private:
+    const SkippableBase& module_;
+    std::map<std::string, at::Tensor> stashed_;
+    std::map<std::string, at::Tensor> to_pop_;
+  };
+
+ private:
+  std::set<std::string> stashable_, poppable_;
+  std::map<std::string, SkipNamespace> namespaces_;
+};
+
+namespace detail {
+
+template <class Output>
+struct ForwardOutput {
+  using type = Output;
+  static Output run(Output output, SkipHandler&) { return output; }
+};
+template <class Output>
+struct ForwardOutput<SkipForward<Output>> {
+  using type = Output;
+  static Output run(SkipForward<Output> forward, SkipHandler& handler) { return std::move(forward).run(handler); }
+};
+
+/// "Layer1": the name that a module prints under, which only it knows.
+std::string body_name(const std::type_info& body);
+
+/// Gives `Body` a forward of plain arguments and a plain output, the types of which are those of its own forward.
+template <class Body, class Forward>
+class WithForward;
+
+template <class Body, class Owner, class Result, class... Arguments>
+class WithForward<Body, Result (Owner::*)(Arguments...)> : public Body, public SkippableBase {
+ public:
+  template <class... Made>
+  explicit WithForward(Made&&... made) : Body(std::forward<Made>(made)...), SkippableBase(this->skips) {}
+
+  typename ForwardOutput<Result>::type forward(Arguments... arguments) {
+    Exchange exchange(*this);
+    auto output = ForwardOutput<Result>::run(Body::forward(std::forward<Arguments>(arguments)...), exchange);
+    exchange.finish();
+    return output;
+  }
+};
+
+template <class Body, class Owner, class Result, class... Arguments>
+class WithForward<Body, Result (Owner::*)(Arguments...) const>
+    : public WithForward<Body, Result (Owner::*)(Arguments...)> {
+  using WithForward<Body, Result (Owner::*)(Arguments...)>::WithForward;
+};
+
+}  // namespace detail
+
+/// A module of class `Body`, which has a forward that is not overloaded and a member `skips` (static or not). Its
+/// parameters, buffers and children are the body's, under the body's names.
+template <class Body>
+class Skippable : public detail::WithForward<Body, decltype(&Body::forward)> {
+ public:
+  using detail::WithForward<Body, decltype(&Body::forward)>::WithForward;
+
+  /// Puts all names, or those of `only`, into `ns` (out of the one that they were in), and returns this module. Throws
+  /// InputError for a name that the module does not declare.
+  std::shared_ptr<Skippable> isolate(SkipNamespace ns) {
+    this->isolate_all(ns);
+    return std::static_pointer_cast<Skippable>(this->shared_from_this());
+  }
+  std::shared_ptr<Skippable> isolate(SkipNamespace ns, const std::vector<std::string>& only) {
+    this->isolate_names(ns, only);
+    return std::static_pointer_cast<Skippable>(this->shared_from_this());
+  }
+
+  /// "@skippable(Layer1)"
+  void pretty_print(std::ostream& stream) const override {
+    stream << "@skippable(";
+    if constexpr (std::is_same_v<decltype(&Body::pretty_print), decltype(&torch::nn::Module::pretty_print)>)
+      stream << detail::body_name(typeid(Body));
+    else
+      Body::pretty_print(stream);
+    stream << ")";
+  }
+};
+
+/// Makes a Skippable<Body> from what Body's constructor takes.
+template <class Body, class... Arguments>
+std::shared_ptr<Skippable<Body>> skippable(Arguments&&... arguments) {
+  return std::make_shared<Skippable<Body>>(std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace plumbline

@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/join.h"
+#include "runtime/transport/transport_around.h"
 
 namespace plumbline {
 namespace {
@@ -89,30 +90,17 @@ class GradientScaled : public StageDecorator {
 
 /// Sends the forward values of micro-batches 0 and 1 under each other's tag. Tags of values are dense from 0 and
 /// alternate between M forward and M backward ones (runtime/engine/plan.h); those of shared gradients lie at the top.
-class OutputsSwapped : public Transport {
+class OutputsSwapped : public TransportAround {
  public:
-  OutputsSwapped(Transport& inner, int microbatches) : inner_(inner), microbatches_(microbatches) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  int64_t max_tag() const override { return inner_.max_tag(); }
+  OutputsSwapped(Transport& inner, int microbatches) : TransportAround(inner), microbatches_(microbatches) {}
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     const bool forward = tag >= 0 && tag < max_tag() / 2 && tag / microbatches_ % 2 == 0;
     const int64_t microbatch = tag % microbatches_;
     if (forward && rank() == 0 && microbatches_ > 1 && microbatch < 2) tag += microbatch == 0 ? 1 : -1;
     return inner_.isend(data, bytes, peer, tag);
   }
-  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
-    return inner_.irecv(data, bytes, peer, tag);
-  }
-  bool test(Request& request) override { return inner_.test(request); }
-  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
-    inner_.wait(request, deadline, context);
-  }
-  void withdraw() noexcept override { inner_.withdraw(); }
-  void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
 
  private:
-  Transport& inner_;
   int microbatches_;
 };
 

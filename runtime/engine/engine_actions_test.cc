@@ -6,6 +6,7 @@
 #include "runtime/engine/engine_test_models.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
+#include "runtime/transport/transport_around.h"
 
 namespace plumbline::testing {
 namespace {
@@ -234,21 +235,15 @@ TEST(CustomFunction, WholeStageActionsAreForIt) {
 
 /// Writes down which sends are begun and waited for, with handles of its own: none is found complete without a wait.
 /// Sends with reserved tags, of the comparison of shapes, go by.
-class SendLog : public Transport {
+class SendLog : public TransportAround {
  public:
-  explicit SendLog(Transport& inner) : inner_(inner) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  int64_t max_tag() const override { return inner_.max_tag(); }
+  using TransportAround::TransportAround;
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     const Request request = inner_.isend(data, bytes, peer, tag);
     if (tag < 0) return request;
     text += "send" + std::to_string(sends_.size()) + " ";
     sends_.push_back(request);
     return {static_cast<uint32_t>(sends_.size() - 1), kOurs};
-  }
-  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
-    return inner_.irecv(data, bytes, peer, tag);
   }
   bool test(Request& request) override { return request.empty(); }
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
@@ -257,15 +252,12 @@ class SendLog : public Transport {
     inner_.wait(sends_[request.slot()], deadline, context);
     request = {};
   }
-  void withdraw() noexcept override { inner_.withdraw(); }
-  void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
 
   std::string text;
 
  private:
   static constexpr uint32_t kOurs = UINT32_MAX;
 
-  Transport& inner_;
   std::vector<Request> sends_;
 };
 

@@ -67,6 +67,7 @@ TEST(Corpus, PublishedIdsAreThere) {
                          "transformer-lm",
                          "resnet-bn",
                          "unet",
+                         "unet-stash",
                          "dropout",
                          "frozen",
                          "multi-io",

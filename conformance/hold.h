@@ -54,8 +54,9 @@ int hold(const std::function<OwnModel()>& make, const HoldOptions& options);
 
 namespace detail {
 
-template <class Net, class Output, class... Inputs>
-std::vector<at::Tensor> forward_on(Net& net, Output (Net::*forward)(Inputs...), const std::vector<at::Tensor>& inputs) {
+template <class Net, class Output, class Owner, class... Inputs>
+std::vector<at::Tensor> forward_on(Net& net, Output (Owner::*forward)(Inputs...),
+                                   const std::vector<at::Tensor>& inputs) {
   return [&]<size_t... I>(std::index_sequence<I...>) -> std::vector<at::Tensor> {
     return {(net.*forward)(inputs.at(I)...)};
   }(std::index_sequence_for<Inputs...>{});

@@ -1,0 +1,362 @@
+// Skips under every schedule: a U-Net whose four skips are declared by stash and pop (reference/models/stash.cc),
+// against plain autograd over the whole of it; what travels, counted in bytes, against its shapes written out by hand;
+// and how long a skip tensor lives.
+#include <ATen/Parallel.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <numeric>
+
+#include "reference/models/zoo.h"
+#include "runtime/capture/pipe_modules.h"
+#include "runtime/engine/engine.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/skip/skip_testing.h"
+#include "runtime/split/module_pipe.h"
+#include "runtime/testing/allocation_count.h"
+#include "runtime/testing/refusal.h"
+#include "runtime/testing/spawn.h"
+#include "runtime/transport/transport_around.h"
+
+namespace plumbline {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using NamedTensors = std::map<std::string, at::Tensor>;
+using testing::with_ranks;
+
+constexpr int kParts = 8, kMicrobatches = 16, kRows = 2;
+
+// Floats in a row of what the parts hand on, and of what the first four stash for the last four.
+constexpr int64_t kHandedOn[kParts - 1] = {4 * 8 * 8, 4 * 4 * 4, 8 * 2 * 2, 8 * 1 * 1, 8 * 2 * 2, 4 * 4 * 4, 4 * 8 * 8};
+constexpr int64_t kStashed[kParts / 2] = {4 * 16 * 16, 4 * 8 * 8, 8 * 4 * 4, 8 * 2 * 2};
+
+int stage_of_part(int part, int stages) { return part * stages / kParts; }
+
+const std::vector<std::pair<std::string, int>> kSchedules = {// with the stages on a rank
+                                                             {"gpipe", 1},
+                                                             {"1f1b", 1},
+                                                             {"eager-1f1b", 1},
+                                                             {"zb-h1", 1},
+                                                             {"zb-h2", 1},
+                                                             {"zb-auto", 1},
+                                                             {"chimera", 2},
+                                                             {"dualpipe", 2},
+                                                             {"zb-v", 2},
+                                                             {"zb-v-greedy", 2},
+                                                             {"looped-bfs", 2},
+                                                             {"dualpipe-v", 2},
+                                                             {"interleaved-1f1b", 2},
+                                                             {"v-half", 2},
+                                                             {"v-min", 2},
+                                                             {"hanayo", 2},
+                                                             {"seq1f1b", 1},
+                                                             {"interleaved-zero-bubble", 2}};
+
+/// Of a schedule by name for so many stages; on half as many ranks where each holds two.
+Schedule schedule_for(const std::string& name, int stages_per_rank, int stages) {
+  const bool replicas = name == "chimera" || name == "dualpipe";
+  return make_schedule(
+      {.name = name, .ranks = replicas ? stages : stages / stages_per_rank, .microbatches = kMicrobatches});
+}
+
+/// Bytes by (from rank, to rank).
+using Traffic = std::map<std::pair<int, int>, int64_t>;
+
+/// Adds up what is sent with tags of values; those of the gradients that copies of a stage add up lie at the top.
+class Counted : public TransportAround {
+ public:
+  using TransportAround::TransportAround;
+  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    if (tag >= 0 && tag < max_tag() / 2) traffic[{rank(), peer}] += static_cast<int64_t>(bytes);
+    return inner_.isend(data, bytes, peer, tag);
+  }
+  Traffic traffic;
+};
+
+struct Step {
+  std::vector<at::Tensor> outputs = std::vector<at::Tensor>(kMicrobatches);
+  NamedTensors gradients;
+  Traffic traffic;
+  std::map<int, int64_t> peak;  ///< by rank: most bytes of tensors at once, beyond those at the beginning
+};
+
+Step run_unet(const Schedule& schedule, Route route) {
+  Step told;
+  std::mutex mutex;
+  with_ranks(static_cast<int>(schedule.ranks.size()), [&](Transport& transport) {
+    at::set_num_threads(1);
+    const Model model = make_model("unet-stash", Dtype::F32, 1);
+    const Batch batch = make_batch("unet-stash", Dtype::F32, kRows * kMicrobatches, 1, 0);
+    const PipeSource source = [&](bool training, const Tensors& inputs) {
+      return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training,
+                       {.points = stage_points(model, schedule.stages), .route = route});
+    };
+    EngineOptions options;
+    options.input_names = model.input_names;
+    options.input_chunks = model.input_chunks;
+    options.loss = [](const Tensors& outputs, const at::Tensor& target) { return at::mse_loss(outputs[0], target); };
+    options.timeout = std::chrono::seconds(60);
+    Counted counted(transport);
+    Engine engine(counted, schedule, source, options);
+    engine.train(batch.inputs, batch.target);  // captures, and meets its peers
+    engine.zero_grad();
+    counted.traffic.clear();
+    AllocationCount allocated;
+    const StepResult step = engine.train(batch.inputs, batch.target);
+    const std::lock_guard<std::mutex> lock(mutex);
+    told.peak[transport.rank()] = allocated.peak();
+    told.traffic.merge(counted.traffic);
+    for (size_t m = 0; m < step.outputs.size(); ++m)
+      if (!step.outputs[m].empty()) told.outputs[m] = step.outputs[m][0];
+    for (const auto& [stage, state] : engine.states())
+      for (const auto& [name, tensor] : state.parameters) told.gradients[name] = tensor.grad().clone();
+  });
+  return told;
+}
+
+/// Plain autograd; gradients are added in the order of the schedule, replica by replica.
+Step oracle(const Schedule& schedule) {
+  at::set_num_threads(1);
+  const Model model = make_model("unet-stash", Dtype::F32, 1);
+  const Batch batch = make_batch("unet-stash", Dtype::F32, kRows * kMicrobatches, 1, 0);
+  const auto inputs = batch.inputs[0].tensor_split(kMicrobatches), targets = batch.target.tensor_split(kMicrobatches);
+  Step told;
+  std::vector<NamedTensors> grads(kMicrobatches);
+  for (int m = 0; m < kMicrobatches; ++m) {
+    told.outputs[m] = model.forward({inputs[m]})[0];
+    at::mse_loss(told.outputs[m], targets[m]).backward();
+    for (const auto& item : model.module->named_parameters()) {
+      grads[m][item.key()] = item.value().grad();
+      item.value().mutable_grad() = at::Tensor();
+    }
+  }
+  for (const auto& item : model.module->named_parameters()) {
+    const int stage = stage_of_part(std::stoi(item.key().substr(std::string("parts.").size())), schedule.stages);
+    at::Tensor total;
+    for (int replica = 0; replica < schedule.replicas(); ++replica) {
+      at::Tensor sum;
+      for (const Action& action : schedule.ranks[schedule.rank_of_stage[replica * schedule.stages + stage]]) {
+        if (action.stage != stage || (action.type != ActionType::B && action.type != ActionType::W)) continue;
+        if (schedule.replicas() > 1 && schedule.replica_of_microbatch[action.microbatch] != replica) continue;
+        const at::Tensor& grad = grads[action.microbatch].at(item.key());
+        sum = sum.defined() ? sum + grad : grad;
+      }
+      if (sum.defined()) total = total.defined() ? total + sum : sum;
+    }
+    told.gradients[item.key()] = total / kMicrobatches;
+  }
+  return told;
+}
+
+/// Every value once straight from the stage that made it to the one that takes it, and its gradient once back.
+Traffic direct_traffic(const Schedule& schedule) {
+  Traffic traffic;
+  const auto edge = [&](int from_part, int to_part, int64_t floats) {
+    const int from = stage_of_part(from_part, schedule.stages), to = stage_of_part(to_part, schedule.stages);
+    for (int m = 0; m < kMicrobatches && from != to; ++m) {
+      const int from_rank = schedule.rank_of(from, m), to_rank = schedule.rank_of(to, m);
+      if (from_rank == to_rank) continue;
+      traffic[{from_rank, to_rank}] += floats * kRows * 4;
+      traffic[{to_rank, from_rank}] += floats * kRows * 4;
+    }
+  };
+  for (int part = 0; part + 1 < kParts; ++part) edge(part, part + 1, kHandedOn[part]);
+  for (int part = 0; part < kParts / 2; ++part) edge(part, kParts - 1 - part, kStashed[part]);
+  return traffic;
+}
+
+int64_t sum_of(const Traffic& traffic) {
+  return std::accumulate(traffic.begin(), traffic.end(), int64_t{0},
+                         [](int64_t sum, const auto& item) { return sum + item.second; });
+}
+
+void expect_same(const NamedTensors& ours, const NamedTensors& theirs) {
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (const auto& [name, tensor] : theirs) EXPECT_TRUE(at::equal(ours.at(name), tensor)) << "gradient of " << name;
+}
+
+TEST(SkipsInPipelines, BitsOfPlainAutogradAndBytesOfTheDirectEdgesUnderEverySchedule) {
+  for (const int stages : {4, 8})
+    for (const auto& [name, stages_per_rank] : kSchedules) {
+      SCOPED_TRACE(name + ", " + std::to_string(stages) + " stages");
+      const Schedule schedule = schedule_for(name, stages_per_rank, stages);
+      ASSERT_EQ(schedule.stages, stages);
+      const Step ours = run_unet(schedule, Route::Direct), theirs = oracle(schedule);
+      for (int m = 0; m < kMicrobatches; ++m)
+        EXPECT_TRUE(at::equal(ours.outputs[m], theirs.outputs[m])) << "output of micro-batch " << m;
+      expect_same(ours.gradients, theirs.gradients);
+      EXPECT_EQ(ours.traffic, direct_traffic(schedule));
+      if (HasFailure()) return;
+    }
+}
+
+// The same bits where the skips go from stage to stage; what that costs in bytes, and in memory on the ranks between.
+TEST(SkipsInPipelines, HopByHopMovesAndHoldsMore) {
+  for (const std::string name : {"gpipe", "1f1b"}) {
+    SCOPED_TRACE(name);
+    const Schedule schedule = schedule_for(name, 1, 8);
+    const Step direct = run_unet(schedule, Route::Direct), hops = run_unet(schedule, Route::Neighbours);
+    expect_same(hops.gradients, direct.gradients);
+    // Skip i passes 7 - 2i borders in place of one.
+    int64_t more = 0;
+    for (int i = 0; i < kParts / 2; ++i) more += kStashed[i] * kRows * 4 * kMicrobatches * 2 * (6 - 2 * i);
+    EXPECT_EQ(sum_of(hops.traffic), sum_of(direct.traffic) + more);
+    for (int rank = 1; rank + 1 < 8; ++rank)
+      EXPECT_LT(direct.peak.at(rank), hops.peak.at(rank)) << "peak memory of rank " << rank;
+  }
+}
+
+// --- how long a skip tensor lives ---
+
+using skip_testing::Plain;
+
+/// What is stashed is nobody else's: made for it, and not kept by autograd for this layer's own backward.
+class StashesASum : public torch::nn::Module {
+ public:
+  inline static const SkipNames skips{.stash = {"skip"}};
+  at::Tensor weight = register_parameter("weight", at::full({4}, 2.0));
+  SkipForward<> forward(at::Tensor x) {
+    co_yield stash("skip", at::add(x, weight));
+    co_return at::mul(x, weight);
+  }
+};
+class Scales : public torch::nn::Module {
+ public:
+  at::Tensor weight = register_parameter("weight", at::full({4}, 3.0));
+  at::Tensor forward(const at::Tensor& x) { return at::mul(x, weight); }
+};
+class MultipliesByTheSkip : public torch::nn::Module {
+ public:
+  inline static const SkipNames skips{.pop = {"skip"}};
+  SkipForward<> forward(at::Tensor x) { co_return at::mul(x, co_yield pop("skip")); }
+};
+
+/// Tells a visitor of the forwards and backwards that begin, with what the forwards got.
+class Watched : public StageRunner {
+ public:
+  using Visit = std::function<void(const std::string& what, std::span<const at::Tensor> inputs)>;
+  Watched(int stage, Visit visit, std::unique_ptr<StageRunner> inner)
+      : stage_(std::to_string(stage)), visit_(std::move(visit)), inner_(std::move(inner)) {}
+  void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
+    visit_(stage_ + "F", inputs);
+    inner_->forward(microbatch, inputs, outputs);
+  }
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    visit_(stage_ + "B", {});
+    inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
+  }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+  }
+  void backward_weight(int microbatch) override { inner_->backward_weight(microbatch); }
+  void drop_halves() noexcept override { inner_->drop_halves(); }
+
+ private:
+  std::string stage_;
+  Visit visit_;
+  std::unique_ptr<StageRunner> inner_;
+};
+
+/// By action: whether the skip's memory is still there when it begins, in a step of four stages on one rank, of one
+/// micro-batch. The skip goes from stage 0 to stage 2.
+std::map<std::string, bool> life_of_a_skip(bool training) {
+  std::map<std::string, bool> there;
+  with_ranks(1, [&](Transport& transport) {
+    Sequence model(skippable<StashesASum>(), std::make_shared<Scales>(), skippable<MultipliesByTheSkip>(),
+                   std::make_shared<Scales>());
+    const PipeSource source = [&](bool train, const Tensors& inputs) {
+      return make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}}, inputs,
+                       train, {.points = {{"1"}, {"2"}, {"3"}}});
+    };
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> skip;
+    const auto visit = [&](const std::string& what, std::span<const at::Tensor> inputs) {
+      if (what == "2F")
+        for (const at::Tensor& input : inputs)
+          if (at::equal(input, at::full({3, 4}, 7.0)))  // 5 + 2, where what came from stage 1 is 5 x 2 x 3
+            skip.emplace(input.storage().getWeakStorageImpl());
+      if (skip) there[what] = !skip->expired();
+    };
+    EngineOptions options;
+    options.input_names = {"x"};
+    options.input_chunks = {ChunkSpec{}};
+    options.loss = [](const Tensors& outputs, const at::Tensor&) { return at::sum(outputs[0]); };
+    options.decorate = [&](int stage, const StageState&, std::unique_ptr<StageRunner> inner) {
+      return std::make_unique<Watched>(stage, visit, std::move(inner));
+    };
+    Schedule schedule{"one rank", 4, 1, {0, 0, 0, 0}, {{}}};
+    for (int stage = 0; stage < 4; ++stage) schedule.ranks[0].push_back({stage, ActionType::F, 0});
+    for (int stage = 3; stage >= 0; --stage) schedule.ranks[0].push_back({stage, ActionType::B, 0});
+    Engine engine(transport, schedule, source, options);
+    const at::Tensor x = at::full({3, 4}, 5.0);
+    if (training)
+      engine.train({x}, {});
+    else
+      engine.evaluate({x}, {});
+  });
+  return there;
+}
+
+TEST(SkipsInPipelines, TensorLifeWithoutGradientEndsWithThePop) {
+  EXPECT_EQ(life_of_a_skip(false), (std::map<std::string, bool>{{"2F", true}, {"3F", false}}));
+}
+
+TEST(SkipsInPipelines, TensorLifeEndsWithTheBackwardOfThePop) {
+  EXPECT_EQ(life_of_a_skip(true),
+            (std::map<std::string, bool>{
+                {"2F", true}, {"3F", true}, {"3B", true}, {"2B", true}, {"1B", false}, {"0B", false}}));
+}
+
+// --- None ---
+
+class StashesNone : public torch::nn::Module {
+ public:
+  inline static const SkipNames skips{.stash = {"skip"}};
+  SkipForward<> forward(at::Tensor x) {
+    co_yield stash("skip", {});
+    co_return at::mul(x, 2.0);
+  }
+};
+class AddsUnlessNone : public torch::nn::Module {
+ public:
+  inline static const SkipNames skips{.pop = {"skip"}};
+  at::Tensor weight = register_parameter("weight", at::full({4}, 3.0));
+  SkipForward<> forward(at::Tensor x) {
+    const at::Tensor skip = co_yield pop("skip");
+    co_return skip.defined() ? at::add(x, skip) : at::mul(x, weight);
+  }
+};
+
+// torchgpipe's test_gpipe.py::none_skip
+TEST(SkipsInPipelines, none_skip) {
+  with_ranks(3, [](Transport& transport) {
+    Sequence model(skippable<StashesNone>(), std::make_shared<Scales>(), skippable<AddsUnlessNone>());
+    const PipeSource source = [&](bool train, const Tensors& inputs) {
+      Pipe pipe = make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}},
+                            inputs, train, {.points = {{"1"}, {"2"}}});
+      EXPECT_EQ(pipe.boundaries.size(), 2u) << "nothing crosses but what the layers hand on";
+      return pipe;
+    };
+    EngineOptions options;
+    options.input_names = {"x"};
+    options.input_chunks = {ChunkSpec{}};
+    options.loss = [](const Tensors& outputs, const at::Tensor&) { return at::sum(outputs[0]); };
+    options.timeout = std::chrono::seconds(60);
+    Engine engine(transport, make_schedule("gpipe", 3, 5), source, options);
+    const StepResult step = engine.train({at::full({10, 4}, 1.0)}, {});
+    if (transport.rank() == 2) {
+      EXPECT_TRUE(at::equal(engine.merged_outputs(step)[0], at::full({10, 4}, 18.0)));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,41 @@
+// AllocationCount: the bytes of CPU tensors that this thread has made and not let go of, as LibTorch's allocator
+// counts.
+//
+//   AllocationCount count;      // from here on
+//   ...
+//   EXPECT_LE(count.peak(), 1024);
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+namespace plumbline {
+
+class AllocationCount {
+ public:
+  /// Bytes alive now, of those made since the beginning; less than 0 where what was made before has gone.
+  int64_t alive() const { return counter_->alive; }
+  /// Most of them at one time.
+  int64_t peak() const { return counter_->peak; }
+  /// Forgets the peak so far.
+  void restart() { counter_->peak = counter_->alive; }
+
+ private:
+  struct Counter : c10::MemoryReportingInfoBase {
+    void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
+      alive += size;
+      peak = std::max(peak, alive);
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+    int64_t alive = 0, peak = 0;
+  };
+
+  std::shared_ptr<Counter> counter_ = std::make_shared<Counter>();
+  c10::DebugInfoGuard guard_{c10::DebugInfoKind::PROFILER_STATE, counter_};
+};
+
+}  // namespace plumbline

@@ -7,30 +7,13 @@
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/budget/peak_plan.h"
 #include "runtime/partition/cut/min_bytes.h"
-#include "runtime/partition/extract.h"
-#include "runtime/partition/reorder.h"
 #include "runtime/partition/testing/large_joint_graphs.h"
+#include "runtime/partition/testing/prepared_graph.h"
 
 namespace plumbline::bench {
 namespace {
 
-/// A graph and what every cut of it shares.
-struct Case {
-  explicit Case(JointGraph made)
-      : graph(std::move(made)),
-        edges(edges_of(graph)),
-        policy(load_policy("torch-2.15")),
-        ops(classify_ops(graph, policy)),
-        classes(classify_nodes(graph, edges, policy, {})),
-        input{graph, edges, policy, ops, classes} {}
-
-  JointGraph graph;
-  JointEdges edges;
-  Policy policy;
-  OpClasses ops;
-  NodeClasses classes;
-  CutInput input;
-};
+using Case = testing::PreparedGraph;
 
 const Case& of_shape(int64_t shape) {
   if (shape == 0) {

@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 5> kObservers{
 
 bool is_symbolic(const JointNode& node) { return node.out.kind == JointResult::Kind::Scalar; }
 
-/// By node: it belongs to the forward, by the order of the trace and its marks.
-std::vector<char> forward_by_marks(const JointGraph& graph) {
+/// By node: it belongs to the forward, by the order of the trace and its marks, or because the model ran it there.
+std::vector<char> forward_by_marks(const JointGraph& graph, const JointEdges& edges) {
   size_t end = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const JointNode& node = graph.nodes[i];
@@ -28,6 +28,10 @@ std::vector<char> forward_by_marks(const JointGraph& graph) {
   }
   std::vector<char> forward(graph.nodes.size(), 0);
   for (size_t i = 0; i < end; ++i) forward[i] = graph.nodes[i].kind != JointKind::Tangent;
+  const MustRun must = calls_that_must_run(graph, edges);
+  for (size_t i = end; i < graph.nodes.size(); ++i)
+    forward[i] = must.in_forward[i] ||
+                 (graph.nodes[i].kind == JointKind::GetItem && forward[edges.inputs(static_cast<NodeIndex>(i))[0]]);
   return forward;
 }
 
@@ -37,8 +41,8 @@ std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (is_forward_input(graph.nodes[i])) inputs.push_back(static_cast<NodeIndex>(i));
   std::vector<NodeIndex> outputs(graph.forward_outputs().begin(), graph.forward_outputs().end());
-  const Subgraph part = extract_subgraph(graph, edges, std::move(inputs), std::move(outputs),
-                                         policy.honours_marks ? GraphHalf::Forward : GraphHalf::Any);
+  const Subgraph part = extract_subgraph(graph, edges, calls_that_must_run(graph, edges), std::move(inputs),
+                                         std::move(outputs), GraphHalf::Forward, policy.honours_marks);
   std::vector<char> forward(graph.nodes.size(), 0);
   for (const NodeIndex input : part.inputs) forward[input] = 1;
   for (const NodeIndex op : part.ops) forward[op] = 1;
@@ -52,6 +56,15 @@ class Saver {
       : graph_(graph), edges_(edges), forward_(forward), listed_(graph.nodes.size(), 0) {}
 
   void save(NodeIndex node) { list(node, saved); }
+
+  /// What getitems take out of a tuple, also out of tuples within.
+  void save_parts(NodeIndex tuple) {
+    for (const NodeIndex user : edges_.users(tuple))
+      if (graph_.nodes[user].out.kind == JointResult::Kind::Tuple)
+        save_parts(user);
+      else
+        save(user);
+  }
 
   void save_symbol(NodeIndex node) {
     const auto users = edges_.users(node);
@@ -107,10 +120,10 @@ void choose_by_data_flow(const JointGraph& graph, const JointEdges& edges, const
     const JointNode& node = graph.nodes[i];
     if (is_symbolic(node)) {
       saver.save_symbol(i);
-    } else if (node.kind == JointKind::Call && node.out.kind != JointResult::Kind::Tensor) {
+    } else if (!node.is_input() && node.out.kind != JointResult::Kind::Tensor) {
       if (node.out.kind == JointResult::Kind::None) continue;
       if (edges.is_output[i] || !(edges.users(i).empty() || saver.is_taken_apart(i))) refuse_result(node);
-      for (const NodeIndex getitem : edges.users(i)) saver.save(getitem);
+      saver.save_parts(i);
     } else if (!saver.save_its_sizes_alone(i)) {
       saver.save(i);
     }
@@ -136,7 +149,7 @@ void choose_by_marks(const JointGraph& graph, const JointEdges& edges, const std
         throw InputError("partition: the graph has tags that ask to recompute, and '" + node.name + "' (" + node.op +
                          ") has effects, which must not be repeated; remove the tags or partition by min-cut");
       saver.save(i);
-    } else if (node.kind == JointKind::Call && node.out.kind != JointResult::Kind::Tensor) {
+    } else if (!node.is_input() && node.out.kind != JointResult::Kind::Tensor) {
       if (edges.is_output[i] || !edges.users(i).empty()) refuse_result(node);
     } else if (!saver.save_its_sizes_alone(i) && !must_recompute(node)) {
       saver.save(i);
@@ -155,15 +168,15 @@ bool is_functional(const JointGraph& graph) {
 }
 
 /// Waiting for a collective is an effect, but not where nobody uses the result. What only such calls need goes as well.
-void remove_dead_collectives(const JointGraph& graph, const JointEdges& edges, Subgraph& part, bool in_forward) {
+/// `must_run`: by node, of this half.
+void remove_dead_collectives(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& must_run,
+                             Subgraph& part) {
   std::vector<char> needed(graph.nodes.size(), 0);
   for (const NodeIndex output : part.outputs)
     if (output != kNoNode) needed[output] = 1;
   std::vector<NodeIndex> kept;
   for (auto op = part.ops.rbegin(); op != part.ops.rend(); ++op) {
-    const JointNode& node = graph.nodes[*op];
-    const bool stays = has_effects(node) || (in_forward && draws_in_forward(node));
-    if (!needed[*op] && (is_collective(node) || !stays)) continue;
+    if (!needed[*op] && (is_collective(graph.nodes[*op]) || !must_run[*op])) continue;
     kept.push_back(*op);
     for (const NodeIndex input : edges.inputs(*op)) needed[input] = 1;
   }
@@ -190,15 +203,16 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   partition.graph = std::move(graph);
   const JointEdges edges = edges_of(partition.graph);
   const std::vector<char> forward =
-      by_data_flow ? forward_by_data_flow(partition.graph, edges, policy) : forward_by_marks(partition.graph);
+      by_data_flow ? forward_by_data_flow(partition.graph, edges, policy) : forward_by_marks(partition.graph, edges);
   Saver saver(partition.graph, edges, forward);
   if (policy.default_by_data_flow)
     choose_by_data_flow(partition.graph, edges, forward, saver);
   else
     choose_by_marks(partition.graph, edges, forward, tagged, saver);
   divide(partition, edges, std::move(saver.saved), std::move(saver.saved_symbols), policy);
-  remove_dead_collectives(partition.graph, edges, partition.forward, true);
-  remove_dead_collectives(partition.graph, edges, partition.backward, false);
+  const MustRun must = calls_that_must_run(partition.graph, edges);
+  remove_dead_collectives(partition.graph, edges, must.in_forward, partition.forward);
+  remove_dead_collectives(partition.graph, edges, must.in_backward, partition.backward);
   order_calls(partition, edges, policy, tagged ? Reordering::AsPyTorch : Reordering::None);
   return partition;
 }

@@ -61,8 +61,25 @@ TEST(DefaultPartition, DrawsThatNobodyUsesStayInTheForward) {
   const NodeIndex y = build.call("mul", {x, used}, 400);
   build.begin_backward();
   const NodeIndex gradient = build.call("mul", {tangent, used}, 400);
-  const Partition made = by_default(build.graph({y}, {gradient}), "torch-2.15");
-  EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"rand_like", "rand_like_1", "mul"}));
+  for (const char* policy : {"seed", "torch-2.15"}) {
+    const Partition made = by_default(build.graph({y}, {gradient}), policy);
+    EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"rand_like", "rand_like_1", "mul"})) << policy;
+  }
+}
+
+TEST(DefaultPartition, AnEffectRunsOnce) {
+  // Its input is saved, so that the backward could run it as well.
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(400), tangent = build.tangent(400);
+  const NodeIndex y = build.call("mm", {x}, 400), log = build.call("own::log", {y}, 400);
+  build.at(log).impure = true;
+  build.begin_backward();
+  const NodeIndex gradient = build.call("mul", {tangent, y}, 400);
+  for (const char* policy : {"seed", "torch-2.15"}) {
+    const Partition made = by_default(build.graph({y}, {gradient}), policy);
+    EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"mm", "log"})) << policy;
+    EXPECT_EQ(names_of(made.graph, made.backward.ops), (Names{"mul"})) << policy;
+  }
 }
 
 TEST(DefaultPartition, TheSeedSavesTheResultsOfACallOfSeveral) {

@@ -17,9 +17,14 @@ bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
   return half == GraphHalf::Forward ? must_be_in_backward(node) : must_be_in_forward(node);
 }
 
-/// It runs though nobody uses its result.
-bool stays_when_dead(const JointNode& node, GraphHalf half) {
-  return has_effects(node) || (half == GraphHalf::Forward && draws_in_forward(node));
+/// By node: it runs in this half though nobody uses its result.
+std::vector<char> stays_when_dead(const JointGraph& graph, const MustRun& must, GraphHalf half) {
+  if (half == GraphHalf::Forward) return must.in_forward;
+  if (half == GraphHalf::Backward) return must.in_backward;
+  std::vector<char> stays;
+  stays.reserve(graph.nodes.size());
+  for (const JointNode& node : graph.nodes) stays.push_back(has_effects(node));
+  return stays;
 }
 
 const char* name_of(GraphHalf half) {
@@ -118,19 +123,20 @@ std::vector<NodeIndex> Partition::recomputed() const {
   return both;
 }
 
-Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std::vector<NodeIndex> inputs,
-                          std::vector<NodeIndex> outputs, GraphHalf half) {
+Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, const MustRun& must,
+                          std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,
+                          bool marks_bind) {
   const auto n = static_cast<NodeIndex>(graph.nodes.size());
-  std::vector<char> is_input(n, 0), valid(n, 0), needed(n, 0);
+  std::vector<char> is_input(n, 0), valid(n, 0), needed = stays_when_dead(graph, must, half);
   for (const NodeIndex input : inputs) is_input[input] = valid[input] = 1;
   for (NodeIndex i = 0; i < n; ++i) {
     const JointNode& node = graph.nodes[i];
-    if (valid[i] || node.is_input() || belongs_elsewhere(node, half)) continue;
+    if (valid[i] || node.is_input() || (marks_bind && belongs_elsewhere(node, half))) continue;
     valid[i] = std::ranges::all_of(edges.inputs(i), [&](NodeIndex input) { return valid[input]; });
   }
   for (NodeIndex& output : outputs) {
     if (output == kNoNode) continue;
-    if (!valid[output] && half == GraphHalf::Forward)
+    if (!valid[output] && half == GraphHalf::Forward && marks_bind)
       if (const NodeIndex target = copied_into(graph.nodes[output]); target != kNoNode && valid[target])
         output = target;
     if (!valid[output]) refuse(graph, edges, valid, output, half);
@@ -138,7 +144,7 @@ Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std:
   }
   Subgraph part{std::move(inputs), {}, std::move(outputs)};
   for (NodeIndex i = n - 1; i >= 0; --i) {
-    if (!valid[i] || is_input[i] || (!needed[i] && !stays_when_dead(graph.nodes[i], half))) continue;
+    if (!valid[i] || is_input[i] || !needed[i]) continue;
     part.ops.push_back(i);
     for (const NodeIndex input : edges.inputs(i)) needed[input] = 1;
   }
@@ -147,32 +153,34 @@ Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std:
 }
 
 Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs) {
-  return extract_subgraph(graph, edges_of(graph), std::move(inputs), std::move(outputs));
+  return extract_subgraph(graph, edges_of(graph), {}, std::move(inputs), std::move(outputs), GraphHalf::Any);
 }
 
 void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex> saved,
             std::vector<NodeIndex> saved_symbols, const Policy& policy) {
   const JointGraph& graph = partition.graph;
-  const GraphHalf in_forward = policy.honours_marks ? GraphHalf::Forward : GraphHalf::Any,
-                  in_backward = policy.honours_marks ? GraphHalf::Backward : GraphHalf::Any;
+  const MustRun must = calls_that_must_run(graph, edges);
+  const auto part = [&](std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half) {
+    return extract_subgraph(graph, edges, must, std::move(inputs), std::move(outputs), half, policy.honours_marks);
+  };
   const auto primals = inputs_of_kind(graph, JointKind::Primal), tangents = inputs_of_kind(graph, JointKind::Tangent),
              forward_seeds = inputs_of_kind(graph, JointKind::ForwardSeed),
              backward_seeds = inputs_of_kind(graph, JointKind::BackwardSeed);
   const auto backward_outputs = joined({graph.backward_outputs()});
 
   // The backward alone says which values it uses; only then is it known which symbols are to be bound.
-  const Subgraph draft = extract_subgraph(graph, edges, joined({saved_symbols, saved, tangents, backward_seeds}),
-                                          backward_outputs, in_backward);
+  const Subgraph draft =
+      part(joined({saved_symbols, saved, tangents, backward_seeds}), backward_outputs, GraphHalf::Backward);
   const std::vector<char> used = used_in(draft, graph, edges);
   std::erase_if(saved, [&](NodeIndex node) { return !used[node]; });
   std::erase_if(saved_symbols, [&](NodeIndex node) { return !used[node]; });
   saved_symbols = with_bindings(graph, saved_symbols, saved, tangents);
   std::ranges::stable_partition(saved, [&](NodeIndex node) { return !graph.nodes[node].no_vc_check; });
 
-  partition.forward = extract_subgraph(graph, edges, joined({primals, forward_seeds}),
-                                       joined({graph.forward_outputs(), saved, saved_symbols}), in_forward);
-  partition.backward = extract_subgraph(graph, edges, joined({saved_symbols, saved, tangents, backward_seeds}),
-                                        backward_outputs, in_backward);
+  partition.forward = part(joined({primals, forward_seeds}), joined({graph.forward_outputs(), saved, saved_symbols}),
+                           GraphHalf::Forward);
+  partition.backward =
+      part(joined({saved_symbols, saved, tangents, backward_seeds}), backward_outputs, GraphHalf::Backward);
   partition.saved = std::move(saved);
   partition.saved_symbols = std::move(saved_symbols);
   partition.replayed.clear();

@@ -3,20 +3,21 @@
 #pragma once
 
 #include "runtime/partition/cut/classify.h"
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/partition.h"
 
 namespace plumbline {
 
-/// Where a subgraph will run: must_be_in_forward() and must_be_in_backward() (classify.h) are only valid there. `Any`
-/// has no such rule.
+/// Where a subgraph will run.
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
 
 /// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is
-/// valid where all of its inputs are; calls with effects stay though nobody uses them, and so do random draws in the
-/// forward, so that the generator goes the way that it went in the model. Throws InputError naming an output that is
-/// not valid, and what it lacks.
-Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, std::vector<NodeIndex> inputs,
-                          std::vector<NodeIndex> outputs, GraphHalf half = GraphHalf::Any);
+/// valid where all of its inputs are and, if `marks_bind`, not where must_be_in_forward() or must_be_in_backward()
+/// (classify.h) place it in the other half. What `must` run in that half stays though nobody uses it; in `Any`, all
+/// calls with effects. Throws InputError naming an output that is not valid, and what it lacks.
+Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, const MustRun& must,
+                          std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,
+                          bool marks_bind = true);
 Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs);
 
 /// Divides partition.graph along these values (tensors in `saved`, symbolic scalars in `saved_symbols`; each once, in

@@ -11,11 +11,13 @@
 #include "runtime/partition/extract.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/partition/testing/names_of.h"
+#include "runtime/partition/testing/pytorch_graphs.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
 
+using testing::Cosines;
 using testing::JointGraphBuilder;
 using testing::names_of;
 using Names = std::vector<std::string>;
@@ -39,33 +41,8 @@ using Counts = std::pair<size_t, size_t>;
 
 Names saved(const Partition& partition) { return names_of(partition.graph, partition.saved); }
 
-/// x.cos().cos().cos(), 10x10 floats.
-struct Cosines {
-  JointGraphBuilder build;
-  NodeIndex x = build.primal(400), tangent = build.tangent(400);
-  NodeIndex cos = build.call("cos", {x}, 400), cos_1 = build.call("cos", {cos}, 400),
-            cos_2 = build.call("cos", {cos_1}, 400);
-  JointGraph graph() {
-    build.begin_backward();
-    NodeIndex gradient = tangent;
-    for (const NodeIndex of : {cos_1, cos, x}) {
-      const NodeIndex sin = build.call("sin", {of}, 400), neg = build.call("neg", {sin}, 400);
-      gradient = build.call("mul", {gradient, neg}, 400);
-    }
-    return build.graph({cos_2}, {gradient});
-  }
-};
-
 TEST(TestPartitioning, test_recompute_partitioning) {
-  JointGraphBuilder build;
-  const NodeIndex a = build.primal(400), b = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex sin = build.call("sin", {a}, 400), sin_1 = build.call("sin", {sin}, 400),
-                  add = build.call("add", {sin_1, b}, 400);
-  build.begin_backward();
-  const NodeIndex cos = build.call("cos", {sin}, 400), mul = build.call("mul", {tangent, cos}, 400),
-                  cos_1 = build.call("cos", {a}, 400), mul_1 = build.call("mul", {mul, cos_1}, 400);
-  const JointGraph graph = build.graph({add}, {mul_1, tangent});
-
+  const JointGraph graph = testing::sin_sin_add();
   const Partition min_cut = partition_by(graph, "min-cut");
   EXPECT_EQ(counts(min_cut.forward), Counts(2, 2));
   EXPECT_EQ(counts(min_cut.backward), Counts(2, 2));
@@ -80,13 +57,7 @@ TEST(TestPartitioning, test_recompute_partitioning) {
 }
 
 TEST(TestPartitioning, test_default_partitioner_getitem) {
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(120), w = build.primal(40), b = build.primal(40), tangent = build.tangent(120);
-  const std::vector<NodeIndex> norm = build.multi("native_layer_norm", {x, w, b}, {120, 12, 12});
-  build.begin_backward();
-  const std::vector<NodeIndex> gradients =
-      build.multi("native_layer_norm_backward", {tangent, x, norm[1], norm[2], w, b}, {120, 40, 40});
-  const JointGraph graph = build.graph({norm[0]}, gradients);
+  const JointGraph graph = testing::layer_norm();
   for (const char* mode : {"default", "min-cut"}) {
     const Partition made = partition_by(graph, mode);
     EXPECT_EQ(counts(made.forward), Counts(3, 6)) << mode;

@@ -93,11 +93,6 @@ std::vector<NodeIndex> distinct_outputs(const JointGraph& graph, const Subgraph&
 
 }  // namespace
 
-bool keeps_its_place(const JointNode& node) {
-  // A draw of the forward that runs again replays its state: it may do so at any time.
-  return has_effects(node) || (draws_random_numbers(node) && !draws_in_forward(node));
-}
-
 void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgraph& backward, ReorderBy by,
                          Reordering reordering) {
   if (reordering == Reordering::None) return;
@@ -119,13 +114,16 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
   const auto place = [&](std::span<const NodeIndex> nodes) {
     by == ReorderBy::Depth ? order.place_by_depth(nodes, depth) : order.place_by_position(nodes);
   };
-  const auto comes_early = [&](const JointNode& node) {
-    return keeps_effects ? keeps_its_place(node) : by == ReorderBy::Graph && node.op == "aten::copy_";
+  // A draw of the forward that runs again replays its state: it may do so at any time.
+  const std::vector<char> must_run =
+      keeps_effects ? calls_that_must_run(graph, edges).in_backward : std::vector<char>();
+  const auto comes_early = [&](NodeIndex op) {
+    return keeps_effects ? must_run[op] != 0 : by == ReorderBy::Graph && graph.nodes[op].op == "aten::copy_";
   };
   auto waiting = backward.ops.begin();  // what stands before may not be placed yet
   for (auto op = backward.ops.begin(); op != backward.ops.end(); ++op) {
     const JointNode& node = graph.nodes[*op];
-    if (op < first && !comes_early(node)) continue;
+    if (op < first && !comes_early(*op)) continue;
     // What reads the memory before it is written must have run.
     if (keeps_effects && node.writes)
       for (; waiting != op; ++waiting) place({{*waiting}});

@@ -26,9 +26,6 @@ enum class Reordering : uint8_t {
 void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgraph& backward, ReorderBy by,
                          Reordering reordering = Reordering::AsPyTorch);
 
-/// A call that Reordering::KeepsEffects keeps in its place among those of the kind.
-bool keeps_its_place(const JointNode& node);
-
 /// Every getitem right after the call that it takes from, in their order: the other results of the call are freed
 /// early.
 void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& part);

@@ -73,8 +73,9 @@ TEST(Reorder, WithoutATangentNothingMoves) {
 TEST(Reorder, ATangentReturnedAsItCameIsUsedAtTheEnd) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex y = build.call("aten::add", {x, w}, 400), gradient = build.call("aten::exp", {w}, 400),
-                  asserted = build.call("aten::_assert_async", {w}, 400);
+  const NodeIndex y = build.call("aten::add", {x, w}, 400);
+  build.begin_backward();
+  const NodeIndex gradient = build.call("aten::exp", {w}, 400), asserted = build.call("aten::_assert_async", {w}, 400);
   build.at(asserted).impure = true;
   const Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), true);
   // What stands before the first use of a tangent and is not needed is left out.
@@ -191,8 +192,9 @@ TEST(Reorder, WhatHasNoEffectWaitsBehindEffectsUntilItIsNeeded) {
 TEST(Reorder, EffectsRunWhereATangentIsOnlyReturned) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex y = build.call("aten::add", {x, w}, 400), gradient = build.call("aten::exp", {w}, 400),
-                  asserted = build.call("aten::_assert_async", {w}, 400);
+  const NodeIndex y = build.call("aten::add", {x, w}, 400);
+  build.begin_backward();
+  const NodeIndex gradient = build.call("aten::exp", {w}, 400), asserted = build.call("aten::_assert_async", {w}, 400);
   build.at(asserted).impure = true;
   Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), false);
   order_calls(partition, edges_of(partition.graph), Policy(), Reordering::KeepsEffects);

@@ -194,7 +194,9 @@ KnapsackChoice knapsack_hirschberg(const KnapsackProblem& problem) {
 }
 
 KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem) {
-  const std::vector<double> capacities = capacities_between(0.001, problem.capacity, 100);
+  constexpr double kLeast = 0.001;
+  if (problem.capacity <= kLeast) return knapsack_dp(problem);
+  const std::vector<double> capacities = capacities_between(kLeast, problem.capacity, 100);
   const std::vector<KnapsackChoice> choices = knapsack_dp(problem, capacities);
   const double all_weights = std::accumulate(problem.weights.begin(), problem.weights.end(), 0.0);
   const double all_values = std::accumulate(problem.values.begin(), problem.values.end(), 0.0);
@@ -211,15 +213,9 @@ KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem) {
 
 KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const double> values, int64_t capacity) {
   PLUMBLINE_CHECK(bytes.size() == values.size(), "a knapsack's items have one size and one value");
-  constexpr int64_t kMostCells = int64_t{1} << 27;
   if (capacity < 0 || bytes.empty()) return {};
-  int64_t unit = 0;
-  for (int64_t size : bytes) unit = std::gcd(unit, size);
-  unit = std::max<int64_t>(unit, 1);
-  const int64_t sum = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
-  capacity = std::min(capacity, sum);
-  const int64_t most_units = std::max<int64_t>(kMostCells / static_cast<int64_t>(bytes.size()), 1);
-  unit = std::max(unit, (capacity + most_units - 1) / most_units);
+  capacity = std::min(capacity, std::accumulate(bytes.begin(), bytes.end(), int64_t{0}));
+  const int64_t unit = bytes_per_unit(bytes, capacity);
   std::vector<int64_t> units;
   for (int64_t size : bytes) units.push_back((size + unit - 1) / unit);
   KnapsackChoice choice = Table<double>(units, values, capacity / unit).choose(capacity / unit);
@@ -239,6 +235,14 @@ KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const
   std::sort(choice.kept.begin(), choice.kept.end());
   choice.value = sum_of(choice.kept, values);
   return choice;
+}
+
+int64_t bytes_per_unit(std::span<const int64_t> bytes, int64_t capacity) {
+  constexpr int64_t kMostBits = int64_t{1} << 27, kMostUnits = int64_t{1} << 22;
+  int64_t divisor = 0;
+  for (const int64_t size : bytes) divisor = std::gcd(divisor, size);
+  const int64_t units = std::clamp<int64_t>(kMostBits / std::max<int64_t>(std::ssize(bytes), 1), 1, kMostUnits);
+  return std::max({divisor, (capacity + units - 1) / units, int64_t{1}});
 }
 
 int knee_point(std::span<const KnapsackShares> choices) {

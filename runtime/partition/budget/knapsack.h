@@ -45,14 +45,18 @@ KnapsackChoice knapsack_greedy(const KnapsackProblem& problem);
 /// gives one unit too much to the second half (its issue 197871), this one does not.
 KnapsackChoice knapsack_hirschberg(const KnapsackProblem& problem);
 
-/// PyTorch's `dynamic_memory_budget_dp`: knapsack_dp() with the capacity up to the given one at which memory and
-/// recomputation are best balanced, see knee_point().
+/// PyTorch's `dynamic_memory_budget_dp`: knapsack_dp() with the capacity, from 0.001 up to the given one, at which
+/// memory and recomputation are best balanced, see knee_point(). (Below 0.001 only the given one; PyTorch exceeds it.)
 KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem);
 
-/// Our own, in exact bytes: the sum of what is kept never exceeds the capacity. Optimal where items x capacity /
-/// (greatest common divisor of all bytes) is within 2^27; beyond that sizes are rounded up to a coarser unit, and what
-/// is left of the capacity is filled by value for bytes.
+/// Our own, in exact bytes: the sum of what is kept never exceeds the capacity. Optimal where bytes_per_unit() is the
+/// greatest common divisor of all bytes; else sizes are rounded up to whole units, and what is left of the capacity is
+/// filled by value for bytes.
 KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const double> values, int64_t capacity);
+
+/// The unit in which knapsack_in_bytes() counts: the greatest common divisor, or so much that the capacity has at most
+/// 2^22 units, and at most 2^27 / items. So its table takes at most 48 MiB.
+int64_t bytes_per_unit(std::span<const int64_t> bytes, int64_t capacity);
 
 /// What one choice means, as shares of keeping all items and of computing all of them again.
 struct KnapsackShares {

@@ -153,32 +153,33 @@ void expect_well_formed(const Instance& instance, const KnapsackChoice& choice, 
 
 constexpr uint64_t kInstances = 1000;
 
-TEST(KnapsackProperty, DpIsOptimalAndWithinCapacity) {
+/// A solver and how it is asked.
+struct OptimalSolver {
+  const char* name;
+  KnapsackChoice (*solve)(const Instance&);
+};
+
+void PrintTo(const OptimalSolver& solver, std::ostream* os) { *os << solver.name; }
+
+class OptimalKnapsack : public ::testing::TestWithParam<OptimalSolver> {};
+
+TEST_P(OptimalKnapsack, IsOptimalAndWithinCapacity) {
   for (uint64_t seed = 0; seed < kInstances; ++seed) {
     const Instance instance = random_instance(seed);
-    const KnapsackChoice choice = knapsack_dp(instance.problem);
+    const KnapsackChoice choice = GetParam().solve(instance);
     expect_well_formed(instance, choice, seed);
     ASSERT_EQ(choice.value, best_value(instance, instance.capacity)) << "seed " << seed;
   }
 }
 
-TEST(KnapsackProperty, HirschbergIsOptimalAndWithinCapacity) {
-  for (uint64_t seed = 0; seed < kInstances; ++seed) {
-    const Instance instance = random_instance(seed);
-    const KnapsackChoice choice = knapsack_hirschberg(instance.problem);
-    expect_well_formed(instance, choice, seed);
-    ASSERT_EQ(choice.value, best_value(instance, instance.capacity)) << "seed " << seed;
-  }
-}
-
-TEST(KnapsackProperty, InBytesIsOptimalAndWithinCapacity) {
-  for (uint64_t seed = 0; seed < kInstances; ++seed) {
-    const Instance instance = random_instance(seed);
-    const KnapsackChoice choice = knapsack_in_bytes(instance.ticks, instance.problem.values, instance.capacity);
-    expect_well_formed(instance, choice, seed);
-    ASSERT_EQ(choice.value, best_value(instance, instance.capacity)) << "seed " << seed;
-  }
-}
+INSTANTIATE_TEST_SUITE_P(
+    KnapsackProperty, OptimalKnapsack,
+    ::testing::Values(OptimalSolver{"Dp", [](const Instance& i) { return knapsack_dp(i.problem); }},
+                      OptimalSolver{"Hirschberg", [](const Instance& i) { return knapsack_hirschberg(i.problem); }},
+                      OptimalSolver{
+                          "InBytes",
+                          [](const Instance& i) { return knapsack_in_bytes(i.ticks, i.problem.values, i.capacity); }}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(KnapsackProperty, GreedyIsWithinCapacityAndLeavesNothingThatFits) {
   int optimal = 0;
@@ -208,7 +209,6 @@ TEST(KnapsackProperty, KneePointIsTheBestOfItsMemory) {
   int below = 0;
   for (uint64_t seed = 0; seed < kInstances; ++seed) {
     const Instance instance = random_instance(seed);
-    if (instance.capacity < 10) continue;  // capacities begin at 0.001
     const KnapsackChoice choice = knapsack_knee_point(instance.problem);
     expect_well_formed(instance, choice, seed);
     const int64_t used = sums_of(instance, choice.kept).ticks;
@@ -216,6 +216,12 @@ TEST(KnapsackProperty, KneePointIsTheBestOfItsMemory) {
     below += choice.value < best_value(instance, instance.capacity);
   }
   EXPECT_GT(below, 300);
+}
+
+// The capacities that are looked at begin at 0.001, which is more than is given.
+TEST(Knapsack, KneePointBelowAThousandthStaysWithinCapacity) {
+  const KnapsackProblem problem{{0.0005, 0.0009}, {1, 5}, 0.0005};
+  EXPECT_EQ(knapsack_knee_point(problem), (KnapsackChoice{1, {0}}));
 }
 
 TEST(KnapsackProperty, OneTableForManyCapacitiesAnswersAsOneTableEach) {
@@ -262,6 +268,21 @@ TEST(Knapsack, InBytesNeverExceedsTheCapacityWhereRoundingDoes) {
   const std::vector<double> weights(bytes.size(), 49 / 1e6);
   EXPECT_EQ(knapsack_dp({weights, values, 0.5}).kept.size(), bytes.size());  // 0.98 of a capacity of 0.5
   EXPECT_EQ(knapsack_in_bytes(bytes, values, 500'000).kept.size(), 500'000u / 49);
+}
+
+// A single large item could ask for a row of a gigabyte.
+TEST(Knapsack, InBytesCountsInUnitsThatItCanAfford) {
+  EXPECT_EQ(bytes_per_unit(std::vector<int64_t>{512, 1024, 256}, 1 << 20), 256);
+  for (const size_t items : {1, 3, 40, 5000})
+    for (const int64_t capacity : {int64_t{1} << 22, int64_t{1} << 27, (int64_t{1} << 50) + 1}) {
+      std::vector<int64_t> bytes(items, 4);
+      const int64_t unit = bytes_per_unit(bytes, capacity);
+      EXPECT_LE(capacity / unit, int64_t{1} << 22) << items << " items, " << capacity;
+      EXPECT_LE(capacity / unit * static_cast<int64_t>(items), int64_t{1} << 27) << items << " items, " << capacity;
+    }
+  const std::vector<int64_t> odd{(int64_t{1} << 40) + 1, (int64_t{1} << 40) - 1};
+  EXPECT_EQ(knapsack_in_bytes(odd, std::vector<double>{1, 2}, int64_t{1} << 40), (KnapsackChoice{2, {1}}));
+  EXPECT_EQ(knapsack_in_bytes(odd, std::vector<double>{1, 2}, int64_t{1} << 41), (KnapsackChoice{3, {0, 1}}));
 }
 
 // More cells than are affordable: sizes are rounded up, and the rest is filled. Held against the linear relaxation.

@@ -3,31 +3,29 @@
 #include <algorithm>
 #include <span>
 
-#include "runtime/error.h"
+#include "runtime/partition/budget/result_memory.h"
 
 namespace plumbline {
 namespace {
 
-/// Memory that is there: several values may share it.
+/// Memory that is there: several results may share it.
 struct Block {
   int64_t bytes = 0;
-  int32_t values = 0;
+  int32_t results = 0;
 };
-constexpr int32_t kUncounted = -1;
 
 class Run {
  public:
   Run(const JointGraph& graph, const JointEdges& edges)
       : graph_(graph),
         edges_(edges),
-        held_anyway_(storages_held_anyway(graph)),
-        begin_(graph.nodes.size(), 0),
-        end_(graph.nodes.size(), 0),
+        memory_(graph, edges),
+        block_(memory_.shares.size(), 0),
         last_use_(graph.nodes.size(), kNever) {}
 
   MemoryProfile both(const Subgraph& forward, const Subgraph& backward) {
     profile_.bytes.reserve(forward.ops.size() + backward.ops.size());
-    for (const NodeIndex input : forward.inputs) give(input);
+    for (const NodeIndex input : forward.inputs) make(input);
     part(forward);
     // What is returned stays, twice over where a value is an output and saved.
     const std::span<const NodeIndex> returned(forward.outputs);
@@ -38,7 +36,7 @@ class Run {
     for (const NodeIndex output : returned.first(returned.size() - saved.size()))
       if (output != kNoNode) hold(output);
     for (const NodeIndex input : backward.inputs)
-      if (graph_.nodes[input].kind == JointKind::Tangent) give(input);
+      if (graph_.nodes[input].kind == JointKind::Tangent) make(input);
     part(backward);
     profile_.peak = profile_.between;
     for (size_t i = 0; i < profile_.bytes.size(); ++i)
@@ -70,64 +68,30 @@ class Run {
     }
   }
 
-  /// A value from outside.
-  void give(NodeIndex node) {
-    begin_[node] = static_cast<int32_t>(blocks_of_.size());
-    new_blocks(graph_.nodes[node].out, {});
-    end_[node] = static_cast<int32_t>(blocks_of_.size());
+  /// A value from outside, or the result of a call. One that is made again gets memory of its own.
+  void make(NodeIndex node) {
+    for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r) {
+      if (memory_.shares[r] == r) {
+        block_[r] = static_cast<int32_t>(blocks_.size());
+        blocks_.push_back({.bytes = memory_.bytes[r]});
+      } else {
+        block_[r] = block_[memory_.shares[r]];
+      }
+    }
     hold(node);
   }
 
-  /// The result of a call.
-  void make(NodeIndex op) {
-    const JointNode& node = graph_.nodes[op];
-    const std::span<const NodeIndex> inputs = edges_.inputs(op);
-    const auto begin = static_cast<int32_t>(blocks_of_.size());
-    if (node.kind == JointKind::GetItem) {
-      const NodeIndex tuple = inputs[0];
-      const int64_t item = begin_[tuple] + node.args[1].integer;
-      PLUMBLINE_CHECK(item < end_[tuple], "getitem beyond its tuple: " + node.name);
-      blocks_of_.push_back(blocks_of_[item]);
-    } else {
-      new_blocks(node.out, inputs);
-    }
-    begin_[op] = begin;
-    end_[op] = static_cast<int32_t>(blocks_of_.size());
-    hold(op);
-  }
-
-  void new_blocks(const JointResult& result, std::span<const NodeIndex> inputs) {
-    if (result.kind == JointResult::Kind::Tuple) {
-      for (const JointResult& item : result.items) blocks_of_.push_back(block_for(item, inputs));
-    } else {
-      blocks_of_.push_back(block_for(result, inputs));
-    }
-  }
-
-  int32_t block_for(const JointResult& result, std::span<const NodeIndex> inputs) {
-    if (result.kind != JointResult::Kind::Tensor) return kUncounted;
-    if (result.storage >= 0) {
-      if (held_anyway_[result.storage]) return kUncounted;
-      for (const NodeIndex input : inputs)
-        if (graph_.nodes[input].out.kind == JointResult::Kind::Tensor &&
-            graph_.nodes[input].out.storage == result.storage)
-          return blocks_of_[begin_[input]];
-    }
-    blocks_.push_back({.bytes = result.storage >= 0 ? graph_.storage_bytes[result.storage] : result.bytes});
-    return static_cast<int32_t>(blocks_.size()) - 1;
-  }
-
   void hold(NodeIndex node) {
-    for (int32_t i = begin_[node]; i < end_[node]; ++i)
-      if (blocks_of_[i] != kUncounted && blocks_[blocks_of_[i]].values++ == 0) held_ += blocks_[blocks_of_[i]].bytes;
+    for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r)
+      if (blocks_[block_[r]].results++ == 0) held_ += blocks_[block_[r]].bytes;
   }
   void release(NodeIndex node) {
-    for (int32_t i = begin_[node]; i < end_[node]; ++i)
-      if (blocks_of_[i] != kUncounted && --blocks_[blocks_of_[i]].values == 0) held_ -= blocks_[blocks_of_[i]].bytes;
+    for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r)
+      if (--blocks_[block_[r]].results == 0) held_ -= blocks_[block_[r]].bytes;
   }
 
   void count_saved(std::span<const NodeIndex> saved) {
-    std::vector<char> counted = held_anyway_;
+    std::vector<char> counted = storages_held_anyway(graph_);
     for (const NodeIndex node : saved) {
       const JointResult& out = graph_.nodes[node].out;
       if (out.kind != JointResult::Kind::Tensor) continue;
@@ -143,24 +107,16 @@ class Run {
 
   const JointGraph& graph_;
   const JointEdges& edges_;
-  const std::vector<char> held_anyway_;
-  std::vector<Block> blocks_;
-  std::vector<int32_t> blocks_of_;    ///< of all values that were ever made; of a node: begin_ to end_
-  std::vector<int32_t> begin_, end_;  ///< by node, of its latest making
-  std::vector<int32_t> last_use_;     ///< by node: position in the part that runs
+  const ResultMemory memory_;
+  /// All that were ever made; the first is that of what is not counted.
+  std::vector<Block> blocks_ = std::vector<Block>(1);
+  std::vector<int32_t> block_;     ///< by result, of its latest making
+  std::vector<int32_t> last_use_;  ///< by node: position in the part that runs
   int64_t held_ = 0;
   MemoryProfile profile_;
 };
 
 }  // namespace
-
-std::vector<char> storages_held_anyway(const JointGraph& graph) {
-  std::vector<char> held(graph.storage_bytes.size(), 0);
-  for (const JointNode& node : graph.nodes)
-    if ((node.is_input() && node.kind != JointKind::Tangent) || node.kind == JointKind::GetAttr)
-      if (node.out.kind == JointResult::Kind::Tensor && node.out.storage >= 0) held[node.out.storage] = 1;
-  return held;
-}
 
 MemoryProfile simulate_memory(const JointGraph& graph, const JointEdges& edges, const Subgraph& forward,
                               const Subgraph& backward) {

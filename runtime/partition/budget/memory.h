@@ -34,7 +34,4 @@ MemoryProfile simulate_memory(const Partition& partition);
 MemoryProfile simulate_memory(const JointGraph& graph, const JointEdges& edges, const Subgraph& forward,
                               const Subgraph& backward);
 
-/// By storage: it belongs to an input of the forward or to a constant, so that holding it costs nothing.
-std::vector<char> storages_held_anyway(const JointGraph& graph);
-
 }  // namespace plumbline

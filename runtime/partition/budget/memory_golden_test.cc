@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/partition/budget/memory.h"
-#include "runtime/partition/joint/joint_json.h"
-#include "runtime/partition/testdata_path.h"
+#include "runtime/partition/testing/golden_files.h"
 
 namespace plumbline {
 namespace {
@@ -45,6 +44,20 @@ TEST_F(EightBlocks, PlannedByPeakTakeAtMostTwentyEightHundredthsOfEager) {
   EXPECT_LE(simulate("budget=0:peak").peak * 100, kEagerKiB * 1024 * 24);
   EXPECT_LE(simulate("budget=0.25:peak").peak, simulate("budget=0.25").peak);
   EXPECT_LE(simulate("budget=0.5:peak").peak, simulate("budget=0.5").peak);
+}
+
+/// What eager mode keeps is one of the plans, so that a full budget is never worse.
+TEST(MemoryGolden, AFullBudgetByPeakTakesNoMoreThanTheDefaultMode) {
+  for (const JointGraphFile& file : golden_files())
+    for (const auto& [key, variant] : file.variants) {
+      const JointGraph& graph = file.graphs.at(variant.graph);
+      Policy policy = load_policy("torch-" + key.substr(0, key.rfind('.')));
+      policy.cse = false;  // the default mode takes the graph as it is; a merged call lives longer
+      const auto peak = [&](const char* mode) {
+        return simulate_memory(partition(graph, policy, parse_partition_mode(mode))).peak;
+      };
+      EXPECT_LE(peak("budget=1:peak"), peak("default")) << file.model << " " << key;
+    }
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "runtime/partition/testing/names_of.h"
 #include "runtime/partition/testing/random_joint_graph.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -189,6 +191,41 @@ TEST(SimulateMemory, CountsByHand) {
   EXPECT_EQ(kept.between, 200);
   EXPECT_EQ(kept.saved_storage, 100);
   EXPECT_EQ(kept.saved_nodes, 100);
+}
+
+/// x -> ((a, b), c), as of an operator that gives a tensor and a list: y = c, and the gradient reads b.
+TEST(SimulateMemory, TuplesMayHoldTuples) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(16), tangent = build.tangent(100);
+  const std::vector<NodeIndex> outer = build.multi("custom::cells", {x}, {0, 1000});
+  const std::vector<NodeIndex> inner = build.multi("custom::cells", {x}, {10, 20});
+  JointNode& call = build.at(outer[0] - 1);
+  JointNode& pair = build.at(outer[0]);
+  call.out.items[0] = pair.out = build.at(inner[0] - 1).out;
+  pair.multi_output = true;
+  for (const NodeIndex item : inner) build.at(item).args[0].node = outer[0];
+  build.begin_backward();
+  const NodeIndex gradient = build.call("mul", {tangent, inner[1]}, 100);
+  JointGraph graph = build.graph({outer[1]}, {gradient});
+  verify(graph);
+  // 1030 of the call; 1000 and 20 stay, beside the tangent and the gradient.
+  for (const char* mode : {"default", "min-cut", "bytes", "budget=1:peak"})
+    for (const char* policy : {"torch-2.15", "seed"}) {
+      const Partition made = partition(graph, load_policy(policy), parse_partition_mode(mode));
+      if (std::string(mode) == "bytes") {  // the call runs again: what it makes stands beside the output
+        EXPECT_EQ(simulate_memory(made).peak, 1000 + 100 + 1030) << policy;
+        continue;
+      }
+      EXPECT_EQ(testing::names_of(made.graph, made.saved), std::vector<std::string>{"getitem_3"})
+          << mode << " " << policy;
+      EXPECT_EQ(simulate_memory(made).peak, 1000 + 20 + 100 + 100) << mode << " " << policy;
+      EXPECT_EQ(simulate_memory(made).between, 1020) << mode << " " << policy;
+    }
+
+  graph.nodes[outer[0]].out.items.pop_back();
+  EXPECT_EQ(refusal([&] { verify(graph); }),
+            "node 'getitem' is not made as result 0 of 'cells' is: expected a tuple of as many results where that is "
+            "one");
 }
 
 }  // namespace

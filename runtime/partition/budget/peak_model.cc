@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "runtime/partition/budget/budget.h"
-#include "runtime/partition/budget/memory.h"
 #include "runtime/partition/joint/effects.h"
-#include "runtime/partition/reorder.h"
 
 namespace plumbline {
 namespace {
@@ -19,114 +17,75 @@ bool is_scalar(const JointNode& node) { return node.out.kind == JointResult::Kin
 }  // namespace
 
 PeakModel::PeakModel(const CutInput& input, const PartitionOptions& options)
-    : input_(input), count_(static_cast<NodeIndex>(input.graph.nodes.size())) {
-  find_memory();
+    : input_(input),
+      count_(static_cast<NodeIndex>(input.graph.nodes.size())),
+      halves_(halves_of(input)),
+      memory_(input.graph, input.edges) {
+  find_bases();
   find_rules();
   runtime_.assign(count_, 0);
   for (NodeIndex i = 0; i < count_; ++i)
     // Views and getitems are no work.
-    if (input_.graph.nodes[i].kind == JointKind::Call && source_[i] == i)
+    if (input_.graph.nodes[i].kind == JointKind::Call && !is_view(i))
       runtime_[i] = options.runtime.empty() ? estimated_runtime(input_.graph, options, i) : options.runtime[i];
   saved_.assign(count_, 0);
-  in_forward_ = in_backward_ = again_ = placed_ = phase_ = saved_;
+  in_forward_ = in_backward_ = again_ = placed_ = saved_;
   last_use_.assign(count_, kNever);
+  phase_.assign(memory_.shares.size(), 0);
+  holders_.assign(2 * memory_.shares.size(), 0);
 }
 
-void PeakModel::find_memory() {
+void PeakModel::find_bases() {
   const JointGraph& graph = input_.graph;
-  storage_bytes_ = graph.storage_bytes;
-  const std::vector<char> free = storages_held_anyway(graph);
-  for (size_t s = 0; s < free.size(); ++s)
-    if (free[s]) storage_bytes_[s] = 0;
-  const auto storage_of = [&](const JointResult& result, bool costs) {
-    if (result.storage >= 0) return result.storage;
-    storage_bytes_.push_back(costs ? result.bytes : 0);
-    return static_cast<int32_t>(storage_bytes_.size()) - 1;
-  };
-  storage_begin_.reserve(count_ + 1);
-  source_.resize(count_);
   base_.resize(count_);
   for (NodeIndex i = 0; i < count_; ++i) {
-    const JointNode& node = graph.nodes[i];
-    storage_begin_.push_back(static_cast<int32_t>(storage_.size()));
-    const bool costs = node.kind == JointKind::Tangent || (!node.is_input() && node.kind != JointKind::GetAttr);
-    source_[i] = base_[i] = i;
-    if (node.kind == JointKind::GetItem && is_tensor(node)) {
-      const NodeIndex tuple = input_.edges.inputs(i)[0];
-      storage_.push_back(storages(tuple)[node.args[1].integer]);
-      source_[i] = tuple;
-      if (base_[tuple] != tuple && storages(base_[tuple])[0] == storage_.back()) base_[i] = base_[tuple];
-    } else if (is_tensor(node)) {
-      storage_.push_back(storage_of(node.out, costs));
-      int tensors = 0;
-      for (const NodeIndex viewed : input_.edges.inputs(i)) {
-        if (!is_scalar(graph.nodes[viewed])) ++tensors;
-        if (source_[i] == i && is_tensor(graph.nodes[viewed]) && storages(viewed)[0] == storage_.back())
-          source_[i] = viewed;
-      }
-      if (source_[i] != i && tensors == 1) base_[i] = base_[source_[i]];
-    } else if (node.out.kind == JointResult::Kind::Tuple) {
-      for (const JointResult& item : node.out.items)
-        if (item.kind == JointResult::Kind::Tensor)
-          storage_.push_back(storage_of(item, costs));
-        else
-          storage_.push_back(storage_of({}, false));
-      // A tuple of views, as of split.
-      const auto inputs = input_.edges.inputs(i);
-      if (inputs.size() == 1 && !node.out.items.empty() && is_tensor(graph.nodes[inputs[0]]) &&
-          storage_.back() == storages(inputs[0])[0]) {
-        source_[i] = inputs[0];
-        base_[i] = base_[inputs[0]];
-      }
-    }
+    base_[i] = i;
+    if (memory_.begin(i) == memory_.end(i) || !is_view(i)) continue;
+    NodeIndex viewed = kNoNode;
+    int others = 0;
+    for (const NodeIndex input : input_.edges.inputs(i))
+      if (!is_scalar(graph.nodes[input]) && std::exchange(viewed, input) != kNoNode) ++others;
+    if (viewed == kNoNode || others > 0) continue;
+    // A getitem of a tuple that is no view itself brings nothing, and yet is what may be saved.
+    const bool of_views = is_tensor(graph.nodes[viewed]) || base_[viewed] != viewed;
+    if (of_views) base_[i] = base_[viewed];
   }
-  storage_begin_.push_back(static_cast<int32_t>(storage_.size()));
-  holders_.assign(2 * storage_bytes_.size(), 0);
 }
 
 void PeakModel::find_rules() {
   const JointGraph& graph = input_.graph;
   given_.assign(count_, 0);
-  savable_ = forced_ = stays_ = drawn_ = in_place_ = given_;
-  std::vector<char> lost(storage_bytes_.size(), 0);
-  reads_tangent_ = is_getitem_ = is_tuple_ = given_;
-  // What runs in the forward whatever is saved: what its outputs need, and its random draws with what they need.
-  std::vector<char> made = input_.classes.required_forward;
-  for (NodeIndex i = count_ - 1; i >= 0; --i) {
-    drawn_[i] = draws_in_forward(graph.nodes[i]) && !input_.classes.tangents_closure[i];
-    made[i] |= drawn_[i];
-    if (!made[i]) continue;
-    for (const NodeIndex input : input_.edges.inputs(i)) made[input] = 1;
-  }
+  made_ = savable_ = forced_ = reads_tangent_ = is_getitem_ = is_tuple_ = given_;
+  const std::vector<char> late = ran_in_backward(graph);
+  // By result that brings memory: it is overwritten before the backward.
+  std::vector<char> lost(memory_.shares.size(), 0);
   for (NodeIndex i = 0; i < count_; ++i) {
     const JointNode& node = graph.nodes[i];
     const auto inputs = input_.edges.inputs(i);
     if (node.kind == JointKind::Primal && node.epilogue_mutation && input_.policy.epilogue_mutation_infinite &&
         is_tensor(node))
-      lost[storages(i)[0]] = 1;
+      lost[memory_.begin(i)] = 1;
     given_[i] = node.is_input() || node.kind == JointKind::GetAttr;
-    stays_[i] = has_effects(node);
-    in_place_[i] = keeps_its_place(node);
     is_getitem_[i] = node.kind == JointKind::GetItem;
     is_tuple_[i] = node.out.kind == JointResult::Kind::Tuple;
     if (node.kind == JointKind::Tangent) tangents_.push_back(i);
     for (const NodeIndex input : inputs)
       if (graph.nodes[input].kind == JointKind::Tangent) reads_tangent_[i] = 1;
-    // What only the backward uses is its own work, except for further results of calls that the forward makes.
-    const bool made_by_forward = made[i] || (is_getitem_[i] && made[inputs[0]]);
-    if (given_[i] || !made_by_forward || input_.classes.tangents_closure[i]) continue;
-    savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node);
-    forced_[i] = node.recompute == CheckpointPolicy::MustSave || must_be_in_forward(node);
-    for (const NodeIndex input : inputs) {
-      if (node.kind == JointKind::GetItem && forced_[input]) forced_[i] = 1;
-      if (source_[i] == i && is_tensor(graph.nodes[input]) && lost[storages(input)[0]]) forced_[i] = 1;
-    }
+    if (given_[i] || halves_.only_backward[i]) continue;
+    // Further results of calls that the forward makes are made there as well.
+    made_[i] = halves_.in_forward[i] || (is_getitem_[i] && made_[inputs[0]]);
+    // What only the backward uses is its own work. It may be saved where the model's forward made it.
+    savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node) && (made_[i] || !late[i]);
+    forced_[i] = runs_once(node) || (is_getitem_[i] && forced_[inputs[0]]);
+    if (!is_view(i))
+      for (const NodeIndex input : inputs)
+        if (is_tensor(graph.nodes[input]) && lost[memory_.origin[memory_.begin(input)]]) forced_[i] = 1;
   }
 }
 
 int64_t PeakModel::bytes(NodeIndex node) const {
   int64_t sum = 0;
-  for (const int32_t storage : storages(node)) sum += storage_bytes_[storage];
+  for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r) sum += memory_.bytes[r];
   return sum;
 }
 
@@ -137,22 +96,29 @@ int64_t PeakModel::floor() const {
   for (const NodeIndex output : graph.outputs)
     if (output != kNoNode) runs[output] = 1;
   for (NodeIndex i = count_ - 1; i >= 0; --i)
-    if (runs[i] && (input_.classes.required_forward[i] || input_.classes.tangents_closure[i]))
+    if (runs[i] && (halves_.in_forward[i] || halves_.only_backward[i]))
       for (const NodeIndex input : input_.edges.inputs(i)) runs[input] = 1;
-  std::vector<NodeIndex> counted_for(storage_bytes_.size(), kNoNode);
-  int64_t most = 0;
+  // By result that brings memory.
+  std::vector<NodeIndex> counted_for(memory_.shares.size(), kNoNode);
+  std::vector<char> of_output(memory_.shares.size(), 0);
+  int64_t outputs = 0, most = 0;
+  const auto for_each_origin = [&](NodeIndex value, auto&& visit) {
+    for (int32_t r = memory_.begin(value); r < memory_.end(value); ++r) visit(memory_.origin[r]);
+  };
+  for (const NodeIndex output : graph.forward_outputs())
+    if (output != kNoNode)
+      for_each_origin(output, [&](int32_t r) { outputs += std::exchange(of_output[r], 1) ? 0 : memory_.bytes[r]; });
   for (NodeIndex i = 0; i < count_; ++i) {
     if (!runs[i] || given_[i]) continue;
-    int64_t bytes = 0;
+    const bool beside_outputs = halves_.only_backward[i];
+    int64_t bytes = beside_outputs ? outputs : 0;
     const auto count = [&](NodeIndex value) {
-      for (const int32_t storage : storages(value))
-        if (std::exchange(counted_for[storage], i) != i) bytes += storage_bytes_[storage];
+      for_each_origin(value, [&](int32_t r) {
+        if (std::exchange(counted_for[r], i) != i && !(beside_outputs && of_output[r])) bytes += memory_.bytes[r];
+      });
     };
     count(i);
     for (const NodeIndex input : input_.edges.inputs(i)) count(input);
-    if (input_.classes.tangents_closure[i])
-      for (const NodeIndex output : graph.forward_outputs())
-        if (output != kNoNode) count(output);
     most = std::max(most, bytes);
   }
   return most;
@@ -163,12 +129,12 @@ void PeakModel::make_backward() {
   for (const NodeIndex output : input_.graph.backward_outputs())
     if (output != kNoNode) in_backward_[output] = 1;
   for (NodeIndex i = count_ - 1; i >= 0; --i) {
-    if (stays_[i] && input_.classes.tangents_closure[i]) in_backward_[i] = 1;
+    if (halves_.stays_in_backward[i]) in_backward_[i] = 1;
     if (!in_backward_[i] || saved_[i] || given_[i]) continue;
     for (const NodeIndex input : input_.edges.inputs(i)) in_backward_[input] = 1;
   }
   // In autograd's order: the calls from the first that reads a tangent on, each after what it needs; before them those
-  // that keep their place.
+  // that must run.
   std::fill(placed_.begin(), placed_.end(), 0);
   backward_.clear();
   NodeIndex first = 0;
@@ -176,37 +142,41 @@ void PeakModel::make_backward() {
   if (first == count_) first = 0;
   NodeIndex waiting = 0;
   for (NodeIndex i = 0; i < count_; ++i) {
-    if (!in_backward_[i] || (i < first && !in_place_[i])) continue;
-    if (in_place_[i] && input_.graph.nodes[i].writes)
+    const bool must_run = halves_.stays_in_backward[i];
+    if (!in_backward_[i] || (i < first && !must_run)) continue;
+    if (must_run && input_.graph.nodes[i].writes)
       for (; waiting < i; ++waiting)
-        if (in_backward_[waiting]) collect(waiting);
-    collect(i);
+        if (in_backward_[waiting]) collect({&waiting, 1});
+    collect({&i, 1});
   }
-  for (const NodeIndex output : input_.graph.backward_outputs())
-    if (output != kNoNode) collect(output);
-  raise_getitems();
+  // What no step asked for comes last, all outputs together.
+  collect(input_.graph.backward_outputs());
+  if (input_.policy.always_reorder) raise_getitems(backward_, placed_);
 }
 
-/// Every getitem goes right after its call.
-void PeakModel::raise_getitems() {
+/// Every getitem goes right after its call. `among`: by node, it is one of the calls.
+void PeakModel::raise_getitems(std::vector<NodeIndex>& calls, const std::vector<char>& among) {
   pending_.clear();
-  for (const NodeIndex i : backward_) {
-    if (is_getitem_[i]) continue;
+  for (const NodeIndex i : calls) {
+    if (is_getitem_[i] && among[input_.edges.inputs(i)[0]]) continue;
+    const size_t begin = pending_.size();
     pending_.push_back(i);
-    if (!is_tuple_[i]) continue;
-    for (const NodeIndex user : input_.edges.users(i))
-      if (is_getitem_[user] && placed_[user]) pending_.push_back(user);
+    for (size_t k = begin; k < pending_.size(); ++k) {
+      if (!is_tuple_[pending_[k]]) continue;
+      for (const NodeIndex user : input_.edges.users(pending_[k]))
+        if (is_getitem_[user] && among[user]) pending_.push_back(user);
+    }
   }
-  std::swap(backward_, pending_);
+  std::swap(calls, pending_);
 }
 
-void PeakModel::collect(NodeIndex node) {
+void PeakModel::collect(std::span<const NodeIndex> nodes) {
   const auto begin = static_cast<std::ptrdiff_t>(backward_.size());
-  pending_.assign(1, node);
+  pending_.assign(nodes.begin(), nodes.end());
   while (!pending_.empty()) {
     const NodeIndex i = pending_.back();
     pending_.pop_back();
-    if (placed_[i] || saved_[i] || given_[i]) continue;
+    if (i == kNoNode || placed_[i] || saved_[i] || given_[i]) continue;
     placed_[i] = 1;
     backward_.push_back(i);
     for (const NodeIndex input : input_.edges.inputs(i)) pending_.push_back(input);
@@ -215,31 +185,29 @@ void PeakModel::collect(NodeIndex node) {
 }
 
 void PeakModel::make_forward() {
-  std::fill(in_forward_.begin(), in_forward_.end(), 0);
-  for (const NodeIndex output : input_.graph.forward_outputs())
-    if (output != kNoNode) in_forward_[output] = 1;
+  in_forward_ = halves_.in_forward;
   for (NodeIndex i = count_ - 1; i >= 0; --i) {
-    if ((saved_[i] && in_backward_[i]) || (stays_[i] && input_.classes.required_forward[i]) || drawn_[i])
-      in_forward_[i] = 1;
+    if (saved_[i] && in_backward_[i]) in_forward_[i] = 1;
     if (!in_forward_[i] || given_[i]) continue;
     for (const NodeIndex input : input_.edges.inputs(i)) in_forward_[input] = 1;
   }
   forward_.clear();
   for (NodeIndex i = 0; i < count_; ++i)
     if (in_forward_[i] && !given_[i]) forward_.push_back(i);
+  if (input_.policy.always_reorder) raise_getitems(forward_, in_forward_);
 }
 
 void PeakModel::hold(NodeIndex node) {
-  for (const int32_t storage : storages(node))
-    if (holders_[2 * storage + phase_[node]]++ == 0) held_ += storage_bytes_[storage];
+  for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r)
+    if (holders_[2 * memory_.origin[r] + phase_[r]]++ == 0) held_ += memory_.bytes[r];
 }
 
 void PeakModel::release(NodeIndex node) {
-  for (const int32_t storage : storages(node))
-    if (--holders_[2 * storage + phase_[node]] == 0) held_ -= storage_bytes_[storage];
+  for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r)
+    if (--holders_[2 * memory_.origin[r] + phase_[r]] == 0) held_ -= memory_.bytes[r];
 }
 
-void PeakModel::walk(std::span<const NodeIndex> calls, int phase) {
+void PeakModel::walk(std::span<const NodeIndex> calls, char phase) {
   for (size_t at = 0; at < calls.size(); ++at)
     for (const NodeIndex input : input_.edges.inputs(calls[at]))
       if (last_use_[input] != kAlways) last_use_[input] = static_cast<int32_t>(at);
@@ -248,7 +216,8 @@ void PeakModel::walk(std::span<const NodeIndex> calls, int phase) {
       if (last_use_[tangent] == kNever) release(tangent);
   for (size_t at = 0; at < calls.size(); ++at) {
     const NodeIndex i = calls[at];
-    phase_[i] = static_cast<char>(source_[i] == i ? phase : phase_[source_[i]]);
+    for (int32_t r = memory_.begin(i); r < memory_.end(i); ++r)
+      phase_[r] = memory_.shares[r] == r ? phase : phase_[memory_.shares[r]];
     hold(i);
     peak_ = std::max(peak_, held_);
     for (const NodeIndex input : input_.edges.inputs(i))

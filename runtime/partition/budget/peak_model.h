@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/partition/budget/result_memory.h"
+#include "runtime/partition/cut/halves.h"
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/partition.h"
 
@@ -31,9 +33,11 @@ class PeakModel {
   /// forward's outputs beside it.
   int64_t floor() const;
 
-  /// By node: the forward makes it, and it may be saved.
+  /// By node: it may be saved. The forward makes it, or, if only the backward uses it, the model's forward made it.
   const std::vector<char>& savable() const { return savable_; }
-  /// By node: must not run again (tagged MUST_SAVE, bound to the forward, or made of an input that is overwritten).
+  /// By node: savable, and the forward makes it for its own sake.
+  bool made_by_forward(NodeIndex node) const { return made_[node]; }
+  /// By node: must not run again: runs_once() of halves.h, or made of an input that is overwritten.
   const std::vector<char>& forced() const { return forced_; }
   /// By node: the tensor that it is a view of, through views that read nothing else; itself where it is none.
   const std::vector<NodeIndex>& base() const { return base_; }
@@ -43,37 +47,35 @@ class PeakModel {
   const CutInput& input() const { return input_; }
 
  private:
-  void find_memory();
+  void find_bases();
   void find_rules();
   void make_forward();
   void make_backward();
-  void collect(NodeIndex node);
-  void raise_getitems();
-  void walk(std::span<const NodeIndex> calls, int phase);
+  void collect(std::span<const NodeIndex> nodes);
+  void raise_getitems(std::vector<NodeIndex>& calls, const std::vector<char>& among);
+  void walk(std::span<const NodeIndex> calls, char phase);
   void hold(NodeIndex node);
   void release(NodeIndex node);
 
-  std::span<const int32_t> storages(NodeIndex node) const {
-    return std::span(storage_).subspan(storage_begin_[node], storage_begin_[node + 1] - storage_begin_[node]);
-  }
+  /// What the node gives that is a tensor or scalar lies in the memory of an input.
+  bool is_view(NodeIndex node) const { return !memory_.makes_memory(node); }
 
   const CutInput& input_;
   const NodeIndex count_;
-  // Memory. Results without a known storage get a number of their own; storages held anyway have no bytes.
-  std::vector<int64_t> storage_bytes_;
-  std::vector<int32_t> storage_begin_, storage_;  ///< by node: of a tensor one, of a tuple one for each result
-  std::vector<NodeIndex> source_;                 ///< by node: whose memory it shares; itself where it is new
+  const Halves halves_;
+  const ResultMemory memory_;
   std::vector<NodeIndex> base_;
   // Rules.
-  std::vector<char> given_, savable_, forced_, stays_, drawn_, in_place_, reads_tangent_, is_getitem_, is_tuple_;
+  std::vector<char> given_, made_, savable_, forced_, reads_tangent_, is_getitem_, is_tuple_;
   std::vector<NodeIndex> tangents_;
   std::vector<double> runtime_;
 
   // Of one answer.
-  std::vector<char> saved_, in_forward_, in_backward_, again_, placed_, phase_;
+  std::vector<char> saved_, in_forward_, in_backward_, again_, placed_;
   std::vector<NodeIndex> forward_, backward_, pending_;
   std::vector<int32_t> last_use_;
-  std::vector<int32_t> holders_;  ///< by storage and phase: values that keep it
+  std::vector<char> phase_;       ///< by result: the half whose memory it lies in, of its latest making
+  std::vector<int32_t> holders_;  ///< by result that brings memory and phase: results that keep it
   int64_t held_ = 0, peak_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Which values to save so that the peak of memory, not the saved bytes, stays within a budget. The bytes that are saved
 // say little about the peak: with nothing saved, everything is computed again at once. So plans are made in several
 // ways, and each is judged by the peak that its run would have (peak_model.h):
+//   * everything saved, as eager mode keeps it, and nothing;
 //   * checkpoints between segments of the forward (segments.h), of many sizes;
 //   * on graphs small enough for more cuts, those of the policy, of mode bytes and of some budgets by saved bytes;
 //   * each of them that leaves room, filled up with the values that take the longest to compute again for their bytes.
@@ -18,7 +19,7 @@ struct PeakPlan {
   std::vector<NodeIndex> saved;  ///< ascending; inputs of the forward are among them
   int64_t floor = 0;             ///< bytes: what the largest call alone takes; no plan gets below it
   int64_t least = 0;             ///< bytes: the lowest peak of all plans that were tried
-  int64_t most = 0;              ///< bytes: the peak when nothing is computed again
+  int64_t most = 0;              ///< bytes: the peak when nothing is computed again, as in the default mode
   int64_t limit = 0;             ///< bytes: floor + budget * (most - floor), or `least` where that is more
   int64_t peak = 0;              ///< bytes: of this plan; at most `limit`
   double recompute = 0;          ///< runtime of what it computes again, in the options' unit

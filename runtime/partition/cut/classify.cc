@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/partition/joint/effects.h"
 
 namespace plumbline {
 namespace {
@@ -13,18 +14,21 @@ struct Trait {
   bool forward_input : 1 = false;
   bool tangent : 1 = false;
   bool only_in_backward : 1 = false;
-  bool stays_when_dead : 1 = false;  ///< a call with effects; a random draw that nobody uses may go
+  bool stays_when_dead : 1 = false;  ///< a call of the forward with effects; as in PyTorch, no draw that nobody uses
 };
 
-std::vector<Trait> traits_of(const JointGraph& graph, const Policy& policy) {
+std::vector<Trait> traits_of(const JointGraph& graph, const JointEdges& edges, const Policy& policy) {
+  const MustRun must = calls_that_must_run(graph, edges);
   std::vector<Trait> traits;
   traits.reserve(graph.nodes.size());
-  for (const JointNode& node : graph.nodes)
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const JointNode& node = graph.nodes[i];
     traits.push_back({.input = node.is_input(),
                       .forward_input = is_forward_input(node),
                       .tangent = node.kind == JointKind::Tangent,
                       .only_in_backward = policy.honours_marks && must_be_in_backward(node),
-                      .stays_when_dead = node.writes || (node.impure && !node.seeded)});
+                      .stays_when_dead = must.in_forward[i] && has_effects(node)});
+  }
   return traits;
 }
 
@@ -84,7 +88,7 @@ std::vector<char> required_in_backward(const std::vector<Trait>& traits, const J
 NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, const Policy& policy,
                            const std::vector<int>& static_inputs) {
   const size_t n = graph.nodes.size();
-  const std::vector<Trait> traits = traits_of(graph, policy);
+  const std::vector<Trait> traits = traits_of(graph, edges, policy);
   NodeClasses classes;
   classes.required_forward = required_in_forward(graph, traits, edges);
   classes.required_backward = required_in_backward(traits, edges);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/error.h"
+#include "runtime/partition/cut/halves.h"
 #include "runtime/partition/cut/max_flow.h"
 
 namespace plumbline {
@@ -25,14 +26,13 @@ class MinBytes {
       : graph_(input.graph),
         edges_(input.edges),
         ops_(input.ops),
-        classes_(input.classes),
         policy_(input.policy),
+        halves_(halves_of(input)),
         count_(static_cast<NodeIndex>(graph_.nodes.size())),
         ways_(graph_.nodes.size()),
         needed_(graph_.nodes.size(), 0) {}
 
   CutResult cut() {
-    find_forward();
     for (NodeIndex i = 0; i < count_; ++i) ways_[i] = way(i);
     settle_storages();
     find_needed();
@@ -41,18 +41,9 @@ class MinBytes {
   }
 
  private:
-  bool draws(NodeIndex i) const { return ops_.random[i] || graph_.nodes[i].seeded; }
-
-  /// What runs in the forward whatever is saved: what its outputs need, and, so that the generator gives what it gave
-  /// the model, what its random draws need.
-  void find_forward() {
-    in_forward_ = classes_.required_forward;
-    for (NodeIndex i = count_ - 1; i >= 0; --i) {
-      if (graph_.nodes[i].kind == JointKind::Call && draws(i) && !classes_.tangents_closure[i]) in_forward_[i] = 1;
-      if (in_forward_[i])
-        for (const NodeIndex input : edges_.inputs(i)) in_forward_[input] = 1;
-    }
-  }
+  bool is_random(NodeIndex i) const { return ops_.random[i] || draws_random_numbers(graph_.nodes[i]); }
+  /// The policy would not run it again.
+  bool too_dear(NodeIndex i) const { return is_random(i) || ops_.compute_intensive[i]; }
 
   Way way(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
@@ -70,11 +61,10 @@ class MinBytes {
       case JointKind::Call:
         break;
     }
-    if (classes_.tangents_closure[i]) return Way::Backward;
-    if (node.recompute == CheckpointPolicy::MustSave || node.mark == JointMark::MustBeInForward || node.writes)
-      return Way::Forbidden;
-    if (must_recompute(node) || !in_forward_[i] || node.kind == JointKind::GetItem) return Way::Again;
-    return draws(i) || ops_.compute_intensive[i] ? Way::Forbidden : Way::Again;
+    if (halves_.only_backward[i]) return Way::Backward;
+    if (runs_once(node)) return Way::Forbidden;
+    if (must_recompute(node) || !halves_.in_forward[i] || node.kind == JointKind::GetItem) return Way::Again;
+    return too_dear(i) ? Way::Forbidden : Way::Again;
   }
 
   bool can_be_saved(NodeIndex i) const {
@@ -101,9 +91,10 @@ class MinBytes {
       } else if ((storage >= 0 || tuple) && (node.kind == JointKind::Call || node.kind == JointKind::GetItem)) {
         // A view's word MUST_SAVE is the storage's; as a call it may be made again.
         const bool again = ways_[i] == Way::Again || ways_[i] == Way::Backward ||
-                           (node.recompute == CheckpointPolicy::MustSave && !draws(i) && !ops_.compute_intensive[i]);
+                           (node.recompute == CheckpointPolicy::MustSave && !must_be_in_forward(node) &&
+                            !has_effects(node) && !too_dear(i));
         const NodeIndex base = again ? common_base(i) : kNoNode;
-        if (base != kNoNode && (tuple || base == base_[storage])) {
+        if (base != kNoNode && lies_in(node.out, graph_.nodes[base].out.storage)) {
           within_[i] = base;
           if (ways_[i] == Way::Forbidden) ways_[i] = Way::Again;
         }
@@ -122,6 +113,13 @@ class MinBytes {
       if (must_save_[s] && ways_[base_[s]] == Way::Again && can_be_saved(base_[s])) ways_[base_[s]] = Way::Forbidden;
   }
 
+  /// All tensors of the result lie in `storage`.
+  static bool lies_in(const JointResult& out, int32_t storage) {
+    if (out.kind == JointResult::Kind::Tuple)
+      return std::ranges::all_of(out.items, [&](const JointResult& item) { return lies_in(item, storage); });
+    return out.kind == JointResult::Kind::Tensor && out.storage == storage;
+  }
+
   /// The base from whose storage alone all inputs are made (symbolic scalars aside); kNoNode if there is none.
   NodeIndex common_base(NodeIndex i) const {
     NodeIndex base = kNoNode;
@@ -137,18 +135,13 @@ class MinBytes {
   bool is_top(NodeIndex i) const { return std::binary_search(tops_.begin(), tops_.end(), i); }
 
   // --- the network -------------------------------------------------------------------------------------------------
-  bool computed_in_backward_at_all_cost(NodeIndex i) const {
-    const JointNode& node = graph_.nodes[i];
-    return ways_[i] == Way::Backward && (node.writes || (node.impure && !node.seeded));
-  }
-
   /// What the backward's outputs reach back to, not through what stops them: the inputs of the forward and what may not
   /// run again.
   void find_needed() {
     for (const NodeIndex output : graph_.backward_outputs())
       if (output != kNoNode) needed_[output] = 1;
     for (NodeIndex i = count_ - 1; i >= 0; --i) {
-      if (computed_in_backward_at_all_cost(i)) needed_[i] = 1;
+      if (halves_.stays_in_backward[i]) needed_[i] = 1;
       if (!needed_[i] || ways_[i] == Way::Forbidden) continue;
       for (const NodeIndex input : edges_.inputs(i)) needed_[input] = 1;
     }
@@ -225,7 +218,7 @@ class MinBytes {
       }
       if (in_[i] != kSource)
         for (const NodeIndex input : edges_.inputs(i)) edge(out_[input], in_[i], kUnbounded);
-      if (computed_in_backward_at_all_cost(i)) edge(in_[i], kSink, kUnbounded);
+      if (halves_.stays_in_backward[i]) edge(in_[i], kSink, kUnbounded);
     }
     for (const NodeIndex output : graph_.backward_outputs())
       if (output != kNoNode) edge(out_[output], kSink, kUnbounded);
@@ -318,7 +311,8 @@ class MinBytes {
     const std::string again = node.recompute == CheckpointPolicy::MustSave ? "is tagged MUST_SAVE"
                               : node.mark == JointMark::MustBeInForward    ? "must be in the forward"
                               : node.writes                                ? "writes its argument"
-                              : draws(i)                                   ? "is random"
+                              : has_effects(node)                          ? "has effects"
+                              : is_random(i)                               ? "is random"
                                                                            : "is compute-intensive";
     return "cannot be saved because it " + save +
            (ways_[i] == Way::Forbidden ? ", cannot be computed again because it " + again : "");
@@ -340,11 +334,11 @@ class MinBytes {
   const JointGraph& graph_;
   const JointEdges& edges_;
   const OpClasses& ops_;
-  const NodeClasses& classes_;
   const Policy& policy_;
+  const Halves halves_;
   const NodeIndex count_;
   std::vector<Way> ways_;
-  std::vector<char> needed_, in_forward_;
+  std::vector<char> needed_;
 
   std::vector<NodeIndex> base_;    ///< by storage
   std::vector<char> must_save_;    ///< by storage

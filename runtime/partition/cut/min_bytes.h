@@ -4,11 +4,11 @@
 // inputs free. (A saved view keeps its whole storage alive, so that is what it costs; and once a storage is paid for,
 // every view of it comes for nothing.) Symbolic scalars have no storage; of equal bytes the fewest are saved.
 //
-// What may be computed again in the backward is the policy's word alone: calls that are compute-intensive or random may
-// not, everything else may, without factors for distance or fusion. What neither the forward's
-// outputs nor its random draws need runs only once and is not banned. A user's tags go before the policy: MUST_SAVE
-// forbids, MUST_RECOMPUTE and PREFER_RECOMPUTE allow to compute again and forbid to save. A tag MUST_SAVE on a view
-// holds for the storage.
+// What may be computed again in the backward is the policy's word: calls that are compute-intensive or random may not,
+// everything else may, without factors for distance or fusion. What neither the forward's outputs nor what must run
+// there needs runs only once and is not banned; what the model drew or did in its backward is the backward's
+// (halves.h). Calls with effects never run twice. A user's tags go before the policy: MUST_SAVE forbids, MUST_RECOMPUTE
+// and PREFER_RECOMPUTE allow to compute again and forbid to save. A tag MUST_SAVE on a view holds for the storage.
 //
 // Why this is a minimum cut although the price of a storage is shared by its views: views are calls that read nothing
 // but their storage, and need only its first tensor (its base), so whoever saves a view may save the base in its place

@@ -4,8 +4,8 @@
 #include "runtime/error.h"
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/testing/golden_files.h"
-#include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/partition/testing/large_joint_graphs.h"
+#include "runtime/partition/testing/pytorch_graphs.h"
 
 namespace plumbline {
 namespace {
@@ -43,26 +43,9 @@ int64_t fewest_bytes(const JointGraph& graph) {
 
 using testing::JointGraphBuilder;
 
-TEST(MinBytesGolden, SinOfSinPlusB) {
-  JointGraphBuilder build;
-  const NodeIndex a = build.primal(400), b = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex sin = build.call("sin", {a}, 400), sin_1 = build.call("sin", {sin}, 400);
-  const NodeIndex add = build.call("add", {sin_1, b}, 400);
-  build.begin_backward();
-  const NodeIndex mul = build.call("mul", {tangent, build.call("cos", {sin}, 400)}, 400);
-  const NodeIndex mul_1 = build.call("mul", {mul, build.call("cos", {a}, 400)}, 400);
-  EXPECT_EQ(fewest_bytes(build.graph({add}, {mul_1, tangent})), 0);
-}
+TEST(MinBytesGolden, SinOfSinPlusB) { EXPECT_EQ(fewest_bytes(testing::sin_sin_add()), 0); }
 
-TEST(MinBytesGolden, LayerNorm) {
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(120), w = build.primal(40), b = build.primal(40), tangent = build.tangent(120);
-  const std::vector<NodeIndex> norm = build.multi("native_layer_norm", {x, w, b}, {120, 12, 12});
-  build.begin_backward();
-  const std::vector<NodeIndex> gradients =
-      build.multi("native_layer_norm_backward", {tangent, x, norm[1], norm[2], w, b}, {120, 40, 40});
-  EXPECT_EQ(fewest_bytes(build.graph({norm[0]}, gradients)), 0);
-}
+TEST(MinBytesGolden, LayerNorm) { EXPECT_EQ(fewest_bytes(testing::layer_norm()), 0); }
 
 TEST(MinBytesGolden, Softmax) {
   JointGraphBuilder build;

@@ -43,73 +43,7 @@ NodeIndex cos_backward(JointGraphBuilder& build, NodeIndex tangent, NodeIndex x)
   return build.call("mul", {tangent, build.call("neg", {build.call("sin", {x}, bytes)}, bytes)}, bytes);
 }
 
-// --- TestPartitioning of PyTorch's test_aotdispatch.py
-// ----------------------------------------------------------------
-
-TEST(MinCut, TestRecomputePartitioning) {  // sin(sin(a)) + b
-  JointGraphBuilder build;
-  const NodeIndex a = build.primal(400), b = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex sin = build.call("sin", {a}, 400), sin_1 = build.call("sin", {sin}, 400),
-                  add = build.call("add", {sin_1, b}, 400);
-  build.begin_backward();
-  const NodeIndex cos = build.call("cos", {sin}, 400), mul = build.call("mul", {tangent, cos}, 400),
-                  cos_1 = build.call("cos", {a}, 400), mul_1 = build.call("mul", {mul, cos_1}, 400);
-  EXPECT_EQ(saved(build.graph({add}, {mul_1, tangent})), Names{"primals_1"});
-}
-
-TEST(MinCut, TestMinCutPartitionerCosCosCos) {
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(100), tangent = build.tangent(100);
-  const NodeIndex cos = build.call("cos", {x}, 100), cos_1 = build.call("cos", {cos}, 100),
-                  cos_2 = build.call("cos", {cos_1}, 100);
-  build.begin_backward();
-  const NodeIndex gradient = cos_backward(build, cos_backward(build, cos_backward(build, tangent, cos_1), cos), x);
-  EXPECT_EQ(saved(build.graph({cos_2}, {gradient})), Names{"primals_1"});
-}
-
-TEST(MinCut, TestMinCutPartitionerSumOfFour) {  // (a + b + c + d).cos().cos()
-  JointGraphBuilder build;
-  NodeIndex sum = build.primal(100);
-  std::vector<NodeIndex> others;
-  for (int i = 0; i < 3; ++i) others.push_back(build.primal(100));
-  const NodeIndex tangent = build.tangent(100);
-  for (const NodeIndex other : others) sum = build.call("add", {sum, other}, 100);
-  const NodeIndex cos = build.call("cos", {sum}, 100), cos_1 = build.call("cos", {cos}, 100);
-  build.begin_backward();
-  const NodeIndex gradient = cos_backward(build, cos_backward(build, tangent, cos), sum);
-  EXPECT_EQ(saved(build.graph({cos_1}, {gradient, gradient, gradient, gradient})), Names{"add_2"});
-}
-
-TEST(MinCut, TestMinCutPartitionerRecomputableOps) {  // x * x * x, with the seed's argument of that name
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(100), tangent = build.tangent(100);
-  const NodeIndex mul = build.call("mul", {x, x}, 100), mul_1 = build.call("mul", {mul, x}, 100);
-  build.begin_backward();
-  const NodeIndex mul_2 = build.call("mul", {tangent, mul}, 100), mul_3 = build.call("mul", {tangent, x}, 100);
-  const NodeIndex mul_4 = build.call("mul", {mul_3, x}, 100);
-  const NodeIndex add = build.call("add", {mul_2, mul_4}, 100), add_1 = build.call("add", {add, mul_4}, 100);
-  const JointGraph graph = build.graph({mul_1}, {add_1});
-  const auto with = [&](const std::string& ops) {
-    return cut(graph, parse_policy(R"({"name": "own", "base": "seed", "recomputable_ops": [)" + ops + "]}", "test"))
-        .saved;
-  };
-  EXPECT_EQ(with(""), (Names{"primals_1", "mul"}));
-  EXPECT_EQ(with("\"aten::mul\""), Names{"primals_1"});
-  EXPECT_EQ(saved(graph), Names{"primals_1"});
-}
-
-TEST(MinCut, TestMinCutPartitionerSaveShape) {  // sum(dim=1) of a dynamic shape: the sizes suffice
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(400), tangent = build.tangent(40);
-  const NodeIndex sum = build.call("sum", {x}, 40);
-  const NodeIndex size = build.integer("sym_size", {x}, 10), size_1 = build.integer("sym_size", {x}, 10);
-  build.begin_backward();
-  const NodeIndex expand = build.call("expand", {tangent, size, size_1}, 400);
-  EXPECT_EQ(saved(build.graph({sum}, {expand})), (Names{"sym_size", "sym_size_1"}));
-}
-
-// --- weights and ties
-// --------------------------------------------------------------------------------------------------
+// --- weights and ties ------------------------------------------------------------------------------------------------
 
 TEST(MinCut, OfEquallyHeavyNodesTheLaterIsSaved) {
   JointGraphBuilder build;
@@ -175,8 +109,7 @@ TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
   EXPECT_EQ(saved_of("float", "torch-2.15"), Names{});
 }
 
-// --- bans
-// --------------------------------------------------------------------------------------------------------------
+// --- bans ------------------------------------------------------------------------------------------------------------
 
 TEST(MinCut, BansByDistanceAreTheSeedsAndNotInTaggedGraphs) {
   JointGraphBuilder build;
@@ -213,8 +146,7 @@ TEST(MinCut, TagsBindInNewerVersionsAndOnlyLiftBansInTheSeed) {
   EXPECT_EQ(saved(graph, "seed"), Names{"exp"});
 }
 
-// --- what cannot be cut
-// ------------------------------------------------------------------------------------------------
+// --- what cannot be cut ----------------------------------------------------------------------------------------------
 
 TEST(MinCut, NamesWhatCanBeNeitherSavedNorComputedAgain) {
   JointGraphBuilder build;
@@ -274,8 +206,7 @@ TEST(MinCut, RefusesInputsThatAreNoTensorsByName) {
               "input 'backward_state' of the joint graph is neither a tensor nor a symbolic size: a BackwardState");
 }
 
-// --- against brute force
-// -----------------------------------------------------------------------------------------------
+// --- against brute force ---------------------------------------------------------------------------------------------
 
 /// The lightest set of values from which the backward can be computed, by trying all; only what is intensive or random
 /// is banned, and nothing is fusible, so that weights are bytes times 1.1 for each step.

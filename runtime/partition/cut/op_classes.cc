@@ -88,20 +88,13 @@ OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
 }
 
 int64_t cut_bytes(const JointNode& node) {
-  switch (node.out.kind) {
-    case JointResult::Kind::None:
-      return 0;
-    case JointResult::Kind::Scalar:
-      return 1;
-    case JointResult::Kind::Tensor:
-      return node.out.bytes;
-    case JointResult::Kind::Tuple:
-      break;
-  }
-  int64_t sum = 0;
-  for (const JointResult& item : node.out.items)
-    if (item.kind == JointResult::Kind::Tensor) sum += item.bytes;
-  return sum;
+  const auto tensors = [](const auto& self, const JointResult& out) -> int64_t {
+    if (out.kind == JointResult::Kind::Tensor) return out.bytes;
+    int64_t sum = 0;
+    for (const JointResult& item : out.items) sum += self(self, item);
+    return sum;
+  };
+  return node.out.kind == JointResult::Kind::Scalar ? 1 : tensors(tensors, node.out);
 }
 
 }  // namespace plumbline

@@ -10,6 +10,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/cut/classify.h"
+#include "runtime/partition/joint/effects.h"
 
 namespace plumbline {
 namespace {
@@ -218,7 +219,7 @@ Cleaned remove_dead_nodes(JointGraph graph) {
     if (output != kNoNode) live[output] = 1;
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const JointNode& node = graph.nodes[i];
-    if (node.is_input() || node.impure || node.writes) live[i] = 1;
+    if (node.is_input() || node.impure || node.writes || draws_random_numbers(node)) live[i] = 1;
     if (live[i]) for_each_input(node, [&](NodeIndex input) { live[input] = 1; });
   }
   return keep_nodes(std::move(graph), live);

@@ -17,7 +17,7 @@ struct Cleaned {
   std::vector<NodeIndex> moved_to;
 };
 
-/// Removes what nobody uses. Inputs stay, and so do calls that are impure or write.
+/// Removes what nobody uses. Inputs stay, and so do calls that are impure, write or draw random numbers.
 Cleaned remove_dead_nodes(JointGraph graph);
 
 /// What becomes of the user's words (MUST_SAVE, and those that ask to recompute) on calls that are merged into others.

@@ -1,5 +1,6 @@
 #include "runtime/partition/joint/joint_graph.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -12,18 +13,31 @@ namespace {
   throw InputError("node '" + node.name + "' " + wrong);
 }
 
-void verify_result(const JointGraph& graph, const JointNode& node, const JointResult& out) {
+/// Sums of bytes are made everywhere; up to here they, and a few of them together, are numbers.
+constexpr int64_t kMostBytes = int64_t{1} << 60;
+
+void verify_result(const JointGraph& graph, const JointNode& node, const JointResult& out, int64_t& bytes) {
   if (out.kind == JointResult::Kind::Tensor) {
     if (out.shape.size() != out.strides.size())
       refuse(node, "has " + std::to_string(out.shape.size()) + " sizes and " + std::to_string(out.strides.size()) +
                        " strides, expected one stride for each size");
     if (out.bytes < 0) refuse(node, "has " + std::to_string(out.bytes) + " bytes, expected 0 or more");
+    if (out.bytes > kMostBytes - bytes)
+      refuse(node, "brings the bytes of all results above 2^60, expected at most so many");
+    bytes += out.bytes;
     const auto storages = static_cast<int64_t>(graph.storage_bytes.size());
     if (out.storage < -1 || out.storage >= storages)
       refuse(node, "lies in storage " + std::to_string(out.storage) + ", expected one of the " +
                        std::to_string(storages) + " of the graph, or -1");
   }
-  for (const JointResult& item : out.items) verify_result(graph, node, item);
+  for (const JointResult& item : out.items) verify_result(graph, node, item, bytes);
+}
+
+/// Both are tuples of as many items of the same structure, or neither is one.
+bool same_structure(const JointResult& a, const JointResult& b) {
+  using Kind = JointResult::Kind;
+  if (a.kind != Kind::Tuple || b.kind != Kind::Tuple) return (a.kind == Kind::Tuple) == (b.kind == Kind::Tuple);
+  return std::ranges::equal(a.items, b.items, same_structure);
 }
 
 /// A getitem names a result of a call before it, which `verify` has already seen to.
@@ -38,6 +52,9 @@ void verify_getitem(const JointGraph& graph, const JointNode& node) {
   if (call.out.kind == JointResult::Kind::Tuple && (item < 0 || item >= results))
     refuse(node, "takes result " + std::to_string(item) + " of '" + call.name + "', which has " +
                      std::to_string(results) + ", counted from 0");
+  if (call.out.kind == JointResult::Kind::Tuple && !same_structure(node.out, call.out.items[item]))
+    refuse(node, "is not made as result " + std::to_string(item) + " of '" + call.name +
+                     "' is: expected a tuple of as many results where that is one");
 }
 
 }  // namespace
@@ -75,6 +92,7 @@ void verify(const JointGraph& graph) {
   std::unordered_set<std::string_view> names;
   names.reserve(graph.nodes.size());
   const JointNode* first_inner = nullptr;
+  int64_t bytes = 0, stored = 0;
   for (NodeIndex i = 0; i < n; ++i) {
     const JointNode& node = graph.nodes[i];
     if (node.name.empty()) throw InputError("node " + std::to_string(i) + " has no name");
@@ -94,7 +112,7 @@ void verify(const JointGraph& graph) {
     if (node.multi_output && node.out.kind != JointResult::Kind::Tuple)
       refuse(node, "is said to give several results, and its result is no tuple");
     if (node.kind == JointKind::GetItem) verify_getitem(graph, node);
-    verify_result(graph, node, node.out);
+    verify_result(graph, node, node.out, bytes);
   }
   for (const NodeIndex output : graph.outputs)
     if (output != kNoNode && (output < 0 || output >= n))
@@ -103,10 +121,15 @@ void verify(const JointGraph& graph) {
     throw InputError(std::to_string(graph.num_forward_outputs) +
                      " outputs are said to be the forward's, expected 0 to " + std::to_string(graph.outputs.size()) +
                      ", all that there are");
-  for (size_t k = 0; k < graph.storage_bytes.size(); ++k)
-    if (graph.storage_bytes[k] < 0)
-      throw InputError("storage " + std::to_string(k) + " has " + std::to_string(graph.storage_bytes[k]) +
-                       " bytes, expected 0 or more");
+  for (size_t k = 0; k < graph.storage_bytes.size(); ++k) {
+    const int64_t size = graph.storage_bytes[k];
+    if (size < 0)
+      throw InputError("storage " + std::to_string(k) + " has " + std::to_string(size) + " bytes, expected 0 or more");
+    if (size > kMostBytes - stored)
+      throw InputError("storage " + std::to_string(k) + " of " + std::to_string(size) +
+                       " bytes brings all storages above 2^60 bytes, expected at most so many");
+    stored += size;
+  }
 }
 
 }  // namespace plumbline

@@ -175,7 +175,7 @@ struct JointEdges {
 JointEdges edges_of(const JointGraph& graph);
 
 /// Throws InputError naming the node: an input that comes later or does not exist, a name that stands twice, inputs
-/// after calls, a getitem of no call with several results, more forward outputs than outputs, a storage out of range.
+/// after calls, a getitem that takes no result, more forward outputs than outputs, storages out of range or too large.
 void verify(const JointGraph& graph);
 
 }  // namespace plumbline

@@ -61,6 +61,15 @@ TEST(JointGraph, EdgesNameEachPairOnce) {
   EXPECT_EQ(edges.is_output, (std::vector<char>{0, 0, 0, 1}));
 }
 
+TEST(JointGraph, MoreBytesThanSumsHoldAreRefused) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  EXPECT_EQ(broken([](JointGraph& g) { g.storage_bytes = {16, kMost - 16}; }), "accepted");
+  EXPECT_EQ(broken([](JointGraph& g) { g.storage_bytes = {16, kMost - 15}; }),
+            "storage 1 of 1152921504606846961 bytes brings all storages above 2^60 bytes, expected at most so many");
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].out.bytes = kMost; }),
+            "node 'first' brings the bytes of all results above 2^60, expected at most so many");
+}
+
 TEST(JointGraph, VerifyNamesTheNode) {
   EXPECT_EQ(broken([](JointGraph&) {}), "accepted");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].name = "x"; }),

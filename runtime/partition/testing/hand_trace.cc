@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/trace/joint_argument.h"
 
@@ -157,7 +158,8 @@ Partition HandTrace::partition(std::vector<NodeIndex> saved) const {
     if (graph.nodes[i].kind == JointKind::Primal) forward.inputs.push_back(static_cast<NodeIndex>(i));
   for (const NodeIndex i : forward.ops) PLUMBLINE_CHECK(!is_backward(graph, i), "a forward value needs a tangent");
   for (const NodeIndex i : forward.ops)
-    if (graph.nodes[i].seeded && std::find(backward.ops.begin(), backward.ops.end(), i) != backward.ops.end())
+    if (draws_random_numbers(graph.nodes[i]) &&
+        std::find(backward.ops.begin(), backward.ops.end(), i) != backward.ops.end())
       partition.replayed.push_back(i);
   partition.saved = std::move(saved);
   return partition;

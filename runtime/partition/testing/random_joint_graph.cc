@@ -17,8 +17,10 @@ class Maker {
     std::vector<NodeIndex> forward_outputs = {forward_.back()};
     while (static_cast<int>(forward_outputs.size()) < outputs)
       forward_outputs.push_back(forward_[below(static_cast<int>(forward_.size()))]);
+    if (!scalars_.empty() && chance(0.3)) forward_outputs.push_back(some(scalars_, 1)[0]);
 
     build_.begin_backward();
+    in_backward_ = true;
     for (int i = 0; i < options_.backward_calls; ++i) {
       std::vector<NodeIndex> inputs = some(forward_, 2);
       if (chance(options_.unclaimed)) {
@@ -50,15 +52,39 @@ class Maker {
     return chosen;
   }
 
-  void add_call(std::vector<NodeIndex>& values, const std::vector<NodeIndex>& inputs) {
+  void add_call(std::vector<NodeIndex>& values, std::vector<NodeIndex> inputs) {
+    const int before = build_.size();
+    make_call(values, std::move(inputs));
+    for (int node = before; node < build_.size(); ++node) mark(build_.at(node));
+  }
+
+  void mark(JointNode& node) {
+    if (node.kind != JointKind::Call) return;
+    // What writes belongs to the half that its mark tells.
+    if (options_.unmarked > 0 && !node.writes && chance(options_.unmarked)) node.mark = JointMark::None;
+    if (options_.bound > 0 && !node.view && chance(options_.bound))
+      node.mark = in_backward_ ? JointMark::MustBeInBackward : JointMark::MustBeInForward;
+  }
+
+  void make_call(std::vector<NodeIndex>& values, std::vector<NodeIndex> inputs) {
     const int before = build_.size();
     double dice = std::uniform_real_distribution<double>(0, 1)(random_);
     const auto falls = [&](double share) { return (dice -= share) < 0; };
+    if (&values == &forward_ && falls(options_.scalars)) {
+      const bool of_scalar = !scalars_.empty() && chance(0.4);
+      scalars_.push_back(of_scalar ? build_.integer("operator::mul", some(scalars_, 2), 2)
+                                   : build_.integer("sym_size", {inputs[0]}, 2));
+      return;
+    }
+    const bool reads_scalar = !scalars_.empty() && chance(0.4);
+    const NodeIndex scalar = reads_scalar ? some(scalars_, 1)[0] : kNoNode;
     if (falls(options_.views)) {
       // A slice is smaller than what it is cut from; the storage is the same.
       const bool slice = chance(0.3);
       const int64_t of = build_.at(inputs[0]).out.bytes;
-      values.push_back(build_.view(slice ? "slice" : "view", inputs[0], slice && of >= 8 ? of / 8 * 4 : of));
+      const NodeIndex view = build_.view(slice ? "slice" : "view", inputs[0], slice && of >= 8 ? of / 8 * 4 : of);
+      if (reads_scalar) build_.at(view).args.push_back({.kind = JointArgument::Kind::Node, .node = scalar});
+      values.push_back(view);
       return;
     }
     if (falls(options_.multi / 2)) {
@@ -66,13 +92,30 @@ class Maker {
       values.insert(values.end(), items.begin(), items.end());
       return;
     }
+    if (reads_scalar) inputs.push_back(scalar);
     if (falls(options_.multi / 2)) {
       const std::vector<NodeIndex> items = build_.multi("native_layer_norm", inputs, {bytes(), 4, 4});
       values.insert(values.end(), items.begin(), items.end());
       return;
     }
+    if (falls(options_.effects)) {
+      const NodeIndex effect = build_.call("own::effect", inputs, bytes());
+      JointNode& node = build_.at(effect);
+      node.impure = true;
+      node.writes = chance(0.3);
+      if (chance(0.3))
+        node.out = {};
+      else
+        values.push_back(effect);
+      return;
+    }
     if (falls(options_.seeded)) {
-      const std::vector<NodeIndex> items = build_.multi("native_dropout", {inputs[0]}, {bytes(), bytes()});
+      const bool draws = chance(0.7);
+      const std::vector<NodeIndex> items =
+          draws ? build_.multi("native_dropout", {inputs[0]}, {bytes(), bytes()})
+                : build_.multi("_scaled_dot_product_flash_attention_for_cpu", {inputs[0]}, {bytes(), bytes()});
+      build_.at(before).seeded = true;
+      build_.at(before).impure = chance(0.7);  // whoever wrote the graph may have forgotten it
       values.insert(values.end(), items.begin(), items.end());
     } else if (falls(options_.intensive)) {
       values.push_back(build_.call("mm", inputs, bytes(), options_.flops ? 1000. * (1 + below(9)) : 1));
@@ -89,7 +132,8 @@ class Maker {
   std::mt19937& random_;
   const RandomJointOptions& options_;
   JointGraphBuilder build_;
-  std::vector<NodeIndex> forward_, backward_;  // values that calls may read
+  std::vector<NodeIndex> forward_, backward_, scalars_;  // values that calls may read
+  bool in_backward_ = false;
 };
 
 }  // namespace

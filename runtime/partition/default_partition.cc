@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 5> kObservers{
 
 bool is_symbolic(const JointNode& node) { return node.out.kind == JointResult::Kind::Scalar; }
 
-/// By node: it belongs to the forward, by the order of the trace and its marks.
-std::vector<char> forward_by_marks(const JointGraph& graph) {
+/// By node: it belongs to the forward, by the order of the trace and its marks, or because the model ran it there.
+std::vector<char> forward_by_marks(const JointGraph& graph, const JointEdges& edges) {
   size_t end = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const JointNode& node = graph.nodes[i];
@@ -28,6 +28,10 @@ std::vector<char> forward_by_marks(const JointGraph& graph) {
   }
   std::vector<char> forward(graph.nodes.size(), 0);
   for (size_t i = 0; i < end; ++i) forward[i] = graph.nodes[i].kind != JointKind::Tangent;
+  const MustRun must = calls_that_must_run(graph, edges);
+  for (size_t i = end; i < graph.nodes.size(); ++i)
+    forward[i] = must.in_forward[i] ||
+                 (graph.nodes[i].kind == JointKind::GetItem && forward[edges.inputs(static_cast<NodeIndex>(i))[0]]);
   return forward;
 }
 
@@ -199,7 +203,7 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   partition.graph = std::move(graph);
   const JointEdges edges = edges_of(partition.graph);
   const std::vector<char> forward =
-      by_data_flow ? forward_by_data_flow(partition.graph, edges, policy) : forward_by_marks(partition.graph);
+      by_data_flow ? forward_by_data_flow(partition.graph, edges, policy) : forward_by_marks(partition.graph, edges);
   Saver saver(partition.graph, edges, forward);
   if (policy.default_by_data_flow)
     choose_by_data_flow(partition.graph, edges, forward, saver);

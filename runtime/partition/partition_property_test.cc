@@ -26,6 +26,9 @@ Events events_of_model(const JointGraph& graph) {
   size_t last_of_forward = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].kind == JointKind::Call && graph.nodes[i].mark == JointMark::IsForward) last_of_forward = i;
+  if (last_of_forward > 0)
+    for (const NodeIndex output : graph.forward_outputs())
+      last_of_forward = std::max(last_of_forward, static_cast<size_t>(output));
   std::vector<char> of_backward(graph.nodes.size(), 0);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const JointNode& node = graph.nodes[i];

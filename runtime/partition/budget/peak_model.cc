@@ -56,6 +56,7 @@ void PeakModel::find_rules() {
   const JointGraph& graph = input_.graph;
   given_.assign(count_, 0);
   made_ = savable_ = forced_ = reads_tangent_ = is_getitem_ = is_tuple_ = given_;
+  const std::vector<char> late = ran_in_backward(graph);
   // By result that brings memory: it is overwritten before the backward.
   std::vector<char> lost(memory_.shares.size(), 0);
   for (NodeIndex i = 0; i < count_; ++i) {
@@ -74,9 +75,7 @@ void PeakModel::find_rules() {
     // Further results of calls that the forward makes are made there as well.
     made_[i] = halves_.in_forward[i] || (is_getitem_[i] && made_[inputs[0]]);
     // What only the backward uses is its own work. It may be saved where the model's forward made it.
-    savable_[i] =
-        (is_tensor(node) || is_scalar(node)) && !must_recompute(node) && (made_[i] || !traced_in_backward(node));
-    if (!made_[i]) continue;
+    savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node) && (made_[i] || !late[i]);
     forced_[i] = runs_once(node) || (is_getitem_[i] && forced_[inputs[0]]);
     if (!is_view(i))
       for (const NodeIndex input : inputs)
@@ -147,11 +146,11 @@ void PeakModel::make_backward() {
     if (!in_backward_[i] || (i < first && !must_run)) continue;
     if (must_run && input_.graph.nodes[i].writes)
       for (; waiting < i; ++waiting)
-        if (in_backward_[waiting]) collect(waiting);
-    collect(i);
+        if (in_backward_[waiting]) collect({&waiting, 1});
+    collect({&i, 1});
   }
-  for (const NodeIndex output : input_.graph.backward_outputs())
-    if (output != kNoNode) collect(output);
+  // What no step asked for comes last, all outputs together.
+  collect(input_.graph.backward_outputs());
   if (input_.policy.always_reorder) raise_getitems(backward_, placed_);
 }
 
@@ -171,13 +170,13 @@ void PeakModel::raise_getitems(std::vector<NodeIndex>& calls, const std::vector<
   std::swap(calls, pending_);
 }
 
-void PeakModel::collect(NodeIndex node) {
+void PeakModel::collect(std::span<const NodeIndex> nodes) {
   const auto begin = static_cast<std::ptrdiff_t>(backward_.size());
-  pending_.assign(1, node);
+  pending_.assign(nodes.begin(), nodes.end());
   while (!pending_.empty()) {
     const NodeIndex i = pending_.back();
     pending_.pop_back();
-    if (placed_[i] || saved_[i] || given_[i]) continue;
+    if (i == kNoNode || placed_[i] || saved_[i] || given_[i]) continue;
     placed_[i] = 1;
     backward_.push_back(i);
     for (const NodeIndex input : input_.edges.inputs(i)) pending_.push_back(input);

@@ -51,7 +51,7 @@ class PeakModel {
   void find_rules();
   void make_forward();
   void make_backward();
-  void collect(NodeIndex node);
+  void collect(std::span<const NodeIndex> nodes);
   void raise_getitems(std::vector<NodeIndex>& calls, const std::vector<char>& among);
   void walk(std::span<const NodeIndex> calls, char phase);
   void hold(NodeIndex node);

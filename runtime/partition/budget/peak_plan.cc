@@ -110,15 +110,25 @@ class Planner {
   }
 
   void try_cuts() {
-    consider(min_bytes_cut(input_).saved);
-    consider(min_cut(input_, CutRules::of(input_.policy)).saved);
+    // Rules by which no cut exists give no plan; others may.
+    const auto attempt = [&](auto&& cut) {
+      std::vector<NodeIndex> saved;
+      try {
+        saved = cut();
+      } catch (const InputError&) {
+        return;
+      }
+      consider(saved);
+    };
+    attempt([&] { return min_bytes_cut(input_).saved; });
+    attempt([&] { return min_cut(input_, CutRules::of(input_.policy)).saved; });
     PartitionOptions by_saved = options_;
     by_saved.measure = BudgetMeasure::Saved;
     by_saved.solver = KnapsackSolver::Greedy;
     std::vector<CutRecord> unused;
     for (const double budget : {0.5, 0.25, 0.1}) {
       by_saved.budget = budget;
-      consider(saved_within_budget(input_, by_saved, unused));
+      attempt([&] { return saved_within_budget(input_, by_saved, unused); });
     }
   }
 

@@ -94,7 +94,7 @@ class MinBytes {
                            (node.recompute == CheckpointPolicy::MustSave && !must_be_in_forward(node) &&
                             !has_effects(node) && !too_dear(i));
         const NodeIndex base = again ? common_base(i) : kNoNode;
-        if (base != kNoNode && (tuple || base == base_[storage])) {
+        if (base != kNoNode && lies_in(node.out, graph_.nodes[base].out.storage)) {
           within_[i] = base;
           if (ways_[i] == Way::Forbidden) ways_[i] = Way::Again;
         }
@@ -111,6 +111,13 @@ class MinBytes {
     // Bases come first of their storage, but a tag may stand on a view.
     for (size_t s = 0; s < storages; ++s)
       if (must_save_[s] && ways_[base_[s]] == Way::Again && can_be_saved(base_[s])) ways_[base_[s]] = Way::Forbidden;
+  }
+
+  /// All tensors of the result lie in `storage`.
+  static bool lies_in(const JointResult& out, int32_t storage) {
+    if (out.kind == JointResult::Kind::Tuple)
+      return std::ranges::all_of(out.items, [&](const JointResult& item) { return lies_in(item, storage); });
+    return out.kind == JointResult::Kind::Tensor && out.storage == storage;
   }
 
   /// The base from whose storage alone all inputs are made (symbolic scalars aside); kNoNode if there is none.

@@ -31,6 +31,7 @@ bool ran_in_backward(const JointGraph& graph, size_t node) {
     marked = true;
     before_forward |= node < i;
   }
+  for (const NodeIndex output : graph.forward_outputs()) before_forward |= node <= static_cast<size_t>(output);
   return marked && !before_forward;
 }
 

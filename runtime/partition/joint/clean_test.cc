@@ -125,10 +125,10 @@ TEST(Clean, DeadNodesGoButNotInputsNorEffects) {
   const Cleaned cleaned = remove_dead_nodes(graph);
   EXPECT_EQ(changes(graph, cleaned), (std::pair<Names, Merged>({"dead", "dead_too", "constant"}, {})));
   verify(cleaned.graph);
-  EXPECT_EQ(cleaned.moved_to, (std::vector<NodeIndex>{0, 1, -1, -1, 2, 3, -1, 4, 5}));
-  EXPECT_EQ(cleaned.graph.outputs, (std::vector<NodeIndex>{5, kNoNode, 0}));
-  EXPECT_EQ(cleaned.graph.nodes[4].args[1].node, 2);
-  EXPECT_EQ(cleaned.graph.nodes[5].aliases_input, 1);
+  EXPECT_EQ(cleaned.moved_to, (std::vector<NodeIndex>{0, 1, -1, -1, 2, 3, 4, -1, 5, 6}));
+  EXPECT_EQ(cleaned.graph.outputs, (std::vector<NodeIndex>{6, kNoNode, 0}));
+  EXPECT_EQ(cleaned.graph.nodes[5].args[1].node, 2);
+  EXPECT_EQ(cleaned.graph.nodes[6].aliases_input, 1);
 }
 
 TEST(Clean, EqualCallsMergeInChains) {

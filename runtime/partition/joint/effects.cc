@@ -60,12 +60,28 @@ bool traced_in_backward(const JointNode& node) {
   return node.mark == JointMark::IsBackward || node.mark == JointMark::MustBeInBackward;
 }
 
-MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
+std::vector<char> ran_in_backward(const JointGraph& graph) {
   const size_t n = graph.nodes.size();
-  MustRun must{std::vector<char>(n, 0), std::vector<char>(n, 0)};
   size_t forward_end = n;
   for (size_t i = 0; i < n; ++i)
     if (graph.nodes[i].kind == JointKind::Call && graph.nodes[i].mark == JointMark::IsForward) forward_end = i;
+  for (const NodeIndex output : graph.forward_outputs())
+    if (output != kNoNode && !traced_in_backward(graph.nodes[output]))
+      forward_end = std::max(forward_end, static_cast<size_t>(output));
+  std::vector<char> late(n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const JointNode& node = graph.nodes[i];
+    late[i] = node.kind == JointKind::GetItem
+                  ? late[node.args[0].node]
+                  : traced_in_backward(node) || (node.mark == JointMark::None && i > forward_end);
+  }
+  return late;
+}
+
+MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
+  const size_t n = graph.nodes.size();
+  MustRun must{std::vector<char>(n, 0), std::vector<char>(n, 0)};
+  const std::vector<char> late = ran_in_backward(graph);
   std::vector<char> of_backward(n, 0);  // the forward cannot have it
   for (size_t i = 0; i < n; ++i) {
     const JointNode& node = graph.nodes[i];
@@ -73,7 +89,7 @@ MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
                      node.mark == JointMark::MustBeInBackward;
     for (const NodeIndex input : edges.inputs(static_cast<NodeIndex>(i))) of_backward[i] |= of_backward[input];
     if (node.kind != JointKind::Call || !(has_effects(node) || draws_random_numbers(node))) continue;
-    of_backward[i] |= traced_in_backward(node) || (node.mark == JointMark::None && i > forward_end);
+    of_backward[i] |= late[i];
     (of_backward[i] ? must.in_backward : must.in_forward)[i] = 1;
   }
   return must;

@@ -18,10 +18,13 @@ bool has_effects(const JointNode& node);
 /// Its mark says that the model ran it in its backward.
 bool traced_in_backward(const JointNode& node);
 
+/// By node: the model ran it in its backward. Its mark says so, or it has none and stands behind the forward's outputs
+/// and all calls that are marked as the forward's; a getitem goes with its call.
+std::vector<char> ran_in_backward(const JointGraph& graph);
+
 /// The calls that run though nobody uses their result, by node: those with effects, and random draws, so that the
-/// generator goes the way that it went in the model. Each in the half in which the model ran it: the backward where its
-/// mark says so, where it has none and stands behind all calls that are marked as the forward's, and where it needs
-/// what only the backward has; else the forward.
+/// generator goes the way that it went in the model. Each in the half in which the model ran it, or in the backward
+/// where it needs what only that has.
 struct MustRun {
   std::vector<char> in_forward, in_backward;
 };

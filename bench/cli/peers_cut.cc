@@ -34,13 +34,12 @@ CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, c
   std::filesystem::remove(folder / "times");
   write_text_file(folder / "network", to_json(network));
   ProcessOptions process;
-  process.argv = {options.python,
-                  (own_path().parent_path() / "bench" / "minimum_cut.py").string(),
-                  (folder / "network").string(),
-                  "--seconds",
-                  std::to_string(options.seconds),
-                  "--out",
-                  (folder / "times").string()};
+  const std::filesystem::path here = own_path();
+  process.argv = {options.python, (here.parent_path() / "bench" / "minimum_cut.py").string(),
+                  (folder / "network").string()};
+  for (const std::string& word :
+       {std::string("--seconds"), std::to_string(options.seconds), std::string("--out"), (folder / "times").string()})
+    process.argv.push_back(word);
   const ProcessResult ended = run_process(process);
   if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
   if (ended.exit_code == kNoNetworkx)

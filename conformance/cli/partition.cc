@@ -102,7 +102,8 @@ int print_frontier(const PartitionCommand& command, const Task& task) {
   if (!command.frontier_picture.empty()) write_text(command.frontier_picture.string(), frontier_svg(points));
   keep_graph(command, task);
   if (!command.json) {
-    const auto asks = std::ranges::find_if(task.graph.nodes, [](const JointNode& n) { return n.memory_budget; });
+    const auto asks =
+        std::ranges::find_if(task.graph.nodes, [](const JointNode& n) { return n.memory_budget.has_value(); });
     if (asks != task.graph.nodes.end())
       std::printf("the graph itself asks for a budget of %g, which is not looked at here\n\n", *asks->memory_budget);
     std::printf("%s", frontier_text(points).c_str());

@@ -99,8 +99,8 @@ TEST_F(PartitionCli, WordsThatWouldBeIgnoredAreRefused) {
   write_text((folder_ / "own.json").string(), own().dump());
   const std::string mlp = testdata("mlp_gelu").string();
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
-      {{"partition", mlp, "--runs", "-o", "kept.json"}, "--out excludes --runs"},
-      {{"partition", "own.json", "--json", "--explain"}, "--json excludes --explain"},
+      {{"partition", mlp, "--runs", "-o", "kept.json"}, "--runs excludes --out"},
+      {{"partition", "own.json", "--json", "--explain"}, "--explain excludes --json"},
       {{"partition", "own.json", "--pareto", "--mode", "bytes"}, "--pareto goes through all budgets, not --mode bytes"},
       {{"partition", "own.json", "--pareto", "--mode", "min-cut"}, "accepted beside it: --mode budget=X:SOLVER"},
       {{"partition", "own.json", "--mode", "budget=0.5:peak:greedy"}, "the mode 'budget=0.5:peak:greedy' is none of"},

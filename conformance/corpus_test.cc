@@ -53,6 +53,7 @@ TEST(Corpus, PublishedIdsAreThere) {
                          "exact-mlp-bf16",
                          "exact-tied",
                          "exact-skip",
+                         "exact-stash",
                          "exact-wide",
                          "exact-frozen",
                          "exact-multi-io",

@@ -213,6 +213,28 @@ TEST(SkipsInPipelines, HopByHopMovesAndHoldsMore) {
   }
 }
 
+/// Each boundary: its name, the stage that makes it, and those that take it.
+std::vector<std::string> boundaries(const std::string& name, int stages) {
+  const Model model = make_model(name, Dtype::F32, 1);
+  const Pipe pipe =
+      make_pipe({model.module.get(), model.forward, model.input_names}, make_batch(name, Dtype::F32, 2, 1, 0).inputs,
+                true, {.points = stage_points(model, stages)});
+  std::vector<std::string> texts;
+  for (const Boundary& boundary : pipe.boundaries) {
+    texts.push_back(boundary.name + " " + std::to_string(boundary.producer));
+    for (const Boundary::Consumer& consumer : boundary.consumers) texts.back() += "-" + std::to_string(consumer.stage);
+  }
+  return texts;
+}
+
+TEST(SkipsInPipelines, DeclaredAndFoundTheyAreTheSameBoundaries) {
+  EXPECT_EQ(boundaries("exact-stash", 4),
+            (std::vector<std::string>{"parts.0 0-2", "parts.1 0-1-3", "parts.3 1-2", "parts.5 2-3"}));
+  // In more stages exact-skip adds before its part begins, so in the stage before.
+  for (const int stages : {2, 4})
+    EXPECT_EQ(boundaries("exact-stash", stages), boundaries("exact-skip", stages)) << stages << " stages";
+}
+
 // --- how long a skip tensor lives ---
 
 using skip_testing::Plain;

@@ -17,7 +17,7 @@ std::vector<Family> multi_io_families();     // multi_io.cc: several inputs and 
 std::vector<Family> transformer_families();  // transformer.cc: transformer-lm
 std::vector<Family> tied_families();         // tied.cc: exact-tied, its exact surrogate
 std::vector<Family> resnet_families();       // resnet.cc: resnet-bn
-std::vector<Family> stash_families();        // stash.cc: unet-stash, its skips declared by stash and pop
+std::vector<Family> stash_families();        // stash.cc: skips by stash and pop, real and exact
 std::vector<Family> unet_families();         // unet.cc: unet
 
 }  // namespace plumbline::models

@@ -3,10 +3,10 @@
 namespace plumbline {
 
 const std::vector<std::string>& model_names() {
-  static const std::vector<std::string> names = {"exact-frozen", "exact-mlp",      "exact-multi-io", "exact-relu",
-                                                 "exact-skip",   "exact-tied",     "exact-wide",     "loss-inside",
-                                                 "mlp",          "mlp-dropout",    "mlp-frozen",     "multi-io",
-                                                 "resnet-bn",    "transformer-lm", "unet",           "unet-stash"};
+  static const std::vector<std::string> names = {
+      "exact-frozen", "exact-mlp",  "exact-multi-io", "exact-relu", "exact-skip",  "exact-stash",
+      "exact-tied",   "exact-wide", "loss-inside",    "mlp",        "mlp-dropout", "mlp-frozen",
+      "multi-io",     "resnet-bn",  "transformer-lm", "unet",       "unet-stash"};
   return names;
 }
 

@@ -1,6 +1,7 @@
-// unet-stash: a U-Net as a sequence of parts that know nothing of one another; its skips are declared by stash and pop
-// (runtime/skip).
+// Sequences of parts that know nothing of one another; their skips are declared by stash and pop (runtime/skip):
+// unet-stash, and exact-stash, which computes what exact-skip does.
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv_transpose2d.h>
@@ -75,28 +76,98 @@ class StashUNet : public torch::nn::Module {
   Sequence parts_;
 };
 
+constexpr int part_count = 8;
+constexpr int64_t width = 8;
+
+/// Stashes what it gives.
+class StashingLayer : public Layer {
+ public:
+  explicit StashingLayer(const std::string& name) : Layer(width, width, Activation::Abs), skips{.stash = {name}} {}
+  SkipForward<> forward(at::Tensor x) {
+    const at::Tensor y = Layer::forward(x);
+    co_yield stash(skips.stash[0], y);
+    co_return y;
+  }
+  const SkipNames skips;
+};
+
+/// Adds what it pops to what it is given.
+class AddingLayer : public Layer {
+ public:
+  explicit AddingLayer(const std::string& name) : Layer(width, width, Activation::Abs), skips{.pop = {name}} {}
+  SkipForward<> forward(at::Tensor x) {
+    const at::Tensor popped = co_yield pop(skips.pop[0]);
+    co_return Layer::forward(at::add(x, popped));
+  }
+  const SkipNames skips;
+};
+
+/// Puts what it pops behind what it is given.
+class ConcatenatingLayer : public Layer {
+ public:
+  explicit ConcatenatingLayer(const std::string& name)
+      : Layer(2 * width, width, Activation::Abs), skips{.pop = {name}} {}
+  SkipForward<> forward(at::Tensor x) {
+    const at::Tensor popped = co_yield pop(skips.pop[0]);
+    co_return Layer::forward(at::cat({x, popped}, 1));
+  }
+  const SkipNames skips;
+};
+
+/// As Skip of skip.cc.
+class StashSkip : public torch::nn::Module {
+ public:
+  StashSkip() : parts_(register_module("parts", Sequence())) {
+    const auto plain = [] { return std::make_shared<Layer>(width, width, Activation::Abs); };
+    parts_->push_back(skippable<StashingLayer>("first"));
+    parts_->push_back(skippable<StashingLayer>("second"));
+    for (int i = 2; i < 5; ++i) parts_->push_back(plain());
+    parts_->push_back(skippable<AddingLayer>("first"));
+    parts_->push_back(plain());
+    parts_->push_back(skippable<ConcatenatingLayer>("second"));
+  }
+  at::Tensor forward(const at::Tensor& x) { return call(parts_, x); }
+
+ private:
+  Sequence parts_;
+};
+
 namespace {
 
-constexpr int part_count = 8;
-
-Model model(Dtype dtype, uint64_t seed) {
-  const auto root = std::make_shared<StashUNet>();
-  set_real_parameters(*root, dtype, seed);
+template <class Root>
+Model model_of(const std::shared_ptr<Root>& root, const std::string& input, const std::string& inner) {
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {"image"},
+          .input_names = {input},
           .input_chunks = {ChunkSpec{}},
           .split_points = later_children("parts", part_count),
-          .fine_split_points = halved_children("parts", part_count, {"conv", SplitPoint::Where::End})};
+          .fine_split_points = halved_children("parts", part_count, {inner, SplitPoint::Where::End})};
 }
 
-Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Model unet(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<StashUNet>();
+  set_real_parameters(*root, dtype, seed);
+  return model_of(root, "image", "conv");
+}
+
+Model exact(Dtype dtype, uint64_t seed) {
+  const auto root = std::make_shared<StashSkip>();
+  set_exact_parameters(*root, dtype, seed, {});
+  return model_of(root, "x", "fc");
+}
+
+Batch images(Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
           .target = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
 }
 
+Batch whole_numbers(Dtype dtype, int rows, uint64_t seed, int step) {
+  return {.inputs = {exact_data({rows, width}, 3, dtype, seed, step, "x")},
+          .target = exact_data({rows, width}, 3, dtype, seed, step, "target")};
+}
+
 }  // namespace
 
-std::vector<Family> stash_families() { return {{"unet-stash", model, batch}}; }
+std::vector<Family> stash_families() { return {{"unet-stash", unet, images}, {"exact-stash", exact, whole_numbers}}; }
 
 }  // namespace plumbline::models

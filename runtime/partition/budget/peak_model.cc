@@ -57,8 +57,9 @@ void PeakModel::find_rules() {
   given_.assign(count_, 0);
   made_ = savable_ = forced_ = reads_tangent_ = is_getitem_ = is_tuple_ = given_;
   const std::vector<char> late = ran_in_backward(graph);
-  // By result that brings memory: it is overwritten before the backward.
-  std::vector<char> lost(memory_.shares.size(), 0);
+  // By result that brings memory: it is overwritten before the backward; it is tagged, so that no view of it may stand
+  // for it either.
+  std::vector<char> lost(memory_.shares.size(), 0), again = lost;
   for (NodeIndex i = 0; i < count_; ++i) {
     const JointNode& node = graph.nodes[i];
     const auto inputs = input_.edges.inputs(i);
@@ -74,8 +75,11 @@ void PeakModel::find_rules() {
     if (given_[i] || halves_.only_backward[i]) continue;
     // Further results of calls that the forward makes are made there as well.
     made_[i] = halves_.in_forward[i] || (is_getitem_[i] && made_[inputs[0]]);
+    if (must_recompute(node))
+      for (int32_t r = memory_.begin(i); r < memory_.end(i); ++r) again[memory_.origin[r]] = 1;
+    const bool tagged = is_tensor(node) && again[memory_.origin[memory_.begin(i)]];
     // What only the backward uses is its own work. It may be saved where the model's forward made it.
-    savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node) && (made_[i] || !late[i]);
+    savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node) && !tagged && (made_[i] || !late[i]);
     forced_[i] = runs_once(node) || (is_getitem_[i] && forced_[inputs[0]]);
     if (!is_view(i))
       for (const NodeIndex input : inputs)

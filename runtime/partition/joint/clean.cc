@@ -205,6 +205,24 @@ class CallTable {
   std::vector<Slot> slots_;
 };
 
+/// What lies in the memory of a result that is merged into another lies in the other's from now on.
+class MergedStorages {
+ public:
+  explicit MergedStorages(size_t storages) : now_(storages) { std::iota(now_.begin(), now_.end(), 0); }
+
+  void merge(const JointResult& gone, const JointResult& stays) {
+    if (gone.storage >= 0 && stays.storage >= 0) now_[gone.storage] = now_[stays.storage];
+    for (size_t i = 0; i < std::min(gone.items.size(), stays.items.size()); ++i) merge(gone.items[i], stays.items[i]);
+  }
+  void apply(JointResult& result) const {
+    if (result.storage >= 0) result.storage = now_[result.storage];
+    for (JointResult& item : result.items) apply(item);
+  }
+
+ private:
+  std::vector<int32_t> now_;
+};
+
 }  // namespace
 
 Cleaned keep_nodes(JointGraph graph, const std::vector<char>& keep) {
@@ -252,6 +270,10 @@ Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tag
       graph.nodes[target[i]].region = node.region;
     }
   }
+  MergedStorages storages(graph.storage_bytes.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (target[i] != static_cast<NodeIndex>(i)) storages.merge(graph.nodes[i].out, graph.nodes[target[i]].out);
+  for (JointNode& node : graph.nodes) storages.apply(node.out);
   return rebuild(std::move(graph), std::move(target));
 }
 

@@ -147,6 +147,24 @@ TEST(Clean, EqualCallsMergeInChains) {
   EXPECT_EQ(cleaned.graph.nodes[1].recompute, std::nullopt) << "the one that stays keeps its own tag";
 }
 
+// The memory model goes by storages: what views a call that is gone views the one that stays.
+TEST(Clean, ViewsOfAMergedCallLieInTheOneThatStays) {
+  Builder b;
+  const NodeIndex x = b.input("x");
+  const NodeIndex one = b.call("one", "aten::neg", {reads(x)}), two = b.call("two", "aten::neg", {reads(x)});
+  const NodeIndex view = b.call("view", "aten::t", {reads(two)}),
+                  y = b.call("y", "aten::mul", {reads(one), reads(view)});
+  b[one].out.storage = 0;
+  b[two].out.storage = b[view].out.storage = 1;
+  b[y].out.storage = 2;
+  for (const NodeIndex node : {one, two, view, y}) b[node].out.kind = JointResult::Kind::Tensor;
+  JointGraph graph = b.graph({y}, 1);
+  graph.storage_bytes = {8, 8, 8};
+  const Cleaned cleaned = merge_equal_nodes(graph, Policy());
+  EXPECT_EQ(cleaned.graph.nodes[cleaned.moved_to[view]].out.storage, 0);
+  EXPECT_EQ(cleaned.graph.nodes[cleaned.moved_to[y]].out.storage, 2);
+}
+
 TEST(Clean, TagsOfMergedCallsAreKeptWhereThatIsAskedFor) {
   using enum CheckpointPolicy;
   using Tag = std::optional<CheckpointPolicy>;

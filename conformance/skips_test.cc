@@ -1,26 +1,18 @@
 // Skips under every schedule: a U-Net whose four skips are declared by stash and pop (reference/models/stash.cc),
-// against plain autograd over the whole of it; what travels, counted in bytes, against its shapes written out by hand;
-// and how long a skip tensor lives.
+// against plain autograd over the whole of it; what travels, counted in bytes, against its shapes written out by hand.
 #include <ATen/Parallel.h>
-#include <ATen/ops/add.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/mse_loss.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/sum.h>
 #include <gtest/gtest.h>
 
 #include <mutex>
 #include <numeric>
 
 #include "reference/models/zoo.h"
-#include "runtime/capture/pipe_modules.h"
 #include "runtime/engine/engine.h"
 #include "runtime/schedule/orders/generators.h"
-#include "runtime/skip/skip_testing.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
-#include "runtime/testing/refusal.h"
 #include "runtime/testing/spawn.h"
 #include "runtime/transport/transport_around.h"
 
@@ -233,151 +225,6 @@ TEST(SkipsInPipelines, DeclaredAndFoundTheyAreTheSameBoundaries) {
   // In more stages exact-skip adds before its part begins, so in the stage before.
   for (const int stages : {2, 4})
     EXPECT_EQ(boundaries("exact-stash", stages), boundaries("exact-skip", stages)) << stages << " stages";
-}
-
-// --- how long a skip tensor lives ---
-
-using skip_testing::Plain;
-
-/// What is stashed is nobody else's: made for it, and not kept by autograd for this layer's own backward.
-class StashesASum : public torch::nn::Module {
- public:
-  inline static const SkipNames skips{.stash = {"skip"}};
-  at::Tensor weight = register_parameter("weight", at::full({4}, 2.0));
-  SkipForward<> forward(at::Tensor x) {
-    co_yield stash("skip", at::add(x, weight));
-    co_return at::mul(x, weight);
-  }
-};
-class Scales : public torch::nn::Module {
- public:
-  at::Tensor weight = register_parameter("weight", at::full({4}, 3.0));
-  at::Tensor forward(const at::Tensor& x) { return at::mul(x, weight); }
-};
-class MultipliesByTheSkip : public torch::nn::Module {
- public:
-  inline static const SkipNames skips{.pop = {"skip"}};
-  SkipForward<> forward(at::Tensor x) { co_return at::mul(x, co_yield pop("skip")); }
-};
-
-/// Tells a visitor of the forwards and backwards that begin, with what the forwards got.
-class Watched : public StageRunner {
- public:
-  using Visit = std::function<void(const std::string& what, std::span<const at::Tensor> inputs)>;
-  Watched(int stage, Visit visit, std::unique_ptr<StageRunner> inner)
-      : stage_(std::to_string(stage)), visit_(std::move(visit)), inner_(std::move(inner)) {}
-  void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
-    visit_(stage_ + "F", inputs);
-    inner_->forward(microbatch, inputs, outputs);
-  }
-  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                std::span<const at::Tensor> inputs, Tensors& input_grads) override {
-    visit_(stage_ + "B", {});
-    inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
-    inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_weight(int microbatch) override { inner_->backward_weight(microbatch); }
-  void drop_halves() noexcept override { inner_->drop_halves(); }
-
- private:
-  std::string stage_;
-  Visit visit_;
-  std::unique_ptr<StageRunner> inner_;
-};
-
-/// By action: whether the skip's memory is still there when it begins, in a step of four stages on one rank, of one
-/// micro-batch. The skip goes from stage 0 to stage 2.
-std::map<std::string, bool> life_of_a_skip(bool training) {
-  std::map<std::string, bool> there;
-  with_ranks(1, [&](Transport& transport) {
-    Sequence model(skippable<StashesASum>(), std::make_shared<Scales>(), skippable<MultipliesByTheSkip>(),
-                   std::make_shared<Scales>());
-    const PipeSource source = [&](bool train, const Tensors& inputs) {
-      return make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}}, inputs,
-                       train, {.points = {{"1"}, {"2"}, {"3"}}});
-    };
-    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> skip;
-    const auto visit = [&](const std::string& what, std::span<const at::Tensor> inputs) {
-      if (what == "2F")
-        for (const at::Tensor& input : inputs)
-          if (at::equal(input, at::full({3, 4}, 7.0)))  // 5 + 2, where what came from stage 1 is 5 x 2 x 3
-            skip.emplace(input.storage().getWeakStorageImpl());
-      if (skip) there[what] = !skip->expired();
-    };
-    EngineOptions options;
-    options.input_names = {"x"};
-    options.input_chunks = {ChunkSpec{}};
-    options.loss = [](const Tensors& outputs, const at::Tensor&) { return at::sum(outputs[0]); };
-    options.decorate = [&](int stage, const StageState&, std::unique_ptr<StageRunner> inner) {
-      return std::make_unique<Watched>(stage, visit, std::move(inner));
-    };
-    Schedule schedule{"one rank", 4, 1, {0, 0, 0, 0}, {{}}};
-    for (int stage = 0; stage < 4; ++stage) schedule.ranks[0].push_back({stage, ActionType::F, 0});
-    for (int stage = 3; stage >= 0; --stage) schedule.ranks[0].push_back({stage, ActionType::B, 0});
-    Engine engine(transport, schedule, source, options);
-    const at::Tensor x = at::full({3, 4}, 5.0);
-    if (training)
-      engine.train({x}, {});
-    else
-      engine.evaluate({x}, {});
-  });
-  return there;
-}
-
-TEST(SkipsInPipelines, TensorLifeWithoutGradientEndsWithThePop) {
-  EXPECT_EQ(life_of_a_skip(false), (std::map<std::string, bool>{{"2F", true}, {"3F", false}}));
-}
-
-TEST(SkipsInPipelines, TensorLifeEndsWithTheBackwardOfThePop) {
-  EXPECT_EQ(life_of_a_skip(true),
-            (std::map<std::string, bool>{
-                {"2F", true}, {"3F", true}, {"3B", true}, {"2B", true}, {"1B", false}, {"0B", false}}));
-}
-
-// --- None ---
-
-class StashesNone : public torch::nn::Module {
- public:
-  inline static const SkipNames skips{.stash = {"skip"}};
-  SkipForward<> forward(at::Tensor x) {
-    co_yield stash("skip", {});
-    co_return at::mul(x, 2.0);
-  }
-};
-class AddsUnlessNone : public torch::nn::Module {
- public:
-  inline static const SkipNames skips{.pop = {"skip"}};
-  at::Tensor weight = register_parameter("weight", at::full({4}, 3.0));
-  SkipForward<> forward(at::Tensor x) {
-    const at::Tensor skip = co_yield pop("skip");
-    co_return skip.defined() ? at::add(x, skip) : at::mul(x, weight);
-  }
-};
-
-// torchgpipe's test_gpipe.py::none_skip
-TEST(SkipsInPipelines, none_skip) {
-  with_ranks(3, [](Transport& transport) {
-    Sequence model(skippable<StashesNone>(), std::make_shared<Scales>(), skippable<AddsUnlessNone>());
-    const PipeSource source = [&](bool train, const Tensors& inputs) {
-      Pipe pipe = make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}},
-                            inputs, train, {.points = {{"1"}, {"2"}}});
-      EXPECT_EQ(pipe.boundaries.size(), 2u) << "nothing crosses but what the layers hand on";
-      return pipe;
-    };
-    EngineOptions options;
-    options.input_names = {"x"};
-    options.input_chunks = {ChunkSpec{}};
-    options.loss = [](const Tensors& outputs, const at::Tensor&) { return at::sum(outputs[0]); };
-    options.timeout = std::chrono::seconds(60);
-    Engine engine(transport, make_schedule("gpipe", 3, 5), source, options);
-    const StepResult step = engine.train({at::full({10, 4}, 1.0)}, {});
-    if (transport.rank() == 2) {
-      EXPECT_TRUE(at::equal(engine.merged_outputs(step)[0], at::full({10, 4}, 18.0)));
-    }
-  });
 }
 
 }  // namespace

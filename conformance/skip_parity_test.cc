@@ -1,6 +1,7 @@
 // torchgpipe's tests of skips in a pipeline (tests/skip/test_gpipe.py, test_leak.py, test_portal.py, test_tracker.py),
 // each under its name, in terms of stages, boundaries and the lives of tensors: against plain autograd over the whole
 // model.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
@@ -117,10 +118,9 @@ void expect_same(const Answer& ours, const Answer& theirs) {
 
 class Convolution : public torch::nn::Module {
  public:
-  explicit Convolution(uint64_t seed) {
-    at::manual_seed(seed);
-    weight_ = register_parameter("weight", at::randn({3, 3, 1, 1}));
-  }
+  /// Ranks are threads here that construct their models at one time: each draws from a generator of its own.
+  explicit Convolution(uint64_t seed)
+      : weight_(register_parameter("weight", at::randn({3, 3, 1, 1}, at::detail::createCPUGenerator(seed)))) {}
   at::Tensor forward(const at::Tensor& x) { return at::conv2d(x, weight_); }
 
  private:

@@ -70,14 +70,21 @@ TEST(Reorder, WithoutATangentNothingMoves) {
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "sin", "add"}));
 }
 
-TEST(Reorder, ATangentReturnedAsItCameIsUsedAtTheEnd) {
+/// Its tangent is the gradient of x as it came; behind the gradient of w stands an assertion that nobody uses.
+struct ReturnsItsTangent {
   JointGraphBuilder build;
-  const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex y = build.call("aten::add", {x, w}, 400);
-  build.begin_backward();
-  const NodeIndex gradient = build.call("aten::exp", {w}, 400), asserted = build.call("aten::_assert_async", {w}, 400);
-  build.at(asserted).impure = true;
-  const Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), true);
+  NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
+  NodeIndex y = build.call("aten::add", {x, w}, 400);
+  Partition divided(bool reorder) {
+    build.begin_backward();
+    const NodeIndex gradient = build.call("aten::exp", {w}, 400);
+    build.at(build.call("aten::_assert_async", {w}, 400)).impure = true;
+    return extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), reorder);
+  }
+};
+
+TEST(Reorder, ATangentReturnedAsItCameIsUsedAtTheEnd) {
+  const Partition partition = ReturnsItsTangent().divided(true);
   // What stands before the first use of a tangent and is not needed is left out.
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp"}));
 }
@@ -190,13 +197,7 @@ TEST(Reorder, WhatHasNoEffectWaitsBehindEffectsUntilItIsNeeded) {
 }
 
 TEST(Reorder, EffectsRunWhereATangentIsOnlyReturned) {
-  JointGraphBuilder build;
-  const NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
-  const NodeIndex y = build.call("aten::add", {x, w}, 400);
-  build.begin_backward();
-  const NodeIndex gradient = build.call("aten::exp", {w}, 400), asserted = build.call("aten::_assert_async", {w}, 400);
-  build.at(asserted).impure = true;
-  Partition partition = extract(build.graph({y}, {tangent, gradient}), {w}, {}, Policy(), false);
+  Partition partition = ReturnsItsTangent().divided(false);
   order_calls(partition, edges_of(partition.graph), Policy(), Reordering::KeepsEffects);
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "_assert_async"}));
 }

@@ -17,6 +17,7 @@
 #include "runtime/partition/run/backward_runner.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/run/run.h"
+#include "runtime/partition/trace/layout.h"
 
 namespace plumbline {
 namespace {
@@ -52,15 +53,6 @@ at::Tensor zeros_like_result(const JointResult& result) {
   std::vector<int64_t> sizes;
   for (const Extent& extent : result.shape) sizes.push_back(extent.value);
   return at::zeros(sizes, at::TensorOptions(scalar_type_of(result.dtype)).device(c10::Device(result.device)));
-}
-
-/// A copy with the same strides, gaps between elements included.
-at::Tensor copy_with_strides(const at::Tensor& tensor) {
-  if (tensor.numel() == 0 || tensor.is_non_overlapping_and_dense()) return tensor.detach().clone();
-  int64_t span = 1;
-  for (int64_t d = 0; d < tensor.dim(); ++d) span += (tensor.size(d) - 1) * tensor.stride(d);
-  const at::Tensor memory = tensor.detach().as_strided({span}, {1}).clone();
-  return memory.as_strided(tensor.sizes(), tensor.strides(), 0);
 }
 
 /// Where an input of the backward comes from.
@@ -335,7 +327,7 @@ void PartitionedCall::record(const std::vector<at::Tensor>& values, std::vector<
   node.states = std::move(states);
   for (size_t s = 0; s < partition.saved.size(); ++s) {
     at::Tensor& value = made[first_saved() + s];
-    node.saved.emplace_back(clone_when_saved_[s] ? copy_with_strides(value) : value, /*is_output=*/false);
+    node.saved.emplace_back(clone_when_saved_[s] ? copy_as_it_lies(value.detach()) : value, /*is_output=*/false);
     value = at::Tensor();
   }
   for (size_t p = 0; p < values.size(); ++p) {

@@ -1,30 +1,16 @@
 // The memory that a partitioned graph really takes, by the allocator's own count, against what was planned and against
 // eager autograd.
 #include <ATen/Parallel.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/trace/trace_testing.h"
+#include "runtime/testing/allocation_count.h"
 
 namespace plumbline {
 namespace {
 
 constexpr int64_t kBlocks = 8, kWidth = 128, kBatch = 4, kTime = 256, kHeads = 8;
-
-/// Bytes of CPU tensors made while it is watched: alive, and most at one time.
-class Peak : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
-    alive_ += size;
-    peak = std::max(peak, alive_);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  int64_t peak = 0;
-
- private:
-  int64_t alive_ = 0;
-};
 
 /// Layer norm, attention over eight heads written out, layer norm, gelu between two linear layers; eight times.
 std::shared_ptr<TracedModule> transformer() {
@@ -70,14 +56,13 @@ struct Measured {
 Measured measure(torch::nn::Module& module, const at::Tensor& x, const ForwardFunction& forward) {
   for (const at::Tensor& parameter : module.parameters()) parameter.mutable_grad() = at::Tensor();
   Measured measured;
-  auto watch = std::make_shared<Peak>();
   {
-    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, watch);
+    const AllocationCount allocated;
     const Tensors outputs = forward({x});
     torch::autograd::backward(outputs, {at::ones_like(outputs[0])});
     measured.output = outputs[0].detach();
+    measured.peak = allocated.peak();
   }
-  measured.peak = watch->peak;
   for (const auto& item : module.named_parameters()) measured.grads[item.key()] = item.value().grad();
   return measured;
 }

@@ -1,7 +1,6 @@
 #include "runtime/partition/run/run.h"
 
 #include <ATen/ATen.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -10,6 +9,7 @@
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/testing/hand_trace.h"
 #include "runtime/partition/trace/joint_argument.h"
+#include "runtime/testing/allocation_count.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
@@ -400,17 +400,6 @@ TEST(PartitionedGraph, AGradientThatIsASavedValueIsACopy) {
   expect_same(w.grad(), 2 * before, "gradient");
 }
 
-/// Bytes of CPU tensors, most at one time.
-class Peak : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
-    alive += size;
-    peak = std::max(peak, alive);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  int64_t alive = 0, peak = 0;
-};
-
 /// A chain of eight values, none saved: two are alive at a time in the forward, and a saved one goes as soon as it was
 /// used.
 TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
@@ -428,18 +417,17 @@ TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
   for (const bool all : {true, false}) {
     PartitionedGraph graph = trace.partitioned(all ? saved : std::vector<NodeIndex>());
     Tensors outputs;
-    auto peak = std::make_shared<Peak>();
-    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, peak);
+    AllocationCount allocated;
     graph.run(Tensors{x}, outputs);
-    EXPECT_EQ(peak->alive, (all ? 8 : 1) * kBytes);
-    EXPECT_EQ(peak->peak, (all ? 8 : 2) * kBytes);
+    EXPECT_EQ(allocated.alive(), (all ? 8 : 1) * kBytes);
+    EXPECT_EQ(allocated.peak(), (all ? 8 : 2) * kBytes);
     if (!all) continue;
     // The output leaves with its gradient; then each step frees a saved value and a gradient, and makes one.
-    peak->peak = 0;
+    allocated.restart();
     outputs[0].backward(at::ones({1024}));
-    EXPECT_LE(peak->peak, 11 * kBytes);
+    EXPECT_LE(allocated.peak(), 11 * kBytes);
     outputs.clear();
-    EXPECT_EQ(peak->alive, kBytes) << "the gradient of x";
+    EXPECT_EQ(allocated.alive(), kBytes) << "the gradient of x";
   }
 }
 
@@ -467,23 +455,24 @@ TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
           (void)pw;
           PartitionedGraph graph = trace.partitioned({y});
           Tensors outputs;
-          auto peak = std::make_shared<Peak>();
+          std::optional<AllocationCount> allocated;
           for (const bool measured : {false, true}) {  // the first backward also makes its runner
             x.mutable_grad() = w.mutable_grad() = at::Tensor();
             graph.run(Tensors{x}, outputs);
-            std::optional<c10::DebugInfoGuard> guard;
-            if (measured) guard.emplace(c10::DebugInfoKind::PROFILER_STATE, peak);
+            if (measured) allocated.emplace();
             outputs[0].backward(grad);
           }
+          const int64_t alive = allocated->alive(), peak = allocated->peak();
+          allocated.reset();
           const at::Tensor y2 = log ? at::log_softmax(x2, dim) : at::softmax(x2, dim);
           y2.backward(grad * 3.0);
           expect_same(x.grad(), x2.grad(), "x");
           if (returned) expect_same(w.grad(), grad * 3.0, "w");
           const auto bytes = static_cast<int64_t>(x.nbytes());
-          EXPECT_EQ(peak->alive, (returned ? 2 : 1) * bytes);
+          EXPECT_EQ(alive, (returned ? 2 : 1) * bytes);
           if (type != at::kBFloat16) {
             // Without, twice as much; bf16's kernel has a buffer of its own. The 3.0 is cast to what it multiplies.
-            EXPECT_LE(peak->peak, (returned ? 2 : 1) * bytes + 8);
+            EXPECT_LE(peak, (returned ? 2 : 1) * bytes + 8);
           }
           // With the output, which the caller holds.
           EXPECT_EQ(simulate_memory(graph.partition(), /*overwriting=*/true).bytes.back(), (returned ? 3 : 2) * bytes);

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/joint/overwriting.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/run/random_replay.h"
@@ -51,9 +52,7 @@ struct Instruction {
   std::optional<c10::OperatorHandle> overwriting = {};
 };
 
-bool records_gradients(const JointNode& node) {
-  return node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward && !node.no_grad;
-}
+bool records_gradients(const JointNode& node) { return !traced_in_backward(node) && !node.no_grad; }
 
 /// Whether the argument is nobody's but the call's. (A gradient may still be in the caller's hands.)
 bool is_sole_owner(const c10::IValue& argument) {

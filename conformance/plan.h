@@ -37,8 +37,10 @@ struct RunOptions {
   double timeout_seconds = 60;
   bool throughput = true;
   std::filesystem::path report = "plumbline-report";
-  std::string program;       ///< this executable, to start ranks with
-  std::string command_line;  ///< for the report
+  bool resume = false;            ///< go on with the interrupted run in `report`
+  std::filesystem::path waivers;  ///< empty: nothing is waived
+  std::string program;            ///< this executable, to start ranks with
+  std::string command_line;       ///< for the report
 };
 
 struct PlannedRun {

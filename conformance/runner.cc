@@ -94,8 +94,7 @@ bool run_group(const RunOptions& options, const RunGroup& group, Session& sessio
 
 int run_supervised(const RunOptions& options, std::ostream& out) {
   const RunPlan plan = make_plan(options);
-  prepare_report_folder(options.report);
-  Session session(options, plan, out);
+  Session session(options, plan, out, open_report_folder(options, plan));
   for (const RunGroup& group : plan.groups) run_group(options, group, session);
   return session.report();
 }
@@ -111,6 +110,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
     RunPlan plan;
+    std::optional<Session> session;
     int code = 0;
     if (mpi.rank() == 0) {
       try {
@@ -120,8 +120,11 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
         if (given.transport_given && given.transport != TransportKind::Mpi)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
+        if (options.resume)
+          throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
         plan = make_plan(options, /*one_group=*/true);
-        prepare_report_folder(options.report);
+        open_report_folder(options, plan);
+        session.emplace(options, plan, out);
       } catch (const InputError& error) {
         std::fprintf(stderr, "plumbline: %s\n", error.what());
         code = 2;
@@ -131,8 +134,6 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     if (code != 0) return code;
     if (mpi.rank() != 0) plan = make_plan(options, /*one_group=*/true);
 
-    std::optional<Session> session;
-    if (mpi.rank() == 0) session.emplace(options, plan, out);
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = options.report / results_folder(mpi.size(), group.transport);
       run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {

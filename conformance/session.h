@@ -12,20 +12,31 @@
 #include "conformance/plan.h"
 #include "conformance/progress.h"
 #include "conformance/report/report.h"
+#include "conformance/run_record.h"
+#include "conformance/waivers.h"
 
 namespace plumbline {
 
-/// Makes the report folder with an empty results/ in it. Throws InputError when it cannot be made or written, or when
-/// there is a results/ that is not an earlier report's.
-void prepare_report_folder(const std::filesystem::path& report);
+/// What a run with these options sets out to do.
+RunRecord record_of(const RunOptions& options, const RunPlan& plan);
+
+/// Makes the report folder of a run, with an empty results/ and run.json in it. With RunOptions::resume it goes on in
+/// the folder of an interrupted run instead, and returns the verdicts that one came to. Throws InputError when the
+/// folder cannot be made or written, when there is a results/ that is not an earlier report's, when there is nothing to
+/// resume, and when the interrupted run was another one (which names the first difference).
+std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const RunPlan& plan);
 
 /// "results/mpi-4", within the report folder.
 std::filesystem::path results_folder(int ranks, TransportKind transport);
 
 class Session {
  public:
-  /// `options` and `plan` outlive the session. What the plan calls unsupported is noted at once.
-  Session(const RunOptions& options, const RunPlan& plan, std::ostream& out);
+  /// `options` and `plan` outlive the session. What the plan calls unsupported is noted at once, unless `earlier`, from
+  /// open_report_folder(), has it. Throws InputError for waivers that cannot be read.
+  Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, std::vector<CaseVerdict> earlier = {});
+
+  /// Who is judged, where it is not the runtime; before the first verdict.
+  void set_backend(BackendIdentity backend) { backend_ = std::move(backend); }
 
   /// Where the ranks of a group leave their files.
   std::filesystem::path results(int ranks, TransportKind transport) const {
@@ -57,6 +68,8 @@ class Session {
   const RunPlan& plan_;
   std::ostream& out_;
   Judge judge_;
+  Waivers waivers_;
+  BackendIdentity backend_;
   std::vector<CaseVerdict> verdicts_;
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;

@@ -1,0 +1,21 @@
+// Judging what the ranks of one run left on disk: the same for the run that has just ended and for `plumbline check`.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "conformance/backend/job.h"
+#include "conformance/judge.h"
+
+namespace plumbline {
+
+/// The files that the ranks of one run leave in the folder of their group.
+std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item, int ranks);
+
+/// Status Error, with a reason of one line that names the file, when one of them is missing or cannot be read.
+/// `microbatches` as in with_microbatches(). Ranks, transport, backend, device, seconds and repro are left to the
+/// caller.
+CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, int ranks,
+                        int microbatches);
+
+}  // namespace plumbline

@@ -63,7 +63,7 @@ class Check : public ::testing::Test {
         options_.waivers,
         "schema = \"plumbline-waivers/1\"\n[[waiver]]\ncase = \"exact-mlp-*\"\nschedule = \"1f1b\"\nexpect = \"" +
             expect + "\"\nlink = \"https://x\"\nreason = \"known\"\nexpires = " + expires +
-            "\n[[waiver]]\ncase = \"bounded-*\"\nexpect = \"fail\"\nlink = \"https://x\"\nreason = \"other\"\n"
+            "\n[[waiver]]\ncase = \"exact-tied-*\"\nexpect = \"fail\"\nlink = \"https://x\"\nreason = \"other\"\n"
             "expires = 2999-01-01\n");
   }
 
@@ -122,7 +122,8 @@ TEST_F(Check, WhatIsWrongWithAFolderIsNamed) {
     std::function<void(const fs::path&)> act;
     std::string expected;
   };
-  const std::string key = "0/grad/-/-/layers.0.fc.weight", rank0 = std::string(kRank1).replace(45, 1, "0");
+  const std::string key = "0/grad/-/-/layers.0.fc.weight",
+                    rank0 = "results/threads-2/1f1b/exact-mlp-mean/rank0.safetensors";
   const std::string recorded = "1f1b/exact-mlp-mean: the run recorded \"PASS";
   const std::vector<Row> rows = {
       {kRank1, [](const fs::path& f) { fs::remove(f); }, "no results in "},
@@ -145,12 +146,13 @@ TEST_F(Check, WhatIsWrongWithAFolderIsNamed) {
       {"run.json", [](const fs::path& f) { fs::remove(f); }, "run.json"},
       {"run.json", [](const fs::path& f) { fs::resize_file(f, 50); }, "run.json is not JSON"},
       {"run.json", replace("plumbline-run/1", "plumbline-run/2"), "plumbline-run/1"},
-      {"run.json", replace("exact-mlp-mean", "exact-mlp-meen"), "run.json: case: no case 'exact-mlp-meen'"},
+      {"run.json", replace("exact-mlp-mean", "exact-mlp-meen"), "run.json: case: no case is named 'exact-mlp-meen'"},
       {"run.json", replace("\"threads\"", "\"pigeons\""), "run.json: transport 'pigeons'"},
       {"report.json", replace("plumbline-report/2", "plumbline-report/1"), "plumbline-report/2"},
       {"report.json", [](const fs::path& f) { fs::resize_file(f, 50); }, "report.json is not JSON"},
       {"results.jsonl", replace("\"pass\"", "\"past\""), "results.jsonl:1: status: expected a status"},
-      {"report.json", replace("\"pass\"", "\"fail\""), "gpipe/exact-mlp-mean: the run recorded \"FAIL"},
+      {"report.json", replace("\"status\": \"pass\"", "\"status\": \"fail\""),
+       "gpipe/exact-mlp-mean: the run recorded \"FAIL"},
   };
   for (const Row& row : rows) {
     fs::remove_all(options_.report);
@@ -207,7 +209,7 @@ TEST_F(Check, WaivedFailuresAreExpectedAndPassesAreNot) {
   options_.schedules = "1f1b";
   waive("fail");
   EXPECT_EQ(run(), 0) << said_.str();
-  EXPECT_NE(said_.str().find("w.toml:9 (bounded-* x *) is about nothing"), std::string::npos) << said_.str();
+  EXPECT_NE(said_.str().find("w.toml:9 (exact-tied-* x *) is about nothing"), std::string::npos) << said_.str();
   const CheckResult result = check();
   EXPECT_EQ(result.verdicts.at(0).status, Status::XFail);
   EXPECT_EQ(exit_code(result), 0);

@@ -118,6 +118,7 @@ std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const Run
   if (access(report.c_str(), R_OK | W_OK | X_OK) != 0)
     throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
                      ")");
+  if (!options.waivers.empty()) read_waivers(options.waivers, case_ids());  // refused before anything is taken away
   const RunRecord record = record_of(options, plan);
   if (options.resume) return earlier_verdicts(report, record);
   const std::filesystem::path results = report / "results", log = report / "results.jsonl";

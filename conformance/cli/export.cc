@@ -42,7 +42,9 @@ void add_export(CLI::App& app, Command& chosen) {
   command->add_option("--profile", options->profile, "The cases of a profile")->capture_default_str();
   command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern (* and ?)");
   command->add_option("--schedule", options->schedule, "Names, patterns or .csv files")->capture_default_str();
-  command->add_option("--ranks", options->ranks, "Ranks of the schedule")->check(CLI::Range(1, 64))->capture_default_str();
+  command->add_option("--ranks", options->ranks, "Ranks of the schedule")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "What parameters and inputs are made from")->capture_default_str();
   command->add_option("-o", options->out, "The folder to write to")->required();
   command->callback([options, &chosen] { chosen = [options] { return export_cases(*options); }; });

@@ -96,9 +96,8 @@ class CaseFiles {
   Json optimizer_json() const {
     for (StepKind kind : case_.steps)
       if (kind == StepKind::Optimizer)
-        return {{"kind", "sgd"},
-                {"learning_rate", case_.optimizer.learning_rate},
-                {"momentum", case_.optimizer.momentum}};
+        return {
+            {"kind", "sgd"}, {"learning_rate", case_.optimizer.learning_rate}, {"momentum", case_.optimizer.momentum}};
     return nullptr;
   }
 

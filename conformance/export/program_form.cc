@@ -129,8 +129,8 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
   program.training = training;
   program.pipe = make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split_);
   for (int s = 0; s < program.pipe.num_stages(); ++s)
-    program.stages.push_back(portable_stage(program.pipe.stages[s].graph,
-                                            "export: case " + case_.id + ", stage " + std::to_string(s)));
+    program.stages.push_back(
+        portable_stage(program.pipe.stages[s].graph, "export: case " + case_.id + ", stage " + std::to_string(s)));
   programs_.push_back(std::move(program));
   return it->second;
 }

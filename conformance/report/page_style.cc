@@ -19,7 +19,7 @@ const std::string_view page_style = R"css(
 body { margin: 0 auto; max-width: 110rem; padding: 1rem 1.5rem 4rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.6rem; margin: 0.5rem 0; } h1 span { font-weight: 400; color: var(--faint); }
-h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; } h3 { font-size: 1rem; margin: 0 0 0.3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; } h3 { font-size: 1rem; margin: 1rem 0 0.3rem; overflow-wrap: anywhere; }
 h3 small { font-weight: 400; color: var(--faint); } a { color: var(--link); }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 1px; }
 .hint, .facts, .title { color: var(--faint); margin: 0.3rem 0; }
@@ -51,8 +51,7 @@ thead th { position: sticky; top: 0; background: var(--raised); vertical-align: 
 #matrix .corner { z-index: 2; } #matrix td { padding: 1px; } #matrix td.truth { padding: 0 0.5rem; color: var(--faint); }
 #matrix tr + tr th.schedule { top: auto; position: static; }
 th.schedule { padding: 0.4rem 0.1rem; } th.schedule span { writing-mode: vertical-rl; transform: rotate(180deg); }
-th.schedule:not(.group) { text-align: center; }
-th.group { border-left: 1px solid var(--line); } th.group span { writing-mode: horizontal-tb; transform: none; }
+th.schedule { text-align: center; } th.group { border-left: 1px solid var(--line); }
 #matrix td a { display: block; min-width: 2rem; text-align: center; text-decoration: none; border-radius: 4px;
   line-height: 1.7; }
 #matrix td a:hover { outline: 2px solid var(--link); } #matrix td a sub { font-size: 0.65em; margin-left: 1px; }
@@ -63,10 +62,10 @@ th.group { border-left: 1px solid var(--line); } th.group span { writing-mode: h
 .verdict.pass { border-left-color: var(--good); } .verdict.fail, .verdict.error { border-left-color: var(--bad); }
 .verdict.timeout { border-left-color: var(--late); } .verdict.xfail { border-left-color: var(--waived); }
 .verdict.mistrusted, .verdict.xpass { border-left-color: var(--odd); } .verdict:target { outline: 3px solid var(--link); }
-.sentence { margin: 0.4rem 0; overflow-wrap: anywhere; }
+.verdict h3 { margin-top: 0; } .sentence { margin: 0.4rem 0; overflow-wrap: anywhere; }
 code, .around { font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 0.87em; }
 code { overflow-wrap: anywhere; background: var(--paper); padding: 0.15rem 0.4rem; border-radius: 4px; }
-.around { margin: 0.5rem 0; } .around caption { text-align: left; font-weight: 600; padding-bottom: 0.2rem; }
+.around { margin: 0.5rem 0; } .around caption { text-align: left; font-weight: 600; white-space: nowrap; padding-bottom: 0.2rem; }
 .around thead th { position: static; } .around td { text-align: right; } .around td:last-child { text-align: left; }
 .around .differs > * { background: var(--bad-bg); color: var(--bad); font-weight: 600; }
 meter { width: 12rem; vertical-align: middle; }

@@ -12,6 +12,7 @@ void add_schedule(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
 void add_split(CLI::App& app, Command& chosen);
 void add_partition(CLI::App& app, Command& chosen);
+void add_doctor(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 
 /// The words this program was started with, as one line.

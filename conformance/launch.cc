@@ -125,6 +125,7 @@ std::string reason_of(const LaunchResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
       return text->substr(at, text->find('\n', at) - at);
+  if (result.timed_out) return result.ending;
   const std::vector<std::string> lines = lines_of(result.errors);
   auto said = std::ranges::find_if(lines, names_an_exception);
   if (said == lines.end())  // what mpirun calls the end of a rank

@@ -2,8 +2,8 @@
 #include "conformance/supervise.h"
 
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
-#include <csignal>
 #include <fstream>
 #include <map>
 
@@ -17,40 +17,24 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 /// A backend that does everything right; a fault defines one of its functions anew.
-constexpr const char *kGoodBackend = R"(#!/bin/sh
-here=$(dirname "$0")
-ids() { sed -n 's/^ *"id": "\(.*\)",
-                     $ /\1 / p' "$1"; } describe() {
-  echo '{"protocol": 1, "name": "scripted", "version": "0", "schedules": "any", "delivers": ["loss"], "level": "program"}';
-}
+constexpr const char* kGoodBackend = R"sh(#!/bin/sh
+here=$(dirname "$0") verb=$1
+ids() { sed -n 's/^ *"id": "\(.*\)",$/\1/p' "$1"; }
 answer() { printf '{"id": "%s", "schedule": "gpipe", "supported": true}' "$1"; }
 plan() {
   comma=
   echo '['
-  for id in $(ids "$1");
-  do printf '%s' "$comma";
-  answer "$id";
-  comma =, ;
-  done echo ']'
+  for id in $(ids "$1"); do printf '%s' "$comma"; answer "$id"; comma=,; done
+  echo ']'
 }
-begin() { :;
-}
-work() { :;
-}
+begin() { :; }
+work() { :; }
 write() {
-  mkdir - p "$out/gpipe/$1" &&
-      cp
-      "$here/good"
-      "$out/gpipe/$1/t" &&
-      mv
-      "$out/gpipe/$1/t"
-      "$out/gpipe/$1/rank0.safetensors";
+  mkdir -p "$out/gpipe/$1" && cp "$here/good" "$out/gpipe/$1/t" && mv "$out/gpipe/$1/t" "$out/gpipe/$1/rank0.safetensors"
 }
-finish() { :;
-}
+finish() { :; }
 . "$here/fault.sh"
 case $1 in
-  describe) describe ;;
   plan) plan "$3" ;;
   run)
     out=$5 n=0
@@ -65,12 +49,19 @@ case $1 in
     done
     finish ;;
 esac
-)";
+)sh";
+
+/// A process that has ended may still be in the table until someone has asked for its end.
+bool is_alive(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.substr(name_end + 2, 1) != "Z";
+}
 
 /// What is heard of a job, by case: "done", or status and reason.
-class Heard :
-public
-JobObserver {
+class Heard : public JobObserver {
  public:
   explicit Heard(size_t cases) : of(cases) {}
   void begins(size_t) override {}
@@ -114,7 +105,9 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   std::vector<std::string> expected(job.cases.size(), "done");
   for (const auto& [index, what] : fault.cases) expected[index] = what;
   EXPECT_EQ(heard.of, expected);
-  EXPECT_EQ(heard.outside, fault.outside);
+  ASSERT_EQ(heard.outside.size(), fault.outside.size());
+  for (size_t i = 0; i < fault.outside.size(); ++i)
+    EXPECT_TRUE(heard.outside[i].starts_with(fault.outside[i])) << heard.outside[i];
   for (size_t i = 0; i < job.cases.size(); ++i)
     if (heard.of[i] == "done") EXPECT_EQ(read_tensor_file(result_files(out, job.cases[i]).at(0)).size(), 1u);
   int launches = 0;
@@ -123,7 +116,7 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   EXPECT_EQ(launches, fault.launches);
   // Faults write the ids of what they leave behind to "pids".
   std::ifstream pids(folder / "pids");
-  for (pid_t pid = 0; pids >> pid;) EXPECT_EQ(kill(pid, 0), -1) << "process " << pid << " is still there";
+  for (pid_t pid = 0; pids >> pid;) EXPECT_FALSE(is_alive(pid)) << "process " << pid;
 }
 
 const std::map<size_t, std::string> kNothing = {{0, ""}, {1, ""}, {2, ""}, {3, ""}};
@@ -137,31 +130,25 @@ INSTANTIATE_TEST_SUITE_P(
               kNothing,
               {"not started: scripted: plan: no licence (exited with code 7)"},
               0},
-        Fault{
-            "PlanIsGarbage",
-            "plan() { echo '[{]'; }",
-            kNothing,
-            {"not started: scripted: plan is not JSON: [json.exception.parse_error.101] parse error at line 1, column "
-             "3: syntax error while parsing object key - invalid literal; last read: '[{]'; expected string literal"},
-            0},
+        Fault{"PlanIsGarbage", "plan() { echo '[{]'; }", kNothing, {"not started: scripted: plan is not JSON: "}, 0},
         Fault{"PlanHangs",
               "plan() { exec sleep 1000; }",
               kNothing,
               {"not started: scripted: plan: no end within 2 s"},
               0},
-        Fault{
-            "PlanLeavesACaseOut",
-            R"(answer() { test $1 = c1 && printf null || printf '{"id": "%s", "schedule": "gpipe", "supported": true}' $1; }
-                 plan() { echo '[]' > /dev/null; printf '['; c=; for id in $(ids "$1"); do test $id = c1 && continue; printf '%s' "$c"; answer $id; c=,; done; printf ']'; })",
-            {{1, "error: plan gave no answer for it"}},
-            {},
-            1},
-        Fault{
-            "PlanSaysUnsupported",
-            R"(answer() { if test $1 = c3; then printf '{"id": "c3", "schedule": "gpipe", "supported": false, "why": "no W"}'; else printf '{"id": "%s", "schedule": "gpipe", "supported": true}' "$1"; fi; })",
-            {{3, "unsupported: no W"}},
-            {},
-            1},
+        Fault{"PlanLeavesACaseOut",
+              R"sh(ids() { sed -n 's/^ *"id": "\(.*\)",$/\1/p' "$1" | { test $verb = run && cat || grep -v c1; }; })sh",
+              {{1, "error: plan gave no answer for it"}},
+              {},
+              1},
+        Fault{"PlanSaysUnsupported",
+              R"sh(answer() {
+  printf '{"id": "%s", "schedule": "gpipe", ' "$1"
+  test $1 = c3 && printf '"supported": false, "why": "no W"}' || printf '"supported": true}'
+})sh",
+              {{3, "unsupported: no W"}},
+              {},
+              1},
         Fault{"HangsAtStart",
               "begin() { exec sleep 1000; }",
               kNothing,
@@ -190,11 +177,12 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"LeavesQuietlyInCase",
               "work() { test $1 != c1 || exit 0; }",
               {{1, "error: ended in the middle of it, with exit code 0"}}},
-        Fault{"StopsEarly",
-              "work() { test $1 != c2 || { n=3; id=c3; }; }",  // speaks of another case, then ends
-              {{2, "error: ended with exit code 0 without running it"}},
-              {},
-              1},
+        Fault{
+            "StopsEarly",
+            R"sh(ids() { sed -n 's/^ *"id": "\(.*\)",$/\1/p' "$1" | { test $verb = plan && cat || grep -v c3; }; })sh",
+            {{3, "error: ended with exit code 0 without running it"}},
+            {},
+            1},
         Fault{"SaysWhatCannotBeRead",
               "work() { test $1 != c1 || { echo '@plumbline case 1 is fine'; sleep 1000; }; }",
               {{1, "error: unknown event 'case 1 is fine'"}}},

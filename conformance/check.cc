@@ -32,10 +32,10 @@ std::vector<CaseVerdict> recorded_verdicts(const fs::path& folder) {
 
 /// The folder of the ranks that did this run.
 fs::path group_of(const CheckOptions& options, const RecordedRun& run) {
-  for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi})
+  for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Own})
     if (transport_name(kind) == run.transport) return options.folder / results_folder(run.ranks, kind);
   throw InputError((options.folder / "run.json").string() + ": transport '" + one_line(run.transport) + "' of " +
-                   one_line(name_of(run)) + ": expected threads or mpi");
+                   one_line(name_of(run)) + ": expected threads, mpi or own");
 }
 
 /// As the comparison had it, before waivers.
@@ -73,6 +73,9 @@ class Checker {
       : options_(options),
         record_(read_run_record(options.folder / "run.json")),
         recorded_(recorded_verdicts(options.folder)),
+        backend_(record_.describe.empty()
+                     ? BackendDescription()
+                     : parse_description(record_.describe, (options.folder / "run.json").string() + ": describe")),
         judge_(record_.seed) {}
 
   CheckResult run() {
@@ -80,9 +83,11 @@ class Checker {
       require_case(run);
       const fs::path group = group_of(options_, run);
       const JobCase item{run.case_id, run.schedule, run.csv};
-      const std::vector<fs::path> files = rank_files(group, item, run.ranks);
+      const RunCircumstances circumstances = {run.ranks, record_.microbatches,
+                                              run.transport == transport_name(TransportKind::Own), &backend_};
+      const std::vector<fs::path> files = rank_files(group, item, circumstances);
       if (run.unsupported.empty()) expected_files_.insert(files.begin(), files.end());
-      if (chosen(options_.case_glob, run.case_id)) check(run, item, group, files);
+      if (chosen(options_.case_glob, run.case_id)) check(run, item, group, circumstances, files);
     }
     if (result_.verdicts.empty())
       throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
@@ -99,7 +104,8 @@ class Checker {
   }
 
  private:
-  void check(const RecordedRun& run, const JobCase& item, const fs::path& group, const std::vector<fs::path>& files) {
+  void check(const RecordedRun& run, const JobCase& item, const fs::path& group, const RunCircumstances& circumstances,
+             const std::vector<fs::path>& files) {
     const auto said = std::find_if(recorded_.begin(), recorded_.end(),
                                    [&](const CaseVerdict& verdict) { return is_of(verdict, run); });
     const bool is_recorded = said != recorded_.end();
@@ -115,12 +121,13 @@ class Checker {
       verdict.status = Status::NotRun;
       verdict.reason = "the run ended before it";
     } else {
-      verdict = judge_files(judge_, group, item, run.ranks, record_.microbatches);
+      verdict = judge_files(judge_, group, item, circumstances);
       if (verdict.status == Status::Error) {
         result_.problems.push_back(verdict.reason);
       } else if (is_recorded && !agree(*said, verdict)) {
-        result_.problems.push_back(one_line(files.front().parent_path().string() + ": the run recorded \"" +
-                                            sentence(*said) + "\", its files say \"" + sentence(verdict) + "\""));
+        result_.problems.push_back(one_line(result_path(group, item, 0).parent_path().string() +
+                                            ": the run recorded \"" + sentence(*said) + "\", its files say \"" +
+                                            sentence(verdict) + "\""));
       } else if (is_recorded) {
         verdict.status = said->status;  // as waived
         verdict.waiver = said->waiver;
@@ -196,6 +203,7 @@ class Checker {
   const CheckOptions& options_;
   RunRecord record_;
   std::vector<CaseVerdict> recorded_;
+  BackendDescription backend_;
   Judge judge_;
   std::set<fs::path> expected_files_;
   CheckResult result_;

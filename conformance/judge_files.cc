@@ -6,14 +6,16 @@
 
 namespace plumbline {
 
-std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item, int ranks) {
+std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
+                                              const RunCircumstances& run) {
+  if (run.foreign) return result_files(group, item);
   std::vector<std::filesystem::path> files;
-  for (int r = 0; r < ranks; ++r) files.push_back(result_path(group, item, r));
+  for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(group, item, r));
   return files;
 }
 
-CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, int ranks,
-                        int microbatches) {
+CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item,
+                        const RunCircumstances& run) {
   CaseVerdict verdict;
   std::string note;
   try {
@@ -23,9 +25,12 @@ CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const 
     verdict.schedule = item.schedule;
     verdict.truth = known.truth;
     verdict.dtype = dtype_text(known.dtype);
-    const TensorMap results = merge_rank_files(rank_files(group, item, ranks));
-    const Case c = with_microbatches(known, microbatches, note);
-    verdict = judge.judge(c, make_schedule(ChosenSchedule{item.schedule, item.csv}, ranks, c.microbatches), results);
+    const TensorMap results = merge_rank_files(rank_files(group, item, run));
+    Case c = with_microbatches(known, run.microbatches, note);
+    if (run.foreign && run.backend != nullptr) demote(c, *run.backend, note);
+    const Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, run.ranks, c.microbatches);
+    verdict =
+        judge.judge(c, schedule, results, run.backend == nullptr ? std::vector<ResultKind>() : run.backend->delivers);
   } catch (const std::exception& error) {
     verdict.status = Status::Error;
     verdict.reason = one_line(error.what());

@@ -9,13 +9,21 @@
 
 namespace plumbline {
 
-/// The files that the ranks of one run leave in the folder of their group.
-std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item, int ranks);
+/// Under what circumstances a run left its files.
+struct RunCircumstances {
+  int ranks = 1;
+  int microbatches = 0;  ///< as in with_microbatches()
+  bool foreign = false;  ///< by a backend that is not our runtime: any of its ranks may have written
+  const BackendDescription* backend = nullptr;  ///< says what it delivers; none: everything
+};
 
-/// Status Error, with a reason of one line that names the file, when one of them is missing or cannot be read.
-/// `microbatches` as in with_microbatches(). Ranks, transport, backend, device, seconds and repro are left to the
-/// caller.
-CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, int ranks,
-                        int microbatches);
+/// The files that the ranks of one run leave in the folder of their group.
+std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
+                                              const RunCircumstances& run);
+
+/// Status Error, with a reason of one line that names the file, when one of them is missing or cannot be read. Ranks,
+/// transport, backend, device, seconds and repro are left to the caller.
+CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item,
+                        const RunCircumstances& run);
 
 }  // namespace plumbline

@@ -39,10 +39,12 @@ bool is_of(const CaseVerdict& verdict, const RecordedRun& run) {
 void write_run_record(const std::filesystem::path& path, const RunRecord& record) {
   nlohmann::ordered_json json = {{"schema", kSchema},
                                  {"backend", record.backend},
+                                 {"describe", nullptr},
                                  {"seed", std::to_string(record.seed)},
                                  {"microbatches", record.microbatches},
                                  {"options", nlohmann::ordered_json::object()},
                                  {"runs", nlohmann::ordered_json::array()}};
+  if (!record.describe.empty()) json["describe"] = nlohmann::ordered_json::parse(record.describe);
   for (const auto& [name, value] : record.options) json["options"][name] = value;
   for (const RecordedRun& run : record.runs)
     json["runs"].push_back({{"case", run.case_id},
@@ -59,10 +61,11 @@ RunRecord read_run_record(const std::filesystem::path& path) {
   const JsonPlace place(document, path.string());
   const JsonPlace schema = place["schema"];
   if (schema.json() != kSchema) schema.fail("the schema \"" + std::string(kSchema) + "\"");
-  place.expect_only({"schema", "backend", "seed", "microbatches", "options", "runs"});
+  place.expect_only({"schema", "backend", "describe", "seed", "microbatches", "options", "runs"});
   constexpr int most = 4096;  // as --ranks takes them
   RunRecord record;
   record.backend = place["backend"].text();
+  if (const JsonPlace describe = place["describe"]; !describe.is_null()) record.describe = json_text(describe.json());
   record.seed = seed_at(place["seed"]);
   record.microbatches = place["microbatches"].small(0, 65536);
   const JsonPlace options = place["options"];
@@ -82,6 +85,9 @@ std::string difference(const RunRecord& earlier, const RunRecord& now) {
     return name + " is " + told(is) + ", the interrupted run had " + told(before);
   };
   if (earlier.backend != now.backend) return differ("backend", earlier.backend, now.backend);
+  if (earlier.describe.empty() != now.describe.empty() ||
+      (!now.describe.empty() && nlohmann::json::parse(earlier.describe) != nlohmann::json::parse(now.describe)))
+    return differ("what the backend says of itself", earlier.describe, now.describe);
   if (earlier.seed != now.seed) return differ("seed", std::to_string(earlier.seed), std::to_string(now.seed));
   if (earlier.microbatches != now.microbatches)
     return differ("microbatches", std::to_string(earlier.microbatches), std::to_string(now.microbatches));

@@ -16,6 +16,7 @@ RunRecord record() {
   return {std::numeric_limits<uint64_t>::max(),
           4,
           "runtime",
+          R"({"version":"2","name":"x"})",
           {{"commit", "abc"}, {"mutant", ""}},
           {{"mlp", "1f1b", "", 4, "mpi", ""}, {"mlp", "a/b.csv", "0F0,0B0\n", 1, "threads", "too few rows"}}};
 }
@@ -39,6 +40,8 @@ TEST(RunRecord, NamesTheFirstThingThatIsNotAsBefore) {
   EXPECT_EQ(changed([](RunRecord& r) { r.seed = 3; }), "seed is 3, the interrupted run had 18446744073709551615");
   EXPECT_EQ(changed([](RunRecord& r) { r.microbatches = 0; }), "microbatches is 0, the interrupted run had 4");
   EXPECT_EQ(changed([](RunRecord& r) { r.backend = "torch"; }), "backend is torch, the interrupted run had runtime");
+  EXPECT_NE(changed([](RunRecord& r) { r.describe = R"({"name":"x","version":"3"})"; }), "");
+  EXPECT_EQ(changed([](RunRecord& r) { r.describe = R"({"name":"x","version":"2"})"; }), "");
   EXPECT_EQ(changed([](RunRecord& r) { r.options[1].second = "x"; }), "mutant is x, the interrupted run had none");
   EXPECT_EQ(changed([](RunRecord& r) { r.options.pop_back(), r.options.emplace_back("new", "1"); }),
             "new is 1, the interrupted run had none");

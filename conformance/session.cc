@@ -90,10 +90,17 @@ std::string timeline_of(const JobThroughput& item, size_t index, const RunGroup&
                                .unit = "ms"});
 }
 
+BackendDescription or_runtime(BackendDescription backend) {
+  if (backend.name.empty()) backend.name = "runtime", backend.version = plumbline_version();
+  return backend;
+}
+
 }  // namespace
 
-RunRecord record_of(const RunOptions& options, const RunPlan& plan) {
+RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend) {
   RunRecord record;
+  record.backend = or_runtime(backend).name;
+  if (!backend.name.empty()) record.describe = description_text(backend);
   record.seed = options.seed;
   record.microbatches = options.microbatches;
   for (const auto& [name, value] : run_context("", {}))
@@ -108,7 +115,8 @@ RunRecord record_of(const RunOptions& options, const RunPlan& plan) {
   return record;
 }
 
-std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const RunPlan& plan) {
+std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
+                                            const BackendDescription& backend) {
   const std::filesystem::path& report = options.report;
   std::error_code error;
   std::filesystem::create_directories(report, error);
@@ -119,7 +127,7 @@ std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const Run
     throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
                      ")");
   if (!options.waivers.empty()) read_waivers(options.waivers, case_ids());  // refused before anything is taken away
-  const RunRecord record = record_of(options, plan);
+  const RunRecord record = record_of(options, plan, backend);
   if (options.resume) return earlier_verdicts(report, record);
   const std::filesystem::path results = report / "results", log = report / "results.jsonl";
   if (std::filesystem::exists(results) && !std::filesystem::exists(log))
@@ -139,19 +147,20 @@ std::filesystem::path results_folder(int ranks, TransportKind transport) {
   return std::filesystem::path("results") / (transport_name(transport) + "-" + std::to_string(ranks));
 }
 
-Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, std::vector<CaseVerdict> earlier)
+Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend,
+                 std::vector<CaseVerdict> earlier)
     : options_(options),
       plan_(plan),
       out_(out),
       judge_(options.seed),
       waivers_(options.waivers.empty() ? std::vector<Waiver>() : read_waivers(options.waivers, case_ids()), today()),
-      backend_{"runtime", plumbline_version(), "cpu", {}},
+      backend_(or_runtime(std::move(backend))),
       verdicts_(plan.runs.size()),
       begin_(std::chrono::steady_clock::now()),
       case_begin_(begin_),
       progress_(out, {static_cast<int>(plan.runs.size()), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
                       terminal_columns(STDOUT_FILENO)}) {
-  const RunRecord record = record_of(options, plan);
+  const RunRecord record = record_of(options, plan, backend_);
   for (CaseVerdict& verdict : earlier) {
     const auto run = std::find_if(record.runs.begin(), record.runs.end(),
                                   [&](const RecordedRun& recorded) { return is_of(verdict, recorded); });
@@ -176,8 +185,8 @@ void Session::begins(size_t index) {
 
 void Session::done(size_t index) {
   const PlannedRun& run = plan_.runs[index];
-  CaseVerdict verdict =
-      judge_files(judge_, results(run.ranks, run.transport), run.item, run.ranks, options_.microbatches);
+  CaseVerdict verdict = judge_files(judge_, results(run.ranks, run.transport), run.item,
+                                    {run.ranks, options_.microbatches, run.transport == TransportKind::Own, &backend_});
   const CaseVerdict empty = empty_verdict(index);
   verdict.repro = empty.repro;
   verdict.ranks = empty.ranks;
@@ -209,6 +218,11 @@ void Session::broken(const std::string& reason) {
   progress_.note("BROKEN " + reason);
 }
 
+void Session::not_started(const std::string& reason) {
+  if (not_started_.empty()) progress_.note("NOT STARTED " + one_line(reason));
+  not_started_ = one_line(reason);
+}
+
 CaseVerdict Session::empty_verdict(size_t index) const {
   const PlannedRun& run = plan_.runs[index];
   const Case& c = find_case(run.item.id);
@@ -217,15 +231,16 @@ CaseVerdict Session::empty_verdict(size_t index) const {
   verdict.title = c.title;
   verdict.schedule = run.item.schedule;
   verdict.backend = backend_.name;
-  verdict.device = backend_.device;
+  verdict.device = "cpu";
   verdict.dtype = dtype_text(c.dtype);
   verdict.ranks = run.ranks;
   verdict.transport = transport_name(run.transport);
   verdict.truth = c.truth;
-  verdict.reason = "the run ended before it";
+  verdict.reason = not_started_.empty() ? "the run ended before it" : not_started_;
   verdict.repro = "plumbline run --case " + run.item.id + " --schedule " + shell_word(run.item.schedule) +
-                  " --transport " + verdict.transport + " --ranks " + std::to_string(run.ranks) + " --seed " +
-                  std::to_string(options_.seed);
+                  (run.transport == TransportKind::Own ? " --backend " + shell_word(options_.backend)
+                                                       : " --transport " + verdict.transport) +
+                  " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
   if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
   if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
   if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;
@@ -248,10 +263,10 @@ int Session::report() {
   RunReport report;
   for (const std::string& expired : waivers_.expired()) broken(expired);
   report.notes = waivers_.unused();
-  report.backend = backend_;
+  report.backend = {backend_.name, backend_.version, "cpu", description_text(backend_)};
   report.environment = run_environment();
   const Places places = places_of(plan_);
-  report.context = run_context(options_.command_line, {{"backend", backend_.name},
+  report.context = run_context(options_.command_line, {{"backend", backend_.name + " " + backend_.version},
                                                        {"transport", places.transports},
                                                        {"ranks", places.ranks},
                                                        {"seed", std::to_string(options_.seed)},
@@ -281,6 +296,7 @@ void Session::print(const RunReport& report) {
   int failures = 0;
   for (const CaseVerdict& verdict : report.verdicts) {
     if (!is_failure(verdict.status) && verdict.status != Status::NotRun) continue;
+    if (verdict.status == Status::NotRun && verdict.reason == not_started_) continue;  // it has been told
     if (++failures <= kMostShown) out_ << '\n' << sentence(verdict) << "\n  repeat: " << verdict.repro << '\n';
   }
   if (failures > kMostShown) out_ << "\n... and " << failures - kMostShown << " more in report.json\n";

@@ -164,7 +164,9 @@ TEST_F(Check, WhatIsWrongWithAFolderIsNamed) {
     ASSERT_EQ(lines.size(), 1u) << row.file << ": " << row.expected;
     EXPECT_NE(lines[0].find(row.expected), std::string::npos) << lines[0];
     EXPECT_EQ(lines[0].find('\n'), std::string::npos) << lines[0];
-    if (refused.empty()) EXPECT_EQ(exit_code(result), 2) << row.expected;
+    if (refused.empty()) {
+      EXPECT_EQ(exit_code(result), 2) << row.expected;
+    }
   }
 }
 

@@ -33,7 +33,9 @@ TEST(ReadReport, ComesBackAsItWasWritten) {
     EXPECT_EQ(is.bound_use, was.bound_use);
     EXPECT_EQ(is.waiver, was.waiver);
     EXPECT_EQ(is.first.has_value(), was.first.has_value());
-    if (was.first) EXPECT_EQ(is.first->around, was.first->around);
+    if (was.first) {
+      EXPECT_EQ(is.first->around, was.first->around);
+    }
   }
   EXPECT_EQ(read.broken, report.broken);
   EXPECT_EQ(read.notes, report.notes);

@@ -36,7 +36,7 @@ class Check : public ::testing::Test {
   /// The ranks of the plan as threads, judged as they end; `most` ends it early, as an interruption does.
   int run(size_t most = std::numeric_limits<size_t>::max()) {
     const RunPlan plan = make_plan(options_);
-    Session session(options_, plan, said_, open_report_folder(options_, plan));
+    Session session(options_, plan, said_, {}, open_report_folder(options_, plan));
     size_t done = 0;
     for (const RunGroup& group : plan.groups) {
       run_job_on_threads(group.job, session.results(group.job.ranks, group.transport), [](const std::string&) {});

@@ -1,4 +1,5 @@
 // plumbline report: one page of several result folders.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 

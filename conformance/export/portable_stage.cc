@@ -224,8 +224,8 @@ class Lowering {
     const std::vector<int64_t>& out = known(result()).sizes;
     const std::vector<int64_t> parts = from_channels ? std::vector{in[0], out[1], r, r, in[2], in[3]}
                                                      : std::vector{in[0], in[1], out[2], r, out[3], r};
-    const std::vector<int64_t> order = from_channels ? std::vector<int64_t>{0, 1, 4, 2, 5, 3}
-                                                     : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
+    const std::vector<int64_t> order =
+        from_channels ? std::vector<int64_t>{0, 1, 4, 2, 5, 3} : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
     const int split = add_like(parts), turned = add_like(reordered(parts, order));
     emit("aten::reshape", {{"self", self()}, {"shape", parts}}, {split});
     emit("aten::permute", {{"self", reference(split)}, {"dims", order}}, {turned});

@@ -1,6 +1,7 @@
 #include "conformance/doctor.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <torch/version.h>
 #include <unistd.h>

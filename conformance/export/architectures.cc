@@ -30,7 +30,12 @@ Json architecture_of(const std::string& model) {
         {"vocabulary", 128},
         {"length", 16}}},
       {"resnet-bn",
-       {{"architecture", "resnet"}, {"blocks", 8}, {"channels", 8}, {"image_channels", 3}, {"side", 8}, {"classes", 10}}},
+       {{"architecture", "resnet"},
+        {"blocks", 8},
+        {"channels", 8},
+        {"image_channels", 3},
+        {"side", 8},
+        {"classes", 10}}},
   };
   const auto it = known.find(model);
   return it == known.end() ? Json(nullptr) : it->second;

@@ -16,7 +16,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
       : case_(c),
         results_(results),
         model_(make_model(c.model, c.dtype, options.seed)),
-        engine_(transport, options.schedule, pipes(options.schedule.stages), engine_options(options)) {}
+        engine_(transport, schedule(options), pipes(options), engine_options(options)) {}
 
   void train(int step, const Batch& batch) override {
     step_ = step;
@@ -41,13 +41,20 @@ class EngineSubject : public CaseSubject, private EngineObserver {
   }
 
  private:
-  PipeSource pipes(int stages) {
+  static Schedule schedule(const EngineCaseOptions& options) {
+    Schedule schedule = options.schedule;
+    if (options.fault && options.fault->schedule) options.fault->schedule(schedule);
+    return schedule;
+  }
+
+  PipeSource pipes(const EngineCaseOptions& options) {
     SplitOptions split;
-    split.points = stage_points(model_, stages);
+    split.points = stage_points(model_, options.schedule.stages);
     split.loss_outputs = std::vector<int>{0};
-    return [this, split](bool training, const std::vector<at::Tensor>& inputs) {
+    PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
       return make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
     };
+    return options.fault && options.fault->pipes ? options.fault->pipes(std::move(source)) : source;
   }
 
   EngineOptions engine_options(const EngineCaseOptions& options) {
@@ -64,14 +71,8 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     engine.recompute = options.recompute;
     engine.remat = options.remat;
     if (keeps_details(case_)) engine.observer = this;
-    if (options.mutant && options.mutant->stage) {
-      const StageMutation mutate = options.mutant->stage;
-      const int microbatches = case_.microbatches;
-      engine.decorate = [mutate, microbatches](int stage, const StageState& state,
-                                               std::unique_ptr<StageRunner> runner) {
-        return mutate(stage, microbatches, state, std::move(runner));
-      };
-    }
+    if (options.fault) engine.decorate = options.fault->stage;
+    if (options.fault && options.fault->options) options.fault->options(engine);
     return engine;
   }
 
@@ -107,7 +108,10 @@ class EngineSubject : public CaseSubject, private EngineObserver {
 Results run_case_on_rank(const Case& c, Transport& transport, const EngineCaseOptions& options) {
   Results results;
   EngineSubject subject(c, transport, options, results);
-  run_case(c, options.seed, subject, results);
+  const Fault* fault = options.fault;
+  const std::unique_ptr<CaseSubject> around = fault && fault->steps ? fault->steps(subject) : nullptr;
+  run_case(c, options.seed, around ? *around : subject, results);
+  if (fault && fault->results) fault->results(results);
   return results;
 }
 

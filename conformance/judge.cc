@@ -61,9 +61,10 @@ TensorMap of_kinds(const TensorMap& all, std::initializer_list<ResultKind> kinds
 }
 
 constexpr std::initializer_list<ResultKind> kFinal = {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param};
-constexpr std::initializer_list<ResultKind> kByMicrobatch = {ResultKind::Output, ResultKind::Loss};
-constexpr std::initializer_list<ResultKind> kWhole = {ResultKind::Output, ResultKind::Loss, ResultKind::Grad,
-                                                      ResultKind::Buffer, ResultKind::Param};
+constexpr std::initializer_list<ResultKind> kByMicrobatch = {ResultKind::Output, ResultKind::Loss,
+                                                             ResultKind::InputGrad};
+constexpr std::initializer_list<ResultKind> kWhole = {ResultKind::Output, ResultKind::Loss,   ResultKind::InputGrad,
+                                                      ResultKind::Grad,   ResultKind::Buffer, ResultKind::Param};
 
 std::string first_of(const std::vector<Difference>& differences) {
   return differences.empty() ? "" : sentence(differences.front());

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_list(app, chosen);
   add_mutants(app, chosen);
   add_split(app, chosen);
+  add_export(app, chosen);
   add_partition(app, chosen);
   add_schedule(app, chosen);
   add_simulate(app, chosen);

@@ -23,7 +23,7 @@ FaultRunner::Place& FaultRunner::find(const MatrixRun& run) {
   const auto it = places_.find(run);
   if (it != places_.end()) return it->second;
   const Case& c = find_case(run.case_id);
-  return places_.emplace(run, Place{c, make_schedule({run.schedule, ""}, run.ranks, c.microbatches), {}})
+  return places_.emplace(run, Place{c, make_schedule({run.schedule, c.schedule_csv}, run.ranks, c.microbatches), {}})
       .first->second;
 }
 
@@ -49,6 +49,7 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
   try {
     run_thread_ranks(run.ranks, [&](Transport& transport) {
       EngineCaseOptions options{place.schedule, seed_, timeout};
+      options.recompute.policy = parse_recompute(place.of.recompute);
       const Fault fault =
           make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();
       options.fault = &fault;

@@ -27,6 +27,7 @@ class SubjectAround : public CaseSubject {
     hooks_.evaluate ? hooks_.evaluate(inner_, step, batch) : inner_.evaluate(step, batch);
   }
   void zero_grad() override { hooks_.zero_grad ? hooks_.zero_grad(inner_) : inner_.zero_grad(); }
+  void set_trainable(const std::string& pattern, bool trainable) override { inner_.set_trainable(pattern, trainable); }
   NamedTensors parameters() const override {
     return hooks_.parameters ? hooks_.parameters(inner_) : inner_.parameters();
   }

@@ -75,7 +75,7 @@ class InputsOverwritten : public StageAround {
     if (!c10::GradMode::is_enabled()) return;
     for (size_t i = 0; i < waiting_.size(); ++i) {
       const at::Tensor &kept = waiting_[i], &now = inputs[i];
-      if (!kept.defined() || !kept.is_floating_point() || kept.sizes() != now.sizes() || !kept.is_contiguous() ||
+      if (!kept.defined() || !now.defined() || !kept.is_floating_point() || kept.sizes() != now.sizes() || !kept.is_contiguous() ||
           same_bytes(kept, now))
         continue;
       const at::Tensor bytes = now.detach().contiguous();
@@ -132,7 +132,7 @@ Mutant overwritten(std::string name, std::string what, Change options) {
   return {std::move(name), std::move(what),
           [options = std::move(options)](const FaultSite& site) {
             Fault fault;
-            fault.options = options;
+            fault.options = options;  // what is computed again is so from what was kept
             fault.stage = [site](int stage, const StageState&,
                                  std::unique_ptr<StageRunner> inner) -> std::unique_ptr<StageRunner> {
               if (stage == 0) return inner;

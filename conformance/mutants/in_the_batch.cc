@@ -119,7 +119,8 @@ std::vector<Mutant> mutants_in_the_batch() {
       batch("inputs-exchanged-in-the-batch", "Two inputs of one form are exchanged.",
             [](const FaultSite&, const Specs&, Batch& batch) {
               for (size_t i = 1; i < batch.inputs.size(); ++i)
-                if (batch.inputs[i].sizes() == batch.inputs[0].sizes() &&
+                if (batch.inputs[0].defined() && batch.inputs[i].defined() &&
+                    batch.inputs[i].sizes() == batch.inputs[0].sizes() &&
                     batch.inputs[i].scalar_type() == batch.inputs[0].scalar_type())
                   return std::swap(batch.inputs[0], batch.inputs[i]);
             }),

@@ -155,7 +155,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    return StageHooks{.inputs = [last = Tensors()](int, Tensors& inputs) mutable {
                      const Tensors mine = inputs;
                      for (size_t i = 0; i < last.size(); ++i)
-                       if (last[i].defined() && last[i].sizes() == mine[i].sizes()) inputs[i] = last[i];
+                       if (last[i].defined() && mine[i].defined() && last[i].sizes() == mine[i].sizes()) inputs[i] = last[i];
                      last = mine;
                    }};
                  },

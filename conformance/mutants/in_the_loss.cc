@@ -20,8 +20,10 @@ Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Nee
             fault.options = [site, wrong](EngineOptions& options) {
               options.loss = [site, wrong, right = options.loss](const std::vector<at::Tensor>& outputs,
                                                                  const at::Tensor& target) mutable {
+                const at::Tensor expected = right(outputs, target);
+                if (!expected.defined()) return expected;  // an evaluation without a target
                 const at::Tensor value = wrong(right, outputs, target);
-                if (!same_bytes(value, right(outputs, target))) site.happens();
+                if (!same_bytes(value, expected)) site.happens();
                 return value;
               };
             };
@@ -105,7 +107,7 @@ std::vector<Mutant> mutants_in_the_loss() {
            }),
       loss("loss-of-other-output", "The loss is computed from the second output.",
            [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             if (outputs.size() < 2 || !outputs[1].defined() || outputs[1].sizes() != outputs[0].sizes())
+             if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() || outputs[1].sizes() != outputs[0].sizes())
                return right(outputs, target);
              return right({outputs[1], outputs[0]}, target);
            }),

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
+#include "conformance/corpus.h"
 #include "conformance/mutants/random_fault.h"
 #include "conformance/mutants/try_mutants.h"
 #include "conformance/plan.h"
@@ -21,7 +22,7 @@ struct MutantsOptions {
   bool matrix = false, full = false, json = false;
   int killers = 2;
   int random = 0;
-  std::filesystem::path report, record;
+  std::filesystem::path report, record, recorded;
 };
 
 int list(const MutantsOptions& options) {
@@ -53,7 +54,7 @@ std::vector<MatrixRun> places(RunOptions options) {
   options.throughput = false;
   std::vector<MatrixRun> places;
   for (const PlannedRun& run : make_plan(options).runs)
-    if (run.unsupported.empty() && run.item.csv.empty())
+    if (run.unsupported.empty() && run.item.csv == find_case(run.item.id).schedule_csv)
       places.push_back({run.item.id, run.item.schedule, run.ranks});
   return places;
 }
@@ -62,9 +63,10 @@ int matrix(const MutantsOptions& options) {
   at::set_num_threads(1);  // ranks share the cores, and add up in one order
   const std::vector<const Mutant*> selected = select_mutants(options.mutants);
   FaultRunner runner(options.runs.seed);
-  const KillMatrix matrix =
-      try_mutants(places(options.runs), selected, runner,
-                  {options.full ? 0 : options.killers, [](const std::string& line) { std::cout << line << "\n" << std::flush; }});
+  const KillMatrix matrix = try_mutants(
+      places(options.runs), selected, runner,
+      {options.full ? 0 : options.killers, [](const std::string& line) { std::cout << line << "\n"
+                                                                                   << std::flush; }});
   std::cout << "\n" << matrix_text(matrix);
   if (!options.report.empty()) {
     write_matrix(options.report, matrix);
@@ -78,6 +80,18 @@ int matrix(const MutantsOptions& options) {
     std::cout << "recorded: " << options.record.string() << "\n";
   }
   return survivors(matrix).empty() && matrix.broken.empty() ? 0 : 1;
+}
+
+int recorded(const MutantsOptions& options) {
+  at::set_num_threads(1);
+  FaultRunner runner(RunOptions().seed);
+  const Killers killers = read_killers(options.recorded);
+  const std::vector<std::string> problems = recorded_problems(killers, runner);
+  for (const std::string& problem : problems) std::cout << "FAIL " << problem << "\n";
+  std::cout << killers.size() << " mutants, each in two runs: "
+            << (problems.empty() ? "all are given away as recorded" : std::to_string(problems.size()) + " problems")
+            << "\n";
+  return problems.empty() ? 0 : 1;
 }
 
 /// The command that repeats one fault; the runs to choose from are part of it.
@@ -126,10 +140,10 @@ int random_faults(const MutantsOptions& options) {
 
 void add_mutants(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<MutantsOptions>();
-  CLI::App* command = app.add_subcommand(
-      "mutants",
-      "The faults that `run --mutant NAME` puts in on purpose, and which cases give them away.\n"
-      "Without --matrix: lists them, each with its sentence");
+  CLI::App* command =
+      app.add_subcommand("mutants",
+                         "The faults that `run --mutant NAME` puts in on purpose, and which cases give them away.\n"
+                         "Without --matrix: lists them, each with its sentence");
   command->add_option("--mutant", options->mutants, "Only those whose name matches this pattern (* and ?)")
       ->type_name("GLOB")
       ->capture_default_str();
@@ -167,12 +181,20 @@ void add_mutants(CLI::App& app, Command& chosen) {
       ->needs(matrix_flag);
   command->add_flag("--full", options->full, "Try every mutant on every run")->needs(matrix_flag);
   command
-      ->add_option("--record", options->record,
-                   "Write two runs that give each mutant away into this file (conformance/mutants/killers.json); mutants "
-                   "that were not tried stay as they are there")
+      ->add_option(
+          "--record", options->record,
+          "Write two runs that give each mutant away into this file (conformance/mutants/killers.json); mutants "
+          "that were not tried stay as they are there")
       ->type_name("F.json")
       ->needs(matrix_flag);
-  command->callback([options, command, of_runs, matrix_flag, random, &chosen] {
+  CLI::Option* known = command
+                           ->add_option("--recorded", options->recorded,
+                                        "Put each mutant into the runs that this file says give it away; exit 1 if one "
+                                        "does not, or does otherwise")
+                           ->type_name("F.json")
+                           ->excludes(matrix_flag)
+                           ->excludes(random);
+  command->callback([options, command, of_runs, matrix_flag, random, known, &chosen] {
     options->runs.ranks_given = command->count("--ranks") > 0;
     options->runs.schedule_given = command->count("--schedule") > 0;
     if (matrix_flag->count() == 0 && random->count() == 0)
@@ -180,8 +202,11 @@ void add_mutants(CLI::App& app, Command& chosen) {
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --matrix or --random");
     if (random->count() > 0 && command->count("--mutant") > 0)
       throw InputError("--mutant goes with --matrix, or alone; random faults have no names");
+    if (known->count() > 0 && command->count("--mutant") > 0)
+      throw InputError("--mutant goes with --matrix, or alone; --recorded is about all of them");
     chosen = [options] {
       if (options->random > 0) return random_faults(*options);
+      if (!options->recorded.empty()) return recorded(*options);
       return options->matrix ? matrix(*options) : list(*options);
     };
   });

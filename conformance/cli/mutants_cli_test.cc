@@ -54,6 +54,19 @@ TEST_F(MutantsCli, TheMatrixIsPrintedAndKept) {
   }
 }
 
+/// A record that lacks mutants, and says of one that it ends otherwise than it does.
+TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
+  std::ofstream(folder_ / "k.json") << R"({"drop-last-microbatch": [
+    {"case": "exact-mlp-sum", "schedule": "gpipe", "ranks": 2, "by": "fail"},
+    {"case": "exact-mlp-mean", "schedule": "gpipe", "ranks": 2, "by": "timeout"}], "nonesuch": []})";
+  const ProcessResult result = start({"mutants", "--recorded", report("k.json")});
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  for (const char* line : {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it has no two killers on record\n",
+                           "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, where timeout is on record"})
+    EXPECT_NE(result.output.find(line), std::string::npos) << line << "\n" << result.output;
+  EXPECT_EQ(result.output.find("exact-mlp-sum"), std::string::npos) << result.output;
+}
+
 /// Whole numbers below 2^8 are not changed by rounding to bf16: no run of this case can tell.
 TEST_F(MutantsCli, ASurvivorEndsWithOne) {
   const ProcessResult result = matrix({"--mutant", "value-in-bf16", "--case", "exact-mlp-bf16"});
@@ -62,8 +75,8 @@ TEST_F(MutantsCli, ASurvivorEndsWithOne) {
 }
 
 TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
-  const ProcessResult result = start({"mutants", "--random", "6", "--seed", "40", "--case", "exact-mlp-sum", "--schedule",
-                                      "gpipe", "--ranks", "2", "--report", report("random")});
+  const ProcessResult result = start({"mutants", "--random", "6", "--seed", "40", "--case", "exact-mlp-sum",
+                                      "--schedule", "gpipe", "--ranks", "2", "--report", report("random")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_NE(result.output.find("repeat: plumbline mutants --random 1 --seed 45 --case exact-mlp-sum --schedule gpipe "
                                "--ranks 2\n"),
@@ -72,8 +85,8 @@ TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
   EXPECT_NE(result.output.find(" 0 missed\n"), std::string::npos) << result.output;
   const nlohmann::json kept = read("random/random-faults.json");
   ASSERT_EQ(kept.size(), 6U);
-  const ProcessResult again = start({"mutants", "--random", "1", "--seed", "45", "--case", "exact-mlp-sum",
-                                     "--schedule", "gpipe", "--ranks", "2"});
+  const ProcessResult again = start(
+      {"mutants", "--random", "1", "--seed", "45", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2"});
   EXPECT_NE(again.output.find(kept[5]["what"].get<std::string>()), std::string::npos) << again.output;
 }
 
@@ -86,6 +99,8 @@ TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
       {{"mutants", "--random", "0"}, "--random"},
       {{"mutants", "--random", "1", "--mutant", "copy-lost"}, "random faults have no names"},
       {{"mutants", "--full"}, "--matrix"},
+      {{"mutants", "--recorded", "nonesuch.json"}, "nonesuch.json"},
+      {{"mutants", "--recorded", "nonesuch.json", "--mutant", "copy-*"}, "--recorded is about all"},
   });
 }
 

@@ -114,8 +114,7 @@ void add_run(CLI::App& app, Command& chosen) {
       ->add_option("--microbatches", options->microbatches,
                    "In place of each case's own number; for a program: what --inputs holds, else one a stage")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--mutant", options->mutant,
-                      "Put this fault in on purpose; `plumbline mutants` lists them")
+  command->add_option("--mutant", options->mutant, "Put this fault in on purpose; `plumbline mutants` lists them")
       ->type_name("NAME");
   command
       ->add_option("--recompute", options->recompute,

@@ -50,8 +50,7 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
     run_thread_ranks(run.ranks, [&](Transport& transport) {
       EngineCaseOptions options{place.schedule, seed_, timeout};
       options.recompute.policy = parse_recompute(place.of.recompute);
-      const Fault fault =
-          make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();
+      const Fault fault = make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();
       options.fault = &fault;
       const std::unique_ptr<Transport> around = fault.transport ? fault.transport(transport) : nullptr;
       const TensorMap mine = to_host(run_case_on_rank(place.of, around ? *around : transport, options));

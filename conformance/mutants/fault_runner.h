@@ -14,10 +14,10 @@ namespace plumbline {
 
 struct FaultOutcome {
   Status status = Status::NotRun;
-  std::string reason;    ///< one line: what gave it away
+  std::string reason;              ///< one line: what gave it away
   std::optional<ResultKey> first;  ///< the result where it shows first
-  int64_t happened = 0;  ///< how often the fault changed something
-  TensorMap results;     ///< of all ranks; empty after an error
+  int64_t happened = 0;            ///< how often the fault changed something
+  TensorMap results;               ///< of all ranks; empty after an error
 };
 
 class FaultRunner {

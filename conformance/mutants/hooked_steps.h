@@ -40,7 +40,9 @@ class SubjectAround : public CaseSubject {
 
 inline Fault step_fault(StepHooks hooks) {
   Fault fault;
-  fault.steps = [hooks = std::move(hooks)](CaseSubject& inner) { return std::make_unique<SubjectAround>(inner, hooks); };
+  fault.steps = [hooks = std::move(hooks)](CaseSubject& inner) {
+    return std::make_unique<SubjectAround>(inner, hooks);
+  };
   return fault;
 }
 

@@ -39,8 +39,8 @@ class RunsAgain : public StageAround {
   /// The roots anew; sets `used_` to the inputs that they come from.
   Tensors again(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> inputs) {
     used_.assign(inputs.begin(), inputs.end());
-    const bool other = how_ == How::LastInputs && !std::equal(inputs.begin(), inputs.end(), last_inputs_.begin(),
-                                                              last_inputs_.end(), same_bytes);
+    const bool other = how_ == How::LastInputs &&
+                       !std::equal(inputs.begin(), inputs.end(), last_inputs_.begin(), last_inputs_.end(), same_bytes);
     if (other) used_ = last_inputs_;
     std::map<std::string, at::Tensor> before;
     for (const auto& [name, buffer] : state_.buffers) before[name] = buffer.clone();
@@ -75,8 +75,8 @@ class InputsOverwritten : public StageAround {
     if (!c10::GradMode::is_enabled()) return;
     for (size_t i = 0; i < waiting_.size(); ++i) {
       const at::Tensor &kept = waiting_[i], &now = inputs[i];
-      if (!kept.defined() || !now.defined() || !kept.is_floating_point() || kept.sizes() != now.sizes() || !kept.is_contiguous() ||
-          same_bytes(kept, now))
+      if (!kept.defined() || !now.defined() || !kept.is_floating_point() || kept.sizes() != now.sizes() ||
+          !kept.is_contiguous() || same_bytes(kept, now))
         continue;
       const at::Tensor bytes = now.detach().contiguous();
       std::memcpy(const_cast<void*>(kept.const_data_ptr()), bytes.const_data_ptr(), bytes.nbytes());
@@ -108,13 +108,15 @@ class InputsOverwritten : public StageAround {
 
 using Change = std::function<void(EngineOptions& options)>;
 
-/// Others cannot be partitioned.
-const Need plain_layers{"layers without buffers and random numbers", [](const MutantRun& run) {
-                          return !run.traits.has_buffers && !run.traits.draws_random_numbers;
+/// Others cannot be partitioned, or are run again as a whole already.
+const Need plain_layers{"layers without buffers and random numbers, not run again", [](const MutantRun& run) {
+                          return !run.traits.has_buffers && !run.traits.draws_random_numbers &&
+                                 run.of.recompute == "never";
                         }};
 
 Mutant runs_again(std::string name, std::string what, RunsAgain::How how, Need needs) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [how](const FaultSite& site) {
             Fault fault;
             fault.stage = [site, how](int stage, const StageState& state,
@@ -129,7 +131,8 @@ Mutant runs_again(std::string name, std::string what, RunsAgain::How how, Need n
 
 /// On stages after the first: their inputs are their own, not the caller's batch.
 Mutant overwritten(std::string name, std::string what, Change options) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [options = std::move(options)](const FaultSite& site) {
             Fault fault;
             fault.options = options;  // what is computed again is so from what was kept

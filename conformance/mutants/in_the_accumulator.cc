@@ -53,8 +53,9 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                   [](const Addition& a) { return a.is_first ? a.before : a.right(); }),
       accumulator("double-last-microbatch", "The last micro-batch's parameter gradients are added twice.",
                   [](const Addition& a) { return a.is_last ? accumulated(a.right(), a.part) : a.right(); }),
-      accumulator("overwritten", "Each micro-batch's parameter gradients take the place of those before.",
-                  [](const Addition& a) { return a.part.defined() ? a.part : a.before; }, several),
+      accumulator(
+          "overwritten", "Each micro-batch's parameter gradients take the place of those before.",
+          [](const Addition& a) { return a.part.defined() ? a.part : a.before; }, several),
       accumulator("accumulated-in-bf16", "Parameter gradients are rounded to bf16 after every micro-batch.",
                   [](const Addition& a) {
                     const at::Tensor sum = a.right();
@@ -67,19 +68,20 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                     return sum.defined() ? sum.to(at::kFloat) : sum;
                   },
                   {need::training, need::bf16}),
-      accumulator("added-in-reverse", "The micro-batches of a parameter's gradient are added up last to first.",
-                  [parts = std::map<std::string, Tensors>()](const Addition& a) mutable {
-                    Tensors& mine = parts[a.name];
-                    if (!a.before.defined()) mine.clear();
-                    if (a.part.defined()) mine.push_back(a.part.clone());
-                    at::Tensor sum;
-                    for (size_t i = mine.size(); i-- > 0;) sum = accumulated(sum, mine[i]);
-                    return sum;
-                  },
-                  several),
-      accumulator("bias-of-first-microbatch", "Biases get the first micro-batch's gradient only.",
-                  [](const Addition& a) { return is_bias(a.name) && a.before.defined() ? a.before : a.right(); },
-                  several),
+      accumulator(
+          "added-in-reverse", "The micro-batches of a parameter's gradient are added up last to first.",
+          [parts = std::map<std::string, Tensors>()](const Addition& a) mutable {
+            Tensors& mine = parts[a.name];
+            if (!a.before.defined()) mine.clear();
+            if (a.part.defined()) mine.push_back(a.part.clone());
+            at::Tensor sum;
+            for (size_t i = mine.size(); i-- > 0;) sum = accumulated(sum, mine[i]);
+            return sum;
+          },
+          several),
+      accumulator(
+          "bias-of-first-microbatch", "Biases get the first micro-batch's gradient only.",
+          [](const Addition& a) { return is_bias(a.name) && a.before.defined() ? a.before : a.right(); }, several),
       accumulator("bias-sign", "The gradients of biases are subtracted.",
                   [](const Addition& a) {
                     return is_bias(a.name) && a.part.defined() ? accumulated(a.before, at::neg(a.part)) : a.right();
@@ -110,10 +112,9 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                     *static_cast<unsigned char*>(sum.mutable_data_ptr()) ^= 1;
                     return sum;
                   }),
-      accumulator("frozen-learns", "Frozen parameters get gradients.",
-                  [](const Addition& a) {
-                    return a.parameter.requires_grad() ? a.right() : at::ones_like(a.parameter);
-                  }),
+      accumulator(
+          "frozen-learns", "Frozen parameters get gradients.",
+          [](const Addition& a) { return a.parameter.requires_grad() ? a.right() : at::ones_like(a.parameter); }),
       accumulator("zeros-for-none", "A parameter without a gradient gets zeros.",
                   [](const Addition& a) {
                     const at::Tensor sum = a.right();

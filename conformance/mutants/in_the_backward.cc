@@ -73,11 +73,12 @@ std::vector<Mutant> mutants_in_the_backward() {
                    each(grads, [](const at::Tensor& grad) { return at::ones_like(grad); });
                  }};
                }),
-      backward("gradient-of-previous-microbatch", "Stage 0 starts its backward from the micro-batch before.",
-               [](const FaultSite&, int stage) {
-                 return stage == 0 ? StageHooks{.root_grads = those_before()} : StageHooks{};
-               },
-               several),
+      backward(
+          "gradient-of-previous-microbatch", "Stage 0 starts its backward from the micro-batch before.",
+          [](const FaultSite&, int stage) {
+            return stage == 0 ? StageHooks{.root_grads = those_before()} : StageHooks{};
+          },
+          several),
       backward("second-output-forgotten", "Of a stage with several outputs only the first one's gradient is used.",
                [](const FaultSite&, int) {
                  return StageHooks{.root_grads = [](int, Tensors& grads) {
@@ -93,8 +94,7 @@ std::vector<Mutant> mutants_in_the_backward() {
       backward("no-gradient-for-last-microbatch", "Stages hand back zeros for the last micro-batch.",
                [](const FaultSite& site, int) {
                  return StageHooks{.input_grads = [last = site.microbatches() - 1](int microbatch, Tensors& grads) {
-                   if (microbatch == last)
-                     each(grads, [](const at::Tensor& grad) { return at::zeros_like(grad); });
+                   if (microbatch == last) each(grads, [](const at::Tensor& grad) { return at::zeros_like(grad); });
                  }};
                }),
       backward("input-gradient-doubled", "The last stage hands back twice the gradient.",
@@ -104,11 +104,12 @@ std::vector<Mutant> mutants_in_the_backward() {
                    each(grads, [](const at::Tensor& grad) { return at::mul(grad, 2); });
                  }};
                }),
-      backward("input-gradient-of-previous-microbatch", "The last stage hands back what it had for the one before.",
-               [](const FaultSite& site, int stage) {
-                 return stage == site.schedule.stages - 1 ? StageHooks{.input_grads = those_before()} : StageHooks{};
-               },
-               several),
+      backward(
+          "input-gradient-of-previous-microbatch", "The last stage hands back what it had for the one before.",
+          [](const FaultSite& site, int stage) {
+            return stage == site.schedule.stages - 1 ? StageHooks{.input_grads = those_before()} : StageHooks{};
+          },
+          several),
       backward("input-gradients-exchanged", "The gradients of two inputs of one form are exchanged.",
                [](const FaultSite&, int) {
                  return StageHooks{.input_grads = [](int, Tensors& grads) {
@@ -137,13 +138,14 @@ std::vector<Mutant> mutants_in_the_backward() {
                    each(grads, [](const at::Tensor& grad) { return grad.clamp(-1, 1); });
                  }};
                }),
-      backward("last-weight-half-left-out", "The weight half of the last micro-batch is left out.",
-               [](const FaultSite& site, int) {
-                 return StageHooks{.weight_half = [last = site.microbatches() - 1](int microbatch) {
-                   return microbatch == last ? -1 : microbatch;
-                 }};
-               },
-               halves),
+      backward(
+          "last-weight-half-left-out", "The weight half of the last micro-batch is left out.",
+          [](const FaultSite& site, int) {
+            return StageHooks{.weight_half = [last = site.microbatches() - 1](int microbatch) {
+              return microbatch == last ? -1 : microbatch;
+            }};
+          },
+          halves),
   };
   Mutant whole{"weights-in-the-input-half", "The input half does the whole backward, and the weight half nothing.",
                [](const FaultSite& site) {

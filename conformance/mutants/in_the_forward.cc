@@ -18,9 +18,8 @@ using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage, con
 Mutant in_a_stage(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(site, [site, hooks](int stage, const StageState& state) {
-              return hooks(site, stage, state);
-            });
+            return stage_fault(site,
+                               [site, hooks](int stage, const StageState& state) { return hooks(site, stage, state); });
           },
           std::move(needs)};
 }
@@ -86,8 +85,7 @@ class BuffersWrong : public StageAround {
 /// Runs each forward under the number, and so the random seed, of another micro-batch.
 class OtherSeed : public StageAround {
  public:
-  OtherSeed(std::unique_ptr<StageRunner> inner, const FaultSite& site)
-      : StageAround(std::move(inner)), site_(site) {}
+  OtherSeed(std::unique_ptr<StageRunner> inner, const FaultSite& site) : StageAround(std::move(inner)), site_(site) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     site_.happens();
     inner_->forward((microbatch + 1) % site_.microbatches(), inputs, outputs);
@@ -155,7 +153,8 @@ std::vector<Mutant> mutants_in_the_forward() {
                    return StageHooks{.inputs = [last = Tensors()](int, Tensors& inputs) mutable {
                      const Tensors mine = inputs;
                      for (size_t i = 0; i < last.size(); ++i)
-                       if (last[i].defined() && mine[i].defined() && last[i].sizes() == mine[i].sizes()) inputs[i] = last[i];
+                       if (last[i].defined() && mine[i].defined() && last[i].sizes() == mine[i].sizes())
+                         inputs[i] = last[i];
                      last = mine;
                    }};
                  },

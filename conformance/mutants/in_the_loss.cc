@@ -107,7 +107,8 @@ std::vector<Mutant> mutants_in_the_loss() {
            }),
       loss("loss-of-other-output", "The loss is computed from the second output.",
            [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() || outputs[1].sizes() != outputs[0].sizes())
+             if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() ||
+                 outputs[1].sizes() != outputs[0].sizes())
                return right(outputs, target);
              return right({outputs[1], outputs[0]}, target);
            }),

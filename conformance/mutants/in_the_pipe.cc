@@ -54,8 +54,8 @@ bool feeds_a_frozen_stage(const Pipe& pipe, const Boundary& boundary) {
   return std::any_of(boundary.consumers.begin(), boundary.consumers.end(), [&](const Boundary::Consumer& consumer) {
     const auto& attributes = pipe.stages[consumer.stage].graph.attributes;
     return !attributes.empty() && std::none_of(attributes.begin(), attributes.end(), [](const Attribute& attribute) {
-             return attribute.tensor.requires_grad();
-           });
+      return attribute.tensor.requires_grad();
+    });
   });
 }
 
@@ -85,7 +85,8 @@ Mutant parameters(std::string name, std::string what, std::function<void(int sta
 }  // namespace
 
 std::vector<Mutant> mutants_in_the_pipe() {
-  Mutant trained{"evaluation-in-training-mode", "An evaluation runs the model in training mode.",
+  Mutant trained{"evaluation-in-training-mode",
+                 "An evaluation runs the model in training mode.",
                  [](const FaultSite& site) {
                    Fault fault;
                    fault.pipes = [site](PipeSource inner) -> PipeSource {
@@ -102,11 +103,11 @@ std::vector<Mutant> mutants_in_the_pipe() {
   return {
       pipe("copies-not-summed", "The gradients of a shared parameter's copies are not summed.",
            [](Pipe& pipe) { return !std::exchange(pipe.shared, {}).empty(); }, {need::shared_parameters}),
-      pipe("skip-without-gradient", "No gradient comes back for a value that skips stages.",
-           without_gradients(skips)),
+      pipe("skip-without-gradient", "No gradient comes back for a value that skips stages.", without_gradients(skips)),
       pipe("frozen-stage-stops-gradient", "No gradient passes a stage whose parameters are all frozen.",
            without_gradients(feeds_a_frozen_stage)),
-      pipe("value-without-gradient", "No gradient comes back for the last value that crosses.", [](Pipe& pipe) {
+      pipe("value-without-gradient", "No gradient comes back for the last value that crosses.",
+           [](Pipe& pipe) {
              return !pipe.boundaries.empty() && std::exchange(pipe.boundaries.back().has_gradient, false);
            }),
       std::move(trained),

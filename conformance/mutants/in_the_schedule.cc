@@ -131,18 +131,20 @@ std::vector<Mutant> mutants_in_the_schedule() {
               std::rotate(actions.begin(), it, it + 1);
               return true;
             }),
-      order("stages-on-each-others-rank", "The first two ranks think that each holds the other's stages.",
-            [](const FaultSite&, Schedule& schedule) {
-              for (int& rank : schedule.rank_of_stage)
-                if (rank < 2) rank = 1 - rank;
-              return true;
-            },
-            {}, 2),
-      order("ranks-disagree", "The last rank takes micro-batches 0 and 1 for each other.",
-            [](const FaultSite& site, Schedule& schedule) {
-              return site.is_last_rank() && exchange(schedule, 0, 1, [](const Action&) { return true; });
-            },
-            {need::training, need::several_microbatches}, 2),
+      order(
+          "stages-on-each-others-rank", "The first two ranks think that each holds the other's stages.",
+          [](const FaultSite&, Schedule& schedule) {
+            for (int& rank : schedule.rank_of_stage)
+              if (rank < 2) rank = 1 - rank;
+            return true;
+          },
+          {}, 2),
+      order(
+          "ranks-disagree", "The last rank takes micro-batches 0 and 1 for each other.",
+          [](const FaultSite& site, Schedule& schedule) {
+            return site.is_last_rank() && exchange(schedule, 0, 1, [](const Action&) { return true; });
+          },
+          {need::training, need::several_microbatches}, 2),
   };
 }
 

@@ -15,10 +15,13 @@
 namespace plumbline {
 namespace {
 
-constexpr std::pair<Kill, std::string_view> kNames[] = {
-    {Kill::Untested, "untested"}, {Kill::NotApplicable, "not-applicable"}, {Kill::NeverHappened, "never-happened"},
-    {Kill::Survived, "survived"}, {Kill::Fail, "fail"},                    {Kill::Error, "error"},
-    {Kill::Timeout, "timeout"}};
+constexpr std::pair<Kill, std::string_view> kNames[] = {{Kill::Untested, "untested"},
+                                                        {Kill::NotApplicable, "not-applicable"},
+                                                        {Kill::NeverHappened, "never-happened"},
+                                                        {Kill::Survived, "survived"},
+                                                        {Kill::Fail, "fail"},
+                                                        {Kill::Error, "error"},
+                                                        {Kill::Timeout, "timeout"}};
 
 /// In the order of the runs, each once.
 std::vector<std::string> cases_of(const KillMatrix& matrix) {
@@ -55,7 +58,8 @@ std::string list(const std::vector<std::string>& names) { return names.empty() ?
 }  // namespace
 
 std::string to_string(const MatrixRun& run) {
-  return run.case_id + " x " + run.schedule + " (" + std::to_string(run.ranks) + (run.ranks == 1 ? " rank)" : " ranks)");
+  return run.case_id + " x " + run.schedule + " (" + std::to_string(run.ranks) +
+         (run.ranks == 1 ? " rank)" : " ranks)");
 }
 
 std::string_view kill_name(Kill kill) {
@@ -197,7 +201,8 @@ Killers read_killers(const std::filesystem::path& path) {
   for (const auto& [mutant, ignored] : json.items())
     for (const JsonPlace& item : root[mutant.c_str()].items()) {
       item.expect_only({"case", "schedule", "ranks", "by"});
-      const Kill by = std::array{Kill::Fail, Kill::Error, Kill::Timeout}[item["by"].one_of({"fail", "error", "timeout"})];
+      const Kill by =
+          std::array{Kill::Fail, Kill::Error, Kill::Timeout}[item["by"].one_of({"fail", "error", "timeout"})];
       killers[mutant].push_back({{item["case"].text(), item["schedule"].text(), item["ranks"].small(1, 4096)}, by});
     }
   return killers;

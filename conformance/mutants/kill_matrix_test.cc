@@ -39,8 +39,10 @@ TEST(KillMatrix, ItsTextHasARowForEachMutantAndAColumnForEachCase) {
 
 TEST(KillMatrix, KillersAreOfDifferentCasesWhereThereAreSuch) {
   const Killers killers = killers_of(matrix());
-  EXPECT_EQ(killers.at("lost"), (std::vector<Killer>{{{"a", "gpipe", 2}, Kill::Fail}, {{"b", "gpipe", 2}, Kill::Timeout}}));
-  EXPECT_EQ(killers.at("late"), (std::vector<Killer>{{{"a", "gpipe", 2}, Kill::Error}, {{"a", "1f1b", 4}, Kill::Fail}}));
+  EXPECT_EQ(killers.at("lost"),
+            (std::vector<Killer>{{{"a", "gpipe", 2}, Kill::Fail}, {{"b", "gpipe", 2}, Kill::Timeout}}));
+  EXPECT_EQ(killers.at("late"),
+            (std::vector<Killer>{{{"a", "gpipe", 2}, Kill::Error}, {{"a", "1f1b", 4}, Kill::Fail}}));
   EXPECT_TRUE(killers.at("lively").empty());
 }
 

@@ -44,7 +44,8 @@ const Need shared_parameters{"a parameter that several stages share",
 const Need uneven_rows{"rows that do not divide evenly",
                        [](const MutantRun& run) { return run.of.rows % run.schedule.microbatches != 0; }};
 const Need mean_loss{"a mean loss", [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Mean; }};
-const Need sum_loss{"a loss that is a sum", [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Sum; }};
+const Need sum_loss{"a loss that is a sum",
+                    [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Sum; }};
 const Need optimizer{"an optimizer", [](const MutantRun& run) { return run.has(StepKind::Optimizer); }};
 const Need evaluation{"an evaluation", [](const MutantRun& run) { return run.has(StepKind::Eval); }};
 const Need evaluation_after_training{"an evaluation after a training step", [](const MutantRun& run) {

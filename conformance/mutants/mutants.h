@@ -48,8 +48,8 @@ std::string why_not(const Mutant& mutant, const MutantRun& run);
 
 namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
-    mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_trainings, zero_grad_between, float32,
-    bf16, division, no_division, three_ranks;
+    mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_trainings, zero_grad_between,
+    float32, bf16, division, no_division, three_ranks;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();

@@ -81,14 +81,13 @@ std::vector<Mutant> mutants_on_the_wire() {
             }};
           },
           two_microbatches),
-      hanging(on_the_wire(
-          "swap-channels", "The first two values that cross travel under each other's tag.",
-          [](const FaultSite& site) {
-            return TransportHooks{.send = [site](Message& message) {
-              if (message.load == Load::Value && message.channel < 2)
-                message.move_to(1 - message.channel, message.microbatch, site.microbatches());
-            }};
-          })),
+      hanging(on_the_wire("swap-channels", "The first two values that cross travel under each other's tag.",
+                          [](const FaultSite& site) {
+                            return TransportHooks{.send = [site](Message& message) {
+                              if (message.load == Load::Value && message.channel < 2)
+                                message.move_to(1 - message.channel, message.microbatch, site.microbatches());
+                            }};
+                          })),
       hanging(on_the_wire("drop-value", "The first rank never sends the outputs of the last micro-batch.",
                           [](const FaultSite& site) {
                             return TransportHooks{.send = [site](Message& message) {
@@ -105,15 +104,15 @@ std::vector<Mutant> mutants_on_the_wire() {
             }};
           },
           trains)),
-      hanging(on_the_wire(
-          "wrong-rank", "The first rank sends the outputs of micro-batch 0 to the rank after the one that waits.",
-          [](const FaultSite& site) {
-            return TransportHooks{.send = [site](Message& message) {
-              if (message.load == Load::Value && site.rank == 0 && message.microbatch == 0)
-                message.peer = (message.peer + 1) % site.ranks();
-            }};
-          },
-          {need::three_ranks})),
+      hanging(on_the_wire("wrong-rank",
+                          "The first rank sends the outputs of micro-batch 0 to the rank after the one that waits.",
+                          [](const FaultSite& site) {
+                            return TransportHooks{.send = [site](Message& message) {
+                              if (message.load == Load::Value && site.rank == 0 && message.microbatch == 0)
+                                message.peer = (message.peer + 1) % site.ranks();
+                            }};
+                          },
+                          {need::three_ranks})),
       on_the_wire("duplicate-value",
                   "The first rank sends the outputs of the last micro-batch twice: the next step finds the second.",
                   [](const FaultSite& site) {
@@ -140,20 +139,20 @@ std::vector<Mutant> mutants_on_the_wire() {
                         message.body.pop_back();
                     }};
                   }),
-      on_the_wire("unfilled-tail", "The last quarter of a value is not there yet when the rank goes on: it reads zeros.",
-                  arrived(Load::Value,
-                          [](const Message&, at::Tensor& numbers) {
-                            numbers.narrow(0, numbers.numel() * 3 / 4, numbers.numel() - numbers.numel() * 3 / 4)
-                                .zero_();
-                          })),
+      on_the_wire(
+          "unfilled-tail", "The last quarter of a value is not there yet when the rank goes on: it reads zeros.",
+          arrived(Load::Value,
+                  [](const Message&, at::Tensor& numbers) {
+                    numbers.narrow(0, numbers.numel() * 3 / 4, numbers.numel() - numbers.numel() * 3 / 4).zero_();
+                  })),
       on_the_wire("stale-value", "A rank goes on with the value that was in its receive buffer before.",
                   stale(Load::Value)),
       on_the_wire("stale-gradient", "A rank goes on with the gradient that was in its receive buffer before.",
                   stale(Load::Gradient), trains),
-      on_the_wire("value-in-bf16", "Values are rounded to bf16 on the wire.",
-                  arrived(Load::Value,
-                          [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.to(at::kBFloat16)); }),
-                  {need::float32}),
+      on_the_wire(
+          "value-in-bf16", "Values are rounded to bf16 on the wire.",
+          arrived(Load::Value, [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.to(at::kBFloat16)); }),
+          {need::float32}),
       on_the_wire("gradient-in-bf16", "Gradients are rounded to bf16 on the wire.",
                   arrived(Load::Gradient,
                           [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.to(at::kBFloat16)); }),
@@ -170,65 +169,69 @@ std::vector<Mutant> mutants_on_the_wire() {
                   arrived(Load::Value, [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.flip(0)); })),
       on_the_wire("nan-in-value", "The first element of the last micro-batch's values arrives as NaN.",
                   [](const FaultSite& site) {
-                    return arrived(Load::Value, [last = site.microbatches() - 1](const Message& message,
-                                                                                 at::Tensor& numbers) {
-                      if (message.microbatch == last) numbers[0].fill_(std::numeric_limits<double>::quiet_NaN());
-                    })(site);
+                    return arrived(Load::Value,
+                                   [last = site.microbatches() - 1](const Message& message, at::Tensor& numbers) {
+                                     if (message.microbatch == last)
+                                       numbers[0].fill_(std::numeric_limits<double>::quiet_NaN());
+                                   })(site);
                   }),
-      on_the_wire("last-bit-of-gradient", "The last bit of one element of micro-batch 0's gradients is flipped.",
-                  [](const FaultSite& site) {
-                    return TransportHooks{.arrived = [site](const Message& message, std::span<std::byte> body) {
-                      if (message.load == Load::Gradient && message.microbatch == 0 && site.rank == 0)
-                        body.front() ^= std::byte{1};
-                    }};
-                  },
-                  trains),
+      on_the_wire(
+          "last-bit-of-gradient", "The last bit of one element of micro-batch 0's gradients is flipped.",
+          [](const FaultSite& site) {
+            return TransportHooks{.arrived = [site](const Message& message, std::span<std::byte> body) {
+              if (message.load == Load::Gradient && message.microbatch == 0 && site.rank == 0)
+                body.front() ^= std::byte{1};
+            }};
+          },
+          trains),
   };
 }
 
 std::vector<Mutant> mutants_in_shared_sums() {
   const std::vector<Need> shared = {need::shared_parameters};
   return {
-      on_the_wire("copy-lost", "A copy of a shared parameter says that it has no gradient.",
-                  [](const FaultSite&) {
-                    return TransportHooks{.send = [](Message& message) {
-                      if (message.load == Load::CopyFlag) message.body.front() = std::byte{0};
-                      if (message.load == Load::Copy) message.times = 0;
-                    }};
-                  },
-                  shared),
+      on_the_wire(
+          "copy-lost", "A copy of a shared parameter says that it has no gradient.",
+          [](const FaultSite&) {
+            return TransportHooks{.send = [](Message& message) {
+              if (message.load == Load::CopyFlag) message.body.front() = std::byte{0};
+              if (message.load == Load::Copy) message.times = 0;
+            }};
+          },
+          shared),
       on_the_wire("copy-doubled", "The gradient of a shared parameter's copy is added twice.",
                   arrived(Load::Copy, [](const Message&, at::Tensor& numbers) { numbers.mul_(2); }), shared),
-      on_the_wire("copy-in-bf16", "Gradients of a shared parameter's copies are rounded to bf16 before they are summed.",
-                  arrived(Load::Copy,
-                          [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.to(at::kBFloat16)); }),
-                  {need::shared_parameters, need::float32}),
+      on_the_wire(
+          "copy-in-bf16", "Gradients of a shared parameter's copies are rounded to bf16 before they are summed.",
+          arrived(Load::Copy, [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.to(at::kBFloat16)); }),
+          {need::shared_parameters, need::float32}),
       on_the_wire("copies-averaged", "A copy of a shared parameter gets the sum divided by two.",
                   arrived(Load::Sum, [](const Message&, at::Tensor& numbers) { numbers.div_(2); }), shared),
-      on_the_wire("copy-keeps-its-own", "A copy of a shared parameter keeps its own gradient in place of the sum.",
-                  [](const FaultSite&) {
-                    auto own = std::make_shared<std::map<size_t, std::vector<std::byte>>>();
-                    return TransportHooks{
-                        .send =
-                            [own](Message& message) {
-                              if (message.load == Load::Copy) (*own)[message.body.size()] = message.body;
-                            },
-                        .arrived =
-                            [own](const Message& message, std::span<std::byte> body) {
-                              const auto it = own->find(body.size());
-                              if (message.load == Load::Sum && it != own->end())
-                                std::copy(it->second.begin(), it->second.end(), body.begin());
-                            }};
-                  },
-                  shared),
-      on_the_wire("sum-says-none", "The owner of a shared parameter tells its copies that there is no gradient.",
-                  [](const FaultSite&) {
-                    return TransportHooks{.send = [](Message& message) {
-                      if (message.load == Load::SumFlag) message.body.front() = std::byte{0};
-                      if (message.load == Load::Sum) message.times = 0;
-                    }};
-                  },
-                  shared),
+      on_the_wire(
+          "copy-keeps-its-own", "A copy of a shared parameter keeps its own gradient in place of the sum.",
+          [](const FaultSite&) {
+            auto own = std::make_shared<std::map<size_t, std::vector<std::byte>>>();
+            return TransportHooks{.send =
+                                      [own](Message& message) {
+                                        if (message.load == Load::Copy) (*own)[message.body.size()] = message.body;
+                                      },
+                                  .arrived =
+                                      [own](const Message& message, std::span<std::byte> body) {
+                                        const auto it = own->find(body.size());
+                                        if (message.load == Load::Sum && it != own->end())
+                                          std::copy(it->second.begin(), it->second.end(), body.begin());
+                                      }};
+          },
+          shared),
+      on_the_wire(
+          "sum-says-none", "The owner of a shared parameter tells its copies that there is no gradient.",
+          [](const FaultSite&) {
+            return TransportHooks{.send = [](Message& message) {
+              if (message.load == Load::SumFlag) message.body.front() = std::byte{0};
+              if (message.load == Load::Sum) message.times = 0;
+            }};
+          },
+          shared),
   };
 }
 

@@ -15,9 +15,14 @@ namespace {
 
 /// Where a fault can sit. An event is one message, one tensor that passes, or one action of a rank's list.
 enum Site { kMessage, kOutput, kInput, kRootGrad, kInputGrad, kSum, kParameter, kAction, kSites };
-constexpr std::array<const char*, kSites> kWords = {
-    "a message",   "an output of a stage", "an input of a stage", "a gradient that a stage starts from",
-    "a gradient that a stage hands back", "an accumulated gradient", "a parameter", "an action"};
+constexpr std::array<const char*, kSites> kWords = {"a message",
+                                                    "an output of a stage",
+                                                    "an input of a stage",
+                                                    "a gradient that a stage starts from",
+                                                    "a gradient that a stage hands back",
+                                                    "an accumulated gradient",
+                                                    "a parameter",
+                                                    "an action"};
 
 /// What happens to the event that was drawn.
 struct Draw {
@@ -140,9 +145,10 @@ Fault around(const FaultSite& at, const Strike& watch) {
 }
 
 std::string words(const Draw& draw) {
-  const std::string place =
-      std::string(kWords[draw.site]) + " of rank " + std::to_string(draw.rank) + ", number " + std::to_string(draw.event);
-  if (draw.site == kAction) return std::array{"left out: ", "doubled: ", "exchanged with the next: "}[draw.manner % 3] + place;
+  const std::string place = std::string(kWords[draw.site]) + " of rank " + std::to_string(draw.rank) + ", number " +
+                            std::to_string(draw.event);
+  if (draw.site == kAction)
+    return std::array{"left out: ", "doubled: ", "exchanged with the next: "}[draw.manner % 3] + place;
   if (draw.site == kMessage && draw.manner >= 4) return (draw.manner == 4 ? "lost: " : "doubled: ") + place;
   return "bit " + std::to_string(draw.bit) + " of element " + std::to_string(draw.element) +
          " (modulo their numbers) flipped: " + place;

@@ -8,9 +8,14 @@ namespace plumbline {
 namespace {
 
 std::vector<MatrixRun> some_runs() {
-  return {{"exact-mlp-sum", "1f1b", 2},     {"exact-tied", "zb-v", 2},       {"exact-skip", "interleaved-1f1b", 2},
-          {"multi-io", "zb-h1", 2},         {"mlp", "gpipe", 4},             {"exact-accumulate", "gpipe", 2},
-          {"transformer-bounded", "1f1b", 2}, {"exact-frozen", "dualpipe-v", 2}};
+  return {{"exact-mlp-sum", "1f1b", 2},
+          {"exact-tied", "zb-v", 2},
+          {"exact-skip", "interleaved-1f1b", 2},
+          {"multi-io", "zb-h1", 2},
+          {"mlp", "gpipe", 4},
+          {"exact-accumulate", "gpipe", 2},
+          {"transformer-bounded", "1f1b", 2},
+          {"exact-frozen", "dualpipe-v", 2}};
 }
 
 TEST(RandomFaults, NoneIsMissed) {

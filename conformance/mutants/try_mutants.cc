@@ -45,8 +45,8 @@ class Trial {
       }
     if (options_.say)
       options_.say(mutant.name + ": " + std::to_string(row.kills()) + " of " +
-                   std::to_string(std::count_if(row.cells.begin(), row.cells.end(),
-                                                [](Kill k) { return k >= Kill::Survived; })) +
+                   std::to_string(
+                       std::count_if(row.cells.begin(), row.cells.end(), [](Kill k) { return k >= Kill::Survived; })) +
                    " runs in which it happened gave it away");
     matrix_.rows.push_back(std::move(row));
   }
@@ -74,9 +74,35 @@ std::vector<const Mutant*> select_mutants(const std::string& pattern) {
   std::vector<const Mutant*> selected;
   for (const Mutant& mutant : mutants())
     if (fnmatch(pattern.c_str(), mutant.name.c_str(), 0) == 0) selected.push_back(&mutant);
-  if (selected.empty())
-    throw InputError("--mutant: none matches '" + pattern + "'; `plumbline mutants` lists them");
+  if (selected.empty()) throw InputError("--mutant: none matches '" + pattern + "'; `plumbline mutants` lists them");
   return selected;
+}
+
+std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner) {
+  std::vector<std::string> problems;
+  for (const auto& [name, runs] : killers)
+    if (std::none_of(mutants().begin(), mutants().end(), [&](const Mutant& mutant) { return mutant.name == name; }))
+      problems.push_back(name + ": there is no such mutant");
+  for (const Mutant& mutant : mutants()) {
+    const auto found = killers.find(mutant.name);
+    if (found == killers.end() || found->second.size() != 2 || found->second[0].run == found->second[1].run) {
+      problems.push_back(mutant.name + ": it has no two killers on record");
+      continue;
+    }
+    for (const Killer& killer : found->second) {
+      const FaultOutcome& untouched = runner.untouched(killer.run);
+      if (untouched.status != Status::Pass) {
+        problems.push_back(to_string(killer.run) + ": it does not pass without a fault: " + untouched.reason);
+        continue;
+      }
+      const auto [kill, reason] = runner.kill(killer.run, mutant);
+      if (kill != killer.by)
+        problems.push_back(mutant.name + " in " + to_string(killer.run) + ": " + std::string(kill_name(kill)) +
+                           ", where " + std::string(kill_name(killer.by)) + " is on record" +
+                           (reason.empty() ? "" : ": " + reason));
+    }
+  }
+  return problems;
 }
 
 KillMatrix try_mutants(const std::vector<MatrixRun>& runs, const std::vector<const Mutant*>& mutants,

@@ -26,4 +26,8 @@ std::vector<const Mutant*> select_mutants(const std::string& pattern);
 KillMatrix try_mutants(const std::vector<MatrixRun>& runs, const std::vector<const Mutant*>& mutants,
                        FaultRunner& runner, const TryOptions& options);
 
+/// Whether every mutant has two recorded killers, each of which passes without a fault and gives it away in the way
+/// that is recorded. One line for each that is not so.
+std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner);
+
 }  // namespace plumbline

@@ -36,7 +36,7 @@ enum class Kill {
 std::string_view kill_name(Kill kill);
 /// The inverse. InputError for another text.
 Kill parse_kill(std::string_view text);
-/// . blank o s X E T
+/// . - o s X E T
 char kill_symbol(Kill kill);
 constexpr bool is_kill(Kill kill) { return kill >= Kill::Fail; }
 

@@ -6,6 +6,7 @@
 #include "conformance/backend/host_tensors.h"
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
+#include "conformance/judge_files.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/threads.h"

@@ -6,6 +6,8 @@
 #include "conformance/backend/host_tensors.h"
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
+#include "conformance/rank_files.h"
+#include "conformance/corpus.h"
 #include "conformance/judge_files.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"

@@ -7,8 +7,6 @@
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/rank_files.h"
-#include "conformance/corpus.h"
-#include "conformance/judge_files.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/threads.h"

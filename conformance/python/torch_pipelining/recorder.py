@@ -1,5 +1,6 @@
 """What a rank's stages do, written down as it happens, under plumbline's result keys."""
 
+import torch
 from plumbline_case import Results
 
 
@@ -42,9 +43,15 @@ class Recorder:
             # Kept until it is sent: what is here is what goes.
             for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
                 if i in back:
-                    self.put("backward", stage.stage_index, chunk, back[i], gradient)
+                    self.put("backward", stage.stage_index, chunk, back[i], self._sent(stage, i, gradient))
 
         stage.forward_one_chunk, stage.backward_one_chunk = watched_forward, watched_backward
+
+    @staticmethod
+    def _sent(stage, i, gradient):
+        """PyTorch sends zeros for an input that nothing depends on, but 2.11, which refuses."""
+        meta = getattr(stage, "_get_grad_send_meta", lambda _: None)(i)
+        return gradient if gradient is not None or meta is None else torch.zeros(meta.shape, dtype=meta.dtype)
 
     def forward(self, stage, made):
         """The boundaries that a stage made."""

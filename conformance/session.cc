@@ -94,11 +94,17 @@ void Session::done(size_t index) {
   const CaseVerdict empty = verdict;
   std::string note;
   try {
-    const Case c = with_microbatches(find_case(run.item.id), options_.microbatches, note);
+    Case c = with_microbatches(find_case(run.item.id), options_.microbatches, note);
+    const std::filesystem::path folder = results(run.ranks, run.transport);
     std::vector<std::filesystem::path> files;
-    for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(results(run.ranks, run.transport), run.item, r));
+    if (run.transport == TransportKind::Own) {
+      demote(c, backend_, note);
+      files = result_files(folder, run.item);
+    } else {
+      for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(folder, run.item, r));
+    }
     const Schedule schedule = make_schedule(ChosenSchedule{run.item.schedule, run.item.csv}, run.ranks, c.microbatches);
-    verdict = judge_.judge(c, schedule, merge_rank_files(files));
+    verdict = judge_.judge(c, schedule, merge_rank_files(files), backend_.delivers);
   } catch (const std::exception& error) {
     verdict.status = Status::Error;
     verdict.reason = one_line(error.what());
@@ -130,6 +136,11 @@ void Session::broken(const std::string& reason) {
   progress_.note("BROKEN " + reason);
 }
 
+void Session::not_started(const std::string& reason) {
+  if (not_started_.empty()) progress_.note("NOT STARTED " + one_line(reason));
+  not_started_ = one_line(reason);
+}
+
 CaseVerdict Session::empty_verdict(size_t index) const {
   const PlannedRun& run = plan_.runs[index];
   const Case& c = find_case(run.item.id);
@@ -140,10 +151,11 @@ CaseVerdict Session::empty_verdict(size_t index) const {
   verdict.ranks = run.ranks;
   verdict.transport = transport_name(run.transport);
   verdict.truth = c.truth;
-  verdict.reason = "the run ended before it";
+  verdict.reason = not_started_.empty() ? "the run ended before it" : not_started_;
   verdict.repro = "plumbline run --case " + run.item.id + " --schedule " + shell_word(run.item.schedule) +
-                  " --transport " + verdict.transport + " --ranks " + std::to_string(run.ranks) + " --seed " +
-                  std::to_string(options_.seed);
+                  (run.transport == TransportKind::Own ? " --backend " + shell_word(options_.backend)
+                                                       : " --transport " + verdict.transport) +
+                  " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
   if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
   if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
   if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;
@@ -163,14 +175,16 @@ void Session::finish(size_t index, CaseVerdict verdict) {
 int Session::report() {
   RunReport report;
   const Places places = places_of(plan_);
-  report.context = run_context(options_.command_line, {{"backend", "runtime"},
-                                                       {"transport", places.transports},
-                                                       {"ranks", places.ranks},
-                                                       {"seed", std::to_string(options_.seed)},
-                                                       {"profile", options_.profile},
-                                                       {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
-                                                       {"recompute", options_.recompute},
-                                                       {"remat", to_string(options_.remat)}});
+  report.context =
+      run_context(options_.command_line,
+                  {{"backend", options_.backend == "runtime" ? "runtime" : backend_.name + " " + backend_.version},
+                   {"transport", places.transports},
+                   {"ranks", places.ranks},
+                   {"seed", std::to_string(options_.seed)},
+                   {"profile", options_.profile},
+                   {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
+                   {"recompute", options_.recompute},
+                   {"remat", to_string(options_.remat)}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.broken = broken_;
@@ -191,6 +205,7 @@ void Session::print(const RunReport& report) {
   int failures = 0;
   for (const CaseVerdict& verdict : report.verdicts) {
     if (!is_failure(verdict.status) && verdict.status != Status::NotRun) continue;
+    if (verdict.status == Status::NotRun && verdict.reason == not_started_) continue;  // it has been told
     if (++failures <= kMostShown) out_ << '\n' << sentence(verdict) << "\n  repeat: " << verdict.repro << '\n';
   }
   if (failures > kMostShown) out_ << "\n... and " << failures - kMostShown << " more in report.json\n";

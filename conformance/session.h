@@ -6,11 +6,13 @@
 #include <iosfwd>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/judge.h"
 #include "conformance/plan.h"
 #include "conformance/progress.h"
+#include "conformance/protocol.h"
 #include "conformance/report/report.h"
 
 namespace plumbline {
@@ -27,6 +29,9 @@ class Session {
   /// `options` and `plan` outlive the session. What the plan calls unsupported is noted at once.
   Session(const RunOptions& options, const RunPlan& plan, std::ostream& out);
 
+  /// Whose results these are: what it delivers is compared. Without it our own runtime's, which delivers everything.
+  void backend(BackendDescription description) { backend_ = std::move(description); }
+
   /// Where the ranks of a group leave their files.
   std::filesystem::path results(int ranks, TransportKind transport) const {
     return options_.report / results_folder(ranks, transport);
@@ -42,6 +47,9 @@ class Session {
   void measured(size_t index, const JobThroughput& item, const RunGroup& group);
   /// Something went wrong that belongs to no case: the run as a whole failed.
   void broken(const std::string& reason);
+
+  /// The backend could not be talked to: cases of which nothing else is heard have not been run. Told once.
+  void not_started(const std::string& reason);
 
   bool judged(size_t index) const { return judged_.contains(index); }
 
@@ -61,6 +69,8 @@ class Session {
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;
+  BackendDescription backend_;
+  std::string not_started_;  ///< why, where it did not
   std::chrono::steady_clock::time_point begin_, case_begin_;
   Progress progress_;
 };

@@ -12,6 +12,7 @@ void add_schedule(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
 void add_split(CLI::App& app, Command& chosen);
 void add_partition(CLI::App& app, Command& chosen);
+void add_doctor(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 

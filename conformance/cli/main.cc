@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   add_schedule(app, chosen);
   add_simulate(app, chosen);
   add_backend(app, chosen);
+  add_doctor(app, chosen);
   add_bench(app, chosen);
   return run_chosen(app, "plumbline", chosen, argc, argv);
 }

@@ -96,6 +96,13 @@ void add_run(CLI::App& app, Command& chosen) {
                    "a schedule of your own from a file (mine.csv, in PyTorch's compute form); several with commas "
                    "between; for a program one of them (1f1b)")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--backend", options->backend,
+          "Who runs the cases: our own runtime; a program as a backend.toml says (conformance/INTERPRETING.md); "
+          "or a command in quotes, which is started with the words describe, plan and run")
+      ->type_name("runtime|FILE.toml|CMD")
+      ->capture_default_str();
   const std::map<std::string, TransportKind> transports = {{"threads", TransportKind::Threads},
                                                            {"mpi", TransportKind::Mpi}};
   command
@@ -162,13 +169,18 @@ void add_run(CLI::App& app, Command& chosen) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
     } else {
-      for (const char* name : {"--profile", "--case", "--mutant", "--report", "--throughput"})
+      for (const char* name : {"--profile", "--case", "--mutant", "--report", "--throughput", "--backend"})
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
       chosen = [options, program] { return run_program(*program, options->program, arguments(), std::cout); };
       return;
     }
+    if (options->backend != "runtime")
+      for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
+        if (command->count(name) > 0)
+          throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " +
+                           options->backend);
     chosen = [options] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI

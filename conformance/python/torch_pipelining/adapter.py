@@ -22,14 +22,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 DELIVERS = {
-    "manual": ["forward", "output", "loss", "backward", "grad", "buffer", "param"],
-    "static": ["forward", "output", "loss", "backward", "grad", "buffer", "param"],
-    "traced": ["output", "loss", "grad", "buffer", "param"],
+    "manual": ["forward", "output", "loss", "backward", "grad", "buffer", "param", "input-grad", "hook-calls"],
+    "static": ["forward", "output", "loss", "backward", "grad", "buffer", "param", "input-grad", "hook-calls"],
+    "traced": ["output", "loss", "grad", "buffer", "param", "hook-calls"],
 }
 
 
+def torch_version():
+    """Without importing it, which takes seconds."""
+    return importlib.metadata.version("torch").split("+")[0]
+
+
 def describe(stages):
-    version = importlib.metadata.version("torch").split("+")[0]
+    version = torch_version()
     return {
         "protocol": 1,
         "name": f"torch.distributed.pipelining ({stages} stages)",
@@ -54,7 +59,7 @@ def plan(job, folder, stages):
 
     answers = []
     for one in job["cases"]:
-        reason = why_not(Files(os.path.join(folder, one["folder"])), stages == "traced")
+        reason = why_not(Files(os.path.join(folder, one["folder"])), torch_version(), stages == "traced")
         answer = {"id": one["id"], "schedule": one["schedule"], "supported": reason is None}
         answers.append(answer if reason is None else answer | {"why": reason})
     return answers

@@ -1,18 +1,20 @@
 """One case on one rank: PyTorch's stages and schedule built from it, its steps carried out, its results taken."""
 
 import contextlib
+import itertools
 import tempfile
 
 import torch
 import torch.distributed as dist
 from plumbline_case import load
+from plumbline_case.case import shape_of
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
 
 from recorder import Recorder
 from routed import Routed
-from support import CLASSES, SINGLE, Files
+from support import CLASSES, SINGLE, Files, plain
 
 DEVICE = torch.device("cpu")
 
@@ -30,8 +32,15 @@ class Execution:
         stages = self._traced() if kind == "traced" else [self._manual(s, kind == "static") for s in self.own]
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
+        first = self.case.batch_inputs(self._first_step())
+        # None goes by keyword only, PyTorch says; and the case may ask for keywords.
+        self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in first))
         self.schedule = self._schedule(stages)
         self.optimizers = {}
+        if self.case.json["parameter_hooks"]:
+            for key, parameter in self._parameters().items():
+                if parameter.requires_grad:
+                    parameter.register_hook(self.recorder.doubling(*key))
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
@@ -85,11 +94,14 @@ class Execution:
         case = self.case
         name, microbatches = case.json["schedule"]["name"], case.microbatches
         options = {"loss_fn": self._loss, "scale_grads": case.json["gradients"]["divide_by"] != 1}
-        if name != "looped-bfs":
-            options["args_chunk_spec"] = tuple(
-                _Replicate() if entry["chunk"] == "replicate" else TensorChunkSpec(entry["chunk"]["dim"])
-                for entry in case.json["inputs"]
-            )
+        specs = {
+            entry["name"]: _Replicate() if entry["chunk"] == "replicate" else TensorChunkSpec(entry["chunk"]["dim"])
+            for entry in case.json["inputs"]
+        }
+        if self.by_keyword and not plain(case.json):
+            options["kwargs_chunk_spec"] = specs
+        elif not plain(case.json):
+            options["args_chunk_spec"] = tuple(specs.values())
         if name in SINGLE:
             return getattr(schedules, CLASSES[name])(stages[0], microbatches, **options)
         if name in CLASSES:
@@ -117,8 +129,12 @@ class Execution:
             elif step["kind"] == "zero_grad":
                 for parameter in self._parameters().values():
                     parameter.grad = None
-            else:
+            elif step["kind"] == "optimizer":
                 self._update()
+            else:
+                for (_, name), parameter in self._parameters().items():
+                    if name in step["parameters"]:
+                        parameter.requires_grad_(step["kind"] == "unfreeze")
             if number == len(self.case.steps) - 1:
                 self._state()
             self.recorder.end()
@@ -127,13 +143,17 @@ class Execution:
         train = step["kind"] == "train"
         for module in self.modules.values():
             module.train(train) if isinstance(module, Routed) else None
-        args = self.case.batch_inputs(number) if self.has_first else ()
-        keywords = self._whole_masks(number) if train else {}
+        args, keywords = self._inputs(number, train), self._whole_masks(number)
+        if self.by_keyword:
+            keywords |= {name: x for name, x in args.items() if x is not None}
+            args = {}
         if self.has_last:
-            keywords |= {"target": self._target(number), "losses": (losses := [])}
+            keywords |= {"losses": (losses := [])}
+            if step["loss"]:
+                keywords["target"] = self._target(number)
         with contextlib.nullcontext() if train else torch.no_grad():
             merges = self._output_rows(step)
-            outputs = (self.schedule.step if train else self.schedule.eval)(*args, **keywords, return_outputs=bool(merges))
+            outputs = (self.schedule.step if train else self.schedule.eval)(*args.values(), **keywords, return_outputs=bool(merges))
         if self.has_last:
             for m, loss in enumerate(losses):
                 self.recorder.put("loss", None, m, "loss", loss)
@@ -141,6 +161,20 @@ class Execution:
         if train:
             for name, gradient in self._gradients().items():
                 self.recorder.put("grad", None, None, name, gradient)
+            if self.case.json["parameter_hooks"]:
+                for (stage, name), parameter in self._parameters().items():
+                    if parameter.grad is not None:
+                        self.recorder.hook_calls(stage, name, self.case.microbatches)
+
+    def _inputs(self, step, train):
+        """{name: whole batch}, where the first stage is."""
+        inputs = dict(zip([e["name"] for e in self.case.json["inputs"]], self.case.batch_inputs(step), strict=True))
+        if train and self.case.json["input_gradients"]:
+            inputs = {
+                name: x.clone().requires_grad_() if x is not None and x.is_floating_point() else x
+                for name, x in inputs.items()
+            }
+        return inputs if self.has_first else {}
 
     def _whole_masks(self, step):
         """Masks as keywords for the whole batch, which the schedule divides again."""
@@ -162,7 +196,7 @@ class Execution:
         """Rows of each micro-batch, by output: how PyTorch's merged outputs come apart again. Empty where it cannot
         merge them, which is so for scalars: then outputs are taken as the stage makes them."""
         programs = [self.case.program["programs"][m["program"]]["stages"][-1] for m in step["microbatches"]]
-        shapes = [[p["values"][o["value"]]["shape"] for o in p["outputs"]] for p in programs]
+        shapes = [[shape_of(p, output) for output in p["outputs"]] for p in programs]
         if any(not shape for of_one in shapes for shape in of_one):
             return []
         return [[of_one[i][0] for of_one in shapes] for i in range(len(shapes[0]))]
@@ -172,7 +206,8 @@ class Execution:
             return
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         for i, whole in enumerate(outputs):
-            for m, tensor in enumerate(torch.split(whole, rows[i])):
+            ends = list(itertools.accumulate(rows[i][:-1]))  # what is too much or too little shows in the last one
+            for m, tensor in enumerate(torch.tensor_split(whole, ends)):
                 self.recorder.put("output", None, m, str(i), tensor)
 
     # --- parameters -----------------------------------------------------------------------------------------------
@@ -208,13 +243,12 @@ class Execution:
         for index, module in self.modules.items():
             parameters = dict(getattr(module, "stage", module).named_parameters())
             if index not in self.optimizers:
-                self.optimizers[index] = torch.optim.SGD(
-                    parameters.values(), lr=options["learning_rate"], momentum=options["momentum"], foreach=False
-                )
+                self.optimizers[index] = make_optimizer(list(parameters.values()), options)
             kept = {name: p.grad for name, p in parameters.items()}
             for name, parameter in parameters.items():
                 parameter.grad = gradients.get(name)
-            self.optimizers[index].step()
+            if self.optimizers[index]:
+                self.optimizers[index].step()
             for name, parameter in parameters.items():
                 parameter.grad = kept[name]
 
@@ -227,6 +261,21 @@ class Execution:
                     self.recorder.put("buffer", None, None, name, buffer)
         for (_, name), parameter in self._parameters().items():
             self.recorder.put("param", None, None, name, parameter)
+
+
+def make_optimizer(parameters, options):
+    if not parameters:
+        return None
+    if options["kind"] == "sgd":
+        return torch.optim.SGD(parameters, lr=options["learning_rate"], momentum=options["momentum"], foreach=False)
+    return torch.optim.AdamW(
+        parameters,
+        lr=options["learning_rate"],
+        betas=(options["beta1"], options["beta2"]),
+        eps=options["epsilon"],
+        weight_decay=options["weight_decay"],
+        foreach=False,
+    )
 
 
 def _computes(cell):

@@ -1,5 +1,7 @@
 """What a rank's stages do, written down as it happens, under plumbline's result keys."""
 
+import collections
+
 import torch
 from plumbline_case import Results
 
@@ -11,9 +13,11 @@ class Recorder:
         self.results = Results()
         self._kinds = kinds
         self._step, self._microbatch = None, None
+        self._calls = collections.Counter()
 
     def begin(self, step):
         self._step = step
+        self._calls.clear()
 
     def end(self):
         self._step = None
@@ -24,7 +28,7 @@ class Recorder:
 
     def watch(self, stage, routed=None):
         """Has a PipelineStage tell its micro-batches, and (of a Routed one) what it hands back."""
-        forward, backward = stage.forward_one_chunk, stage.backward_one_chunk
+        forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
         back = routed.hands_back() if routed else {}
 
         def watched_forward(chunk, *args, **kwargs):
@@ -45,7 +49,13 @@ class Recorder:
                 if i in back:
                     self.put("backward", stage.stage_index, chunk, back[i], self._sent(stage, i, gradient))
 
+        def watched_weight(chunk, *args, **kwargs):
+            self._microbatch = chunk
+            weight(chunk, *args, **kwargs)
+            self._microbatch = None
+
         stage.forward_one_chunk, stage.backward_one_chunk = watched_forward, watched_backward
+        stage.backward_weight_one_chunk = watched_weight
 
     @staticmethod
     def _sent(stage, i, gradient):
@@ -68,6 +78,29 @@ class Recorder:
                 self.put("backward", stage, microbatch, name, gradient)
 
         return hook
+
+    def input_gradient(self, name):
+        """A hook for an input of the model."""
+        microbatch = self._microbatch
+
+        def hook(gradient):
+            if microbatch is not None:
+                self.put("input-grad", None, microbatch, name, gradient)
+
+        return hook
+
+    def doubling(self, stage, name):
+        """A user's hook for a parameter: doubles its gradient, and is counted."""
+
+        def hook(gradient):
+            self._calls[stage, self._microbatch, name] += 1
+            return gradient * 2
+
+        return hook
+
+    def hook_calls(self, stage, name, microbatches):
+        for m in range(microbatches):
+            self.put("hook-calls", stage, m, name, torch.tensor(self._calls[stage, m, name]))
 
     def write(self, path):
         self.results.write(path)

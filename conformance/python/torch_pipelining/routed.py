@@ -15,6 +15,7 @@ class Routed(nn.Module):
         self.stage = case.stage(index)
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
+        self._inputs = [entry["name"] for entry in case.json["inputs"]]
         self._boundaries = {b["name"]: b for b in case.program["programs"][0]["boundaries"]}
         self._takes = self.takes()
         self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
@@ -33,11 +34,15 @@ class Routed(nn.Module):
             if max(self._boundaries[name]["consumers"]) == self._index and self._boundaries[name]["has_gradient"]
         }
 
-    def forward(self, *args, **masks):
+    def forward(self, *args, **keywords):
+        """Keywords are for whom they concern: masks "STAGE/NAME", and inputs of the model where they come by name."""
         passing = dict(zip(self._takes, args, strict=True)) if self._takes is not None else {}
-        inputs = args if self._takes is None else [self._own(name, passing) for name in self.stage.input_names()]
+        if self._takes is None:
+            inputs = [self._watched(*entry) for entry in zip(self._inputs, args or map(keywords.get, self._inputs), strict=True)]
+        else:
+            inputs = [self._own(name, passing) for name in self.stage.input_names()]
         prefix = f"{self._index}/"
-        own_masks = {name.removeprefix(prefix): mask for name, mask in masks.items() if name.startswith(prefix)}
+        own_masks = {name.removeprefix(prefix): mask for name, mask in keywords.items() if name.startswith(prefix)}
         outputs = self.stage(*inputs, **own_masks)
         if self._last:
             return outputs
@@ -45,6 +50,11 @@ class Routed(nn.Module):
         self._recorder.forward(self._index, made)
         given = tuple(made.get(name, passing.get(name)) for name in self._gives)
         return given[0] if len(given) == 1 else given
+
+    def _watched(self, name, x):
+        if x is not None and x.requires_grad:
+            x.register_hook(self._recorder.input_gradient(name))
+        return x
 
     def _own(self, name, passing):
         """What this stage computes with; of a value that travels on, a view whose gradient is this stage's share."""

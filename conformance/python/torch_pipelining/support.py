@@ -51,12 +51,20 @@ class Files:
         return [sorted({stage for stage, _, _ in row}) for row in self.computations()]
 
 
-def why_not(files, traced):
-    """None where PyTorch can be asked to run the case, else the reason."""
-    for test in (_placement, _class_limits, _shapes, _gradients, _inputs):
+def why_not(files, version, traced):
+    """None where PyTorch in that version ("2.15.0") can be asked to run the case, else the reason."""
+    for test in (_placement, _class_limits, _gradients, _inputs):
         if reason := test(files):
             return reason
+    checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
+    if (checks_shapes or traced) and (reason := _shapes(files)):
+        return reason
     return _traced(files) if traced else None
+
+
+def plain(case):
+    """Whether every input is divided as PyTorch does without being told."""
+    return all(entry["chunk"] == {"dim": 0} for entry in case["inputs"])
 
 
 def _placement(files):
@@ -90,9 +98,7 @@ def _class_limits(files):
 
 
 def _shapes(files):
-    used = {m["program"] for step in files.case["steps"] if step["kind"] == "train" for m in step["microbatches"]}
-    if len(used) > 1:
-        return "micro-batches of different shapes: PyTorch takes the first one's for all (pytorch issue 126600)"
+    """Refused up to 2.12 (pytorch issue 126600); later versions go on with the first one's shapes."""
     for step in files.case["steps"]:
         if len({m["program"] for m in step.get("microbatches", [])}) > 1:
             return "micro-batches of different shapes: PyTorch takes the first one's for all (pytorch issue 126600)"
@@ -110,15 +116,20 @@ def _gradients(files):
 
 
 def _inputs(files):
-    plain = all(entry["chunk"] == {"dim": 0} for entry in files.case["inputs"])
-    if files.case["schedule"]["name"] == "looped-bfs" and not plain:
+    if files.case["schedule"]["name"] == "looped-bfs" and not plain(files.case):
         return "ScheduleLoopedBFS takes no args_chunk_spec: every input is divided along dimension 0"
+    if files.case["target"] != {"dim": 0} and any(step.get("target") for step in files.case["steps"]):
+        return "a target that is not divided along dimension 0: PyTorch divides it so"
     return None
 
 
 def _traced(files):
     if any(step["kind"] == "eval" for step in files.case["steps"]):
         return "evaluation: a traced pipe keeps the mode in which it was traced"
+    if any(step["kind"] in ("freeze", "unfreeze") for step in files.case["steps"]):
+        return "freezing between steps: a traced pipe keeps what it was traced with"
+    if files.case["input_gradients"]:
+        return "gradients of inputs: a traced pipe is asked for those of parameters only"
     multi = files.case["schedule"]["name"] not in SINGLE
     program = files.program["programs"][0]
     masked = any(e["from"] == "mask" for stage in program["stages"][1:] for e in stage["inputs"])

@@ -43,8 +43,7 @@ bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue
   return true;
 }
 
-Scatter::Scatter(const HostTensor& value)
-    : value_(&value), largest_(static_cast<size_t>(element_count(value)), 0.0) {}
+Scatter::Scatter(const HostTensor& value) : value_(&value), largest_(static_cast<size_t>(element_count(value)), 0.0) {}
 
 bool Scatter::add(const HostTensor& sample) {
   if (sample.dtype != value_->dtype || sample.shape != value_->shape) return false;

@@ -19,7 +19,7 @@ struct AlignedValue {
   const HostTensor* expected = nullptr;
   const HostTensor* actual = nullptr;
   bool differs = false;
-  bool contributions_equal = false;         ///< of a gradient: what every micro-batch added to it is equal
+  bool contributions_equal = false;              ///< of a gradient: what every micro-batch added to it is equal
   std::optional<Difference> out_of_bounds = {};  ///< where perturbed runs gave bounds
 };
 

@@ -85,7 +85,7 @@ fs::path write(const fs::path& folder, const Made& all) {
   for (size_t rank = 0; rank < all.ranks.size(); ++rank) {
     const std::string name = "rank" + std::to_string(rank);
     write_tensor_file(folder / (name + ".step0.safetensors"), all.ranks[rank].tensors);
-    nlohmann::json index = {{"schema", "plumbline-recording/1"},
+    nlohmann::json index = {{"schema", "plumbline-recorder/1"},
                             {"rank", rank},
                             {"ranks", all.ranks.size()},
                             {"microbatches", kMicrobatches},
@@ -118,9 +118,8 @@ TEST_F(Against, StagesAndRanksDoNotCount) {
   EXPECT_TRUE(verdict.agrees());
   EXPECT_EQ(verdict.equal, kValues);
   EXPECT_TRUE(verdict.notes.empty()) << verdict.notes.front();
-  EXPECT_EQ(report_text(verdict),
-            "PASS: " + std::to_string(kValues) + " values in 1 step agree, " + std::to_string(kValues) +
-                " bit for bit\n");
+  EXPECT_EQ(report_text(verdict), "PASS: " + std::to_string(kValues) + " values in 1 step agree, " +
+                                      std::to_string(kValues) + " bit for bit\n");
 }
 
 TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
@@ -174,7 +173,8 @@ TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
       {[&](Made& run) {  // a detach: nothing comes back to stage 0, for any micro-batch
          for (const std::string mb : {"0", "1", "2"})
            for (const std::string name : {"layers.0", "embed"})
-             for (const std::string what : {":in", ".weight", ":out"}) drop(run, "0/backward/0/" + mb + "/" + name + what);
+             for (const std::string what : {":in", ".weight", ":out"})
+               drop(run, "0/backward/0/" + mb + "/" + name + what);
          for (const std::string name : {"layers.0", "embed"}) drop(run, "0/grad/0/-/" + name + ".weight");
        },
        "backward", "0/backward/-/0/layers.0:out", "`layers.1:in` (stage 1) just before it agrees", 6},
@@ -202,13 +202,14 @@ TEST_F(Against, ReportSaysWhatWhereAndByHowMuch) {
   HostTensor& gradient = run.at("0/grad/1/-/head.weight");  // 72, 72.5
   element(gradient, 0) *= 2;
   element(gradient, 1) *= 2;
-  EXPECT_EQ(report_text(hold(run)),
-            "FIRST DIFFERENCE (accumulation): step 0, stage 1: gradient `head.weight` f32[2] differs in 2 of 2 elements; "
-            "first at [0]: expected 72, got 144; its norm is 2 times the expected one\n"
-            "  what each micro-batch adds to it agrees: their sum, its scaling or what was done to it afterwards is "
-            "wrong\n"
-            "  0 more values differ in this step, mostly for this reason; " +
-                std::to_string(kValues) + " were compared\n");
+  EXPECT_EQ(
+      report_text(hold(run)),
+      "FIRST DIFFERENCE (accumulation): step 0, stage 1: gradient `head.weight` f32[2] differs in 2 of 2 elements; "
+      "first at [0]: expected 72, got 144; its norm is 2 times the expected one\n"
+      "  what each micro-batch adds to it agrees: their sum, its scaling or what was done to it afterwards is "
+      "wrong\n"
+      "  0 more values differ in this step, mostly for this reason; " +
+          std::to_string(kValues) + " were compared\n");
 }
 
 TEST_F(Against, OrderOfASumMayDifferAndNothingElse) {
@@ -361,7 +362,7 @@ TEST_F(Against, RefusesWhatIsNoRecordingInOneLine) {
   refused("rank1.json is missing, the run had 2 ranks", [&] { fs::remove(folder_ / "run" / "rank1.json"); });
   refused("rank1.step0.safetensors", [&] { fs::remove(folder_ / "run" / "rank1.step0.safetensors"); });
   refused("rank0.json", [&] { write_file(folder_ / "run" / "rank0.json", "{"); });
-  refused("schema: expected plumbline-recording/1", [&] { with("schema", "plumbline-recording/9"); });
+  refused("schema: expected plumbline-recorder/1", [&] { with("schema", "plumbline-recorder/9"); });
   refused("microbatches", [&] { with("microbatches", 0); });
   refused("2 micro-batches", [&] { with("microbatches", 2); });
   refused("loss_scale", [&] { with("loss_scale", 0); });

@@ -168,8 +168,8 @@ std::vector<Case> exact_cases() {
 }
 
 /// Twenty times zero_grad, train, optimizer.
-std::vector<StepKind> training_run() {
-  std::vector<StepKind> steps;
+std::vector<Step> training_run() {
+  std::vector<Step> steps;
   for (int i = 0; i < 20; ++i) steps.insert(steps.end(), {ZeroGrad, Train, Optimizer});
   return steps;
 }

@@ -37,7 +37,7 @@ struct HoldOptions {
   std::vector<ChunkSpec> chunks = {};
   int microbatches = 4;
   std::string schedules = "*";  ///< a pattern of names
-  std::vector<StepKind> steps = {StepKind::Train};
+  std::vector<Step> steps = {StepKind::Train};
   OptimizerSpec optimizer = {};
   uint64_t seed = 1;
 };

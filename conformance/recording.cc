@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSchema = "plumbline-recording/1";
+constexpr const char* kSchema = "plumbline-recorder/1";
 constexpr int kMostRanks = 1 << 20;
 
 struct RankIndex {
@@ -60,9 +60,11 @@ RankIndex read_index(const fs::path& folder, int rank) {
 
 }  // namespace
 
+bool is_recording(const fs::path& folder) { return fs::exists(folder / "rank0.json"); }
+
 Recording read_recording(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw InputError(folder.string() + ": no such folder");
-  if (!fs::exists(folder / "rank0.json"))
+  if (!is_recording(folder))
     throw InputError(folder.string() + ": no recording of plumbline_recorder.py (there is no rank0.json in it)");
   Recording recording{.folder = folder};
   std::set<std::string> known;

@@ -1,7 +1,7 @@
 // What plumbline_recorder.py (conformance/python) left of a run of somebody's own training script: a folder with
 // rank<R>.json for each rank, which lists its files, and the safetensors files, one for each rank and step.
 //
-// rank<R>.json, schema plumbline-recording/1:
+// rank<R>.json, schema plumbline-recorder/1:
 //   rank, ranks, microbatches   numbers; files written by one run agree on the last two
 //   whole_batch                 true: one forward ran the whole batch, its values were cut into micro-batches
 //   loss_scale                  what this script multiplied a micro-batch's loss with before its backward
@@ -30,13 +30,16 @@ struct Recording {
   int microbatches = 0;
   bool whole_batch = false;
   double loss_scale = 1.0;
-  std::vector<std::string> order = {};    ///< of all ranks, one after the other, each name once
-  std::set<std::string> parameters = {};  ///< of all ranks
+  std::vector<std::string> order = {};                         ///< of all ranks, one after the other, each name once
+  std::set<std::string> parameters = {};                       ///< of all ranks
   std::vector<std::vector<std::filesystem::path>> files = {};  ///< of each step that all ranks have, one for each rank
   std::vector<std::filesystem::path> perturbed = {};           ///< the folders of perturbed runs, by name
 
   int steps() const { return static_cast<int>(files.size()); }
 };
+
+/// Whether a folder looks like one: rank0.json is in it.
+bool is_recording(const std::filesystem::path& folder);
 
 /// Reads the indexes. InputError of one line: no recording, a rank missing, indexes of different runs, not this schema.
 Recording read_recording(const std::filesystem::path& folder);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plumbline {
@@ -26,24 +27,51 @@ enum class LossKind {
 
 enum class Reduction { Sum, Mean };
 
+/// The class index of a target that counts for nothing.
+inline constexpr int64_t kIgnoredTarget = -100;
+
 struct LossSpec {
   LossKind kind = LossKind::Sum;
   Reduction reduction = Reduction::Sum;
+  /// Cross entropy only: some targets are kIgnoredTarget, in each row another number of them. A mean is then over those
+  /// that are not, in the whole batch: a micro-batch weighs by how many it has.
+  bool ignores_targets = false;
 };
 
 enum class StepKind {
   Train,      ///< forward and backward of one batch; gradients accumulate
   Eval,       ///< forward of one batch; no gradient, no change of gradients
   ZeroGrad,   ///< forget the accumulated gradients
-  Optimizer,  ///< update every parameter from its accumulated gradient
+  Optimizer,  ///< update every parameter that has a gradient from it
+  Freeze,     ///< the parameters of that name require no gradient from here on; what they have accumulated stays
+  Unfreeze,   ///< they do again
 };
+
+struct Step {
+  StepKind kind = StepKind::Train;
+  int rows = 0;            ///< of this step's batch; 0: the case's
+  bool has_target = true;  ///< of an Eval: without one there are outputs and no loss
+  std::string parameters;  ///< of Freeze and Unfreeze: a shell pattern (fnmatch) of canonical names
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most steps are their kind and nothing else
+  Step(StepKind step_kind) : kind(step_kind) {}
+  Step(StepKind step_kind, int step_rows, bool target = true) : kind(step_kind), rows(step_rows), has_target(target) {}
+  Step(StepKind step_kind, std::string names) : kind(step_kind), parameters(std::move(names)) {}
+
+  /// Of one kind, whatever else.
+  friend bool operator==(const Step& step, StepKind step_kind) { return step.kind == step_kind; }
+};
+
+enum class OptimizerKind { Sgd, AdamW };
 
 struct OptimizerSpec {
   double learning_rate = 0.0;
-  double momentum = 0.0;
+  double momentum = 0.0;  ///< of Sgd
+  OptimizerKind kind = OptimizerKind::Sgd;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.0;  ///< of AdamW
 };
 
-enum class Dtype { F32, BF16, F64 };
+enum class Dtype { F32, BF16, F64, F16 };
 
 struct Case {
   std::string id;     ///< never changes its meaning; a corrected case gets a new id
@@ -57,8 +85,25 @@ struct Case {
   LossSpec loss;
   /// Whether a step's gradients are divided by the number of micro-batches.
   bool divide_by_microbatches = true;
-  std::vector<StepKind> steps = {StepKind::Train};
+  std::vector<Step> steps = {StepKind::Train};
   OptimizerSpec optimizer = {};
+  /// Inputs of real numbers require gradients, which are results as well: ResultKind::InputGrad, by micro-batch and the
+  /// input's name, as the backward of that micro-batch left them (never divided; of a replicated input each
+  /// micro-batch's share). Whole numbers never have one.
+  bool input_gradients = false;
+  /// In train steps the inputs are given by name.
+  bool keyword_inputs = false;
+  /// Every parameter has a user's hook, which doubles what it is given, and counts; the counts are results as well:
+  /// ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
+  bool parameter_hooks = false;
+  /// A schedule of the case's own, which must be followed, as CSV of computations with a row for each rank: it fixes
+  /// the number of ranks and of stages. Empty: any schedule.
+  std::string schedule_csv = {};
+  /// Which micro-batches' stages are run again in their backward: "never", "except-last" or "always". No result changes
+  /// by it.
+  std::string recompute = "never";
+  /// What the case stands for, beside what its other fields say: words of conformance/features.h.
+  std::vector<std::string> features = {};
 };
 
 /// "exact", "same-order", "bounded".

@@ -1,5 +1,6 @@
 #include "reference/case_run.h"
 
+#include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
 #include <cstring>
@@ -31,15 +32,34 @@ void record(Results& results, ResultKind kind, int step,
   }
 }
 
+/// Over every parameter: one without a gradient is left alone, so it does not matter which are frozen now.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spec, const CaseSubject& subject) {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, parameter] : subject.parameters()) all.push_back(parameter);
+  if (spec.kind == OptimizerKind::Sgd)
+    return std::make_unique<torch::optim::SGD>(all,
+                                               torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum));
+  return std::make_unique<torch::optim::AdamW>(all, torch::optim::AdamWOptions(spec.learning_rate)
+                                                        .betas({spec.beta1, spec.beta2})
+                                                        .eps(spec.epsilon)
+                                                        .weight_decay(spec.weight_decay));
+}
+
 }  // namespace
 
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results) {
-  std::unique_ptr<torch::optim::SGD> optimizer;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
   int batches = 0;
   for (int step = 0; step < static_cast<int>(c.steps.size()); ++step) {
-    switch (c.steps[step]) {
+    const Step& todo = c.steps[step];
+    const auto next_batch = [&] {
+      Batch batch = make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
+      if (!todo.has_target) batch.target = at::Tensor();
+      return batch;
+    };
+    switch (todo.kind) {
       case StepKind::Train:
-        subject.train(step, make_batch(c.model, c.dtype, c.rows, seed, batches++));
+        subject.train(step, next_batch());
         if (keeps_details(c)) {
           std::vector<std::pair<std::string, at::Tensor>> grads;
           for (const auto& [name, parameter] : subject.parameters()) grads.emplace_back(name, parameter.grad());
@@ -47,20 +67,18 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
         }
         break;
       case StepKind::Eval:
-        subject.evaluate(step, make_batch(c.model, c.dtype, c.rows, seed, batches++));
+        subject.evaluate(step, next_batch());
         break;
       case StepKind::ZeroGrad:
         subject.zero_grad();
         break;
       case StepKind::Optimizer:
-        if (!optimizer) {
-          std::vector<at::Tensor> trainable;
-          for (const auto& [name, parameter] : subject.parameters())
-            if (parameter.requires_grad()) trainable.push_back(parameter);
-          optimizer = std::make_unique<torch::optim::SGD>(
-              trainable, torch::optim::SGDOptions(c.optimizer.learning_rate).momentum(c.optimizer.momentum));
-        }
+        if (!optimizer) optimizer = make_optimizer(c.optimizer, subject);
         optimizer->step();
+        break;
+      case StepKind::Freeze:
+      case StepKind::Unfreeze:
+        subject.set_trainable(todo.parameters, todo.kind == StepKind::Unfreeze);
         break;
     }
   }

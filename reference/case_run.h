@@ -20,8 +20,11 @@ class CaseSubject {
   virtual ~CaseSubject() = default;
   /// `step` is the number for result keys, the position in Case::steps.
   virtual void train(int step, const Batch& batch) = 0;
+  /// The target of `batch` may be undefined: then there are outputs and no loss.
   virtual void evaluate(int step, const Batch& batch) = 0;
   virtual void zero_grad() = 0;
+  /// Whether the parameters whose canonical names match `pattern` (fnmatch) require gradients from here on.
+  virtual void set_trainable(const std::string& pattern, bool trainable) = 0;
   /// By canonical name, as far as this subject answers for them; more than one copy of a shared parameter is possible,
   /// and each of them is updated.
   virtual std::vector<std::pair<std::string, at::Tensor>> parameters() const = 0;

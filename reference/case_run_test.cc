@@ -16,6 +16,7 @@ class TwoCopies : public CaseSubject {
   void train(int, const Batch&) override {}
   void evaluate(int, const Batch&) override {}
   void zero_grad() override {}
+  void set_trainable(const std::string&, bool) override {}
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
     return {{"w", first_}, {"b", at::full({1}, 5.0)}, {"w", second_}};
   }

@@ -1,15 +1,19 @@
 #include "reference/detached_run.h"
 
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros_like.h>
+#include <fnmatch.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "reference/case_run.h"
+#include "reference/hooks.h"
 #include "reference/loss.h"
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
@@ -83,6 +87,17 @@ class DetachedStages : public CaseSubject {
         [](int, const std::string&, const at::Tensor& parameter) { parameter.mutable_grad() = at::Tensor(); });
   }
 
+  void set_trainable(const std::string& pattern, bool trainable) override {
+    const auto set = [&](const std::string& name, const at::Tensor& parameter) {
+      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) parameter.set_requires_grad(trainable);
+    };
+    // Those of the model decide what a capture finds.
+    std::set<const void*> seen;
+    for (const auto& item : model_.module->named_parameters())
+      if (seen.insert(item.value().unsafeGetTensorImpl()).second) set(item.key(), item.value());
+    for_each_parameter([&](int, const std::string& name, const at::Tensor& parameter) { set(name, parameter); });
+  }
+
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
     std::vector<std::pair<std::string, at::Tensor>> out;
     for (const StageState& state : states_)
@@ -100,8 +115,7 @@ class DetachedStages : public CaseSubject {
   template <class Visit>
   void for_each_parameter(Visit&& visit) {
     for (size_t s = 0; s < states_.size(); ++s)
-      for (const auto& [name, parameter] : states_[s].parameters)
-        if (parameter.requires_grad()) visit(static_cast<int>(s), name, parameter);
+      for (const auto& [name, parameter] : states_[s].parameters) visit(static_cast<int>(s), name, parameter);
   }
 
   std::vector<Lane> make_lanes(const Batch& batch, bool training) {
@@ -109,16 +123,21 @@ class DetachedStages : public CaseSubject {
     std::vector<Lane> lanes(count);
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
       const ChunkSpec& spec = model_.input_chunks[i];
-      const std::vector<at::Tensor> pieces = spec.replicate ? std::vector<at::Tensor>(count, batch.inputs[i])
-                                                            : at::tensor_split(batch.inputs[i], count, spec.dim);
-      for (int m = 0; m < count; ++m) lanes[m].inputs.push_back(pieces[m]);
+      const at::Tensor& input = batch.inputs[i];
+      const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
+                                                 ? std::vector<at::Tensor>(count, input)
+                                                 : at::tensor_split(input, count, spec.dim);
+      const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
+      for (int m = 0; m < count; ++m)
+        lanes[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
     }
     if (batch.target.defined())
-      for (int m = 0; m < count; ++m) lanes[m].target = at::tensor_split(batch.target, count, 0)[m];
+      for (int m = 0; m < count; ++m)
+        lanes[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
     for (Lane& lane : lanes) {
       lane.pipe = make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
       for (int s = 0; s < lane.pipe.num_stages(); ++s) {
-        if (static_cast<int>(states_.size()) == s) states_.push_back(make_stage_state(lane.pipe, s));
+        if (static_cast<int>(states_.size()) == s) add_state(make_stage_state(lane.pipe, s));
         bind(lane.pipe.stages[s].graph, states_[s]);
         lane.stages.emplace_back(lane.pipe.stages[s].graph);
       }
@@ -130,6 +149,14 @@ class DetachedStages : public CaseSubject {
     }
     shared_ = lanes.front().pipe.shared;
     return lanes;
+  }
+
+  void add_state(StageState state) {
+    CountedHooks hooks;
+    if (case_.parameter_hooks)
+      for (const auto& [name, parameter] : state.parameters) hooks.add(name, parameter);
+    states_.push_back(std::move(state));
+    hooks_.push_back(std::move(hooks));
   }
 
   void carry_out(int step, std::vector<Lane>& lanes, bool training) {
@@ -179,7 +206,9 @@ class DetachedStages : public CaseSubject {
             outputs[lane.pipe.boundaries[b].output]);
     if (stage + 1 < lane.pipe.num_stages()) return;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
-      put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+      if (outputs[i].defined())
+        put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+    if (!has_loss(case_.loss, lane.target)) return;
     lane.loss = compute_loss(case_.loss, outputs, lane.target);
     put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
   }
@@ -187,8 +216,10 @@ class DetachedStages : public CaseSubject {
   double weight(const Lane& lane, const std::vector<Lane>& lanes) const {
     if (case_.loss.reduction != Reduction::Mean) return 1.0;
     const auto rows = [&](const Lane& l) -> double {
+      if (case_.loss.ignores_targets) return static_cast<double>(counted_targets(l.target));
       for (size_t i = 0; i < l.inputs.size(); ++i)
-        if (!model_.input_chunks[i].replicate) return static_cast<double>(l.inputs[i].size(model_.input_chunks[i].dim));
+        if (!model_.input_chunks[i].replicate && l.inputs[i].defined())
+          return static_cast<double>(l.inputs[i].size(model_.input_chunks[i].dim));
       return 1.0;
     };
     double total = 0;
@@ -220,7 +251,7 @@ class DetachedStages : public CaseSubject {
     if (!roots.empty()) torch::autograd::backward(roots, grads);
     std::vector<at::Tensor>& input_grads = lane.stage_input_grads[stage];
     for (const at::Tensor& input : lane.stage_inputs[stage])
-      input_grads.push_back(input.grad().defined() ? input.grad().contiguous() : at::Tensor());
+      input_grads.push_back(input.defined() && input.grad().defined() ? input.grad().contiguous() : at::Tensor());
     for (size_t i = 0; i < part.inputs.size(); ++i) {
       const Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
       if (!boundary.has_gradient) continue;
@@ -228,9 +259,16 @@ class DetachedStages : public CaseSubject {
       if (keeps_details(case_))
         put(results_, {step, ResultKind::Backward, stage, microbatch, boundary.name}, input_grads[i]);
     }
-    for (const auto& [name, parameter] : states_[stage].parameters)
-      if (keeps_details(case_) && parameter.grad().defined())
-        put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
+    for (size_t i = 0; stage == 0 && keeps_details(case_) && i < lane.inputs.size(); ++i)
+      if (case_.input_gradients && input_grads[i].defined())
+        put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, input_grads[i]);
+    for (const auto& [name, parameter] : states_[stage].parameters) {
+      if (!keeps_details(case_) || !parameter.grad().defined()) continue;
+      put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
+      if (case_.parameter_hooks)
+        put(results_, {step, ResultKind::HookCalls, stage, microbatch, name},
+            at::scalar_tensor(hooks_[stage].take(name), at::kLong));
+    }
     lane.stage_outputs[stage].clear();
     lane.stage_inputs[stage].clear();
   }
@@ -261,6 +299,7 @@ class DetachedStages : public CaseSubject {
   Model model_;
   SplitOptions split_;
   std::vector<StageState> states_;
+  std::vector<CountedHooks> hooks_;  ///< by stage
   std::vector<SharedParameter> shared_;
   std::vector<std::vector<Gradients>> accumulated_;  ///< [stage][copy], of the present step
   Results& results_;

@@ -19,12 +19,19 @@ at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& out
     case LossKind::Mse:
       return at::mse_loss(output, target, reduction);
     case LossKind::CrossEntropy:
-      return at::cross_entropy_loss(output.reshape({-1, output.size(-1)}), target.reshape(-1), {}, reduction);
+      return at::cross_entropy_loss(output.reshape({-1, output.size(-1)}), target.reshape(-1), {}, reduction,
+                                    kIgnoredTarget);
     case LossKind::Output:
       return output;
   }
   throw Error("unknown loss");
 }
+
+bool has_loss(const LossSpec& spec, const at::Tensor& target) {
+  return target.defined() || spec.kind == LossKind::Sum || spec.kind == LossKind::Output;
+}
+
+int64_t counted_targets(const at::Tensor& target) { return target.ne(kIgnoredTarget).sum().item<int64_t>(); }
 
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {
@@ -34,6 +41,8 @@ at::ScalarType scalar_type(Dtype dtype) {
       return at::kBFloat16;
     case Dtype::F64:
       return at::kDouble;
+    case Dtype::F16:
+      return at::kHalf;
   }
   throw Error("unknown dtype");
 }

@@ -12,6 +12,12 @@ namespace plumbline {
 /// Only output 0 takes part. For cross entropy it is [..., classes] and the target [...] of class indices.
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
 
+/// Whether it has a loss with such a target: an evaluation may come without one.
+bool has_loss(const LossSpec& spec, const at::Tensor& target);
+
+/// How many of the targets count: of what a mean loss is a mean, and so by how much a micro-batch weighs.
+int64_t counted_targets(const at::Tensor& target);
+
 /// Element type of a case's parameters and floating inputs.
 at::ScalarType scalar_type(Dtype dtype);
 

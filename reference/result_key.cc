@@ -10,8 +10,8 @@
 namespace plumbline {
 namespace {
 
-constexpr std::array<std::string_view, 8> kind_names = {"forward", "output", "loss",   "backward",
-                                                        "partial", "grad",   "buffer", "param"};
+constexpr std::array<std::string_view, 10> kind_names = {"forward",    "output",     "loss", "backward", "partial",
+                                                         "input-grad", "hook-calls", "grad", "buffer",   "param"};
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 
@@ -35,6 +35,8 @@ int phase_of(ResultKind kind) {
       return 1;
     case ResultKind::Backward:
     case ResultKind::Partial:
+    case ResultKind::InputGrad:
+    case ResultKind::HookCalls:
       return 2;
     case ResultKind::Grad:
       return 3;
@@ -67,7 +69,7 @@ ResultKey parse_result_key(const std::string& text) {
   const auto refuse = [&]() -> InputError {
     return InputError("result key `" + text +
                       "` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: forward, output, loss, backward, "
-                      "partial, grad, buffer, param)");
+                      "partial, input-grad, hook-calls, grad, buffer, param)");
   };
   std::array<std::string_view, 4> parts;
   std::string_view rest = text;

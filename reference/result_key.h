@@ -11,14 +11,16 @@ namespace plumbline {
 
 /// In the order in which a step makes them.
 enum class ResultKind {
-  Forward,   ///< a boundary value that leaves `stage` for `microbatch`
-  Output,    ///< an output of the model for a micro-batch
-  Loss,      ///< the loss of a micro-batch
-  Backward,  ///< the gradient that `stage` sends back for one of its inputs
-  Partial,   ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
-  Grad,      ///< the final gradient of a parameter after the step
-  Buffer,    ///< a buffer after the step
-  Param,     ///< a parameter after the optimizer
+  Forward,    ///< a boundary value that leaves `stage` for `microbatch`
+  Output,     ///< an output of the model for a micro-batch
+  Loss,       ///< the loss of a micro-batch
+  Backward,   ///< the gradient that `stage` sends back for one of its inputs
+  Partial,    ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
+  InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
+  HookCalls,  ///< how often a user's hook on a parameter ran in the backward of `microbatch` in `stage`
+  Grad,       ///< the final gradient of a parameter after the step
+  Buffer,     ///< a buffer after the step
+  Param,      ///< a parameter after the optimizer
 };
 
 /// "forward", "output", ... as it stands in a key.
@@ -40,8 +42,8 @@ std::string to_string(const ResultKey& key);
 ResultKey parse_result_key(const std::string& text);
 
 /// A total order in which what a wrong value can spoil comes after it: by step; then forward and output by
-/// (micro-batch, stage); loss by micro-batch; backward and partial by (micro-batch, stage descending, backward before
-/// partial); grad; buffer; param. A stage or micro-batch that does not apply counts as the last one.
+/// (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by (micro-batch, stage
+/// descending, in that order); grad; buffer; param. A stage or micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 
 }  // namespace plumbline

@@ -21,7 +21,7 @@ inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor
 /// Whether boundaries, outputs and gradients are kept at each step. A training run keeps its losses, and at its end
 /// parameters and buffers: what went wrong on the way shows there.
 inline bool keeps_details(const Case& c) {
-  for (StepKind step : c.steps)
+  for (const Step& step : c.steps)
     if (step == StepKind::Optimizer) return false;
   return true;
 }

@@ -4,11 +4,13 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor_split.h>
+#include <fnmatch.h>
 #include <torch/nn/module.h>
 
 #include <set>
 
 #include "reference/case_run.h"
+#include "reference/hooks.h"
 #include "reference/loss.h"
 #include "runtime/capture/call.h"
 #include "runtime/capture/interpose.h"
@@ -78,6 +80,8 @@ class WholeModel : public CaseSubject {
     }
     if (options.absolute_values)
       for (at::Tensor& parameter : model_.module->parameters()) parameter.copy_(parameter.abs());
+    if (c.parameter_hooks)
+      for (const auto& [name, parameter] : parameters()) hooks_.add(name, parameter);
   }
 
   void train(int step, const Batch& batch) override {
@@ -95,6 +99,7 @@ class WholeModel : public CaseSubject {
       const at::Tensor loss = forward(step, static_cast<int>(m), chunks[m]);
       if (!loss.requires_grad()) continue;
       loss.backward(at::full_like(loss, weight(chunks[m], batch, parts)));
+      if (options_.by_microbatch && keeps_details(case_)) put_input_gradients(step, static_cast<int>(m), chunks[m]);
     }
     ++train_steps_;
     const c10::NoGradGuard no_grad;
@@ -114,6 +119,11 @@ class WholeModel : public CaseSubject {
 
   void zero_grad() override {
     for (const at::Tensor& parameter : model_.module->parameters()) parameter.mutable_grad() = at::Tensor();
+  }
+
+  void set_trainable(const std::string& pattern, bool trainable) override {
+    for (const auto& [name, parameter] : parameters())
+      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) parameter.set_requires_grad(trainable);
   }
 
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
@@ -148,12 +158,15 @@ class WholeModel : public CaseSubject {
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
       const ChunkSpec& spec = model_.input_chunks[i];
       const at::Tensor input = cast(batch.inputs[i], false);
-      const std::vector<at::Tensor> pieces =
-          spec.replicate ? std::vector<at::Tensor>(parts, input) : at::tensor_split(input, parts, spec.dim);
-      for (int m = 0; m < parts; ++m) chunks[m].inputs.push_back(pieces[m]);
+      const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
+                                                 ? std::vector<at::Tensor>(parts, input)
+                                                 : at::tensor_split(input, parts, spec.dim);
+      const bool is_leaf = case_.input_gradients && input.defined() && input.is_floating_point();
+      for (int m = 0; m < parts; ++m)
+        chunks[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
     }
     if (batch.target.defined()) {
-      const std::vector<at::Tensor> pieces = at::tensor_split(cast(batch.target, true), parts, 0);
+      const std::vector<at::Tensor> pieces = at::tensor_split(cast(batch.target, true), parts, model_.target_chunk.dim);
       for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
     }
     return chunks;
@@ -161,7 +174,8 @@ class WholeModel : public CaseSubject {
 
   int64_t rows(const Batch& batch) const {
     for (size_t i = 0; i < batch.inputs.size(); ++i)
-      if (!model_.input_chunks[i].replicate) return batch.inputs[i].size(model_.input_chunks[i].dim);
+      if (!model_.input_chunks[i].replicate && batch.inputs[i].defined())
+        return batch.inputs[i].size(model_.input_chunks[i].dim);
     return 1;
   }
 
@@ -170,7 +184,11 @@ class WholeModel : public CaseSubject {
   double weight(const Batch& chunk, const Batch& batch, double parts) const {
     const bool mean = case_.loss.reduction == Reduction::Mean;
     if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;
-    return mean ? static_cast<double>(rows(chunk)) * parts / static_cast<double>(rows(batch)) : 1.0;
+    if (!mean) return 1.0;
+    const auto count = [&](const Batch& of) {
+      return static_cast<double>(case_.loss.ignores_targets ? counted_targets(of.target) : rows(of));
+    };
+    return count(chunk) * parts / count(batch);
   }
 
   at::Tensor forward(int step, int microbatch, const Batch& chunk) {
@@ -180,12 +198,20 @@ class WholeModel : public CaseSubject {
       const ModuleObserverScope observing(&seeder_);
       outputs = model_.forward(chunk.inputs);
     }
-    const at::Tensor loss = compute_loss(case_.loss, outputs, chunk.target);
+    const at::Tensor loss =
+        has_loss(case_.loss, chunk.target) ? compute_loss(case_.loss, outputs, chunk.target) : at::Tensor();
     if (!options_.by_microbatch) return loss;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
-      put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
-    put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
+      if (outputs[i].defined())
+        put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+    if (loss.defined()) put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
     return loss;
+  }
+
+  void put_input_gradients(int step, int microbatch, const Batch& chunk) {
+    for (size_t i = 0; i < chunk.inputs.size(); ++i)
+      if (chunk.inputs[i].defined() && chunk.inputs[i].grad().defined())
+        put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, chunk.inputs[i].grad());
   }
 
   const Case& case_;
@@ -194,6 +220,7 @@ class WholeModel : public CaseSubject {
   Model model_;
   StageSeeder seeder_;
   Results& results_;
+  CountedHooks hooks_;
   int64_t train_steps_ = 0;
 };
 

@@ -1,10 +1,16 @@
 #include "conformance/backend/engine_subject.h"
 
+#include <ATen/ops/scalar_tensor.h>
+#include <fnmatch.h>
 #include <torch/nn/module.h>
 
+#include <set>
+
 #include "reference/case_run.h"
+#include "reference/hooks.h"
 #include "reference/loss.h"
 #include "runtime/engine/engine.h"
+#include "runtime/microbatch/chunk.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline {
@@ -20,13 +26,29 @@ class EngineSubject : public CaseSubject, private EngineObserver {
 
   void train(int step, const Batch& batch) override {
     step_ = step;
-    record(engine_.train(batch.inputs, batch.target));
+    if (case_.input_gradients)
+      record(engine_.train(leaves_of(batch)));
+    else if (case_.keyword_inputs)
+      record(engine_.train({}, named(batch.inputs), batch.target));
+    else
+      record(engine_.train(batch.inputs, batch.target));
   }
   void evaluate(int step, const Batch& batch) override {
     step_ = step;
     record(engine_.evaluate(batch.inputs, batch.target));
   }
   void zero_grad() override { engine_.zero_grad(); }
+  void set_trainable(const std::string& pattern, bool trainable) override {
+    const auto set = [&](const std::string& name, const at::Tensor& parameter) {
+      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) parameter.set_requires_grad(trainable);
+    };
+    // Those of the model decide what a capture finds, also of stages that other ranks have.
+    std::set<const void*> seen;
+    for (const auto& item : model_.module->named_parameters())
+      if (seen.insert(item.value().unsafeGetTensorImpl()).second) set(item.key(), item.value());
+    for (const auto& [name, parameter] : parameters()) set(name, parameter);
+    engine_.forget_plans();
+  }
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
     std::vector<std::pair<std::string, at::Tensor>> out;
     for (const auto& [stage, state] : engine_.states())
@@ -54,25 +76,42 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     EngineOptions engine;
     engine.input_names = model_.input_names;
     engine.input_chunks = model_.input_chunks;
+    engine.target_chunk = model_.target_chunk;
     engine.loss = [this](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-      return compute_loss(case_.loss, outputs, target);
+      return has_loss(case_.loss, target) ? compute_loss(case_.loss, outputs, target) : at::Tensor();
     };
     engine.mean_loss = case_.loss.reduction == Reduction::Mean;
+    if (case_.loss.ignores_targets) engine.mean_count = counted_targets;
     engine.divide_by_microbatches = case_.divide_by_microbatches;
     engine.seed = options.seed;
     engine.timeout = options.timeout;
     engine.recompute = options.recompute;
     engine.remat = options.remat;
     if (keeps_details(case_)) engine.observer = this;
-    if (options.mutant && options.mutant->stage) {
-      const StageMutation mutate = options.mutant->stage;
-      const int microbatches = case_.microbatches;
-      engine.decorate = [mutate, microbatches](int stage, const StageState& state,
-                                               std::unique_ptr<StageRunner> runner) {
-        return mutate(stage, microbatches, state, std::move(runner));
-      };
-    }
+    StageMutation mutate;
+    if (options.mutant) mutate = options.mutant->stage;
+    engine.decorate = [this, mutate](int stage, const StageState& state, std::unique_ptr<StageRunner> runner) {
+      if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new && case_.parameter_hooks)
+        for (const auto& [name, parameter] : state.parameters) it->second.add(name, parameter);
+      return mutate ? mutate(stage, case_.microbatches, state, std::move(runner)) : std::move(runner);
+    };
     return engine;
+  }
+
+  std::map<std::string, at::Tensor> named(const std::vector<at::Tensor>& inputs) const {
+    std::map<std::string, at::Tensor> by_name;
+    for (size_t i = 0; i < inputs.size(); ++i) by_name[model_.input_names[i]] = inputs[i];
+    return by_name;
+  }
+
+  /// The micro-batches, their inputs of real numbers leaves that want gradients.
+  Microbatches leaves_of(const Batch& batch) const {
+    Microbatches divided{split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),
+                         split_target(batch.target, case_.microbatches, model_.target_chunk)};
+    for (std::vector<at::Tensor>& inputs : divided.inputs)
+      for (at::Tensor& input : inputs)
+        if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
+    return divided;
   }
 
   void record(const StepResult& step) {
@@ -82,7 +121,8 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     if (!keeps_details(case_)) return;
     for (size_t m = 0; m < step.outputs.size(); ++m)
       for (size_t i = 0; i < step.outputs[m].size(); ++i)
-        put(results_, {step_, ResultKind::Output, -1, static_cast<int>(m), std::to_string(i)}, step.outputs[m][i]);
+        if (step.outputs[m][i].defined())
+          put(results_, {step_, ResultKind::Output, -1, static_cast<int>(m), std::to_string(i)}, step.outputs[m][i]);
   }
 
   void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) override {
@@ -93,12 +133,20 @@ class EngineSubject : public CaseSubject, private EngineObserver {
   }
   void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     put(results_, {step_, ResultKind::Partial, stage, microbatch, name}, grad);
+    if (case_.parameter_hooks)
+      put(results_, {step_, ResultKind::HookCalls, stage, microbatch, name},
+          at::scalar_tensor(hooks_.at(stage).take(name), at::kLong));
+  }
+  void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
+    if (case_.input_gradients)
+      put(results_, {step_, ResultKind::InputGrad, -1, microbatch, model_.input_names[input]}, grad);
   }
 
   const Case& case_;
   Results& results_;
   Model model_;
   int step_ = 0;
+  std::map<int, CountedHooks> hooks_;  ///< by stage
   Engine engine_;
 };
 

@@ -32,7 +32,7 @@ from contextlib import contextmanager
 
 import torch
 
-SCHEMA = 'plumbline-recording/1'
+SCHEMA = 'plumbline-recorder/1'
 
 
 # --- numbers from (seed, name, index): the same on every rank, machine and device, whatever the partition -------------

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "reference/models/counter.h"
 #include "reference/models/families.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
@@ -70,6 +71,20 @@ Model make_model(const std::string& name, Dtype dtype, uint64_t seed) { return f
 Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step) {
   if (rows < 1) throw InputError("model: a batch of " + std::to_string(rows) + " rows; at least 1 is needed");
   return find(name, dtype).batch(dtype, rows, seed, step);
+}
+
+Batch make_batch(const Case& c, int rows, uint64_t seed, int step) {
+  Batch batch = make_batch(c.model, c.dtype, rows, seed, step);
+  if (!c.loss.ignores_targets) return batch;
+  if (!batch.target.defined() || batch.target.scalar_type() != at::kLong || batch.target.dim() != 2)
+    throw InputError("model: targets of '" + c.model + "' cannot be ignored; they are not [rows, places] of classes");
+  const Counter lengths(seed, "batch/" + std::to_string(step) + "/length");
+  batch.target = batch.target.clone();
+  for (int64_t row = 0; row < batch.target.size(0); ++row) {
+    const int64_t length = 1 + lengths.below(static_cast<uint64_t>(row), batch.target.size(1));
+    batch.target[row].slice(0, length).fill_(kIgnoredTarget);
+  }
+  return batch;
 }
 
 void add_model(const std::string& name, std::function<Model(Dtype dtype, uint64_t seed)> model,

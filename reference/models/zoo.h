@@ -20,7 +20,7 @@ namespace plumbline {
 
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
-  /// Positional, in the order of input_names; outputs are divided along dimension 0 (scalars: one for a micro-batch).
+  /// Positional, in the order of input_names. An input, or an output, may be undefined (None).
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<ChunkSpec> input_chunks;  ///< one for each input
@@ -29,6 +29,7 @@ struct Model {
   /// Where a stage may begin when there are more than those allow, in program order; may be empty. Fifteen in the zoo:
   /// the same eight parts in two pieces each.
   std::vector<SplitPoint> fine_split_points = {};
+  ChunkSpec target_chunk = {};
 };
 
 /// Into how many stages a model can be cut.
@@ -41,7 +42,7 @@ std::vector<SplitPoint> stage_points(const Model& model, int stages);
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
-  at::Tensor target;               ///< of output 0, divided along dimension 0; undefined where the model has none
+  at::Tensor target;               ///< of output 0, divided as target_chunk says; undefined where the model has none
 };
 
 /// Makes a model in training mode with its parameters set.
@@ -52,6 +53,10 @@ Model make_model(const std::string& name, Dtype dtype, uint64_t seed);
 /// Makes the batch of step `step` (from 0) with `rows` rows along the divided dimension. Errors: InputError as above,
 /// and for rows < 1.
 Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step);
+
+/// The batch of a case, with targets that are to be ignored where its loss has such: of each row from another place on,
+/// never all. Errors: InputError as above, and for targets to ignore that are not [rows, places] of class indices.
+Batch make_batch(const Case& c, int rows, uint64_t seed, int step);
 
 /// Lets make_model and make_batch know a model from outside under `name`, so that every oracle can run it. The
 /// functions may be called from several threads at once, and must give the same values each time. A second one under

@@ -114,6 +114,11 @@ Microbatches Engine::checked(Microbatches batch) const {
 std::vector<double> Engine::loss_weights() const {
   std::vector<double> weights(schedule_.microbatches, 1.0);
   if (!options_.mean_loss) return weights;
+  if (options_.mean_count && training_) {
+    std::vector<int64_t> counts;
+    for (const at::Tensor& target : batch_.targets) counts.push_back(options_.mean_count(target));
+    return mean_loss_weights(counts);
+  }
   for (size_t i = 0; i < std::min(options_.input_names.size(), options_.input_chunks.size()); ++i) {
     if (options_.input_chunks[i].replicate || !batch_.inputs.front()[i].defined()) continue;
     std::vector<int64_t> rows;
@@ -126,9 +131,10 @@ std::vector<double> Engine::loss_weights() const {
 
 void Engine::zero_grad() {
   for (const auto& [stage, state] : states_)
-    for (const auto& [name, tensor] : state.parameters)
-      if (tensor.requires_grad()) tensor.mutable_grad() = at::Tensor();
+    for (const auto& [name, tensor] : state.parameters) tensor.mutable_grad() = at::Tensor();
 }
+
+void Engine::forget_plans() { modes_.clear(); }
 
 /// By graph output of `stage` in this replica: in how many goes its consumers take it (Mode::takers).
 std::vector<int> Engine::takers(const Plan& plan, int stage, int replica) const {
@@ -220,8 +226,8 @@ void Engine::refuse_written_buffers(const Plan& plan) const {
 
 StepResult Engine::run(bool training, Microbatches batch) {
   batch_ = std::move(batch);
-  loss_weights_ = loss_weights();
   training_ = training;
+  loss_weights_ = loss_weights();
   mode_ = &mode_for(training, batch_.inputs);
   flights_.clear();
   flights_.resize(my_stages_.size() * schedule_.microbatches);
@@ -340,7 +346,8 @@ void Engine::compute_loss(Flight& f, int microbatch) {
   } catch (const std::exception& error) {
     throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + error_text(error));
   }
-  if (f.loss.numel() != 1)
+  if (!f.loss.defined() && !mode_->backward) return;
+  if (!f.loss.defined() || f.loss.numel() != 1)
     throw InputError("engine: the loss of a micro-batch is " + describe(f.loss) + "; a scalar is needed");
   result_.losses[microbatch] = f.loss.detach();
 }

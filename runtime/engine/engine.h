@@ -58,7 +58,7 @@
 
 namespace plumbline {
 
-/// A scalar loss from the model's outputs and the target of one micro-batch.
+/// A scalar loss from the model's outputs and the target of one micro-batch; in an evaluation it may be undefined.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& target)>;
 
 /// What a user's modules have left to do for the gradients of a stage's parameters; empty where that is nothing.
@@ -74,6 +74,10 @@ class EngineObserver {
   virtual void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
   /// After the B or W of `microbatch`: what parameter `name` of `stage` has accumulated in this step, not divided.
   virtual void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
+  /// The gradient of input `input` of the model, where one that requires a gradient got one; not divided.
+  virtual void on_input_gradient(int microbatch, int input, const at::Tensor& grad) {
+    static_cast<void>(microbatch), static_cast<void>(input), static_cast<void>(grad);
+  }
 };
 
 struct EngineOptions {
@@ -86,6 +90,9 @@ struct EngineOptions {
   LossFunction loss;
   /// The loss is a mean over the rows of its micro-batch.
   bool mean_loss = false;
+  /// Of how many things a mean loss is the mean, given a micro-batch's target: where targets count for nothing
+  /// (padding), each micro-batch weighs by those that do. Without it, by its rows.
+  std::function<int64_t(const at::Tensor& target)> mean_count;
   bool divide_by_microbatches = true;
   uint64_t seed = 0;
   /// Seed the generator with seed + micro-batch wherever a stage begins to draw, instead of differently for each step,
@@ -165,6 +172,10 @@ class Engine {
   StepResult evaluate(const Microbatches& batch);
 
   void zero_grad();
+
+  /// To be called on every rank after requires_grad of the model's parameters, and of those in states(), has changed:
+  /// what was planned for other gradients is made anew. Parameters, their gradients and buffers stay.
+  void forget_plans();
 
   /// Parameters and buffers of this rank's stages, under canonical names, as of the first step; ascending by stage.
   const std::map<int, StageState>& states() const { return states_; }

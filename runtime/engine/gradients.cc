@@ -73,8 +73,7 @@ bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 
 template <class Visit>
 void for_each_parameter(const std::map<int, StageState>& states, Visit&& visit) {
   for (const auto& [stage, state] : states)
-    for (const auto& [name, tensor] : state.parameters)
-      if (tensor.requires_grad()) visit(tensor);
+    for (const auto& [name, tensor] : state.parameters) visit(tensor);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "conformance/export/export_case.h"
 
+#include <algorithm>
+
 #include "conformance/export/call_arguments.h"
 #include "conformance/export/json_layout.h"
 #include "conformance/export/masks.h"
@@ -37,6 +39,10 @@ std::string_view step_kind(StepKind kind) {
       return "zero_grad";
     case StepKind::Optimizer:
       return "optimizer";
+    case StepKind::Freeze:
+      return "freeze";
+    case StepKind::Unfreeze:
+      return "unfreeze";
   }
   throw Error("export: a step without a name");
 }
@@ -65,24 +71,43 @@ class CaseFiles {
   }
 
  private:
-  Json step(int number, StepKind kind) {
-    Json json = {{"kind", step_kind(kind)}};
-    if (kind != StepKind::Train && kind != StepKind::Eval) return json;
-    const Batch batch = make_batch(case_.model, case_.dtype, case_.rows, seed_, batches_++);
+  Json step(int number, const Step& todo) {
+    Json json = {{"kind", step_kind(todo.kind)}};
+    switch (todo.kind) {
+      case StepKind::Train:
+      case StepKind::Eval:
+        batch_step(number, todo, json);
+        break;
+      case StepKind::Freeze:
+      case StepKind::Unfreeze:
+        json["parameters"] = programs_.set_trainable(todo.parameters, todo.kind == StepKind::Unfreeze);
+        break;
+      case StepKind::ZeroGrad:
+      case StepKind::Optimizer:
+        break;
+    }
+    return json;
+  }
+
+  void batch_step(int number, const Step& todo, Json& json) {
+    const bool training = todo.kind == StepKind::Train;
+    Batch batch = make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
+    if (!todo.has_target) batch.target = at::Tensor();
     const std::string prefix = "step/" + std::to_string(number) + "/";
     for (size_t i = 0; i < batch.inputs.size(); ++i)
-      tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i), to_host(batch.inputs[i]));
-    json["target"] = batch.target.defined();
+      if (batch.inputs[i].defined())
+        tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i), to_host(batch.inputs[i]));
     if (batch.target.defined()) tensors_.emplace(prefix + "target", to_host(batch.target));
-    const std::vector<ProgramUse> uses = programs_.use(batch, kind == StepKind::Train);
+    json["target"] = batch.target.defined();
+    json["loss"] = has_loss(case_.loss, batch.target);
+    const std::vector<ProgramUse> uses = programs_.use(batch, training);
     json["microbatches"] = Json::array();
     for (const ProgramUse& use : uses) {
       Json microbatch = {{"program", use.program}};
-      if (kind == StepKind::Train) microbatch["loss_weight"] = use.loss_weight;
+      if (training) microbatch["loss_weight"] = use.loss_weight;
       json["microbatches"].push_back(std::move(microbatch));
     }
-    if (kind == StepKind::Train) add_masks(programs_, uses, seed_, number, train_steps_++, tensors_);
-    return json;
+    if (training) add_masks(programs_, uses, seed_, number, train_steps_++, tensors_);
   }
 
   Json inputs_json() const {
@@ -94,16 +119,45 @@ class CaseFiles {
   }
 
   Json optimizer_json() const {
-    for (StepKind kind : case_.steps)
-      if (kind == StepKind::Optimizer)
-        return {
-            {"kind", "sgd"}, {"learning_rate", case_.optimizer.learning_rate}, {"momentum", case_.optimizer.momentum}};
-    return nullptr;
+    if (std::find(case_.steps.begin(), case_.steps.end(), StepKind::Optimizer) == case_.steps.end()) return nullptr;
+    const OptimizerSpec& spec = case_.optimizer;
+    if (spec.kind == OptimizerKind::Sgd)
+      return {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
+    return {{"kind", "adamw"},         {"learning_rate", spec.learning_rate},
+            {"beta1", spec.beta1},     {"beta2", spec.beta2},
+            {"epsilon", spec.epsilon}, {"weight_decay", spec.weight_decay}};
+  }
+
+  Json model_json() const {
+    Json split = Json::array();
+    for (const SplitPoint& point : stage_points(programs_.model(), schedule_.stages))
+      split.push_back({{"module", point.module}, {"at", point.where == SplitPoint::Where::End ? "end" : "begin"}});
+    return {{"name", case_.model}, {"split", std::move(split)}};
+  }
+
+  Json loss_json() const {
+    return {{"kind", loss_kind(case_.loss.kind)},
+            {"reduction", case_.loss.reduction == Reduction::Mean ? "mean" : "sum"},
+            {"ignored_target", case_.loss.ignores_targets ? Json(kIgnoredTarget) : Json(nullptr)}};
+  }
+
+  Json schedule_json() const {
+    const bool fixed = case_.truth == Truth::SameOrder || !case_.schedule_csv.empty();
+    return {
+        {"name", schedule_.name}, {"format", csv_format(schedule_)}, {"order", fixed ? "must-follow" : "any-legal"}};
   }
 
   Json results_json() const {
-    if (!keeps_details(case_)) return {"loss", "buffer", "param"};
-    return {"forward", "output", "loss", "backward", "partial", "grad", "buffer", "param"};
+    std::vector<ResultKind> kinds = {ResultKind::Loss, ResultKind::Buffer, ResultKind::Param};
+    if (keeps_details(case_)) {
+      kinds = {ResultKind::Forward, ResultKind::Output, ResultKind::Loss, ResultKind::Backward, ResultKind::Partial};
+      if (case_.input_gradients) kinds.push_back(ResultKind::InputGrad);
+      if (case_.parameter_hooks) kinds.push_back(ResultKind::HookCalls);
+      kinds.insert(kinds.end(), {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param});
+    }
+    Json names = Json::array();
+    for (ResultKind kind : kinds) names.push_back(kind_name(kind));
+    return names;
   }
 
   Json case_json(Json steps) const {
@@ -112,19 +166,22 @@ class CaseFiles {
     json["id"] = case_.id;
     json["title"] = case_.title;
     json["why"] = case_.why;
+    json["features"] = case_.features;
     json["truth"] = to_string(case_.truth);
     json["seed"] = seed_;
     json["dtype"] = dtype_json(scalar_type(case_.dtype));
-    json["model"] = {{"name", case_.model}};
+    json["model"] = model_json();
     json["mesh"] = {{"pp", schedule_.ranks.size()}, {"dp", 1}, {"tp", 1}};
     json["stages"] = schedule_.stages;
-    json["schedule"] = {{"name", schedule_.name},
-                        {"format", csv_format(schedule_)},
-                        {"order", case_.truth == Truth::SameOrder ? "must-follow" : "any-legal"}};
+    json["schedule"] = schedule_json();
     json["microbatches"] = case_.microbatches;
     json["inputs"] = inputs_json();
-    json["loss"] = {{"kind", loss_kind(case_.loss.kind)},
-                    {"reduction", case_.loss.reduction == Reduction::Mean ? "mean" : "sum"}};
+    json["target"] = chunk_json(programs_.model().target_chunk);
+    json["keyword_inputs"] = case_.keyword_inputs;
+    json["input_gradients"] = case_.input_gradients;
+    json["parameter_hooks"] = case_.parameter_hooks;
+    json["recompute"] = case_.recompute;
+    json["loss"] = loss_json();
     json["gradients"] = {{"divide_by", case_.divide_by_microbatches ? case_.microbatches : 1}, {"dtype", "parameter"}};
     json["optimizer"] = optimizer_json();
     json["steps"] = std::move(steps);

@@ -27,6 +27,11 @@ const std::set<std::string> kSplits = {"aten::chunk", "aten::split.Tensor", "ate
                                        "aten::split_with_sizes", "aten::tensor_split.sections"};
 const std::set<std::string> kCasts = {"aten::_to_copy", "aten::to.dtype", "aten::to.dtype_layout", "aten::to.other",
                                       "aten::type_as"};
+const std::map<std::string, double> kFilled = {
+    {"aten::ones", 1}, {"aten::ones_like", 1}, {"aten::zeros", 0}, {"aten::zeros_like", 0}};
+/// Random numbers that depend on the shape of an argument only.
+const std::set<std::string> kDrawn = {"aten::bernoulli.p", "aten::rand", "aten::rand_like", "aten::randn",
+                                      "aten::randn_like"};
 const std::set<std::string> kFullReductions = {"aten::mean", "aten::sum"};
 
 int64_t from_front(int64_t dim, size_t dims) { return dim < 0 ? dim + static_cast<int64_t>(dims) : dim; }
@@ -155,6 +160,17 @@ class Lowering {
       lower_split();
     } else if (kFullReductions.contains(name)) {
       lower_full_reduction(name);
+    } else if (kFilled.contains(name)) {
+      one("aten::full", {{"size", known(result()).sizes},
+                         {"fill_value", kFilled.at(name)},
+                         {"dtype", dtype_json(known(result()).dtype)}});
+    } else if (name == "aten::select.int") {
+      const int64_t dim = self_dim("dim"), index = integer(node, "index");
+      one(name, {{"self", self()}, {"dim", dim}, {"index", index < 0 ? index + self_size(dim) : index}});
+    } else if (name == "aten::slice.Tensor" || name == "aten::narrow") {
+      lower_slice(name);
+    } else if (name == "aten::pixel_shuffle" || name == "aten::pixel_unshuffle") {
+      lower_pixels(name == "aten::pixel_shuffle");
     } else if (name == "aten::t" || name == "aten::transpose.int" || name == "aten::permute") {
       lower_permutation(name);
     } else {
@@ -166,10 +182,66 @@ class Lowering {
   ValueId result() const { return node_->results.at(0).values.at(0); }
 
   void lower_random(const std::string& name) {
-    if (name != "aten::dropout") refuse("random numbers");
+    if (kDrawn.contains(name)) {
+      stage_.masks.push_back({names_.at(result()), define(result())});
+      return;
+    }
+    if (name != "aten::dropout") refuse("random numbers of " + name);
     const ValueId x = self_value();
     stage_.masks.push_back({names_.at(result()), add_value(known(x))});
     one("aten::mul.Tensor", {{"self", self()}, {"other", reference(stage_.masks.back().value)}});
+  }
+
+  int64_t self_dim(const char* name) const {
+    return from_front(integer(*node_, name), known(self_value()).sizes.size());
+  }
+  int64_t self_size(int64_t dim) const { return known(self_value()).sizes.at(dim); }
+
+  void lower_slice(const std::string& name) {
+    const int64_t dim = self_dim("dim"), size = self_size(dim);
+    const auto bound = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, int64_t{0}, size); };
+    int64_t start = 0, end = size, step = 1;
+    if (name == "aten::narrow") {
+      start = bound(integer(*node_, "start"));
+      end = start + integer(*node_, "length");
+    } else {
+      const auto given = [&](const char* argument, int64_t otherwise) {
+        const c10::IValue& constant = node_->arguments[argument_index(*node_, argument)].constant;
+        return constant.isNone() ? otherwise : constant.toInt();
+      };
+      start = bound(given("start", 0));
+      end = std::max(start, bound(given("end", size)));
+      step = given("step", 1);
+    }
+    one("aten::slice.Tensor", {{"self", self()}, {"dim", dim}, {"start", start}, {"end", end}, {"step", step}});
+  }
+
+  /// Pixels of r x r blocks from channels, or into channels.
+  void lower_pixels(bool from_channels) {
+    const int64_t r = integer(*node_, from_channels ? "upscale_factor" : "downscale_factor");
+    const std::vector<int64_t>& in = known(self_value()).sizes;
+    if (in.size() != 4) refuse("images without rows");
+    const std::vector<int64_t>& out = known(result()).sizes;
+    const std::vector<int64_t> parts = from_channels ? std::vector{in[0], out[1], r, r, in[2], in[3]}
+                                                     : std::vector{in[0], in[1], out[2], r, out[3], r};
+    const std::vector<int64_t> order =
+        from_channels ? std::vector<int64_t>{0, 1, 4, 2, 5, 3} : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
+    const int split = add_like(parts), turned = add_like(reordered(parts, order));
+    emit("aten::reshape", {{"self", self()}, {"shape", parts}}, {split});
+    emit("aten::permute", {{"self", reference(split)}, {"dims", order}}, {turned});
+    one("aten::reshape", {{"self", reference(turned)}, {"shape", out}});
+  }
+
+  static std::vector<int64_t> reordered(const std::vector<int64_t>& sizes, const std::vector<int64_t>& order) {
+    std::vector<int64_t> answer;
+    for (int64_t dim : order) answer.push_back(sizes[dim]);
+    return answer;
+  }
+
+  /// A value of the dtype of the node's first argument.
+  int add_like(std::vector<int64_t> shape) {
+    stage_.values.push_back({known(self_value()).dtype, std::move(shape)});
+    return static_cast<int>(stage_.values.size()) - 1;
   }
 
   void lower_permutation(const std::string& name) {
@@ -238,7 +310,7 @@ class Lowering {
     const OpsetEntry* entry = find_in_opset(name);
     if (!entry) refuse(name);
     Json arguments = arguments_of(*entry);
-    if (arguments.contains("dim")) normalise_dims(arguments["dim"]);
+    if (arguments.contains("dim")) normalise_dims(arguments["dim"], name == "aten::stack" ? 1 : 0);
     std::vector<int> values;
     for (const Result& made : node_->results)
       for (ValueId v : made.values) values.push_back(add_value(known(v)));
@@ -249,9 +321,9 @@ class Lowering {
   }
 
   /// Dimensions count from the front.
-  void normalise_dims(Json& dims) const {
+  void normalise_dims(Json& dims, size_t added) const {
     const ValueId like = node_->arguments.at(0).values.at(0);
-    const size_t count = known(like).sizes.size();
+    const size_t count = known(like).sizes.size() + added;
     if (dims.is_number_integer()) dims = from_front(dims.get<int64_t>(), count);
     if (dims.is_array())
       for (Json& dim : dims) dim = from_front(dim.get<int64_t>(), count);
@@ -308,6 +380,13 @@ Graph with_masks_as_outputs(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.is_split() || !draws_random_numbers(node)) {
       drawing.nodes.push_back(node);
+      continue;
+    }
+    if (functional_name(node) != "aten::dropout") {
+      drawing.nodes.push_back(node);
+      const ValueId drawn = node.results.at(0).values.at(0);
+      drawing.outputs.push_back(drawing.add_value(graph.values[drawn]));
+      drawing.nodes.push_back(call("aten::clone", "", {value(drawn)}, drawing.outputs.back()));
       continue;
     }
     const ValueId x = node.arguments.at(0).values.at(0);

@@ -1,11 +1,14 @@
 #include "conformance/export/program_form.h"
 
 #include <ATen/ops/tensor_split.h>
+#include <fnmatch.h>
+
+#include <numeric>
 
 #include "conformance/export/call_arguments.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/opset.h"
-#include "runtime/error.h"
+#include "reference/loss.h"
 #include "runtime/graph/host_tensors.h"
 #include "runtime/split/module_pipe.h"
 
@@ -120,9 +123,20 @@ ProgramSet::ProgramSet(const Case& c, uint64_t seed, int stages)
   split_.loss_outputs = std::vector<int>{0};
 }
 
+std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, bool trainable) {
+  std::vector<std::string> names;
+  for (const auto& item : model_.module->named_parameters()) {
+    if (fnmatch(pattern.c_str(), item.key().c_str(), 0) != 0) continue;
+    item.value().set_requires_grad(trainable);
+    names.push_back(item.key());
+  }
+  return names;
+}
+
 int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training) {
   std::string key = training ? "train" : "eval";
   for (const at::Tensor& input : inputs) key += " " + describe(input);
+  for (const auto& item : model_.module->named_parameters()) key += item.value().requires_grad() ? "+" : "-";
   const auto [it, is_new] = known_.emplace(key, static_cast<int>(programs_.size()));
   if (!is_new) return it->second;
   Program program;
@@ -135,31 +149,40 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
   return it->second;
 }
 
+/// By how much the micro-batches of a mean count: their rows, or the targets that are not ignored.
+std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) const {
+  std::vector<double> counts(uses.size(), 1.0);
+  for (size_t m = 0; m < uses.size(); ++m) {
+    if (case_.loss.ignores_targets) {
+      counts[m] = static_cast<double>(counted_targets(uses[m].target));
+      continue;
+    }
+    for (size_t i = uses[m].inputs.size(); i-- > 0;)
+      if (!model_.input_chunks[i].replicate && uses[m].inputs[i].defined())
+        counts[m] = static_cast<double>(uses[m].inputs[i].size(model_.input_chunks[i].dim));
+  }
+  return counts;
+}
+
 std::vector<ProgramUse> ProgramSet::use(const Batch& batch, bool training) {
   const int count = case_.microbatches;
   std::vector<ProgramUse> uses(count);
-  std::vector<int64_t> rows(count, 1);
-  bool counted = false;
-  int64_t total = count;
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
     const ChunkSpec& spec = model_.input_chunks.at(i);
-    if (spec.replicate) {
-      for (ProgramUse& use : uses) use.inputs.push_back(batch.inputs[i]);
-      continue;
-    }
-    const std::vector<at::Tensor> pieces = at::tensor_split(batch.inputs[i], count, spec.dim);
-    for (int m = 0; m < count; ++m) {
-      uses[m].inputs.push_back(pieces[m]);
-      if (!counted) rows[m] = pieces[m].size(spec.dim);
-    }
-    if (!counted) total = batch.inputs[i].size(spec.dim);
-    counted = true;
+    const at::Tensor& input = batch.inputs[i];
+    const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
+                                               ? std::vector<at::Tensor>(count, input)
+                                               : at::tensor_split(input, count, spec.dim);
+    const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
+    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
   }
-  for (int m = 0; m < count; ++m) {
-    if (case_.loss.reduction == Reduction::Mean)
-      uses[m].loss_weight = static_cast<double>(rows[m]) * count / static_cast<double>(total);
-    uses[m].program = program_for(uses[m].inputs, training);
-  }
+  if (batch.target.defined())
+    for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
+  for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
+  if (!training || case_.loss.reduction != Reduction::Mean) return uses;
+  const std::vector<double> weights = counts(uses);
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (int m = 0; m < count; ++m) uses[m].loss_weight = weights[m] * count / total;
   return uses;
 }
 

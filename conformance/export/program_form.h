@@ -24,6 +24,7 @@ struct Program {
 struct ProgramUse {
   int program = 0;
   std::vector<at::Tensor> inputs;
+  at::Tensor target;  ///< undefined where there is none
   double loss_weight = 1.0;
 };
 
@@ -36,6 +37,8 @@ class ProgramSet {
   const std::vector<Program>& programs() const { return programs_; }
   /// By micro-batch. Throws InputError where the program cannot be exported.
   std::vector<ProgramUse> use(const Batch& batch, bool training);
+  /// What a Freeze or Unfreeze step does; the names of the parameters that it is about.
+  std::vector<std::string> set_trainable(const std::string& pattern, bool trainable);
 
   /// program.json.
   Json to_json() const;
@@ -45,6 +48,7 @@ class ProgramSet {
 
  private:
   int program_for(const std::vector<at::Tensor>& inputs, bool training);
+  std::vector<double> counts(const std::vector<ProgramUse>& uses) const;
 
   const Case& case_;
   Model model_;

@@ -8,6 +8,7 @@
 
 from .case import Case, load
 from .results import Results, key
-from .tensors import FormatError, read_tensors, write_tensors
+from .schema import FormatError
+from .tensors import read_tensors, write_tensors
 
 __all__ = ["Case", "FormatError", "Results", "key", "load", "read_tensors", "write_tensors"]

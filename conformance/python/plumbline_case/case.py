@@ -1,7 +1,6 @@
 """A case folder as plumbline exports it."""
 
 import csv
-import json
 import os
 import re
 
@@ -10,21 +9,11 @@ import torch.nn.functional as F
 
 from .modules import StageModule, WholeModel
 from .ops import OPS, OPSET
-from .tensors import FormatError, read_tensors
+from .schema import FormatError, read_json
+from .tensors import read_tensors
 
-CASE_FORMAT = "plumbline-case/1"
-PROGRAM_FORMAT = "plumbline-program/1"
-
-
-def read_json(path, format):
-    with open(path, encoding="utf-8") as file:
-        try:
-            document = json.load(file)
-        except ValueError as error:
-            raise FormatError(f"{path}: not JSON ({error})") from None
-    if document.get("format") != format:
-        raise FormatError(f"{path}: format: expected {format}, got {document.get('format')}")
-    return document
+def shape_of(form, entry):
+    return None if entry["value"] is None else form["values"][entry["value"]]["shape"]
 
 
 class Case:
@@ -32,10 +21,8 @@ class Case:
 
     def __init__(self, folder):
         self.folder = folder
-        self.json = read_json(os.path.join(folder, "case.json"), CASE_FORMAT)
-        self.program = read_json(os.path.join(folder, "program.json"), PROGRAM_FORMAT)
-        if self.program["opset"] != OPSET:
-            raise FormatError(f"{folder}/program.json: opset: this reader knows {OPSET}, not {self.program['opset']}")
+        self.json = read_json(os.path.join(folder, "case.json"), "case")
+        self.program = read_json(os.path.join(folder, "program.json"), "program")
         self.tensors = read_tensors(os.path.join(folder, "tensors.safetensors"))
         unknown = {
             node["op"]
@@ -67,10 +54,10 @@ class Case:
 
     def find_program(self, training, stage, inputs):
         """The number of the program whose mode and input shapes these are."""
-        shapes = [list(x.shape) for x in inputs]
+        shapes = [None if x is None else list(x.shape) for x in inputs]
         for number, program in enumerate(self.program["programs"]):
             form = program["stages"][stage]
-            wanted = [form["values"][entry["value"]]["shape"] for entry in form["inputs"] if entry["from"] != "mask"]
+            wanted = [shape_of(form, entry) for entry in form["inputs"] if entry["from"] != "mask"]
             if program["training"] == training and wanted == shapes:
                 return number
         raise ValueError(f"case {self.id}, stage {stage}: no program for {'train' if training else 'eval'}ing shapes {shapes}")
@@ -78,8 +65,8 @@ class Case:
     # --- the data of a step -------------------------------------------------------------------------------------
 
     def batch_inputs(self, step):
-        """The whole batch, [input]."""
-        return [self.tensors[f"step/{step}/input/{entry['name']}"] for entry in self.json["inputs"]]
+        """The whole batch, [input]; None for an input that the step does not have."""
+        return [self.tensors.get(f"step/{step}/input/{entry['name']}") for entry in self.json["inputs"]]
 
     def batch_target(self, step):
         return self.tensors.get(f"step/{step}/target")
@@ -87,18 +74,26 @@ class Case:
     def inputs(self, step, microbatch):
         """What stage 0 takes for a micro-batch, [input]."""
         return [
-            x if entry["chunk"] == "replicate" else torch.tensor_split(x, self.microbatches, entry["chunk"]["dim"])[microbatch]
+            self._chunk(x, entry["chunk"], microbatch)
             for entry, x in zip(self.json["inputs"], self.batch_inputs(step), strict=True)
         ]
 
     def target(self, step, microbatch):
-        whole = self.batch_target(step)
-        return None if whole is None else torch.tensor_split(whole, self.microbatches)[microbatch]
+        return self._chunk(self.batch_target(step), self.json["target"], microbatch)
+
+    def _chunk(self, whole, chunk, microbatch):
+        if whole is None or chunk == "replicate":
+            return whole
+        return torch.tensor_split(whole, self.microbatches, chunk["dim"])[microbatch]
 
     def masks(self, step, stage, microbatch):
         """{name: mask}: what the random layers of a stage multiply by; empty where there are none, and in evaluation."""
         prefix = f"step/{step}/mask/{stage}/{microbatch}/"
         return {key.removeprefix(prefix): mask for key, mask in self.tensors.items() if key.startswith(prefix)}
+
+    def has_loss(self, step):
+        """Whether the step has a loss: an evaluation without a target may have outputs only."""
+        return self.steps[step]["loss"]
 
     def loss_weight(self, step, microbatch):
         """What the backward of a micro-batch's loss begins with."""
@@ -112,7 +107,13 @@ class Case:
         if kind == "mse":
             return F.mse_loss(output, target, reduction=reduction)
         if kind == "cross-entropy":
-            return F.cross_entropy(output.reshape(-1, output.shape[-1]), target.reshape(-1), reduction=reduction)
+            ignored = self.json["loss"]["ignored_target"]
+            return F.cross_entropy(
+                output.reshape(-1, output.shape[-1]),
+                target.reshape(-1),
+                reduction=reduction,
+                ignore_index=-100 if ignored is None else ignored,
+            )
         if kind == "output":
             return output
         raise FormatError(f"{self.folder}/case.json: loss.kind: {kind} is none that this reader knows")

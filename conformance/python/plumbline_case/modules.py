@@ -40,7 +40,9 @@ class Programs(nn.Module):
         values = [None] * len(form["values"])
         given = iter(inputs)
         for entry in form["inputs"]:
-            values[entry["value"]] = masks[entry["name"]] if entry["from"] == "mask" else next(given)
+            value = masks[entry["name"]] if entry["from"] == "mask" else next(given)
+            if entry["value"] is not None:
+                values[entry["value"]] = value
         for kind, find in (("parameters", self.get_parameter), ("buffers", self.get_buffer)):
             for entry in form[kind]:
                 if entry["value"] is not None:

@@ -3,6 +3,8 @@
     python -m plumbline_case run FOLDER -o rank0.safetensors
 """
 
+import math
+
 import torch
 
 from .results import Results
@@ -20,7 +22,13 @@ class OneProcess:
         self.results = Results()
         self.stages = [case.stage(s) for s in range(case.stages)]
         self.gradients = {}  # by parameter name: what all steps so far have left
-        self.velocity = {}  # of the optimizer
+        self.moments = {}  # of the optimizer, by parameter name
+        self.hook_calls = {}  # by stage and parameter, since last asked
+        if case.json["parameter_hooks"]:
+            for s, stage in enumerate(self.stages):
+                for name, parameter in stage.named_parameters():
+                    if parameter.requires_grad:
+                        parameter.register_hook(self.hook(s, name))
 
     def run(self):
         for number, step in enumerate(self.case.steps):
@@ -32,6 +40,13 @@ class OneProcess:
                 self.gradients = {}
             elif step["kind"] == "optimizer":
                 self.update()
+            elif step["kind"] in ("freeze", "unfreeze"):
+                for stage in self.stages:
+                    for name, parameter in stage.named_parameters():
+                        if name in step["parameters"]:
+                            parameter.requires_grad_(step["kind"] == "unfreeze")
+            else:
+                raise ValueError(f"case {self.case.id}: a step of kind {step['kind']}")
         last = len(self.case.steps) - 1
         for stage in self.stages:
             for name, buffer in stage.named_buffers():
@@ -39,6 +54,15 @@ class OneProcess:
             for name, parameter in stage.named_parameters():
                 self.results.put(last, "param", None, None, name, parameter)
         return self.results
+
+    def hook(self, s, name):
+        """A user's hook: doubles what it is given, and counts."""
+
+        def double(grad):
+            self.hook_calls[s, name] = self.hook_calls.get((s, name), 0) + 1
+            return grad * 2
+
+        return double
 
     def put(self, *key_and_tensor):
         if self.details:
@@ -52,6 +76,8 @@ class OneProcess:
             stage.train(training)
             form = program["stages"][s]
             inputs = case.inputs(number, microbatch) if s == 0 else []
+            if training and case.json["input_gradients"]:
+                inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
             for entry in form["inputs"]:
                 if entry["from"] == "boundary":
                     x = crossing[entry["name"]].detach().clone()
@@ -65,8 +91,10 @@ class OneProcess:
                 elif value is not None:
                     self.put(number, "output", None, microbatch, entry["name"], value)
             lanes.append((inputs, outputs))
-        loss = case.loss(outputs[0], case.target(number, microbatch))
-        self.results.put(number, "loss", None, microbatch, "loss", loss)
+        loss = None
+        if case.has_loss(number):
+            loss = case.loss(outputs[0], case.target(number, microbatch))
+            self.results.put(number, "loss", None, microbatch, "loss", loss)
         return program, lanes, loss
 
     def evaluate(self, number):
@@ -124,6 +152,8 @@ class OneProcess:
             torch.autograd.backward(roots, grads)
         names = [entry for entry in form["inputs"] if entry["from"] != "mask"]
         for entry, x in zip(names, inputs, strict=True):
+            if entry["from"] == "model" and x is not None and x.grad is not None:
+                self.put(number, "input-grad", None, microbatch, entry["name"], x.grad)
             if entry["from"] == "boundary" and boundaries[entry["name"]]["has_gradient"]:
                 grad = torch.zeros_like(x) if x.grad is None else x.grad
                 handed_back.setdefault(entry["name"], {})[s] = grad
@@ -131,17 +161,37 @@ class OneProcess:
         for name, parameter in self.stages[s].named_parameters():
             if parameter.grad is not None:
                 self.put(number, "partial", s, microbatch, name, parameter.grad)
+                if self.case.json["parameter_hooks"]:
+                    calls = torch.tensor(self.hook_calls.pop((s, name), 0))
+                    self.put(number, "hook-calls", s, microbatch, name, calls)
 
     def update(self):
         options = self.case.json["optimizer"]
-        rate, momentum = options["learning_rate"], options["momentum"]
+        change = {"sgd": self.sgd, "adamw": self.adamw}[options["kind"]]
         with torch.no_grad():
             for name, grad in self.gradients.items():
-                if momentum:
-                    v = self.velocity.get(name)
-                    self.velocity[name] = grad.clone() if v is None else v.mul_(momentum).add_(grad)
-                    grad = self.velocity[name]
-                for stage in self.stages:
-                    for own, parameter in stage.named_parameters():
-                        if own == name:
-                            parameter.add_(grad, alpha=-rate)
+                moments = self.moments.setdefault(name, {})
+                moments["updates"] = moments.get("updates", 0) + 1
+                copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
+                change(copies, grad, moments, options)
+
+    def sgd(self, copies, grad, moments, options):
+        if options["momentum"]:
+            if "v" in moments:
+                moments["v"].mul_(options["momentum"]).add_(grad)
+            else:
+                moments["v"] = grad.clone()
+            grad = moments["v"]
+        for parameter in copies:
+            parameter.add_(grad, alpha=-options["learning_rate"])
+
+    def adamw(self, copies, grad, moments, options):
+        beta1, beta2, rate, t = options["beta1"], options["beta2"], options["learning_rate"], moments["updates"]
+        m = moments.setdefault("m", torch.zeros_like(grad))
+        v = moments.setdefault("v", torch.zeros_like(grad))
+        m.mul_(beta1).add_(grad, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        scale = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(options["epsilon"])
+        for parameter in copies:
+            parameter.mul_(1 - rate * options["weight_decay"])
+            parameter.addcdiv_(m, scale, value=-rate / (1 - beta1**t))

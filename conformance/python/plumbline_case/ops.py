@@ -21,18 +21,21 @@ def attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
 
 
 OPS = {
-    "aten::abs": torch.abs,
+    "aten::abs": lambda self: torch.abs(self),
     "aten::add.Tensor": lambda self, other, alpha: torch.add(self, other, alpha=alpha),
     "aten::avg_pool2d": lambda self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
         F.avg_pool2d(self, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad, divisor_override)
     ),
     "aten::batch_norm": batch_norm,
+    "aten::bmm": lambda self, mat2: torch.bmm(self, mat2),
     "aten::cat": lambda tensors, dim: torch.cat(tensors, dim),
     "aten::conv2d": F.conv2d,
     "aten::conv_transpose2d.input": F.conv_transpose2d,
     "aten::detach": lambda self: self.detach(),
     "aten::embedding": lambda weight, indices: F.embedding(indices, weight),
+    "aten::eq.Tensor": lambda self, other: self == other,
     "aten::expand": lambda self, size: self.expand(size),
+    "aten::full": lambda size, fill_value, dtype: torch.full(size, fill_value, dtype=DTYPES[dtype]),
     "aten::gelu": lambda self, approximate: F.gelu(self, approximate=approximate),
     "aten::layer_norm": F.layer_norm,
     "aten::linear": F.linear,
@@ -41,13 +44,18 @@ OPS = {
     "aten::mul.Tensor": lambda self, other: torch.mul(self, other),
     "aten::permute": lambda self, dims: self.permute(dims),
     "aten::relu": lambda self: torch.relu(self),
+    "aten::remainder.Tensor": lambda self, other: torch.remainder(self, other),
     "aten::reshape": lambda self, shape: self.reshape(shape),
     "aten::scaled_dot_product_attention": attention,
+    "aten::select.int": lambda self, dim, index: self.select(dim, index),
+    "aten::slice.Tensor": lambda self, dim, start, end, step: torch.ops.aten.slice.Tensor(self, dim, start, end, step),
+    "aten::softmax.int": lambda self, dim: torch.softmax(self, dim),
     "aten::split_with_sizes": lambda self, split_sizes, dim: torch.split(self, split_sizes, dim),
+    "aten::stack": lambda tensors, dim: torch.stack(tensors, dim),
     "aten::sum.dim_IntList": lambda self, dim, keepdim: self.sum(dim, keepdim),
+    "aten::tanh": lambda self: torch.tanh(self),
     "aten::to.dtype": lambda self, dtype: self.to(DTYPES[dtype]),
 }
-OPS["aten::abs"] = lambda self: torch.abs(self)
 
 
 def evaluate(nodes, values):

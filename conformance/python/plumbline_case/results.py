@@ -2,7 +2,7 @@
 
 from .tensors import write_tensors
 
-KINDS = ("forward", "output", "loss", "backward", "partial", "grad", "buffer", "param")
+KINDS = ("forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "buffer", "param")
 
 
 def key(step, kind, stage, microbatch, name):

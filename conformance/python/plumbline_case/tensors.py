@@ -11,6 +11,8 @@ import tempfile
 
 import torch
 
+from .schema import FormatError
+
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -27,8 +29,18 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_HEADER = 100_000_000
 
 
-class FormatError(ValueError):
-    """A file that is not what the format says; one line, opened by the file's name."""
+def is_entry(entry):
+    def numbers(value):
+        return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+    return (
+        isinstance(entry, dict)
+        and entry.keys() == {"dtype", "shape", "data_offsets"}
+        and entry["dtype"] in DTYPES
+        and numbers(entry["shape"])
+        and numbers(entry["data_offsets"])
+        and len(entry["data_offsets"]) == 2
+    )
 
 
 def read_tensors(path):
@@ -46,12 +58,15 @@ def read_tensors(path):
         except ValueError as error:
             raise FormatError(f"{path}: the header is not JSON ({error})") from None
         data = bytearray(file.read())
+    if not isinstance(header, dict):
+        raise FormatError(f"{path}: the header is no object")
     header.pop("__metadata__", None)
+    for name, entry in header.items():
+        if not is_entry(entry):
+            raise FormatError(f"{path}: {name}: expected a dtype, a shape and data_offsets, got {json.dumps(entry)[:80]}")
     tensors = {}
     used = 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        if set(entry) != {"dtype", "shape", "data_offsets"} or entry["dtype"] not in DTYPES:
-            raise FormatError(f"{path}: {name}: expected dtype, shape and data_offsets, got {entry}")
         begin, end = entry["data_offsets"]
         dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
         count = 1

@@ -1,6 +1,7 @@
 // The files of a run as a user meets them: waived, resumed, judged again, put on a page.
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/cli_fixture.h"

@@ -6,6 +6,7 @@
 #include "conformance/backend/host_tensors.h"
 #include "conformance/compare.h"
 #include "conformance/expectation.h"
+#include "conformance/stage_orders.h"
 #include "reference/detached_run.h"
 #include "reference/whole_model.h"
 #include "runtime/error.h"
@@ -15,23 +16,6 @@ namespace {
 
 /// More zeros than this in gradients prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
-
-/// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B. Each replica
-/// of the model has a copy of each stage.
-StageOrders stage_orders(const Schedule& schedule) {
-  StageOrders orders(schedule.stages, std::vector<StageOrder>(schedule.replicas()));
-  for (const std::vector<Action>& rank : schedule.ranks) {
-    for (const Action& action : rank) {
-      if (!has_microbatch(action.type)) continue;
-      const int replica =
-          schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch[action.microbatch];
-      StageOrder& order = orders[action.stage][replica];
-      if (action.type == ActionType::F) order.forwards.push_back(action.microbatch);
-      if (action.type == ActionType::B || action.type == ActionType::W) order.backwards.push_back(action.microbatch);
-    }
-  }
-  return orders;
-}
 
 /// Whether every stage has one copy, which takes its micro-batches by ascending number.
 bool all_ascending(const StageOrders& orders, std::vector<int> StageOrder::* order) {

@@ -13,6 +13,7 @@ void add_simulate(CLI::App& app, Command& chosen);
 void add_split(CLI::App& app, Command& chosen);
 void add_partition(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
+void add_export(CLI::App& app, Command& chosen);
 
 /// The words this program was started with, as one line.
 void remember_command_line(int argc, char** argv);

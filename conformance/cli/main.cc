@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   add_run(app, chosen);
   add_list(app, chosen);
   add_split(app, chosen);
+  add_export(app, chosen);
   add_partition(app, chosen);
   add_schedule(app, chosen);
   add_simulate(app, chosen);

@@ -5,6 +5,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/budget/budget.h"
+#include "runtime/partition/budget/memory.h"
 #include "runtime/partition/budget/peak_plan.h"
 #include "runtime/partition/cut/forced_saves.h"
 #include "runtime/partition/cut/min_bytes.h"
@@ -84,11 +85,12 @@ std::optional<double> take_budget_of_graph(const JointGraph& graph, PartitionOpt
   return std::nullopt;
 }
 
-/// Not one of PyTorch's: it need not do as PyTorch does.
-bool is_own(const PartitionOptions& options) {
-  return options.mode == PartitionMode::Bytes ||
-         (options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak);
+bool is_by_peak(const PartitionOptions& options) {
+  return options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak;
 }
+
+/// Not one of PyTorch's: it need not do as PyTorch does.
+bool is_own(const PartitionOptions& options) { return options.mode == PartitionMode::Bytes || is_by_peak(options); }
 
 }  // namespace
 
@@ -100,6 +102,11 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   Cleaned cleaned;
   follow(cleaned, remove_dead_nodes(std::move(graph)), options.runtime);
   const MergedTags tags = is_own(options) ? MergedTags::Kept : MergedTags::Lost;
+  // What a forward and its backward each call for themselves is one call once merged, whose result lives from the one
+  // to the other. Where that costs more than merging gains, the plan is that of eager mode.
+  std::optional<Partition> unmerged;
+  if (policy.cse && is_by_peak(options) && !has_recompute_tags(cleaned.graph))
+    unmerged = default_partition(cleaned.graph, policy, options);
   if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy, tags), options.runtime);
   const std::optional<double> budget_of_graph = take_budget_of_graph(cleaned.graph, options);
   check(cleaned.graph, options);
@@ -130,6 +137,10 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
               is_own(options) ? Reordering::KeepsEffects
               : reorders      ? Reordering::AsPyTorch
                               : Reordering::None);
+  if (unmerged && simulate_memory(*unmerged).peak < simulate_memory(result).peak) {
+    unmerged->budget_of_graph = budget_of_graph;
+    return *std::move(unmerged);
+  }
   return result;
 }
 

@@ -1,0 +1,97 @@
+// plumbline export: cases as files that any language can read.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "conformance/cli/commands.h"
+#include "conformance/corpus.h"
+#include "conformance/export/export_corpus.h"
+#include "conformance/export/opset.h"
+#include "runtime/temporary_folder.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline {
+namespace {
+
+struct ExportOptions {
+  std::string profile = "core";
+  std::string case_glob;
+  std::string schedule = "1f1b";
+  int ranks = 4;
+  uint64_t seed = 1;
+  bool expected = false;
+  std::string out;
+  std::string lock, check_lock;
+  bool opset = false;
+};
+
+int print_opset() {
+  for (const OpsetEntry& entry : opset()) {
+    std::string arguments;
+    for (std::string_view argument : entry.arguments)
+      arguments += (arguments.empty() ? "" : ", ") + std::string(argument);
+    std::printf("%s(%s)\n", std::string(entry.name).c_str(), arguments.c_str());
+  }
+  return 0;
+}
+
+void say(const ExportedCase& c, bool quiet) {
+  if (!c.refused.empty())
+    std::fprintf(stderr, "not exported: %s x %s: %s\n", c.id.c_str(), c.schedule.c_str(), c.refused.c_str());
+  else if (!quiet)
+    std::printf("%s\n", c.folder.c_str());
+}
+
+int check_lock(const std::string& file, const std::string& present) {
+  const std::vector<std::string> differences = lock_differences(read_file(file), present);
+  for (const std::string& difference : differences) std::printf("%s\n", difference.c_str());
+  if (differences.empty()) return 0;
+  std::printf("%zu files are not as %s pins them; if that was meant, write it anew with --lock\n", differences.size(),
+              file.c_str());
+  return 1;
+}
+
+int export_cases(const ExportOptions& options) {
+  if (options.opset) return print_opset();
+  const bool locks = !options.lock.empty() || !options.check_lock.empty();
+  if (options.out.empty() && !locks)
+    throw InputError("export: nowhere to write to; give -o DIR, or --lock or --check-lock");
+  const TemporaryFolder scratch;
+  ExportRequest request;
+  request.cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
+  request.schedules = choose_schedules(options.schedule);
+  request.ranks = options.ranks;
+  request.seed = options.seed;
+  request.expected = options.expected;
+  request.out = options.out.empty() ? scratch.path() : std::filesystem::path(options.out);
+  const std::vector<ExportedCase> cases =
+      export_cases(request, [&](const ExportedCase& c) { say(c, options.out.empty()); });
+  if (std::all_of(cases.begin(), cases.end(), [](const ExportedCase& c) { return !c.refused.empty(); }))
+    throw InputError("export: none of " + std::to_string(cases.size()) + " could be exported, see above");
+  const std::string lock = lock_text(cases);
+  if (!options.lock.empty()) write_file(options.lock, lock);
+  return options.check_lock.empty() ? 0 : check_lock(options.check_lock, lock);
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* command =
+      app.add_subcommand("export", "Cases as files that any language can read (conformance/INTERPRETING.md)");
+  command->add_option("--profile", options->profile, "The cases of a profile")->capture_default_str();
+  command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern (* and ?), of all there are");
+  command->add_option("--schedule", options->schedule, "Names, patterns or .csv files; a case's own goes first")
+      ->capture_default_str();
+  command->add_option("--ranks", options->ranks, "Ranks of the schedule")->check(CLI::Range(1, 64))->capture_default_str();
+  command->add_option("--seed", options->seed, "What parameters and inputs are made from")->capture_default_str();
+  command->add_flag("--expected", options->expected, "What is expected of each case as well");
+  command->add_option("-o,--output", options->out, "The folder to write to: ID/SCHEDULE-RANKS for each, and manifest.json");
+  command->add_option("--lock", options->lock, "Write the hashes of what is the same on every machine to this file");
+  command->add_option("--check-lock", options->check_lock, "Exit 1 where they are not as this file says");
+  command->add_flag("--opset", options->opset, "Print the operators that programs consist of, and stop");
+  command->callback([options, &chosen] { chosen = [options] { return export_cases(*options); }; });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,117 @@
+#include "conformance/export/call_arguments.h"
+
+#include <ATen/core/jit_type.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "runtime/error.h"
+#include "runtime/graph/dtype_names.h"
+
+namespace plumbline {
+namespace {
+
+/// What these say changes no number.
+constexpr std::array<std::string_view, 9> kAboutMemory = {
+    "memory_format", "layout", "device", "pin_memory", "non_blocking", "copy", "cudnn_enabled", "sparse", "generator"};
+
+Json float_json(double x) {
+  if (std::isfinite(x)) return x;
+  return {{"float", std::isnan(x) ? "nan" : x < 0 ? "-inf" : "inf"}};
+}
+
+Json constant_json(const c10::IValue& constant, const c10::Type& type) {
+  if (constant.isNone()) return nullptr;
+  if (constant.isTensor() && !constant.toTensor().defined()) return nullptr;
+  if (constant.isBool()) return constant.toBool();
+  if (constant.isInt()) {
+    const c10::Type* inner = &type;
+    if (inner->kind() == c10::TypeKind::OptionalType) inner = inner->castRaw<c10::OptionalType>()->getElementType().get();
+    if (inner->kind() == c10::TypeKind::ScalarTypeType)
+      return dtype_json(static_cast<at::ScalarType>(constant.toInt()));
+    return constant.toInt();
+  }
+  if (constant.isDouble()) return float_json(constant.toDouble());
+  if (constant.isString()) return constant.toStringRef();
+  if (constant.isList()) {
+    Json items = Json::array();
+    for (const c10::IValue& item : constant.toListRef()) items.push_back(constant_json(item, type));
+    return items;
+  }
+  throw Error("export: a constant of type " + constant.tagKind() + " has no form");
+}
+
+Json argument_json(const Argument& argument, const c10::Type& type, const std::function<int(ValueId)>& number_of) {
+  switch (argument.kind) {
+    case Argument::Kind::Constant:
+      return constant_json(argument.constant, type);
+    case Argument::Kind::Value:
+      return reference(number_of(argument.values.at(0)));
+    case Argument::Kind::TensorList:
+    case Argument::Kind::OptionalTensorList: {
+      Json items = Json::array();
+      for (ValueId v : argument.values) items.push_back(v == kNoValue ? Json(nullptr) : reference(number_of(v)));
+      return items;
+    }
+    case Argument::Kind::NumberList:
+      throw Error("export: a list of numbers that depend on data has no form");
+  }
+  return nullptr;
+}
+
+bool says_nothing(const Argument& argument, const c10::Argument& parameter) {
+  if (argument.kind != Argument::Kind::Constant) return false;
+  if (argument.constant.isNone()) return true;
+  return parameter.default_value().has_value() && *parameter.default_value() == argument.constant;
+}
+
+}  // namespace
+
+std::string functional_name(const Node& node) {
+  const c10::OperatorName& name = node.op->operator_name();
+  std::string base = name.name;
+  if (base.size() > 1 && base.ends_with("_") && !base.ends_with("__")) base.pop_back();
+  return base + (name.overload_name.empty() ? "" : "." + name.overload_name);
+}
+
+size_t argument_index(const Node& node, std::string_view name) {
+  const auto& parameters = node.op->schema().arguments();
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].name() == name) return i;
+  throw Error("export: " + node.op->schema().name() + " has no argument '" + std::string(name) + "'");
+}
+
+int64_t integer(const Node& node, std::string_view name) {
+  return node.arguments.at(argument_index(node, name)).constant.toInt();
+}
+
+std::vector<int64_t> integers(const Node& node, std::string_view name) {
+  return node.arguments.at(argument_index(node, name)).constant.toIntVector();
+}
+
+std::string dtype_json(at::ScalarType dtype) {
+  std::string name = dtype_name(dtype);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+Json call_arguments(const Node& node, std::span<const std::string_view> wanted,
+                    const std::function<int(ValueId)>& number_of, std::string& unsaid) {
+  const auto& parameters = node.op->schema().arguments();
+  Json arguments = Json::object();
+  for (std::string_view name : wanted) {
+    const size_t i = argument_index(node, name);
+    arguments[std::string(name)] = argument_json(node.arguments.at(i), *parameters[i].real_type(), number_of);
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = parameters[i].name();
+    const auto is = [&](std::string_view other) { return other == name; };
+    if (std::any_of(wanted.begin(), wanted.end(), is) || std::any_of(kAboutMemory.begin(), kAboutMemory.end(), is))
+      continue;
+    if (!says_nothing(node.arguments.at(i), parameters[i])) unsaid = name;
+  }
+  return arguments;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,60 @@
+#include "conformance/export/expected.h"
+
+#include <ATen/ops/add.h>
+#include <torch/version.h>
+
+#include "conformance/backend/host_tensors.h"
+#include "conformance/expectation.h"
+#include "conformance/export/json_layout.h"
+#include "conformance/stage_orders.h"
+
+namespace plumbline {
+namespace {
+
+TensorMap bounded(const Case& c, uint64_t seed) {
+  const Expectation expected = bounded_expectation(c, seed);
+  TensorMap tensors = expected.value;
+  for (const auto& [key, bound] : expected.bounds.elements) tensors.emplace(key + ".bound", bound);
+  for (const auto& [key, gate] : expected.bounds.norms) tensors.emplace(key + ".norm", make_f64({2}, {gate.limit, gate.floor}));
+  return tensors;
+}
+
+TensorMap exact(Results results) {
+  for (auto& [key, tensor] : results)
+    if (tensor.is_floating_point()) tensor = at::add(tensor, 0.0);
+  return to_host(results);
+}
+
+std::string_view comparison(Truth truth) {
+  switch (truth) {
+    case Truth::Exact:
+      return "numeric";
+    case Truth::SameOrder:
+      return "bitwise";
+    case Truth::Bounded:
+      return "bounded";
+  }
+  return {};
+}
+
+}  // namespace
+
+void write_expected(const Case& c, const Schedule& schedule, uint64_t seed, const std::filesystem::path& folder) {
+  TensorMap tensors;
+  if (c.truth == Truth::Bounded)
+    tensors = bounded(c, seed);
+  else if (Results results = run_detached(c, seed, stage_orders(schedule)); c.truth == Truth::Exact)
+    tensors = exact(std::move(results));
+  else
+    tensors = to_host(results);
+  nlohmann::ordered_json about = nlohmann::ordered_json::object();
+  about["format"] = "plumbline-expected/1";
+  about["truth"] = to_string(c.truth);
+  about["compare"] = comparison(c.truth);
+  about["schedule"] = schedule.name;
+  about["library"] = std::string("LibTorch ") + TORCH_VERSION;
+  write_file(folder / "expected.json", json_layout(about));
+  write_tensor_file(folder / "expected.safetensors", tensors);
+}
+
+}  // namespace plumbline

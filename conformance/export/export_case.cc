@@ -1,0 +1,206 @@
+#include "conformance/export/export_case.h"
+
+#include <algorithm>
+
+#include "conformance/export/call_arguments.h"
+#include "conformance/export/json_layout.h"
+#include "conformance/export/masks.h"
+#include "conformance/export/program_form.h"
+#include "reference/loss.h"
+#include "reference/results.h"
+#include "runtime/error.h"
+#include "runtime/graph/host_tensors.h"
+#include "runtime/schedule/text/csv.h"
+
+namespace plumbline {
+namespace {
+
+std::string_view loss_kind(LossKind kind) {
+  switch (kind) {
+    case LossKind::Sum:
+      return "sum";
+    case LossKind::Mse:
+      return "mse";
+    case LossKind::CrossEntropy:
+      return "cross-entropy";
+    case LossKind::Output:
+      return "output";
+  }
+  throw Error("export: a loss without a name");
+}
+
+std::string_view step_kind(StepKind kind) {
+  switch (kind) {
+    case StepKind::Train:
+      return "train";
+    case StepKind::Eval:
+      return "eval";
+    case StepKind::ZeroGrad:
+      return "zero_grad";
+    case StepKind::Optimizer:
+      return "optimizer";
+    case StepKind::Freeze:
+      return "freeze";
+    case StepKind::Unfreeze:
+      return "unfreeze";
+  }
+  throw Error("export: a step without a name");
+}
+
+Json chunk_json(const ChunkSpec& spec) {
+  if (spec.replicate) return "replicate";
+  return {{"dim", spec.dim}};
+}
+
+/// Builds case.json and collects its tensors, step by step.
+class CaseFiles {
+ public:
+  CaseFiles(const Case& c, const Schedule& schedule, uint64_t seed)
+      : case_(c), schedule_(schedule), seed_(seed), programs_(c, seed, schedule.stages) {}
+
+  void write(const std::filesystem::path& folder) {
+    Json steps = Json::array();
+    for (size_t i = 0; i < case_.steps.size(); ++i) steps.push_back(step(static_cast<int>(i), case_.steps[i]));
+    if (programs_.programs().empty()) throw InputError("export: case " + case_.id + " has no train and no eval step");
+    programs_.add_tensors(tensors_);
+    std::filesystem::create_directories(folder);
+    write_file(folder / "case.json", json_layout(case_json(std::move(steps))));
+    write_file(folder / "program.json", json_layout(programs_.to_json()));
+    write_file(folder / "schedule.csv", to_csv(schedule_));
+    write_tensor_file(folder / "tensors.safetensors", tensors_);
+  }
+
+ private:
+  Json step(int number, const Step& todo) {
+    Json json = {{"kind", step_kind(todo.kind)}};
+    switch (todo.kind) {
+      case StepKind::Train:
+      case StepKind::Eval:
+        batch_step(number, todo, json);
+        break;
+      case StepKind::Freeze:
+      case StepKind::Unfreeze:
+        json["parameters"] = programs_.set_trainable(todo.parameters, todo.kind == StepKind::Unfreeze);
+        break;
+      case StepKind::ZeroGrad:
+      case StepKind::Optimizer:
+        break;
+    }
+    return json;
+  }
+
+  void batch_step(int number, const Step& todo, Json& json) {
+    const bool training = todo.kind == StepKind::Train;
+    Batch batch = make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
+    if (!todo.has_target) batch.target = at::Tensor();
+    const std::string prefix = "step/" + std::to_string(number) + "/";
+    for (size_t i = 0; i < batch.inputs.size(); ++i)
+      if (batch.inputs[i].defined())
+        tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i), to_host(batch.inputs[i]));
+    if (batch.target.defined()) tensors_.emplace(prefix + "target", to_host(batch.target));
+    json["target"] = batch.target.defined();
+    json["loss"] = has_loss(case_.loss, batch.target);
+    const std::vector<ProgramUse> uses = programs_.use(batch, training);
+    json["microbatches"] = Json::array();
+    for (const ProgramUse& use : uses) {
+      Json microbatch = {{"program", use.program}};
+      if (training) microbatch["loss_weight"] = use.loss_weight;
+      json["microbatches"].push_back(std::move(microbatch));
+    }
+    if (training) add_masks(programs_, uses, seed_, number, train_steps_++, tensors_);
+  }
+
+  Json inputs_json() const {
+    Json inputs = Json::array();
+    const Model& model = programs_.model();
+    for (size_t i = 0; i < model.input_names.size(); ++i)
+      inputs.push_back({{"name", model.input_names[i]}, {"chunk", chunk_json(model.input_chunks[i])}});
+    return inputs;
+  }
+
+  Json optimizer_json() const {
+    if (std::find(case_.steps.begin(), case_.steps.end(), StepKind::Optimizer) == case_.steps.end()) return nullptr;
+    const OptimizerSpec& spec = case_.optimizer;
+    if (spec.kind == OptimizerKind::Sgd)
+      return {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
+    return {{"kind", "adamw"},          {"learning_rate", spec.learning_rate}, {"beta1", spec.beta1},
+            {"beta2", spec.beta2},      {"epsilon", spec.epsilon},             {"weight_decay", spec.weight_decay}};
+  }
+
+  Json model_json() const {
+    Json split = Json::array();
+    for (const SplitPoint& point : stage_points(programs_.model(), schedule_.stages))
+      split.push_back({{"module", point.module}, {"at", point.where == SplitPoint::Where::End ? "end" : "begin"}});
+    return {{"name", case_.model}, {"split", std::move(split)}};
+  }
+
+  Json loss_json() const {
+    return {{"kind", loss_kind(case_.loss.kind)},
+            {"reduction", case_.loss.reduction == Reduction::Mean ? "mean" : "sum"},
+            {"ignored_target", case_.loss.ignores_targets ? Json(kIgnoredTarget) : Json(nullptr)}};
+  }
+
+  Json schedule_json() const {
+    const bool fixed = case_.truth == Truth::SameOrder || !case_.schedule_csv.empty();
+    return {{"name", schedule_.name},
+            {"format", csv_format(schedule_)},
+            {"order", fixed ? "must-follow" : "any-legal"}};
+  }
+
+  Json results_json() const {
+    std::vector<ResultKind> kinds = {ResultKind::Loss, ResultKind::Buffer, ResultKind::Param};
+    if (keeps_details(case_)) {
+      kinds = {ResultKind::Forward, ResultKind::Output, ResultKind::Loss, ResultKind::Backward, ResultKind::Partial};
+      if (case_.input_gradients) kinds.push_back(ResultKind::InputGrad);
+      if (case_.parameter_hooks) kinds.push_back(ResultKind::HookCalls);
+      kinds.insert(kinds.end(), {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param});
+    }
+    Json names = Json::array();
+    for (ResultKind kind : kinds) names.push_back(kind_name(kind));
+    return names;
+  }
+
+  Json case_json(Json steps) const {
+    Json json = Json::object();
+    json["format"] = kCaseFormat;
+    json["id"] = case_.id;
+    json["title"] = case_.title;
+    json["why"] = case_.why;
+    json["features"] = case_.features;
+    json["truth"] = to_string(case_.truth);
+    json["seed"] = seed_;
+    json["dtype"] = dtype_json(scalar_type(case_.dtype));
+    json["model"] = model_json();
+    json["mesh"] = {{"pp", schedule_.ranks.size()}, {"dp", 1}, {"tp", 1}};
+    json["stages"] = schedule_.stages;
+    json["schedule"] = schedule_json();
+    json["microbatches"] = case_.microbatches;
+    json["inputs"] = inputs_json();
+    json["target"] = chunk_json(programs_.model().target_chunk);
+    json["keyword_inputs"] = case_.keyword_inputs;
+    json["input_gradients"] = case_.input_gradients;
+    json["parameter_hooks"] = case_.parameter_hooks;
+    json["recompute"] = case_.recompute;
+    json["loss"] = loss_json();
+    json["gradients"] = {{"divide_by", case_.divide_by_microbatches ? case_.microbatches : 1}, {"dtype", "parameter"}};
+    json["optimizer"] = optimizer_json();
+    json["steps"] = std::move(steps);
+    json["results"] = results_json();
+    return json;
+  }
+
+  const Case& case_;
+  const Schedule& schedule_;
+  uint64_t seed_;
+  ProgramSet programs_;
+  TensorMap tensors_;
+  int batches_ = 0, train_steps_ = 0;
+};
+
+}  // namespace
+
+void export_case(const Case& c, const Schedule& schedule, uint64_t seed, const std::filesystem::path& folder) {
+  CaseFiles(c, schedule, seed).write(folder);
+}
+
+}  // namespace plumbline

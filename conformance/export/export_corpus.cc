@@ -1,0 +1,142 @@
+#include "conformance/export/export_corpus.h"
+
+#include <map>
+#include <sstream>
+
+#include "conformance/context.h"
+#include "conformance/export/expected.h"
+#include "conformance/export/export_case.h"
+#include "conformance/export/json_layout.h"
+#include "conformance/export/sha256.h"
+#include "conformance/plan.h"
+#include "runtime/error.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_of(const ChosenSchedule& chosen) {
+  return chosen.csv.empty() ? chosen.name : fs::path(chosen.name).stem().string();
+}
+
+std::vector<ChosenSchedule> schedules_of(const Case& c, const ExportRequest& request) {
+  if (c.schedule_csv.empty()) return request.schedules;
+  return {{"own.csv", c.schedule_csv}};
+}
+
+std::vector<ExportedFile> files_of(const fs::path& folder, Truth truth) {
+  std::vector<ExportedFile> files;
+  for (const char* name :
+       {"case.json", "expected.json", "expected.safetensors", "program.json", "schedule.csv", "tensors.safetensors"}) {
+    if (!fs::exists(folder / name)) continue;
+    const std::string bytes = read_file(folder / name);
+    const std::string_view file = name;
+    const bool form = file == "case.json" || file == "program.json" || file == "schedule.csv";
+    const bool pinned = form || (truth == Truth::Exact && file.ends_with(".safetensors"));
+    files.push_back({name, bytes.size(), sha256(bytes), pinned});
+  }
+  return files;
+}
+
+void export_one(const Case& c, const ChosenSchedule& chosen, const ExportRequest& request, ExportedCase& exported) {
+  const Schedule schedule = make_schedule(chosen, c.schedule_csv.empty() ? request.ranks : 0, c.microbatches);
+  exported.ranks = static_cast<int>(schedule.ranks.size());
+  exported.stages = schedule.stages;
+  exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);
+  exported.refused = why_unsupported(c, schedule, request.seed);
+  if (!exported.refused.empty()) return;
+  const fs::path folder = request.out / exported.folder;
+  // What an earlier export left there, with what it expected of another version, is no part of this one.
+  fs::remove_all(folder);
+  export_case(c, schedule, request.seed, folder);
+  if (request.expected) write_expected(c, schedule, request.seed, folder);
+  exported.files = files_of(folder, c.truth);
+}
+
+void write_manifest(const ExportRequest& request, const std::vector<ExportedCase>& cases) {
+  using Json = nlohmann::ordered_json;
+  Json exported = Json::array(), refused = Json::array();
+  for (const ExportedCase& c : cases) {
+    if (!c.refused.empty()) {
+      refused.push_back({{"id", c.id}, {"schedule", c.schedule}, {"reason", c.refused}});
+      continue;
+    }
+    Json files = Json::object();
+    for (const ExportedFile& file : c.files) files[file.name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};
+    exported.push_back({{"id", c.id},
+                        {"folder", c.folder},
+                        {"truth", to_string(c.truth)},
+                        {"schedule", c.schedule},
+                        {"ranks", c.ranks},
+                        {"stages", c.stages},
+                        {"files", std::move(files)}});
+  }
+  Json manifest = Json::object();
+  manifest["format"] = "plumbline-manifest/1";
+  manifest["plumbline"] = plumbline_version();
+  manifest["seed"] = request.seed;
+  manifest["cases"] = std::move(exported);
+  manifest["refused"] = std::move(refused);
+  write_file(request.out / "manifest.json", json_layout(manifest));
+}
+
+/// Lines by what they are about.
+std::map<std::string, std::string> by_file(const std::string& text) {
+  std::map<std::string, std::string> hashes;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (line.size() > 66) hashes[line.substr(66)] = line.substr(0, 64);
+  return hashes;
+}
+
+}  // namespace
+
+std::vector<ExportedCase> export_cases(const ExportRequest& request,
+                                       const std::function<void(const ExportedCase&)>& say) {
+  std::error_code failed;
+  fs::create_directories(request.out, failed);
+  if (failed) throw InputError("export: " + request.out.string() + " cannot be made: " + failed.message());
+  std::vector<ExportedCase> cases;
+  for (const Case& c : request.cases)
+    for (const ChosenSchedule& chosen : schedules_of(c, request)) {
+      ExportedCase exported{.id = c.id, .schedule = name_of(chosen), .truth = c.truth};
+      try {
+        export_one(c, chosen, request, exported);
+      } catch (const InputError& error) {
+        exported.refused = error.what();
+      }
+      say(exported);
+      cases.push_back(std::move(exported));
+    }
+  write_manifest(request, cases);
+  return cases;
+}
+
+std::string lock_text(const std::vector<ExportedCase>& cases) {
+  std::map<std::string, std::string> hashes;
+  for (const ExportedCase& c : cases)
+    for (const ExportedFile& file : c.files)
+      if (file.pinned) hashes[c.folder + "/" + file.name] = file.sha256;
+  std::string text;
+  for (const auto& [file, hash] : hashes) text += hash + "  " + file + "\n";
+  return text;
+}
+
+std::vector<std::string> lock_differences(const std::string& locked, const std::string& present) {
+  const std::map<std::string, std::string> before = by_file(locked), now = by_file(present);
+  std::vector<std::string> differences;
+  for (const auto& [file, hash] : now) {
+    const auto it = before.find(file);
+    if (it == before.end())
+      differences.push_back(file + " is not in the lock file");
+    else if (it->second != hash)
+      differences.push_back(file + " has other bytes than the lock file says");
+  }
+  for (const auto& [file, hash] : before)
+    if (!now.contains(file)) differences.push_back(file + " is in the lock file and was not made");
+  return differences;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,56 @@
+// Many cases as folders of files, an index of them, and the lock file that pins their bytes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/chosen_schedule.h"
+#include "reference/case.h"
+
+namespace plumbline {
+
+struct ExportRequest {
+  std::vector<Case> cases;
+  std::vector<ChosenSchedule> schedules;  ///< a case with a schedule of its own has that one only
+  int ranks = 4;
+  uint64_t seed = 1;
+  bool expected = false;  ///< write what is expected as well
+  std::filesystem::path out;
+};
+
+struct ExportedFile {
+  std::string name;
+  uint64_t bytes = 0;
+  std::string sha256;
+  /// Whether the bytes are the same on every machine.
+  bool pinned = false;
+};
+
+struct ExportedCase {
+  std::string id;
+  std::string schedule;
+  Truth truth = Truth::Exact;
+  int ranks = 0;
+  int stages = 0;
+  std::string folder;   ///< below the output folder
+  std::string refused;  ///< why there is none; empty: it is there
+  std::vector<ExportedFile> files;
+};
+
+/// Exports every case under every schedule to "ID/SCHEDULE-RANKS" and writes manifest.json; `say` gets each once it is
+/// done. A case that cannot be exported, or not under that schedule, is refused and the others go on. Throws InputError
+/// where `out` cannot be written to.
+std::vector<ExportedCase> export_cases(const ExportRequest& request,
+                                       const std::function<void(const ExportedCase&)>& say);
+
+/// A line "SHA256  FOLDER/FILE" for each file whose bytes are the same everywhere, by name, as sha256sum -c reads it:
+/// whole numbers come from integer arithmetic only, but real data go through the machine's logarithm and cosine.
+std::string lock_text(const std::vector<ExportedCase>& cases);
+
+/// What differs between the lock file's text and the present one, one line a file; empty where nothing does.
+std::vector<std::string> lock_differences(const std::string& locked, const std::string& present);
+
+}  // namespace plumbline

@@ -1,0 +1,136 @@
+#include "conformance/export/export_corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "conformance/corpus.h"
+#include "conformance/export/export_case.h"
+#include "conformance/export/opset.h"
+#include "runtime/tensor_file.h"
+#include "runtime/temporary_folder.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Schedule gpipe(const Case& c, int ranks) { return make_schedule(ChosenSchedule{"gpipe", ""}, ranks, c.microbatches); }
+
+Json read(const fs::path& path) { return Json::parse(read_file(path)); }
+
+TEST(Opset, IsInOrderSoThatItIsFound) {
+  for (size_t i = 1; i < opset().size(); ++i) EXPECT_LT(opset()[i - 1].name, opset()[i].name);
+  for (const OpsetEntry& entry : opset()) EXPECT_EQ(find_in_opset(entry.name), &entry);
+  EXPECT_EQ(find_in_opset("aten::nothing"), nullptr);
+}
+
+TEST(ExportCase, TheSameBytesEachTime) {
+  const Case& c = find_case("dropout");
+  const TemporaryFolder folder;
+  export_case(c, gpipe(c, 2), 1, folder / "a");
+  export_case(c, gpipe(c, 2), 1, folder / "b");
+  export_case(c, gpipe(c, 2), 2, folder / "c");
+  for (const char* file : {"case.json", "program.json", "schedule.csv", "tensors.safetensors"})
+    EXPECT_EQ(read_file(folder / "a" / file), read_file(folder / "b" / file)) << file;
+  EXPECT_NE(read_file(folder / "a" / "tensors.safetensors"), read_file(folder / "c" / "tensors.safetensors"));
+}
+
+TEST(ExportCase, AProgramForEachShapeAndMode) {
+  // 10 rows over 4 micro-batches: 3, 3, 2, 2.
+  const Case& uneven = find_case("uneven-mean");
+  const TemporaryFolder folder;
+  export_case(uneven, gpipe(uneven, 2), 1, folder.path());
+  const Json c = read(folder / "case.json"), program = read(folder / "program.json");
+  EXPECT_EQ(program["programs"].size(), 2u);
+  std::vector<int> programs;
+  double weights = 0;
+  for (const Json& microbatch : c["steps"][0]["microbatches"]) {
+    programs.push_back(microbatch["program"]);
+    weights += microbatch["loss_weight"].get<double>();
+  }
+  EXPECT_EQ(programs, (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(c["steps"][0]["microbatches"][0]["loss_weight"], 1.2);
+  EXPECT_DOUBLE_EQ(weights, 4.0);
+
+  const Case& evaluated = find_case("resnet-bn-eval");
+  export_case(evaluated, gpipe(evaluated, 2), 1, folder.path());
+  std::set<bool> modes;
+  for (const Json& p : read(folder / "program.json")["programs"]) modes.insert(p["training"].get<bool>());
+  EXPECT_EQ(modes, (std::set<bool>{false, true}));
+}
+
+TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
+  const Case& c = find_case("dropout");
+  const TemporaryFolder folder;
+  export_case(c, gpipe(c, 2), 1, folder.path());
+  const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
+  const Json program = read(folder / "program.json");
+  int masks = 0;
+  for (int stage = 0; stage < 2; ++stage)
+    for (const Json& input : program["programs"][0]["stages"][stage]["inputs"]) {
+      if (input["from"] != "mask") continue;
+      ++masks;
+      for (int m = 0; m < c.microbatches; ++m) {
+        const std::string key = "step/0/mask/" + std::to_string(stage) + "/" + std::to_string(m) + "/" +
+                                input["name"].get<std::string>();
+        ASSERT_TRUE(tensors.contains(key)) << key;
+        std::set<double> values;
+        for (int64_t i = 0; i < element_count(tensors.at(key)); ++i)
+          values.insert(element_as_double(tensors.at(key), i));
+        EXPECT_EQ(values, (std::set<double>{0.0, static_cast<double>(1.0f / 0.75f)})) << key;
+      }
+    }
+  EXPECT_EQ(masks, 8);
+}
+
+TEST(ExportCase, OneSharedParameterAndAllItsStages) {
+  const Case& c = find_case("exact-tied");
+  const TemporaryFolder folder;
+  export_case(c, gpipe(c, 4), 1, folder.path());
+  const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
+  for (const Json& parameter : read(folder / "program.json")["parameters"]) {
+    EXPECT_TRUE(tensors.contains("parameter/" + parameter["name"].get<std::string>()));
+    if (parameter["name"] == "tok.weight") EXPECT_EQ(parameter["stages"], Json({0, 3}));
+  }
+}
+
+TEST(ExportCorpus, WritesAnIndexAndGoesOnAfterARefusal) {
+  const TemporaryFolder folder;
+  // 16 stages cannot be had of a model with 7 split points and none finer.
+  const ExportRequest request{.cases = {find_case("exact-mlp-sum"), find_case("uneven-mean")},
+                              .schedules = {{"gpipe", ""}, {"interleaved-1f1b", ""}},
+                              .ranks = 3,
+                              .expected = true,
+                              .out = folder.path()};
+  int said = 0;
+  const std::vector<ExportedCase> cases = export_cases(request, [&](const ExportedCase&) { ++said; });
+  EXPECT_EQ(said, 4);
+  const Json manifest = read(folder / "manifest.json");
+  EXPECT_EQ(manifest["cases"].size() + manifest["refused"].size(), 4u);
+  EXPECT_GE(manifest["cases"].size(), 2u);
+  for (const Json& c : manifest["cases"])
+    for (const auto& [name, file] : c["files"].items())
+      EXPECT_EQ(read_file(folder.path() / c["folder"].get<std::string>() / name).size(), file["bytes"]) << name;
+  EXPECT_TRUE(manifest["cases"][0]["files"].contains("expected.safetensors"));
+}
+
+TEST(ExportCorpus, TheLockPinsWhatIsTheSameEverywhere) {
+  ExportedCase exact{.id = "a", .folder = "a/gpipe-2", .files = {{"case.json", 1, "11", true}}};
+  exact.files[0].sha256 = std::string(64, '1');
+  exact.files.push_back({"expected.json", 1, std::string(64, '2'), false});
+  const std::string lock = lock_text({exact});
+  EXPECT_EQ(lock, std::string(64, '1') + "  a/gpipe-2/case.json\n");
+  EXPECT_TRUE(lock_differences(lock, lock).empty());
+  EXPECT_EQ(lock_differences("", lock), std::vector<std::string>{"a/gpipe-2/case.json is not in the lock file"});
+  EXPECT_EQ(lock_differences(lock, ""),
+            std::vector<std::string>{"a/gpipe-2/case.json is in the lock file and was not made"});
+  EXPECT_EQ(lock_differences(std::string(64, '3') + lock.substr(64), lock),
+            std::vector<std::string>{"a/gpipe-2/case.json has other bytes than the lock file says"});
+}
+
+}  // namespace
+}  // namespace plumbline

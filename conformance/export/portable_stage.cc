@@ -1,0 +1,406 @@
+#include "conformance/export/portable_stage.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/export/call_arguments.h"
+#include "conformance/export/opset.h"
+#include "runtime/error.h"
+#include "runtime/graph/attributes.h"
+#include "runtime/graph/text.h"
+#include "runtime/split/boundary_names.h"
+
+namespace plumbline {
+namespace {
+
+/// Whole-tensor results that are the argument itself where values never change.
+const std::set<std::string> kIdentities = {"aten::alias", "aten::clone", "aten::contiguous", "aten::dropout",
+                                           "aten::feature_dropout", "aten::lift_fresh"};
+/// Views of the same elements in the same order.
+const std::set<std::string> kReshapes = {"aten::_unsafe_view",   "aten::flatten.using_ints", "aten::reshape",
+                                         "aten::reshape_as",     "aten::squeeze",            "aten::squeeze.dim",
+                                         "aten::squeeze.dims",   "aten::unflatten.int",      "aten::unsqueeze",
+                                         "aten::view",           "aten::view_as"};
+const std::set<std::string> kExpands = {"aten::broadcast_to", "aten::expand", "aten::expand_as"};
+const std::set<std::string> kSplits = {"aten::chunk", "aten::split.Tensor", "aten::split.sizes",
+                                       "aten::split_with_sizes", "aten::tensor_split.sections"};
+const std::set<std::string> kCasts = {"aten::_to_copy", "aten::to.dtype", "aten::to.dtype_layout", "aten::to.other",
+                                      "aten::type_as"};
+const std::map<std::string, double> kFilled = {
+    {"aten::ones", 1}, {"aten::ones_like", 1}, {"aten::zeros", 0}, {"aten::zeros_like", 0}};
+/// Random numbers that depend on the shape of an argument only.
+const std::set<std::string> kDrawn = {"aten::bernoulli.p", "aten::rand", "aten::rand_like", "aten::randn",
+                                      "aten::randn_like"};
+const std::set<std::string> kFullReductions = {"aten::mean", "aten::sum"};
+
+int64_t from_front(int64_t dim, size_t dims) { return dim < 0 ? dim + static_cast<int64_t>(dims) : dim; }
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, std::string where) : graph_(graph), where_(std::move(where)) {
+    if (!graph.autocast.empty()) refuse("a stretch under autocast");
+  }
+
+  PortableStage lower() {
+    names_ = boundary_names(graph_);
+    for (const GraphInput& input : graph_.inputs) stage_.inputs.push_back({input.name, define(input.value)});
+    for (const Attribute& attribute : graph_.attributes) add(attribute);
+    for (const Node& node : graph_.nodes) {
+      node_ = &node;
+      if (!node.is_split()) lower(node);
+    }
+    node_ = nullptr;
+    for (ValueId v : graph_.outputs) stage_.outputs.push_back(v == kNoValue ? -1 : number_of(v));
+    for (const Attribute& attribute : graph_.attributes) finish(attribute);
+    return std::move(stage_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw InputError(where_ + ": " + what + " has no form in opset " + std::to_string(kOpset) +
+                     (node_ ? ", in " + to_text(graph_, *node_) : ""));
+  }
+
+  const Value& known(ValueId v) const { return graph_.values[v]; }
+
+  int add_value(const Value& value) {
+    if (value.kind != ValueKind::Tensor) refuse("a number that is read from a tensor");
+    stage_.values.push_back({value.dtype, value.sizes});
+    return static_cast<int>(stage_.values.size()) - 1;
+  }
+  int define(ValueId v) { return numbers_[v] = add_value(known(v)); }
+
+  int number_of(ValueId v) const {
+    if (v == kNoValue) return -1;
+    if (stale_.contains(v)) refuse("an in-place change that is seen through another view of the same memory");
+    return numbers_.at(v);
+  }
+
+  void add(const Attribute& attribute) {
+    const int value = attribute.value == kNoValue ? -1 : define(attribute.value);
+    switch (attribute.kind) {
+      case AttributeKind::Parameter:
+        stage_.parameters.push_back({attribute.name, value});
+        break;
+      case AttributeKind::Buffer:
+        stage_.buffers.push_back({attribute.name, value});
+        break;
+      case AttributeKind::Constant:
+        if (value >= 0) stage_.constants.emplace_back(value, attribute.tensor);
+        break;
+    }
+    if (value >= 0) first_numbers_[attribute.value] = value;
+  }
+
+  void finish(const Attribute& attribute) {
+    if (attribute.value == kNoValue || stale_.contains(attribute.value)) return;
+    const int now = numbers_.at(attribute.value);
+    if (now == first_numbers_.at(attribute.value)) return;
+    if (attribute.kind != AttributeKind::Buffer) refuse("a change in place of '" + attribute.name + "'");
+    stage_.buffer_updates.push_back({attribute.name, now});
+  }
+
+  void emit(const std::string& op, Json arguments, const std::vector<int>& results) {
+    PLUMBLINE_CHECK(find_in_opset(op) != nullptr, "export: " + op + " is made but is not in the opset");
+    stage_.nodes.push_back({op, std::move(arguments), results});
+  }
+
+  /// The argument of that name, which must be a tensor.
+  ValueId tensor(const char* name) const {
+    const size_t i = argument_index(*node_, name);
+    return node_->arguments[i].values.at(0);
+  }
+
+  /// Under no_grad a result is cut off from what it was computed from.
+  int cut_off(int value, bool depends) {
+    if (node_->grad_enabled || !depends) return value;
+    const PortableValue like = stage_.values[value];
+    stage_.values.push_back(like);
+    const int detached = static_cast<int>(stage_.values.size()) - 1;
+    emit("aten::detach", {{"self", reference(value)}}, {detached});
+    return detached;
+  }
+
+  void give(ValueId result, int value) {
+    bool depends = false;
+    for_each_use(*node_, [&](ValueId v) { depends = depends || known(v).requires_grad; });
+    numbers_[result] = cut_off(value, depends && at::isFloatingType(known(result).dtype));
+  }
+
+  void one(const std::string& op, Json arguments) {
+    const ValueId result = node_->results.at(0).values.at(0);
+    const int value = add_value(known(result));
+    emit(op, std::move(arguments), {value});
+    give(result, value);
+  }
+
+  Json self() const { return reference(number_of(node_->arguments.at(0).values.at(0))); }
+  ValueId self_value() const { return node_->arguments.at(0).values.at(0); }
+
+  void lower(const Node& node) {
+    if (!node.branches.empty()) refuse("a condition");
+    std::vector<ValueId> changed;
+    for_each_mutation(node, [&](ValueId v) { changed.push_back(v); });
+    const std::string name = functional_name(node);
+    if (draws_random_numbers(node)) {
+      lower_random(name);
+    } else if (name == "aten::batch_norm") {
+      lower_batch_norm(changed);
+      return;
+    } else if (kIdentities.contains(name)) {
+      give(node.results.at(0).values.at(0), number_of(self_value()));
+    } else if (kReshapes.contains(name)) {
+      one("aten::reshape", {{"self", self()}, {"shape", known(result()).sizes}});
+    } else if (kExpands.contains(name)) {
+      one("aten::expand", {{"self", self()}, {"size", known(result()).sizes}});
+    } else if (kCasts.contains(name)) {
+      one("aten::to.dtype", {{"self", self()}, {"dtype", dtype_json(known(result()).dtype)}});
+    } else if (kSplits.contains(name)) {
+      lower_split();
+    } else if (kFullReductions.contains(name)) {
+      lower_full_reduction(name);
+    } else if (kFilled.contains(name)) {
+      one("aten::full", {{"size", known(result()).sizes},
+                         {"fill_value", kFilled.at(name)},
+                         {"dtype", dtype_json(known(result()).dtype)}});
+    } else if (name == "aten::select.int") {
+      const int64_t dim = self_dim("dim"), index = integer(node, "index");
+      one(name, {{"self", self()}, {"dim", dim}, {"index", index < 0 ? index + self_size(dim) : index}});
+    } else if (name == "aten::slice.Tensor" || name == "aten::narrow") {
+      lower_slice(name);
+    } else if (name == "aten::pixel_shuffle" || name == "aten::pixel_unshuffle") {
+      lower_pixels(name == "aten::pixel_shuffle");
+    } else if (name == "aten::t" || name == "aten::transpose.int" || name == "aten::permute") {
+      lower_permutation(name);
+    } else {
+      lower_plain(name);
+    }
+    for (ValueId v : changed) change(v);
+  }
+
+  ValueId result() const { return node_->results.at(0).values.at(0); }
+
+  void lower_random(const std::string& name) {
+    if (kDrawn.contains(name)) {
+      stage_.masks.push_back({names_.at(result()), define(result())});
+      return;
+    }
+    if (name != "aten::dropout") refuse("random numbers of " + name);
+    const ValueId x = self_value();
+    stage_.masks.push_back({names_.at(result()), add_value(known(x))});
+    one("aten::mul.Tensor", {{"self", self()}, {"other", reference(stage_.masks.back().value)}});
+  }
+
+  int64_t self_dim(const char* name) const {
+    return from_front(integer(*node_, name), known(self_value()).sizes.size());
+  }
+  int64_t self_size(int64_t dim) const { return known(self_value()).sizes.at(dim); }
+
+  void lower_slice(const std::string& name) {
+    const int64_t dim = self_dim("dim"), size = self_size(dim);
+    const auto bound = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, int64_t{0}, size); };
+    int64_t start = 0, end = size, step = 1;
+    if (name == "aten::narrow") {
+      start = bound(integer(*node_, "start"));
+      end = start + integer(*node_, "length");
+    } else {
+      const auto given = [&](const char* argument, int64_t otherwise) {
+        const c10::IValue& constant = node_->arguments[argument_index(*node_, argument)].constant;
+        return constant.isNone() ? otherwise : constant.toInt();
+      };
+      start = bound(given("start", 0));
+      end = std::max(start, bound(given("end", size)));
+      step = given("step", 1);
+    }
+    one("aten::slice.Tensor", {{"self", self()}, {"dim", dim}, {"start", start}, {"end", end}, {"step", step}});
+  }
+
+  /// Pixels of r x r blocks from channels, or into channels.
+  void lower_pixels(bool from_channels) {
+    const int64_t r = integer(*node_, from_channels ? "upscale_factor" : "downscale_factor");
+    const std::vector<int64_t>& in = known(self_value()).sizes;
+    if (in.size() != 4) refuse("images without rows");
+    const std::vector<int64_t>& out = known(result()).sizes;
+    const std::vector<int64_t> parts = from_channels ? std::vector{in[0], out[1], r, r, in[2], in[3]}
+                                                     : std::vector{in[0], in[1], out[2], r, out[3], r};
+    const std::vector<int64_t> order = from_channels ? std::vector<int64_t>{0, 1, 4, 2, 5, 3}
+                                                     : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
+    const int split = add_like(parts), turned = add_like(reordered(parts, order));
+    emit("aten::reshape", {{"self", self()}, {"shape", parts}}, {split});
+    emit("aten::permute", {{"self", reference(split)}, {"dims", order}}, {turned});
+    one("aten::reshape", {{"self", reference(turned)}, {"shape", out}});
+  }
+
+  static std::vector<int64_t> reordered(const std::vector<int64_t>& sizes, const std::vector<int64_t>& order) {
+    std::vector<int64_t> answer;
+    for (int64_t dim : order) answer.push_back(sizes[dim]);
+    return answer;
+  }
+
+  /// A value of the dtype of the node's first argument.
+  int add_like(std::vector<int64_t> shape) {
+    stage_.values.push_back({known(self_value()).dtype, std::move(shape)});
+    return static_cast<int>(stage_.values.size()) - 1;
+  }
+
+  void lower_permutation(const std::string& name) {
+    const size_t dims = known(self_value()).sizes.size();
+    std::vector<int64_t> order(dims);
+    for (size_t i = 0; i < dims; ++i) order[i] = static_cast<int64_t>(i);
+    if (name == "aten::permute") {
+      const std::vector<int64_t> asked = integers(*node_, "dims");
+      for (size_t i = 0; i < dims; ++i) order[i] = from_front(asked[i], dims);
+    } else if (name == "aten::transpose.int") {
+      std::swap(order.at(from_front(integer(*node_, "dim0"), dims)), order.at(from_front(integer(*node_, "dim1"), dims)));
+    } else if (dims == 2) {
+      std::swap(order[0], order[1]);
+    }
+    one("aten::permute", {{"self", self()}, {"dims", order}});
+  }
+
+  void lower_split() {
+    const size_t dims = known(self_value()).sizes.size();
+    const int64_t dim = from_front(integer(*node_, "dim"), dims);
+    std::vector<int64_t> sizes;
+    std::vector<int> values;
+    for (ValueId part : node_->results.at(0).values) {
+      sizes.push_back(known(part).sizes.at(dim));
+      values.push_back(add_value(known(part)));
+    }
+    emit("aten::split_with_sizes", {{"self", self()}, {"split_sizes", sizes}, {"dim", dim}}, values);
+    for (size_t i = 0; i < values.size(); ++i) give(node_->results[0].values[i], values[i]);
+  }
+
+  void lower_full_reduction(const std::string& name) {
+    std::vector<int64_t> dims(known(self_value()).sizes.size());
+    for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
+    refuse_dtype_argument();
+    one(name == "aten::mean" ? "aten::mean.dim" : "aten::sum.dim_IntList",
+        {{"self", self()}, {"dim", dims}, {"keepdim", false}});
+  }
+
+  void refuse_dtype_argument() const {
+    const size_t i = argument_index(*node_, "dtype");
+    if (!node_->arguments[i].constant.isNone()) refuse("a sum in another element type");
+  }
+
+  /// In training the running statistics that it leaves are further results.
+  void lower_batch_norm(const std::vector<ValueId>& statistics) {
+    const Value& y = known(result());
+    std::vector<int> values = {add_value(y)};
+    for (ValueId v : statistics) values.push_back(add_value(known(v)));
+    emit("aten::batch_norm", arguments_of(*find_in_opset("aten::batch_norm")), values);
+    give(result(), values[0]);
+    for (size_t i = 0; i < statistics.size(); ++i) change(statistics[i], values[i + 1]);
+  }
+
+  Json arguments_of(const OpsetEntry& entry) const {
+    std::string unsaid;
+    Json arguments =
+        call_arguments(*node_, entry.arguments, [this](ValueId v) { return number_of(v); }, unsaid);
+    if (!unsaid.empty()) refuse("the argument '" + unsaid + "'");
+    return arguments;
+  }
+
+  void lower_plain(std::string name) {
+    // A number may stand where a tensor does.
+    const size_t scalar = name.rfind(".Scalar");
+    if (scalar != std::string::npos && !find_in_opset(name)) name = name.substr(0, scalar) + ".Tensor";
+    const OpsetEntry* entry = find_in_opset(name);
+    if (!entry) refuse(name);
+    Json arguments = arguments_of(*entry);
+    if (arguments.contains("dim")) normalise_dims(arguments["dim"], name == "aten::stack" ? 1 : 0);
+    std::vector<int> values;
+    for (const Result& made : node_->results)
+      for (ValueId v : made.values) values.push_back(add_value(known(v)));
+    emit(name, std::move(arguments), values);
+    size_t i = 0;
+    for (const Result& made : node_->results)
+      for (ValueId v : made.values) give(v, values[i++]);
+  }
+
+  /// Dimensions count from the front.
+  void normalise_dims(Json& dims, size_t added) const {
+    const ValueId like = node_->arguments.at(0).values.at(0);
+    const size_t count = known(like).sizes.size() + added;
+    if (dims.is_number_integer()) dims = from_front(dims.get<int64_t>(), count);
+    if (dims.is_array())
+      for (Json& dim : dims) dim = from_front(dim.get<int64_t>(), count);
+  }
+
+  /// The memory of `v` holds another value now, the one that the call returns.
+  void change(ValueId v) {
+    const PortableValue& old = stage_.values[numbers_.at(v)];
+    const PortableValue& now = stage_.values[numbers_.at(result())];
+    if (old.dtype != now.dtype || old.shape != now.shape) refuse("an in-place change of element type or shape");
+    change(v, numbers_.at(result()));
+  }
+
+  /// Those that were the same whole tensor go with it; other views of the memory cannot be used any more.
+  void change(ValueId v, int after) {
+    const int before = numbers_.at(v);
+    const int32_t memory = known(v).storage;
+    for (auto& [other, number] : numbers_) {
+      if (other == v || memory < 0 || known(other).storage != memory || number == after) continue;
+      if (number == before)
+        number = after;
+      else
+        stale_.insert(other);
+    }
+    numbers_[v] = after;
+  }
+
+  const Graph& graph_;
+  std::string where_;
+  const Node* node_ = nullptr;
+  PortableStage stage_;
+  std::vector<std::string> names_;
+  std::map<ValueId, int> numbers_, first_numbers_;
+  std::set<ValueId> stale_;
+};
+
+}  // namespace
+
+PortableStage portable_stage(const Graph& graph, const std::string& where) { return Lowering(graph, where).lower(); }
+
+Graph with_masks_as_outputs(const Graph& graph) {
+  Graph drawing = graph;
+  drawing.nodes.clear();
+  drawing.module_calls.clear();
+  const auto call = [](const char* name, const char* overload, std::vector<Argument> arguments, ValueId result) {
+    Node node;
+    node.op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+    node.arguments = std::move(arguments);
+    node.arguments.resize(node.op->schema().arguments().size());
+    node.results = {Result{false, {result}}};
+    return node;
+  };
+  const auto value = [](ValueId v) { return Argument{Argument::Kind::Value, {}, {v}}; };
+  for (const Node& node : graph.nodes) {
+    if (node.is_split() || !draws_random_numbers(node)) {
+      drawing.nodes.push_back(node);
+      continue;
+    }
+    if (functional_name(node) != "aten::dropout") {
+      drawing.nodes.push_back(node);
+      const ValueId drawn = node.results.at(0).values.at(0);
+      drawing.outputs.push_back(drawing.add_value(graph.values[drawn]));
+      drawing.nodes.push_back(call("aten::clone", "", {value(drawn)}, drawing.outputs.back()));
+      continue;
+    }
+    const ValueId x = node.arguments.at(0).values.at(0);
+    const ValueId ones = drawing.add_value(graph.values[x]);
+    const ValueId mask = drawing.add_value(graph.values[x]);
+    drawing.nodes.push_back(call("aten::ones_like", "", {value(x)}, ones));
+    Node draw = call("aten::dropout", "", {value(ones), node.arguments.at(1), node.arguments.at(2)}, mask);
+    drawing.nodes.push_back(draw);
+    const bool in_place = node.op->schema().name().ends_with("_");
+    drawing.nodes.push_back(call(in_place ? "aten::mul_" : "aten::mul", "Tensor", {value(x), value(mask)},
+                                 node.results.at(0).values.at(0)));
+    drawing.outputs.push_back(mask);
+  }
+  return drawing;
+}
+
+}  // namespace plumbline

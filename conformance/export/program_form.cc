@@ -1,0 +1,223 @@
+#include "conformance/export/program_form.h"
+
+#include <ATen/ops/tensor_split.h>
+#include <fnmatch.h>
+
+#include <numeric>
+
+#include "conformance/export/call_arguments.h"
+#include "conformance/export/export_case.h"
+#include "conformance/export/opset.h"
+#include "reference/loss.h"
+#include "runtime/graph/host_tensors.h"
+#include "runtime/split/module_pipe.h"
+
+namespace plumbline {
+namespace {
+
+Json value_json(const PortableValue& value) { return {{"dtype", dtype_json(value.dtype)}, {"shape", value.shape}}; }
+
+Json number_json(int value) { return value < 0 ? Json(nullptr) : Json(value); }
+
+Json names_json(const std::vector<PortableName>& names) {
+  Json json = Json::array();
+  for (const PortableName& item : names) json.push_back({{"name", item.name}, {"value", number_json(item.value)}});
+  return json;
+}
+
+std::string constant_key(size_t program, size_t stage, int value) {
+  return "constant/" + std::to_string(program) + "/" + std::to_string(stage) + "/" + std::to_string(value);
+}
+
+Json inputs_json(const Pipe& pipe, size_t s, const PortableStage& stage) {
+  Json inputs = Json::array();
+  for (size_t i = 0; i < stage.inputs.size(); ++i) {
+    const bool of_model = s == 0;
+    const std::string& name = of_model ? stage.inputs[i].name : pipe.boundaries[pipe.stages[s].inputs[i]].name;
+    inputs.push_back({{"from", of_model ? "model" : "boundary"}, {"name", name}, {"value", stage.inputs[i].value}});
+  }
+  for (const PortableName& mask : stage.masks)
+    inputs.push_back({{"from", "mask"}, {"name", mask.name}, {"value", mask.value}});
+  return inputs;
+}
+
+Json outputs_json(const Pipe& pipe, size_t s, const PortableStage& stage) {
+  Json outputs = Json::array();
+  const bool last = s + 1 == pipe.stages.size();
+  if (last) {
+    for (size_t i = 0; i < stage.outputs.size(); ++i)
+      outputs.push_back({{"to", "model"}, {"name", std::to_string(i)}, {"value", number_json(stage.outputs[i])}});
+    return outputs;
+  }
+  for (int b : pipe.stages[s].outputs) {
+    const Boundary& boundary = pipe.boundaries[b];
+    outputs.push_back(
+        {{"to", "boundary"}, {"name", boundary.name}, {"value", number_json(stage.outputs.at(boundary.output))}});
+  }
+  return outputs;
+}
+
+Json stage_json(const Program& program, size_t p, size_t s) {
+  const PortableStage& stage = program.stages[s];
+  Json values = Json::array(), constants = Json::array(), nodes = Json::array();
+  for (const PortableValue& value : stage.values) values.push_back(value_json(value));
+  for (const auto& [value, tensor] : stage.constants)
+    constants.push_back({{"tensor", constant_key(p, s, value)}, {"value", value}});
+  for (const PortableNode& node : stage.nodes)
+    nodes.push_back({{"op", node.op}, {"arguments", node.arguments}, {"results", node.results}});
+  Json json = Json::object();
+  json["inputs"] = inputs_json(program.pipe, s, stage);
+  json["parameters"] = names_json(stage.parameters);
+  json["buffers"] = names_json(stage.buffers);
+  json["constants"] = std::move(constants);
+  json["values"] = std::move(values);
+  json["nodes"] = std::move(nodes);
+  json["outputs"] = outputs_json(program.pipe, s, stage);
+  json["buffer_updates"] = names_json(stage.buffer_updates);
+  return json;
+}
+
+Json boundaries_json(const Program& program) {
+  Json boundaries = Json::array();
+  for (const Boundary& boundary : program.pipe.boundaries) {
+    Json consumers = Json::array();
+    for (const Boundary::Consumer& consumer : boundary.consumers) consumers.push_back(consumer.stage);
+    boundaries.push_back({{"name", boundary.name},
+                          {"producer", boundary.producer},
+                          {"consumers", std::move(consumers)},
+                          {"has_gradient", program.training && boundary.has_gradient},
+                          {"dtype", dtype_json(boundary.value.dtype)},
+                          {"shape", boundary.value.sizes}});
+  }
+  return boundaries;
+}
+
+/// Every parameter or buffer of the first program, with the stages that hold it.
+Json owned_json(const Program& program, AttributeKind kind) {
+  std::vector<const Attribute*> order;
+  std::map<std::string, std::vector<int>> stages;
+  for (size_t s = 0; s < program.pipe.stages.size(); ++s)
+    for (const Attribute& attribute : program.pipe.stages[s].graph.attributes) {
+      if (attribute.kind != kind) continue;
+      if (stages[attribute.name].empty()) order.push_back(&attribute);
+      stages[attribute.name].push_back(static_cast<int>(s));
+    }
+  Json all = Json::array();
+  for (const Attribute* attribute : order) {
+    Json json = {{"name", attribute->name},
+                 {"aliases", attribute->aliases},
+                 {"stages", stages[attribute->name]},
+                 {"dtype", dtype_json(attribute->tensor.scalar_type())},
+                 {"shape", attribute->tensor.sizes()}};
+    if (kind == AttributeKind::Parameter) json["requires_grad"] = attribute->tensor.requires_grad();
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+}  // namespace
+
+ProgramSet::ProgramSet(const Case& c, uint64_t seed, int stages)
+    : case_(c), model_(make_model(c.model, c.dtype, seed)) {
+  split_.points = stage_points(model_, stages);
+  split_.loss_outputs = std::vector<int>{0};
+}
+
+std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, bool trainable) {
+  std::vector<std::string> names;
+  for (const auto& item : model_.module->named_parameters()) {
+    if (fnmatch(pattern.c_str(), item.key().c_str(), 0) != 0) continue;
+    item.value().set_requires_grad(trainable);
+    names.push_back(item.key());
+  }
+  return names;
+}
+
+int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training) {
+  std::string key = training ? "train" : "eval";
+  for (const at::Tensor& input : inputs) key += " " + describe(input);
+  for (const auto& item : model_.module->named_parameters()) key += item.value().requires_grad() ? "+" : "-";
+  const auto [it, is_new] = known_.emplace(key, static_cast<int>(programs_.size()));
+  if (!is_new) return it->second;
+  Program program;
+  program.training = training;
+  program.pipe = make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split_);
+  for (int s = 0; s < program.pipe.num_stages(); ++s)
+    program.stages.push_back(
+        portable_stage(program.pipe.stages[s].graph, "export: case " + case_.id + ", stage " + std::to_string(s)));
+  programs_.push_back(std::move(program));
+  return it->second;
+}
+
+/// By how much the micro-batches of a mean count: their rows, or the targets that are not ignored.
+std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) const {
+  std::vector<double> counts(uses.size(), 1.0);
+  for (size_t m = 0; m < uses.size(); ++m) {
+    if (case_.loss.ignores_targets) {
+      counts[m] = static_cast<double>(counted_targets(uses[m].target));
+      continue;
+    }
+    for (size_t i = uses[m].inputs.size(); i-- > 0;)
+      if (!model_.input_chunks[i].replicate && uses[m].inputs[i].defined())
+        counts[m] = static_cast<double>(uses[m].inputs[i].size(model_.input_chunks[i].dim));
+  }
+  return counts;
+}
+
+std::vector<ProgramUse> ProgramSet::use(const Batch& batch, bool training) {
+  const int count = case_.microbatches;
+  std::vector<ProgramUse> uses(count);
+  for (size_t i = 0; i < batch.inputs.size(); ++i) {
+    const ChunkSpec& spec = model_.input_chunks.at(i);
+    const at::Tensor& input = batch.inputs[i];
+    const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
+                                               ? std::vector<at::Tensor>(count, input)
+                                               : at::tensor_split(input, count, spec.dim);
+    const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
+    for (int m = 0; m < count; ++m)
+      uses[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
+  }
+  if (batch.target.defined())
+    for (int m = 0; m < count; ++m)
+      uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
+  for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
+  if (!training || case_.loss.reduction != Reduction::Mean) return uses;
+  const std::vector<double> weights = counts(uses);
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (int m = 0; m < count; ++m) uses[m].loss_weight = weights[m] * count / total;
+  return uses;
+}
+
+Json ProgramSet::to_json() const {
+  Json programs = Json::array();
+  for (size_t p = 0; p < programs_.size(); ++p) {
+    Json stages = Json::array();
+    for (size_t s = 0; s < programs_[p].stages.size(); ++s) stages.push_back(stage_json(programs_[p], p, s));
+    programs.push_back({{"training", programs_[p].training},
+                        {"boundaries", boundaries_json(programs_[p])},
+                        {"stages", std::move(stages)}});
+  }
+  Json json = Json::object();
+  json["format"] = kProgramFormat;
+  json["opset"] = kOpset;
+  json["stages"] = programs_.front().stages.size();
+  json["parameters"] = owned_json(programs_.front(), AttributeKind::Parameter);
+  json["buffers"] = owned_json(programs_.front(), AttributeKind::Buffer);
+  json["programs"] = std::move(programs);
+  return json;
+}
+
+void ProgramSet::add_tensors(TensorMap& tensors) const {
+  for (const Stage& stage : programs_.front().pipe.stages)
+    for (const Attribute& attribute : stage.graph.attributes) {
+      if (attribute.kind == AttributeKind::Constant) continue;
+      const char* kind = attribute.kind == AttributeKind::Parameter ? "parameter/" : "buffer/";
+      tensors.insert_or_assign(kind + attribute.name, to_host(attribute.tensor.detach()));
+    }
+  for (size_t p = 0; p < programs_.size(); ++p)
+    for (size_t s = 0; s < programs_[p].stages.size(); ++s)
+      for (const auto& [value, tensor] : programs_[p].stages[s].constants)
+        tensors.emplace(constant_key(p, s, value), to_host(tensor.detach()));
+}
+
+}  // namespace plumbline

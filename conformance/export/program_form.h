@@ -1,0 +1,60 @@
+// The programs of a case: its model cut into stages, captured for every shape and mode in which the steps need it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "conformance/export/portable_stage.h"
+#include "reference/case.h"
+#include "reference/models/zoo.h"
+#include "runtime/split/pipe.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline {
+
+/// The model in one mode, for micro-batches of one shape.
+struct Program {
+  bool training = true;
+  Pipe pipe;
+  std::vector<PortableStage> stages;
+};
+
+/// One micro-batch of a step.
+struct ProgramUse {
+  int program = 0;
+  std::vector<at::Tensor> inputs;
+  at::Tensor target;  ///< undefined where there is none
+  double loss_weight = 1.0;
+};
+
+/// What the batches of a case need. Programs are numbered in the order in which the steps first need them.
+class ProgramSet {
+ public:
+  ProgramSet(const Case& c, uint64_t seed, int stages);
+
+  const Model& model() const { return model_; }
+  const std::vector<Program>& programs() const { return programs_; }
+  /// By micro-batch. Throws InputError where the program cannot be exported.
+  std::vector<ProgramUse> use(const Batch& batch, bool training);
+  /// What a Freeze or Unfreeze step does; the names of the parameters that it is about.
+  std::vector<std::string> set_trainable(const std::string& pattern, bool trainable);
+
+  /// program.json.
+  Json to_json() const;
+  /// Parameters, buffers and constants as they are before the first step: "parameter/NAME", "buffer/NAME", and
+  /// "constant/PROGRAM/STAGE/NUMBER".
+  void add_tensors(TensorMap& tensors) const;
+
+ private:
+  int program_for(const std::vector<at::Tensor>& inputs, bool training);
+  std::vector<double> counts(const std::vector<ProgramUse>& uses) const;
+
+  const Case& case_;
+  Model model_;
+  SplitOptions split_;
+  std::vector<Program> programs_;
+  std::map<std::string, int> known_;
+};
+
+}  // namespace plumbline

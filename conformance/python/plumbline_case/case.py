@@ -1,0 +1,133 @@
+"""A case folder as plumbline exports it."""
+
+import csv
+import os
+import re
+
+import torch
+import torch.nn.functional as F
+
+from .modules import StageModule, WholeModel
+from .ops import OPS, OPSET
+from .schema import FormatError, read_json
+from .tensors import read_tensors
+
+def shape_of(form, entry):
+    return None if entry["value"] is None else form["values"][entry["value"]]["shape"]
+
+
+class Case:
+    """One exported case: what case.json, program.json, schedule.csv and tensors.safetensors say."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.json = read_json(os.path.join(folder, "case.json"), "case")
+        self.program = read_json(os.path.join(folder, "program.json"), "program")
+        self.tensors = read_tensors(os.path.join(folder, "tensors.safetensors"))
+        unknown = {
+            node["op"]
+            for program in self.program["programs"]
+            for stage in program["stages"]
+            for node in stage["nodes"]
+            if node["op"] not in OPS
+        }
+        if unknown:
+            raise FormatError(f"{folder}/program.json: operators outside opset {OPSET}: {', '.join(sorted(unknown))}")
+
+    id = property(lambda self: self.json["id"])
+    steps = property(lambda self: self.json["steps"])
+    stages = property(lambda self: self.program["stages"])
+    microbatches = property(lambda self: self.json["microbatches"])
+
+    def stage(self, index):
+        """Stage `index` as an nn.Module, with its own copies of its parameters and buffers."""
+        return StageModule(self, index)
+
+    def model(self, border=None):
+        """The whole model as one nn.Module; `border(stage)` is called where a stage begins."""
+        return WholeModel(self, border)
+
+    def schedule(self):
+        """[rank][position]: the cells of schedule.csv as texts, empty ones left out."""
+        with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:
+            return [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
+
+    def find_program(self, training, stage, inputs):
+        """The number of the program whose mode and input shapes these are."""
+        shapes = [None if x is None else list(x.shape) for x in inputs]
+        for number, program in enumerate(self.program["programs"]):
+            form = program["stages"][stage]
+            wanted = [shape_of(form, entry) for entry in form["inputs"] if entry["from"] != "mask"]
+            if program["training"] == training and wanted == shapes:
+                return number
+        raise ValueError(f"case {self.id}, stage {stage}: no program for {'train' if training else 'eval'}ing shapes {shapes}")
+
+    # --- the data of a step -------------------------------------------------------------------------------------
+
+    def batch_inputs(self, step):
+        """The whole batch, [input]; None for an input that the step does not have."""
+        return [self.tensors.get(f"step/{step}/input/{entry['name']}") for entry in self.json["inputs"]]
+
+    def batch_target(self, step):
+        return self.tensors.get(f"step/{step}/target")
+
+    def inputs(self, step, microbatch):
+        """What stage 0 takes for a micro-batch, [input]."""
+        return [
+            self._chunk(x, entry["chunk"], microbatch)
+            for entry, x in zip(self.json["inputs"], self.batch_inputs(step), strict=True)
+        ]
+
+    def target(self, step, microbatch):
+        return self._chunk(self.batch_target(step), self.json["target"], microbatch)
+
+    def _chunk(self, whole, chunk, microbatch):
+        if whole is None or chunk == "replicate":
+            return whole
+        return torch.tensor_split(whole, self.microbatches, chunk["dim"])[microbatch]
+
+    def masks(self, step, stage, microbatch):
+        """{name: mask}: what the random layers of a stage multiply by; empty where there are none, and in evaluation."""
+        prefix = f"step/{step}/mask/{stage}/{microbatch}/"
+        return {key.removeprefix(prefix): mask for key, mask in self.tensors.items() if key.startswith(prefix)}
+
+    def has_loss(self, step):
+        """Whether the step has a loss: an evaluation without a target may have outputs only."""
+        return self.steps[step]["loss"]
+
+    def loss_weight(self, step, microbatch):
+        """What the backward of a micro-batch's loss begins with."""
+        return self.steps[step]["microbatches"][microbatch]["loss_weight"]
+
+    def loss(self, output, target):
+        """The loss of a micro-batch from output 0 of the model."""
+        kind, reduction = self.json["loss"]["kind"], self.json["loss"]["reduction"]
+        if kind == "sum":
+            return output.mean() if reduction == "mean" else output.sum()
+        if kind == "mse":
+            return F.mse_loss(output, target, reduction=reduction)
+        if kind == "cross-entropy":
+            ignored = self.json["loss"]["ignored_target"]
+            return F.cross_entropy(
+                output.reshape(-1, output.shape[-1]),
+                target.reshape(-1),
+                reduction=reduction,
+                ignore_index=-100 if ignored is None else ignored,
+            )
+        if kind == "output":
+            return output
+        raise FormatError(f"{self.folder}/case.json: loss.kind: {kind} is none that this reader knows")
+
+    def backward_order(self, stage):
+        """The micro-batches of a stage in the order in which schedule.csv adds up their gradients, [copy][position]:
+        that of its W where the backward comes in halves, else of its B. Mostly there is one copy of a stage."""
+        copies = []
+        for row in self.schedule():
+            cells = re.findall(rf"(?<![0-9]){stage}([BW])([0-9]+)", ";".join(row))
+            if cells:
+                copies.append([int(microbatch) for _, microbatch in cells])
+        return copies
+
+
+def load(folder):
+    return Case(folder)

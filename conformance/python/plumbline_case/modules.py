@@ -1,0 +1,110 @@
+"""The stages of a case, and its whole model, as nn.Modules with their parameters under canonical names."""
+
+import torch
+from torch import nn
+
+from .ops import evaluate
+
+
+def own(root, name, tensor, requires_grad=None):
+    """Registers `tensor` under the dotted `name`, making the modules on the way: a parameter where `requires_grad` is
+    given, else a buffer."""
+    *path, leaf = name.split(".")
+    for part in path:
+        if part not in root._modules:
+            root.add_module(part, nn.Module())
+        root = root._modules[part]
+    if requires_grad is None:
+        root.register_buffer(leaf, tensor)
+    else:
+        root.register_parameter(leaf, nn.Parameter(tensor, requires_grad=requires_grad))
+
+
+class Programs(nn.Module):
+    """What a stage and the whole model have in common: owned tensors, and the choice of a program by mode and shapes."""
+
+    def __init__(self, case, stages):
+        super().__init__()
+        self._case = case
+        for kind in ("parameters", "buffers"):
+            for entry in case.program[kind]:
+                if not set(entry["stages"]) & set(stages):
+                    continue
+                tensor = case.tensors[f"{kind[:-1]}/{entry['name']}"].clone()
+                own(self, entry["name"], tensor, entry.get("requires_grad"))
+
+    def _run(self, program, stage, inputs, masks):
+        """The outputs of one stage, by position."""
+        case = self._case
+        form = case.program["programs"][program]["stages"][stage]
+        values = [None] * len(form["values"])
+        given = iter(inputs)
+        for entry in form["inputs"]:
+            value = masks[entry["name"]] if entry["from"] == "mask" else next(given)
+            if entry["value"] is not None:
+                values[entry["value"]] = value
+        for kind, find in (("parameters", self.get_parameter), ("buffers", self.get_buffer)):
+            for entry in form[kind]:
+                if entry["value"] is not None:
+                    values[entry["value"]] = find(entry["name"])
+        for entry in form["constants"]:
+            values[entry["value"]] = case.tensors[entry["tensor"]]
+        evaluate(form["nodes"], values)
+        with torch.no_grad():
+            for entry in form["buffer_updates"]:
+                self.get_buffer(entry["name"]).copy_(values[entry["value"]])
+        return [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
+
+
+class StageModule(Programs):
+    """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor where there is one, else a tuple.
+
+    Inputs and outputs are in the order of the program. Which program runs is found from self.training and the shapes
+    of the inputs. Masks that are not the stage's own are ignored, so that an engine may hand all of them to every stage.
+    """
+
+    def __init__(self, case, index):
+        super().__init__(case, [index])
+        self.index = index
+
+    def forms(self):
+        return [program["stages"][self.index] for program in self._case.program["programs"]]
+
+    def input_names(self):
+        return [entry["name"] for entry in self.forms()[0]["inputs"] if entry["from"] != "mask"]
+
+    def output_names(self):
+        return [entry["name"] for entry in self.forms()[0]["outputs"]]
+
+    def forward(self, *inputs, **masks):
+        program = self._case.find_program(self.training, self.index, inputs)
+        outputs = self._run(program, self.index, inputs, masks)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+class WholeModel(Programs):
+    """The model uncut: forward(*model inputs, **masks) -> its outputs, a tensor where there is one, else a tuple.
+
+    Between two stages it calls `border(stage)` with the number of the stage that begins, where one is given:
+    torch.distributed.pipelining.pipe_split, say. Masks are named "STAGE/NAME".
+    """
+
+    def __init__(self, case, border=None):
+        super().__init__(case, range(case.stages))
+        self._border = border
+
+    def forward(self, *inputs, **masks):
+        case = self._case
+        program = case.find_program(self.training, 0, inputs)
+        crossing = {}
+        outputs = ()
+        for stage in range(case.stages):
+            if stage and self._border:
+                self._border(stage)
+            form = case.program["programs"][program]["stages"][stage]
+            names = [entry["name"] for entry in form["inputs"] if entry["from"] == "boundary"]
+            own_masks = {name.partition("/")[2]: mask for name, mask in masks.items() if name.startswith(f"{stage}/")}
+            outputs = self._run(program, stage, inputs if stage == 0 else [crossing[n] for n in names], own_masks)
+            for entry, value in zip(form["outputs"], outputs, strict=True):
+                crossing[entry["name"]] = value
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -1,0 +1,197 @@
+"""Runs a case in one process with plain torch, stage after stage: what INTERPRETING.md says, in so many lines.
+
+    python -m plumbline_case run FOLDER -o rank0.safetensors
+"""
+
+import math
+
+import torch
+
+from .results import Results
+
+
+def run_case(case):
+    return OneProcess(case).run()
+
+
+class OneProcess:
+    def __init__(self, case):
+        torch.set_num_threads(1)
+        self.case = case
+        self.details = "grad" in case.json["results"]
+        self.results = Results()
+        self.stages = [case.stage(s) for s in range(case.stages)]
+        self.gradients = {}  # by parameter name: what all steps so far have left
+        self.moments = {}  # of the optimizer, by parameter name
+        self.hook_calls = {}  # by stage and parameter, since last asked
+        if case.json["parameter_hooks"]:
+            for s, stage in enumerate(self.stages):
+                for name, parameter in stage.named_parameters():
+                    if parameter.requires_grad:
+                        parameter.register_hook(self.hook(s, name))
+
+    def run(self):
+        for number, step in enumerate(self.case.steps):
+            if step["kind"] == "train":
+                self.train(number)
+            elif step["kind"] == "eval":
+                self.evaluate(number)
+            elif step["kind"] == "zero_grad":
+                self.gradients = {}
+            elif step["kind"] == "optimizer":
+                self.update()
+            elif step["kind"] in ("freeze", "unfreeze"):
+                for stage in self.stages:
+                    for name, parameter in stage.named_parameters():
+                        if name in step["parameters"]:
+                            parameter.requires_grad_(step["kind"] == "unfreeze")
+            else:
+                raise ValueError(f"case {self.case.id}: a step of kind {step['kind']}")
+        last = len(self.case.steps) - 1
+        for stage in self.stages:
+            for name, buffer in stage.named_buffers():
+                self.results.put(last, "buffer", None, None, name, buffer)
+            for name, parameter in stage.named_parameters():
+                self.results.put(last, "param", None, None, name, parameter)
+        return self.results
+
+    def hook(self, s, name):
+        """A user's hook: doubles what it is given, and counts."""
+
+        def double(grad):
+            self.hook_calls[s, name] = self.hook_calls.get((s, name), 0) + 1
+            return grad * 2
+
+        return double
+
+    def put(self, *key_and_tensor):
+        if self.details:
+            self.results.put(*key_and_tensor)
+
+    def forward(self, number, microbatch, training):
+        """Stage after stage; {stage: (inputs, outputs)} and the loss."""
+        case, crossing, lanes = self.case, {}, []
+        program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]
+        for s, stage in enumerate(self.stages):
+            stage.train(training)
+            form = program["stages"][s]
+            inputs = case.inputs(number, microbatch) if s == 0 else []
+            if training and case.json["input_gradients"]:
+                inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
+            for entry in form["inputs"]:
+                if entry["from"] == "boundary":
+                    x = crossing[entry["name"]].detach().clone()
+                    inputs.append(x.requires_grad_(training and x.is_floating_point()))
+            outputs = stage(*inputs, **case.masks(number, s, microbatch))
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            for entry, value in zip(form["outputs"], outputs, strict=True):
+                if entry["to"] == "boundary":
+                    crossing[entry["name"]] = value
+                    self.put(number, "forward", s, microbatch, entry["name"], value)
+                elif value is not None:
+                    self.put(number, "output", None, microbatch, entry["name"], value)
+            lanes.append((inputs, outputs))
+        loss = None
+        if case.has_loss(number):
+            loss = case.loss(outputs[0], case.target(number, microbatch))
+            self.results.put(number, "loss", None, microbatch, "loss", loss)
+        return program, lanes, loss
+
+    def evaluate(self, number):
+        with torch.no_grad():
+            for microbatch in range(self.case.microbatches):
+                self.forward(number, microbatch, False)
+
+    def train(self, number):
+        case = self.case
+        runs = [self.forward(number, m, True) for m in range(case.microbatches)]
+        handed_back = [{} for _ in runs]  # [micro-batch][boundary]: gradients by consumer
+        sums = {}  # by parameter name, copies by ascending stage
+        for s in reversed(range(case.stages)):
+            copies = []
+            for order in case.backward_order(s):
+                for microbatch in order:
+                    self.backward(number, s, microbatch, runs[microbatch], handed_back[microbatch])
+                copies.append({name: p.grad for name, p in self.stages[s].named_parameters()})
+                for parameter in self.stages[s].parameters():
+                    parameter.grad = None
+            for name in copies[0]:
+                sums.setdefault(name, []).insert(0, [copy[name] for copy in copies])
+        for name, by_stage in sums.items():
+            shares = [grad for copies in by_stage for grad in copies if grad is not None]
+            if not shares:
+                continue
+            total = shares[0]
+            for share in shares[1:]:
+                total = total + share
+            if case.json["gradients"]["divide_by"] != 1:
+                total = total / case.json["gradients"]["divide_by"]
+            self.gradients[name] = self.gradients[name] + total if name in self.gradients else total
+        for name, grad in self.gradients.items():
+            self.put(number, "grad", None, None, name, grad)
+
+    def backward(self, number, s, microbatch, run, handed_back):
+        program, lanes, loss = run
+        inputs, outputs = lanes[s]
+        form = program["stages"][s]
+        boundaries = {entry["name"]: entry for entry in program["boundaries"]}
+        roots, grads = [], []
+        if s + 1 == len(lanes):
+            if loss.requires_grad:
+                roots, grads = [loss], [torch.full_like(loss, self.case.loss_weight(number, microbatch))]
+        else:
+            for entry, value in zip(form["outputs"], outputs, strict=True):
+                if boundaries[entry["name"]]["has_gradient"]:
+                    shares = handed_back[entry["name"]]
+                    grad = shares[max(shares)]
+                    for consumer in sorted(shares, reverse=True)[1:]:
+                        grad = grad + shares[consumer]
+                    roots.append(value)
+                    grads.append(grad)
+        if roots:
+            torch.autograd.backward(roots, grads)
+        names = [entry for entry in form["inputs"] if entry["from"] != "mask"]
+        for entry, x in zip(names, inputs, strict=True):
+            if entry["from"] == "model" and x is not None and x.grad is not None:
+                self.put(number, "input-grad", None, microbatch, entry["name"], x.grad)
+            if entry["from"] == "boundary" and boundaries[entry["name"]]["has_gradient"]:
+                grad = torch.zeros_like(x) if x.grad is None else x.grad
+                handed_back.setdefault(entry["name"], {})[s] = grad
+                self.put(number, "backward", s, microbatch, entry["name"], grad)
+        for name, parameter in self.stages[s].named_parameters():
+            if parameter.grad is not None:
+                self.put(number, "partial", s, microbatch, name, parameter.grad)
+                if self.case.json["parameter_hooks"]:
+                    calls = torch.tensor(self.hook_calls.pop((s, name), 0))
+                    self.put(number, "hook-calls", s, microbatch, name, calls)
+
+    def update(self):
+        options = self.case.json["optimizer"]
+        change = {"sgd": self.sgd, "adamw": self.adamw}[options["kind"]]
+        with torch.no_grad():
+            for name, grad in self.gradients.items():
+                moments = self.moments.setdefault(name, {})
+                moments["updates"] = moments.get("updates", 0) + 1
+                copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
+                change(copies, grad, moments, options)
+
+    def sgd(self, copies, grad, moments, options):
+        if options["momentum"]:
+            if "v" in moments:
+                moments["v"].mul_(options["momentum"]).add_(grad)
+            else:
+                moments["v"] = grad.clone()
+            grad = moments["v"]
+        for parameter in copies:
+            parameter.add_(grad, alpha=-options["learning_rate"])
+
+    def adamw(self, copies, grad, moments, options):
+        beta1, beta2, rate, t = options["beta1"], options["beta2"], options["learning_rate"], moments["updates"]
+        m = moments.setdefault("m", torch.zeros_like(grad))
+        v = moments.setdefault("v", torch.zeros_like(grad))
+        m.mul_(beta1).add_(grad, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        scale = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(options["epsilon"])
+        for parameter in copies:
+            parameter.mul_(1 - rate * options["weight_decay"])
+            parameter.addcdiv_(m, scale, value=-rate / (1 - beta1**t))

@@ -1,0 +1,201 @@
+"""The Python loader in plain torch, against what is expected of each case.
+
+    PLUMBLINE_PROGRAM=build/plumbline scripts/peer 2.15.0 -- -m unittest discover -s conformance/python/tests -p loader_test.py
+
+Exact results must be equal and bounded ones within their bounds on every PyTorch; same-order ones bit for bit where the
+PyTorch is the version that plumbline was built with, which PLUMBLINE_TORCH_VERSION may name.
+"""
+
+import glob
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+from plumbline_case import FormatError, Results, load, read_tensors, write_tensors  # noqa: E402
+from plumbline_case.expected import differences  # noqa: E402
+from plumbline_case.one_process import run_case  # noqa: E402
+
+PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
+
+
+def plumbline(*words):
+    return subprocess.run([PROGRAM, *words], check=True, capture_output=True, text=True, timeout=900).stdout
+
+
+def same_library(about):
+    built = about["library"].removeprefix("LibTorch ")
+    return torch.__version__.split("+")[0] == built.split("+")[0]
+
+
+class EveryCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_num_threads(1)
+        cls.folder = tempfile.TemporaryDirectory()
+        plumbline("export", "--case", "*", "--expected", "-o", cls.folder.name)
+        cls.cases = sorted(os.path.dirname(path) for path in glob.glob(cls.folder.name + "/*/*/case.json"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_stage_by_stage(self):
+        """What INTERPRETING.md says, carried out by one_process.py, gives what plumbline's oracle gives."""
+        for folder in self.cases:
+            with self.subTest(case=os.path.relpath(folder, self.folder.name)):
+                with open(os.path.join(folder, "expected.json"), encoding="utf-8") as file:
+                    about = json.load(file)
+                if about["compare"] == "bitwise" and not same_library(about):
+                    continue
+                self.assertEqual(differences(folder, run_case(load(folder)))[:3], [])
+
+    def test_whole_model(self):
+        """The whole model as one module, micro-batch by micro-batch under plain autograd: outputs and losses of the
+        first train step; and, where the truth is exact, gradients."""
+        for folder in self.cases:
+            case = load(folder)
+            first = next((i for i, step in enumerate(case.steps) if step["kind"] in ("train", "eval")), None)
+            trains = case.steps[first]["kind"] == "train"
+            if first > 0 or case.json["truth"] != "exact" or case.json["parameter_hooks"]:
+                continue
+            with self.subTest(case=os.path.relpath(folder, self.folder.name)):
+                model = case.model().train(trains)
+                results = Results()
+                for m in range(case.microbatches):
+                    masks = {f"{s}/{name}": x for s in range(case.stages) for name, x in case.masks(first, s, m).items()}
+                    outputs = model(*case.inputs(first, m), **masks)
+                    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+                    for i, output in enumerate(outputs):
+                        if output is not None:
+                            results.put(first, "output", None, m, str(i), output)
+                    if case.has_loss(first):
+                        loss = case.loss(outputs[0], case.target(first, m))
+                        results.put(first, "loss", None, m, "loss", loss)
+                        if trains and loss.requires_grad:
+                            loss.backward(torch.full_like(loss, case.loss_weight(first, m)))
+                for name, parameter in model.named_parameters():
+                    if parameter.grad is not None:
+                        results.put(first, "grad", None, None, name, parameter.grad / case.json["gradients"]["divide_by"])
+                expected = read_tensors(os.path.join(folder, "expected.safetensors"))
+                for key, tensor in results.items():
+                    if key in expected:
+                        self.assertTrue(torch.equal(tensor, expected[key]), key)
+                self.assertTrue(set(results) & set(expected))
+
+    def test_a_wrong_result_is_found(self):
+        """The comparison itself: one element spoilt, one result lost, one too many."""
+        folder = next(f for f in self.cases if "/exact-mlp-sum/" in f)
+        expected = read_tensors(os.path.join(folder, "expected.safetensors"))
+        seed = random.randrange(2**32)
+        key = random.Random(seed).choice(sorted(expected))
+        spoilt = {name: tensor.clone() for name, tensor in expected.items()}
+        spoilt[key].reshape(-1)[0] += 1
+        self.assertEqual([line.split(":")[0] for line in differences(folder, spoilt)], [key], f"seed {seed}")
+        del spoilt[key]
+        self.assertEqual(differences(folder, spoilt), [f"{key}: missing"])
+        self.assertEqual(differences(folder, {**expected, "9/grad/-/-/x": torch.ones(1)}), ["9/grad/-/-/x: not expected"])
+
+    def test_a_traced_model_is_the_same(self):
+        """torch.export takes the whole model."""
+        folder = next(f for f in self.cases if "/exact-skip/" in f)
+        case = load(folder)
+        model = case.model()
+        inputs = tuple(case.inputs(0, 0))
+        traced = torch.export.export(model, inputs).module()
+        self.assertTrue(torch.equal(traced(*inputs), model(*inputs)))
+
+
+class Strictness(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        plumbline("export", "--case", "exact-mlp-sum", "-o", self.folder.name)
+        self.case = os.path.join(self.folder.name, "exact-mlp-sum", "1f1b-4")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def refusal(self):
+        try:
+            load(self.case)
+        except FormatError as error:
+            self.assertNotIn("\n", str(error))
+            return str(error)
+        return "accepted"
+
+    def change(self, file, edit):
+        path = os.path.join(self.case, file)
+        with open(path, encoding="utf-8") as text:
+            document = json.load(text)
+        edit(document)
+        with open(path, "w", encoding="utf-8") as text:
+            json.dump(document, text)
+
+    def test_unknown_members(self):
+        self.change("case.json", lambda document: document["loss"].update(scale=2))
+        self.assertIn("case.json: loss.scale: a member that is not known", self.refusal())
+
+    def test_another_version(self):
+        self.change("program.json", lambda document: document.update(opset=2))
+        self.assertIn("program.json: opset: expected 1, not 2", self.refusal())
+
+    def test_an_operator_outside_the_opset(self):
+        self.change("program.json", lambda d: d["programs"][0]["stages"][0]["nodes"][0].update(op="aten::erf"))
+        self.assertIn("operators outside opset 1: aten::erf", self.refusal())
+
+    def test_spoilt_tensor_files(self):
+        path = os.path.join(self.case, "tensors.safetensors")
+        with open(path, "rb") as file:
+            whole = file.read()
+        (length,) = struct.unpack("<Q", whole[:8])
+        for name, spoilt in {
+            "truncated": whole[:-1],
+            "longer": whole + b"x",
+            "no header": whole[:4],
+            "4 GiB header": struct.pack("<Q", 1 << 32) + whole[8:],
+            "header cut": struct.pack("<Q", length - 9) + whole[8:],
+            "wrong dtype": whole.replace(b'"F32"', b'"F31"', 1),
+            "negative shape": whole.replace(b'"shape":[8', b'"shape":[-', 1),
+        }.items():
+            with open(path, "wb") as file:
+                file.write(spoilt)
+            self.assertIn("tensors.safetensors", self.refusal(), name)
+
+    def test_what_is_written_reads_back(self):
+        seed = random.randrange(2**32)
+        torch.manual_seed(seed)
+        tensors = {
+            "a": torch.randn(3, 4).t(),
+            "b": torch.randn(2).to(torch.bfloat16),
+            "scalar": torch.tensor(3),
+            "empty": torch.empty(0, 2),
+            "é": torch.tensor([True, False]),
+        }
+        path = os.path.join(self.folder.name, "written.safetensors")
+        write_tensors(path, tensors)
+        read = read_tensors(path)
+        self.assertEqual(read.keys(), tensors.keys())
+        for name, tensor in tensors.items():
+            self.assertTrue(torch.equal(read[name], tensor), f"seed {seed}: {name}")
+            self.assertEqual(read[name].dtype, tensor.dtype)
+        self.assertEqual([f for f in os.listdir(self.folder.name) if f.endswith(".tmp")], [])
+
+    def test_plumbline_writes_the_same_bytes(self):
+        path = os.path.join(self.case, "tensors.safetensors")
+        copy = os.path.join(self.folder.name, "copy.safetensors")
+        write_tensors(copy, read_tensors(path))
+        with open(path, "rb") as one, open(copy, "rb") as other:
+            self.assertEqual(one.read(), other.read())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,13 @@
+// The order of a schedule as plain data, which is all that the detached oracle is told of it.
+#pragma once
+
+#include "reference/detached_run.h"
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline {
+
+/// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B. Each replica
+/// of the model has a copy of each stage.
+StageOrders stage_orders(const Schedule& schedule);
+
+}  // namespace plumbline

@@ -51,10 +51,9 @@ std::string near_ids(const std::vector<Case>& cases, const std::string& glob) {
 const std::vector<Case>& corpus() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
-    for (auto* const axis :
-         {cases::exact_basics, cases::real_basics, cases::borders, cases::sharing, cases::gradients, cases::families,
-          cases::microbatches, cases::losses, cases::dtypes, cases::randomness, cases::steps, cases::recomputation,
-          cases::orders})
+    for (auto* const axis : {cases::exact_basics, cases::real_basics, cases::borders, cases::sharing, cases::gradients,
+                             cases::families, cases::microbatches, cases::losses, cases::dtypes, cases::randomness,
+                             cases::steps, cases::recomputation, cases::orders})
       for (Case& c : axis()) all.push_back(std::move(c));
     return all;
   }();

@@ -151,8 +151,7 @@ TEST(Corpus, ProfilesAreParts) {
   EXPECT_EQ(ids(profile("nightly")), ids(corpus()));
   EXPECT_EQ(ids(profile("full")), ids(corpus()));
   EXPECT_EQ(profile("smoke").size(), 12u);
-  EXPECT_EQ(ids(profile("none")),
-            (std::set<std::string>{"exact-none", "none", "exact-uneven-none"}));
+  EXPECT_EQ(ids(profile("none")), (std::set<std::string>{"exact-none", "none", "exact-uneven-none"}));
   for (const std::string& name : profile_names()) EXPECT_FALSE(profile(name).empty()) << name;
   const std::string text = refusal([] { profile("cure"); });
   for (const std::string& name : profile_names()) EXPECT_NE(text.find(name), std::string::npos) << text;

@@ -13,8 +13,7 @@ namespace {
 struct Worth {
   int missing, chosen_of_group, row;
   bool operator<(const Worth& other) const {
-    return std::tuple(missing, -chosen_of_group, -row) <
-           std::tuple(other.missing, -other.chosen_of_group, -other.row);
+    return std::tuple(missing, -chosen_of_group, -row) < std::tuple(other.missing, -other.chosen_of_group, -other.row);
   }
   bool operator==(const Worth&) const = default;
 };

@@ -34,7 +34,8 @@ TEST(Covering, ShowsAllThatRandomRowsShowAndNoRowIsForNothing) {
     const std::vector<int> chosen = covering_rows(shows, groups);
     EXPECT_TRUE(std::is_sorted(chosen.begin(), chosen.end())) << "seed " << seed;
     std::set<int> shown;
-    for (const int row : chosen) shown.insert(shows[static_cast<size_t>(row)].begin(), shows[static_cast<size_t>(row)].end());
+    for (const int row : chosen)
+      shown.insert(shows[static_cast<size_t>(row)].begin(), shows[static_cast<size_t>(row)].end());
     EXPECT_EQ(shown, wanted) << "seed " << seed;
     EXPECT_LE(chosen.size(), wanted.size()) << "seed " << seed;
     EXPECT_EQ(chosen, covering_rows(shows, groups)) << "seed " << seed;

@@ -45,12 +45,26 @@ TEST(Features, FieldsAndModelsSpeak) {
 
 /// Pairs of axes that belong together: somewhere in the corpus both are there.
 TEST(Features, PairsOfAxesMeet) {
-  const std::pair<const char*, const char*> pairs[] = {
-      {"shared", "freezing"},   {"shared", "one-microbatch"}, {"skips", "recompute"},      {"hooks", "recompute"},
-      {"uneven", "replicated"}, {"none", "uneven"},           {"frozen", "recompute"},     {"views", "f16"},
-      {"random", "recompute"},  {"buffers", "own-schedule"},  {"random", "own-schedule"},  {"other-dimension", "uneven"},
-      {"shared", "optimizer"},  {"shared", "own-schedule"},   {"keywords", "replicated"},  {"input-gradients", "uneven"},
-      {"input-gradients", "frozen"}, {"accumulation", "unused"}, {"bf16", "hooks"}, {"evaluation", "other-dimension"}};
+  const std::pair<const char*, const char*> pairs[] = {{"shared", "freezing"},
+                                                       {"shared", "one-microbatch"},
+                                                       {"skips", "recompute"},
+                                                       {"hooks", "recompute"},
+                                                       {"uneven", "replicated"},
+                                                       {"none", "uneven"},
+                                                       {"frozen", "recompute"},
+                                                       {"views", "f16"},
+                                                       {"random", "recompute"},
+                                                       {"buffers", "own-schedule"},
+                                                       {"random", "own-schedule"},
+                                                       {"other-dimension", "uneven"},
+                                                       {"shared", "optimizer"},
+                                                       {"shared", "own-schedule"},
+                                                       {"keywords", "replicated"},
+                                                       {"input-gradients", "uneven"},
+                                                       {"input-gradients", "frozen"},
+                                                       {"accumulation", "unused"},
+                                                       {"bf16", "hooks"},
+                                                       {"evaluation", "other-dimension"}};
   for (const auto& [a, b] : pairs)
     EXPECT_TRUE(std::ranges::any_of(corpus(), [&](const Case& c) { return has_feature(c, a) && has_feature(c, b); }))
         << a << " with " << b;

@@ -115,8 +115,7 @@ class Choices {
     const bool whole_profile = options.profile_given || (options.case_glob.empty() && options.mutant.empty());
     const bool spread = whole_profile && !one_group && options.profile != "smoke";
     const bool is_full = options.profile == "nightly" || options.profile == "full";
-    pairs_only =
-        (options.case_glob.empty() || options.profile_given) && !is_full && options.profile != "smoke";
+    pairs_only = (options.case_glob.empty() || options.profile_given) && !is_full && options.profile != "smoke";
     whole = spread;
     cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
     for (Case& c : cases) {

@@ -68,7 +68,8 @@ struct RunPlan {
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
 /// with a number of ranks, with a transport. Everything else, and `one_group`, runs on `ranks` over `transport`. A
 /// number of ranks, a transport or schedules that the user named are the only ones. The profile smoke takes a few
-/// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it has.
+/// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it
+/// has.
 ///
 /// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
 /// what was asked for, or nothing under a schedule from a file, can be, with the reason.

@@ -120,8 +120,7 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
   EXPECT_EQ(make_plan(options).groups.size(), 1u);
   options.schedules = "1f1b";
   options.schedule_given = true;
-  EXPECT_EQ(make_plan(options).runs.size(),
-            corpus().size() - profile("own-schedule").size());
+  EXPECT_EQ(make_plan(options).runs.size(), corpus().size() - profile("own-schedule").size());
 
   // A case alone runs on 4 ranks as threads; with a profile beside it, everywhere that the profile goes.
   options = quiet();

@@ -21,7 +21,8 @@ void run_one(const Job& job, const JobCase& item, Transport& transport, const st
   EngineCaseOptions options{
       make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches), job.seed,
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
-  options.recompute.policy = parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
+  options.recompute.policy =
+      parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
   options.remat = {job.remat, job.remat_policy};
   std::unique_ptr<Transport> mutated;
   if (!job.mutant.empty()) {

@@ -1,4 +1,5 @@
-// Schedules of a case's own, which must be followed: micro-batches out of the order of their numbers, uneven placements.
+// Schedules of a case's own, which must be followed: micro-batches out of the order of their numbers, uneven
+// placements.
 #include "conformance/corpus/axes.h"
 
 namespace plumbline::cases {
@@ -6,36 +7,44 @@ namespace plumbline::cases {
 namespace {
 
 /// Two ranks; forwards and backwards each in an order of their own.
-constexpr const char* kOutOfOrder = "0F2,0F0,0F3,0F1,0B0,0B3,0B1,0B2\n"
-                       "1F2,1F0,1F3,1F1,1B0,1B3,1B1,1B2\n";
+constexpr const char* kOutOfOrder =
+    "0F2,0F0,0F3,0F1,0B0,0B3,0B1,0B2\n"
+    "1F2,1F0,1F3,1F1,1B0,1B3,1B1,1B2\n";
 
 /// Two ranks; the last micro-batch first.
-constexpr const char* kReversed = "0F3,0F2,0F1,0F0,0B0,0B1,0B2,0B3\n"
-                       "1F3,1F2,1F1,1F0,1B0,1B1,1B2,1B3\n";
+constexpr const char* kReversed =
+    "0F3,0F2,0F1,0F0,0B0,0B1,0B2,0B3\n"
+    "1F3,1F2,1F1,1F0,1B0,1B1,1B2,1B3\n";
 
 /// Two ranks, four stages down and up again; three micro-batches at once, none in the order of its number.
-constexpr const char* kV = "0F1,0F0,3F1,3B1,0F3,3F0,3B0,0B1,0F2,0B0,3F3,3B3,3F2,3B2,0B3,0B2\n"
-                       "1F1,2F1,1F0,2F0,2B1,1B1,1F3,2F3,2B0,1B0,1F2,2F2,2B3,1B3,2B2,1B2\n";
+constexpr const char* kV =
+    "0F1,0F0,3F1,3B1,0F3,3F0,3B0,0B1,0F2,0B0,3F3,3B3,3F2,3B2,0B3,0B2\n"
+    "1F1,2F1,1F0,2F0,2B1,1B1,1F3,2F3,2B0,1B0,1F2,2F2,2B3,1B3,2B2,1B2\n";
 
 /// Two ranks; input halves and weight halves each in an order of their own.
-constexpr const char* kHalves = "0F0,0F1,0F2,0F3,0I1,0I0,0W0,0I3,0I2,0W3,0W1,0W2\n"
-                       "1F0,1F1,1I1,1F2,1I0,1F3,1I3,1W1,1I2,1W3,1W2,1W0\n";
+constexpr const char* kHalves =
+    "0F0,0F1,0F2,0F3,0I1,0I0,0W0,0I3,0I2,0W3,0W1,0W2\n"
+    "1F0,1F1,1I1,1F2,1I0,1F3,1I3,1W1,1I2,1W3,1W2,1W0\n";
 
 /// Two ranks; some backwards whole, some in halves.
-constexpr const char* kMixed = "0F0,0F1,0F2,0F3,0B0,0I1,0B2,0W1,0I3,0W3\n"
-                       "1F0,1B0,1F1,1I1,1F2,1W1,1B2,1F3,1I3,1W3\n";
+constexpr const char* kMixed =
+    "0F0,0F1,0F2,0F3,0B0,0I1,0B2,0W1,0I3,0W3\n"
+    "1F0,1B0,1F1,1I1,1F2,1W1,1B2,1F3,1I3,1W3\n";
 
 /// One rank with three stages.
-constexpr const char* kOneRank = "0F1,1F1,2F1,2B1,1B1,0F0,0B1,1F0,2F0,2B0,1B0,0B0,0F3,1F3,0F2,2F3,1F2,2F2,2B2,2B3,1B2,1B3,0B3,0B2\n";
+constexpr const char* kOneRank =
+    "0F1,1F1,2F1,2B1,1B1,0F0,0B1,1F0,2F0,2B0,1B0,0B0,0F3,1F3,0F2,2F3,1F2,2F2,2B2,2B3,1B2,1B3,0B3,0B2\n";
 
 /// Two ranks, three stages on the first and one on the second.
-constexpr const char* kLopsided = "0F0,1F0,2F0,0F1,1F1,2F1,0F2,1F2,2F2,2B0,0F3,1F3,2F3,1B0,0B0,2B1,1B1,0B1,2B2,1B2,0B2,2B3,1B3,0B3\n"
-                       "3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3\n";
+constexpr const char* kLopsided =
+    "0F0,1F0,2F0,0F1,1F1,2F1,0F2,1F2,2F2,2B0,0F3,1F3,2F3,1B0,0B0,2B1,1B1,0B1,2B2,1B2,0B2,2B3,1B3,0B3\n"
+    "3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3\n";
 
 /// Three ranks, out of order.
-constexpr const char* kThreeRanks = "0F2,0F1,0F0,0F3,0B2,0B1,0B3,0B0\n"
-                       "1F2,1F1,1F0,1B2,1F3,1B1,1B3,1B0\n"
-                       "2F2,2B2,2F1,2F0,2B1,2F3,2B3,2B0\n";
+constexpr const char* kThreeRanks =
+    "0F2,0F1,0F0,0F3,0B2,0B1,0B3,0B0\n"
+    "1F2,1F1,1F0,1B2,1F3,1B1,1B3,1B0\n"
+    "2F2,2B2,2F1,2F0,2B1,2F3,2B3,2B0\n";
 
 }  // namespace
 

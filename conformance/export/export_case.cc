@@ -123,8 +123,9 @@ class CaseFiles {
     const OptimizerSpec& spec = case_.optimizer;
     if (spec.kind == OptimizerKind::Sgd)
       return {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
-    return {{"kind", "adamw"},          {"learning_rate", spec.learning_rate}, {"beta1", spec.beta1},
-            {"beta2", spec.beta2},      {"epsilon", spec.epsilon},             {"weight_decay", spec.weight_decay}};
+    return {{"kind", "adamw"},         {"learning_rate", spec.learning_rate},
+            {"beta1", spec.beta1},     {"beta2", spec.beta2},
+            {"epsilon", spec.epsilon}, {"weight_decay", spec.weight_decay}};
   }
 
   Json model_json() const {
@@ -142,9 +143,8 @@ class CaseFiles {
 
   Json schedule_json() const {
     const bool fixed = case_.truth == Truth::SameOrder || !case_.schedule_csv.empty();
-    return {{"name", schedule_.name},
-            {"format", csv_format(schedule_)},
-            {"order", fixed ? "must-follow" : "any-legal"}};
+    return {
+        {"name", schedule_.name}, {"format", csv_format(schedule_)}, {"order", fixed ? "must-follow" : "any-legal"}};
   }
 
   Json results_json() const {

@@ -108,9 +108,7 @@ std::vector<Family> border_families() {
       {.name = "views", .forward = views},
       {.name = "passed-through", .forward = passed_through},
       {.name = "small-numbers", .forward = small_numbers, .inputs = {{"x", Values}, {"ids", Ids}}, .extras = {"table"}},
-      {.name = "late-input",
-       .forward = late_input,
-       .inputs = {{"x", Values}, {"late", Values}, {"scale", Scale}}},
+      {.name = "late-input", .forward = late_input, .inputs = {{"x", Values}, {"late", Values}, {"scale", Scale}}},
       {.name = "none", .forward = none, .inputs = {{"x", Values}, {"bias", Nothing}}},
       {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
       {.name = "begins-in-place", .forward = plain, .prepare = opened(Opening::InPlace)},
@@ -118,7 +116,9 @@ std::vector<Family> border_families() {
   const std::vector<Variant> exact_only = {
       {.name = "aliases", .forward = aliases},
       {.name = "scalar", .forward = scalar, .extras = {"gain"}},
-      {.name = "unused-inputs", .forward = unused_inputs, .inputs = {{"x", Values}, {"side", Values}, {"spare", Values}}},
+      {.name = "unused-inputs",
+       .forward = unused_inputs,
+       .inputs = {{"x", Values}, {"side", Values}, {"spare", Values}}},
       {.name = "masked", .forward = masked, .inputs = {{"x", Values}, {"mask", Mask}}},
   };
   std::vector<Family> all;

@@ -40,8 +40,7 @@ Tensors gated(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int place = 0; place < 2; ++place) {
     h = net.chain(4 * place, 4 * place + 1, h);
-    const at::Tensor shares =
-        at::softmax(call(net.extra("gate" + std::to_string(place)), h).narrow(1, 0, kExperts), 1);
+    const at::Tensor shares = at::softmax(call(net.extra("gate" + std::to_string(place)), h).narrow(1, 0, kExperts), 1);
     h = mixed(net, place, h, [&](int i) { return shares.select(1, i); });
     h = net.chain(4 * place + 2, 4 * place + 3, h);
   }

@@ -1,5 +1,5 @@
-// Parameters that get no gradient, or zeros, or one of another dtype: frozen ones, ones without a use, ones whose use is
-// multiplied by zero, halves of a model in different precisions.
+// Parameters that get no gradient, or zeros, or one of another dtype: frozen ones, ones without a use, ones whose use
+// is multiplied by zero, halves of a model in different precisions.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>

@@ -3,8 +3,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/abs.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/pixel_shuffle.h>
 #include <ATen/ops/pixel_unshuffle.h>
 #include <ATen/ops/zeros.h>

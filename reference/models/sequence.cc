@@ -93,8 +93,7 @@ class RecurrentNet : public torch::nn::Module {
 /// others decodes, and what the encoder made reaches all of them. The decoder's input is first used in part 4.
 class EncoderDecoder : public torch::nn::Module {
  public:
-  explicit EncoderDecoder(bool is_exact)
-      : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
+  explicit EncoderDecoder(bool is_exact) : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
     if (!is_exact) cross_ = register_module("cross", std::make_shared<CrossAttention>(real_width, false));
     for (int i = 0; i < kParts; ++i) parts_->add(width_of(is_exact), width_of(is_exact), activation_of(is_exact));
   }
@@ -144,8 +143,8 @@ template <class Net, size_t inputs, int rows_dim>
 Family sequence_family(const std::string& name, bool is_exact, const std::vector<std::string>& input_names) {
   const auto data = [is_exact](int rows, Dtype dtype, uint64_t seed, int step, const std::string& what) {
     const int64_t width = width_of(is_exact);
-    const std::vector<int64_t> sizes = rows_dim == 0 ? std::vector<int64_t>{rows, places, width}
-                                                     : std::vector<int64_t>{places, rows, width};
+    const std::vector<int64_t> sizes =
+        rows_dim == 0 ? std::vector<int64_t>{rows, places, width} : std::vector<int64_t>{places, rows, width};
     return is_exact ? exact_data(sizes, 1, dtype, seed, step, what) : real_data(sizes, dtype, seed, step, what);
   };
   const auto model = [is_exact, input_names](Dtype dtype, uint64_t seed) {

@@ -44,8 +44,8 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
   int64_t numbers = 0;
   for (const auto& parameter : model.module->named_parameters()) {
     const std::string& name = parameter.key();
-    const bool unused = name.starts_with("aside") || name.starts_with("side.") || name == "gain.fc.weight" ||
-                        name == "table.fc.bias";
+    const bool unused =
+        name.starts_with("aside") || name.starts_with("side.") || name == "gain.fc.weight" || name == "table.fc.bias";
     const bool is_zero = name.starts_with("zeroed") || name.starts_with("expert");  // not chosen, or times zero
     numbers += parameter.value().numel();
     EXPECT_EQ(parameter.value().grad().defined(), parameter.value().requires_grad() && !unused) << name;

@@ -24,8 +24,7 @@ void require_gradients(Fleet& fleet, Engine& engine, int rank, const std::string
 }
 
 void require_gradients(Oracle& oracle, const std::string& prefix, bool required) {
-  for (const auto& item : oracle.net->named_parameters())
-    require_gradient(item.value(), item.key(), prefix, required);
+  for (const auto& item : oracle.net->named_parameters()) require_gradient(item.value(), item.key(), prefix, required);
 }
 
 TEST(EngineChanges, FrozenBetweenStepsKeepsItsGradientAndUnfrozenLearnsAgain) {

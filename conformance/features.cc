@@ -109,7 +109,7 @@ const std::vector<Feature>& features() {
       {"skips", "values that pass over stages"},
       {"several-values", "several inputs or outputs"},
       {"integers", "whole numbers or truth values at borders"},
-      {"none", "None among inputs and outputs"},
+      {"none", "None among the outputs"},
       {"not-tensors", "numbers of the host"},
       {"views", "views and aliases"},
       {"in-place", "stages that begin in place"},

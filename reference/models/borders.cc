@@ -61,10 +61,10 @@ Tensors late_input(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, at::add(net.chain(0, 5, in[0]), at::mul(in[1], in[2])))};
 }
 
-/// The second input is None, and so is the second output.
+/// The second output is None, the third is not.
 Tensors none(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 5, in[0]);
-  return {net.chain(6, 7, in[1].defined() ? at::add(h, in[1]) : h), at::Tensor(), h};
+  return {net.chain(6, 7, h), at::Tensor(), h};
 }
 
 /// One input is not used, one only in an output that has no part in the loss.
@@ -109,7 +109,7 @@ std::vector<Family> border_families() {
       {.name = "passed-through", .forward = passed_through},
       {.name = "small-numbers", .forward = small_numbers, .inputs = {{"x", Values}, {"ids", Ids}}, .extras = {"table"}},
       {.name = "late-input", .forward = late_input, .inputs = {{"x", Values}, {"late", Values}, {"scale", Scale}}},
-      {.name = "none", .forward = none, .inputs = {{"x", Values}, {"bias", Nothing}}},
+      {.name = "none", .forward = none},
       {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
       {.name = "begins-in-place", .forward = plain, .prepare = opened(Opening::InPlace)},
   };

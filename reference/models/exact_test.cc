@@ -139,7 +139,9 @@ void expect_whole_and_dense(const std::string& name, Dtype dtype, LossKind kind,
   const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
   loss_of(outputs[0], batch.target, kind).backward();
   for (const at::Tensor& output : outputs)
-    if (output.defined()) EXPECT_TRUE(output.eq(output.round()).all().item<bool>()) << name << " seed " << seed;
+    if (output.defined()) {
+      EXPECT_TRUE(output.eq(output.round()).all().item<bool>()) << name << " seed " << seed;
+    }
   int64_t numbers = 0, zeros = 0;
   for (const auto& parameter : model.module->named_parameters()) {
     const at::Tensor gradient = parameter.value().grad();

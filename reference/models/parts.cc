@@ -70,9 +70,6 @@ Family family(const Variant& variant, bool is_exact) {
         case Content::Target:
           made.inputs.push_back(target());
           break;
-        case Content::Nothing:
-          made.inputs.emplace_back();
-          break;
       }
     }
     if (variant.has_target) made.target = target();

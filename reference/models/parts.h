@@ -61,12 +61,11 @@ class Parts : public torch::nn::Module {
 
 /// What an input holds.
 enum class Content {
-  Values,   ///< [rows, width] of data
-  Ids,      ///< [rows] whole numbers 0 .. 7, int64
-  Mask,     ///< [rows, width] of 1, one in eight of 0
-  Scale,    ///< [width], whole for every micro-batch, of data
-  Target,   ///< the target, as an input
-  Nothing,  ///< None
+  Values,  ///< [rows, width] of data
+  Ids,     ///< [rows] whole numbers 0 .. 7, int64
+  Mask,    ///< [rows, width] of 1, one in eight of 0
+  Scale,   ///< [width], whole for every micro-batch, of data
+  Target,  ///< the target, as an input
 };
 
 struct Variant {

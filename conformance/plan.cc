@@ -13,7 +13,7 @@
 #include "conformance/covering.h"
 #include "conformance/features.h"
 #include "conformance/judge.h"
-#include "conformance/mutants.h"
+#include "conformance/mutants/mutants.h"
 #include "conformance/remat.h"
 #include "reference/models/zoo.h"
 #include "runtime/engine/plan.h"

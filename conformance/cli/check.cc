@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "conformance/against.h"
 #include "conformance/check.h"
 #include "conformance/cli/commands.h"
 #include "conformance/corpus.h"
@@ -21,6 +22,7 @@ constexpr size_t kMostShown = 10;
 
 struct Options : CheckOptions {
   std::filesystem::path against;
+  bool exact = false;
 };
 
 /// The first lines, and how many more there are.
@@ -49,7 +51,17 @@ int check(const Options& options) {
   return exit_code(result);
 }
 
+/// What plumbline_recorder.py left of a training script's two runs.
+int compare_scripts(const Options& options) {
+  const AgainstVerdict verdict =
+      hold_against(read_recording(options.folder), read_recording(options.against), !options.exact);
+  std::cout << report_text(verdict);
+  if (verdict.first) return 1;
+  return verdict.agrees() ? 0 : 3;
+}
+
 int compare_recorded(const Options& options) {
+  if (is_recording(options.folder) || is_recording(options.against)) return compare_scripts(options);
   const RecordingsVerdict verdict = compare_recordings(options.folder, options.against);
   std::string kinds;
   for (const std::string& kind : verdict.checked) kinds += (kinds.empty() ? "" : ", ") + kind;
@@ -86,6 +98,10 @@ void add_check(CLI::App& app, Command& chosen) {
   command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern")->type_name("GLOB");
   CLI::Option* against =
       command->add_option("--against", options->against, "The recording of one rank")->type_name("DIR2");
+  command
+      ->add_flag("--exact", options->exact,
+                 "With --against: leave aside the perturbed runs that say how far rounding may move a value")
+      ->needs(against);
   command->callback([=, &chosen] {
     if (against->count() > 0 && (command->count("--profile") > 0 || command->count("--case") > 0))
       throw InputError("--against is about recordings; it does not go with --profile and --case");

@@ -1,6 +1,7 @@
 // The files of a run as a user meets them: waived, resumed, judged again, put on a page.
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/cli_fixture.h"
@@ -57,6 +58,26 @@ TEST_F(Cli, TwoRecordingsAreHeldAgainstEachOther) {
                                "expected 2, got 3"),
             std::string::npos)
       << result.output;
+}
+
+TEST_F(Cli, ATrainingScriptIsHeldAgainstItsOneRankRun) {
+  const std::string key = "0/forward/-/0/m:out";
+  for (const auto& [name, value] : std::map<std::string, double>{{"one", 1}, {"same", 1}, {"other", 2}}) {
+    fs::create_directories(folder_ / name);
+    write_tensor_file(folder_ / name / "rank0.step0.safetensors", {{key, make_f64({1}, {value})}});
+    std::ofstream(folder_ / name / "rank0.json")
+        << R"({"schema": "plumbline-recorder/1", "rank": 0, "ranks": 1, "microbatches": 1, "whole_batch": false,
+               "loss_scale": 1.0, "perturb": null, "torch": "2.15.0", "files": ["rank0.step0.safetensors"],
+               "parameters": [], "order": ["m:out"]})";
+  }
+  EXPECT_EQ(exit_code(start({"check", "same", "--against", "one"})), 0);
+  const ProcessResult result = start({"check", "other", "--against", "one", "--exact"});
+  EXPECT_EQ(exit_code(result), 1);
+  EXPECT_NE(result.output.find("FIRST DIFFERENCE (forward): step 0, micro-batch 0: forward `m:out`"), std::string::npos)
+      << result.output;
+  fs::create_directories(folder_ / "empty");
+  expect_refused(
+      {{{"check", "one", "--against", "empty"}, "there is no rank0.json"}, {{"check", "one", "--exact"}, "--against"}});
 }
 
 TEST_F(Cli, WhatIsNoReportIsRefusedInOneLine) {

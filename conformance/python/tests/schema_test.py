@@ -170,5 +170,36 @@ class Schemas(unittest.TestCase):
             self.assertTrue(entry["value"] is None or entry["value"] in defined, path)
 
 
+class CommandLine(unittest.TestCase):
+    def run_plumbline(self, *words):
+        return subprocess.run([PROGRAM, "export", *words], capture_output=True, text=True, timeout=600)
+
+    def test_wrong_use_is_one_line(self):
+        for words, part in (
+            (["--case", "exact-mlp-sum"], "nowhere to write to"),
+            (["--case", "nothing-like-it", "-o", "x"], "no case matches"),
+            (["--case", "exact-mlp-sum", "-o", "/proc/nowhere"], "/proc/nowhere"),
+            (["--case", "exact-mlp-sum", "--schedule", "no-such", "-o", "x"], "no schedule matches"),
+            (["--case", "exact-mlp-sum", "--check-lock", "/nowhere/lock"], "/nowhere/lock"),
+        ):
+            result = self.run_plumbline(*words)
+            self.assertEqual(result.returncode, 2, f"{words}: {result.stderr}")
+            self.assertIn(part, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def test_the_lock(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lock = os.path.join(folder, "lock")
+            one = ["--case", "exact-mlp-sum"]
+            self.assertEqual(self.run_plumbline(*one, "--lock", lock).returncode, 0)
+            self.assertEqual(self.run_plumbline(*one, "--check-lock", lock).returncode, 0)
+            other = self.run_plumbline(*one, "--seed", "2", "--check-lock", lock)
+            self.assertEqual(other.returncode, 1)
+            self.assertIn("exact-mlp-sum/1f1b-4/tensors.safetensors has other bytes", other.stdout)
+            out = os.path.join(folder, "out")
+            self.assertEqual(self.run_plumbline(*one, "-o", out).returncode, 0)
+            subprocess.run(["sha256sum", "--quiet", "-c", lock], cwd=out, check=True, timeout=60)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -97,14 +97,15 @@ class Schemas(unittest.TestCase):
                 self.assertEqual(document["refused"], [], path)
 
     def test_both_readers_refuse_the_same(self):
-        """One change at random places of each document: a member more, less, of another type, out of range."""
+        """One change at a random place of some documents: a member more, less, of another type, out of range."""
         seed = random.randrange(2**32)
         rng = random.Random(seed)
         refused = 0
-        for path, name, document in self.documents:
+        sample = rng.sample(self.documents, min(12, len(self.documents)))
+        for path, name, document in sample:
             validator = jsonschema.Draft202012Validator(SCHEMAS[name])
             everywhere = [p for p, _ in places(document)]
-            for _ in range(6):
+            for _ in range(4):
                 changed = copy.deepcopy(document)
                 place = rng.choice(everywhere)
                 spoilt = at(changed, place)
@@ -119,7 +120,7 @@ class Schemas(unittest.TestCase):
                 wrong = OWN.first_wrong(changed, SCHEMAS[name], SCHEMAS[name], "")
                 self.assertEqual(valid, wrong is None, f"seed {seed}: {path} at {place}: {wrong}")
                 refused += not valid
-        self.assertGreater(refused, len(self.documents), f"seed {seed}")
+        self.assertGreater(refused, len(sample), f"seed {seed}")
 
     def test_an_unknown_member_is_named_with_its_place(self):
         _, name, document = next(item for item in self.documents if item[1] == "case")

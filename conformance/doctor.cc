@@ -20,6 +20,7 @@
 #include "conformance/export_job.h"
 #include "conformance/judge.h"
 #include "conformance/process.h"
+#include "conformance/rank_files.h"
 #include "conformance/supervise.h"
 #include "runtime/error.h"
 #include "runtime/join.h"

@@ -160,6 +160,7 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
   verdict.case_id = c.id;
   verdict.title = c.title;
   verdict.schedule = schedule.name;
+  verdict.dtype = dtype_text(c.dtype);
   verdict.truth = c.truth;
   const Oracle& oracle = oracle_for(c, schedule);
   if (!oracle.problem.empty()) {
@@ -176,6 +177,7 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
     checked = of_kinds(results, kWhole);
     const std::vector<Difference> outside =
         compare(delivered(bounded_for(c).value), checked, CompareMode::Bounded, bounded_for(c).bounds);
+    verdict.bound_use = bound_use(bounded_for(c).value, checked, bounded_for(c).bounds);
     if (outside.empty())
       std::erase_if(differences, [](const Difference& d) { return d.what == DifferenceKind::Value; });
     else if (differences.empty())
@@ -196,27 +198,6 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
                      " % of all gradients are zero";
   }
   return verdict;
-}
-
-void merge_results(TensorMap& all, const TensorMap& part) {
-  for (const auto& [key, tensor] : part) {
-    const auto [it, inserted] = all.emplace(key, tensor);
-    if (!inserted && it->second != tensor)
-      throw Error("ranks disagree on " + key + " (copies of one tensor must be equal)");
-  }
-}
-
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
-  TensorMap merged;
-  for (const std::filesystem::path& file : files) {
-    if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
-    try {
-      merge_results(merged, read_tensor_file(file));
-    } catch (const Error& error) {
-      throw Error(file.string() + ": " + error.what());
-    }
-  }
-  return merged;
 }
 
 Case with_microbatches(Case c, int microbatches, std::string& note) {

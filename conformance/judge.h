@@ -5,7 +5,6 @@
 // say whether the detached run is right. Backends only deliver; nobody compares his own results.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,14 +42,6 @@ class Judge {
   std::map<std::string, std::shared_ptr<const Oracle>> oracles_;
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
-
-/// Adds what one rank delivered. Throws Error naming the result on which it disagrees with another (copies of a shared
-/// parameter must be equal).
-void merge_results(TensorMap& all, const TensorMap& part);
-
-/// One map from the files that the ranks wrote. Throws Error naming the file that is missing or unreadable, or the
-/// result on which two ranks disagree (copies of a shared parameter must be equal).
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
 
 /// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by
 /// powers of two: with other numbers the case is judged as same-order, and `note` says so.

@@ -11,7 +11,7 @@
 #include "conformance/corpus.h"
 #include "conformance/covering.h"
 #include "conformance/judge.h"
-#include "conformance/mutants.h"
+#include "conformance/mutants/mutants.h"
 #include "conformance/remat.h"
 #include "reference/models/zoo.h"
 #include "runtime/engine/plan.h"
@@ -268,8 +268,8 @@ std::vector<JobThroughput> measurements(const RunOptions& options, const std::ve
     } catch (const InputError&) {
       continue;  // what a schedule cannot do is told with its cases
     }
-    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5});
-    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8});
+    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5, /*trace=*/true});
+    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8, /*trace=*/true});
   }
   return items;
 }

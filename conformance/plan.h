@@ -43,8 +43,10 @@ struct RunOptions {
   std::string backend = "runtime";  ///< or a FILE.toml, or a command; see backend_file.h
   std::vector<int> backend_ranks;   ///< how many ranks it can be; empty: any number
   std::filesystem::path report = "plumbline-report";
-  std::string program;       ///< this executable, to start ranks with
-  std::string command_line;  ///< for the report
+  bool resume = false;            ///< go on with the interrupted run in `report`
+  std::filesystem::path waivers;  ///< empty: nothing is waived
+  std::string program;            ///< this executable, to start ranks with
+  std::string command_line;       ///< for the report
 };
 
 struct PlannedRun {

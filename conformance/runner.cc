@@ -42,6 +42,17 @@ class GroupObserver : public JobObserver {
   const RunGroup& group_;
 };
 
+/// Takes out what an interrupted run has judged before.
+void drop_judged(RunGroup& group, const Session& session) {
+  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
+  group.job.cases.clear();
+  for (size_t i = 0; i < all.runs.size(); ++i) {
+    if (session.judged(all.runs[i])) continue;
+    group.job.cases.push_back(all.job.cases[i]);
+    group.runs.push_back(all.runs[i]);
+  }
+}
+
 /// Takes the cases that `keep` refuses with a reason out of the group.
 void keep_cases(RunGroup& group, Session& session, const std::function<std::string(JobCase&)>& keep) {
   const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
@@ -68,6 +79,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     options.transport = TransportKind::Own;
     options.backend_ranks = foreign.ranks;
     options.throughput = false;
+    if (options.waivers.empty()) options.waivers = foreign.waivers;
   }
   const auto launcher = [&](TransportKind transport) {
     return Launcher(is_runtime
@@ -82,10 +94,10 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 3;
   }
-  prepare_report_folder(options.report);
-  Session session(options, plan, out);
-  session.backend(backend);
+  Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
   for (RunGroup& group : plan.groups) {
+    drop_judged(group, session);
+    if (group.job.cases.empty() && group.job.throughput.empty()) continue;
     const std::filesystem::path results = session.results(group.job.ranks, group.transport);
     keep_cases(group, session, [&](JobCase& item) -> std::string {
       if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
@@ -111,6 +123,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
     RunPlan plan;
+    std::optional<Session> session;
     int code = 0;
     if (mpi.rank() == 0) {
       try {
@@ -120,8 +133,11 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
         if (given.transport_given && given.transport != TransportKind::Mpi)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
+        if (options.resume)
+          throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
         plan = make_plan(options, /*one_group=*/true);
-        prepare_report_folder(options.report);
+        open_report_folder(options, plan);
+        session.emplace(options, plan, out);
       } catch (const InputError& error) {
         std::fprintf(stderr, "plumbline: %s\n", error.what());
         code = 2;
@@ -131,8 +147,6 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     if (code != 0) return code;
     if (mpi.rank() != 0) plan = make_plan(options, /*one_group=*/true);
 
-    std::optional<Session> session;
-    if (mpi.rank() == 0) session.emplace(options, plan, out);
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = options.report / results_folder(mpi.size(), group.transport);
       run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {

@@ -4,8 +4,8 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <fnmatch.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>

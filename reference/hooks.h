@@ -1,4 +1,5 @@
-// Hooks on parameters as a user has them: each doubles the gradient that it is given and counts how often it was called.
+// Hooks on parameters as a user has them: each doubles the gradient that it is given and counts how often it was
+// called.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,8 +10,8 @@
 namespace plumbline {
 namespace {
 
-constexpr std::array<std::string_view, 10> kind_names = {
-    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "buffer", "param"};
+constexpr std::array<std::string_view, 10> kind_names = {"forward",    "output",     "loss", "backward", "partial",
+                                                         "input-grad", "hook-calls", "grad", "buffer",   "param"};
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 

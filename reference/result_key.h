@@ -11,16 +11,16 @@ namespace plumbline {
 
 /// In the order in which a step makes them.
 enum class ResultKind {
-  Forward,   ///< a boundary value that leaves `stage` for `microbatch`
-  Output,    ///< an output of the model for a micro-batch
-  Loss,      ///< the loss of a micro-batch
-  Backward,  ///< the gradient that `stage` sends back for one of its inputs
-  Partial,   ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
+  Forward,    ///< a boundary value that leaves `stage` for `microbatch`
+  Output,     ///< an output of the model for a micro-batch
+  Loss,       ///< the loss of a micro-batch
+  Backward,   ///< the gradient that `stage` sends back for one of its inputs
+  Partial,    ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
   InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
   HookCalls,  ///< how often a user's hook on a parameter ran in the backward of `microbatch` in `stage`
-  Grad,      ///< the final gradient of a parameter after the step
-  Buffer,    ///< a buffer after the step
-  Param,     ///< a parameter after the optimizer
+  Grad,       ///< the final gradient of a parameter after the step
+  Buffer,     ///< a buffer after the step
+  Param,      ///< a parameter after the optimizer
 };
 
 /// "forward", "output", ... as it stands in a key.

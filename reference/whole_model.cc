@@ -158,16 +158,15 @@ class WholeModel : public CaseSubject {
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
       const ChunkSpec& spec = model_.input_chunks[i];
       const at::Tensor input = cast(batch.inputs[i], false);
-      const std::vector<at::Tensor> pieces =
-          spec.replicate || !input.defined() ? std::vector<at::Tensor>(parts, input)
-                                             : at::tensor_split(input, parts, spec.dim);
+      const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
+                                                 ? std::vector<at::Tensor>(parts, input)
+                                                 : at::tensor_split(input, parts, spec.dim);
       const bool is_leaf = case_.input_gradients && input.defined() && input.is_floating_point();
       for (int m = 0; m < parts; ++m)
         chunks[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
     }
     if (batch.target.defined()) {
-      const std::vector<at::Tensor> pieces =
-          at::tensor_split(cast(batch.target, true), parts, model_.target_chunk.dim);
+      const std::vector<at::Tensor> pieces = at::tensor_split(cast(batch.target, true), parts, model_.target_chunk.dim);
       for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
     }
     return chunks;

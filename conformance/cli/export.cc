@@ -81,13 +81,17 @@ void add_export(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("export", "Cases as files that any language can read (conformance/INTERPRETING.md)");
   command->add_option("--profile", options->profile, "The cases of a profile")->capture_default_str();
-  command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern (* and ?), of all there are");
+  command->add_option("--case", options->case_glob,
+                      "Only cases whose id matches this pattern (* and ?), of all there are");
   command->add_option("--schedule", options->schedule, "Names, patterns or .csv files; a case's own goes first")
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "Ranks of the schedule")->check(CLI::Range(1, 64))->capture_default_str();
+  command->add_option("--ranks", options->ranks, "Ranks of the schedule")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "What parameters and inputs are made from")->capture_default_str();
   command->add_flag("--expected", options->expected, "What is expected of each case as well");
-  command->add_option("-o,--output", options->out, "The folder to write to: ID/SCHEDULE-RANKS for each, and manifest.json");
+  command->add_option("-o,--output", options->out,
+                      "The folder to write to: ID/SCHEDULE-RANKS for each, and manifest.json");
   command->add_option("--lock", options->lock, "Write the hashes of what is the same on every machine to this file");
   command->add_option("--check-lock", options->check_lock, "Exit 1 where they are not as this file says");
   command->add_flag("--opset", options->opset, "Print the operators that programs consist of, and stop");

@@ -27,7 +27,8 @@ Json constant_json(const c10::IValue& constant, const c10::Type& type) {
   if (constant.isBool()) return constant.toBool();
   if (constant.isInt()) {
     const c10::Type* inner = &type;
-    if (inner->kind() == c10::TypeKind::OptionalType) inner = inner->castRaw<c10::OptionalType>()->getElementType().get();
+    if (inner->kind() == c10::TypeKind::OptionalType)
+      inner = inner->castRaw<c10::OptionalType>()->getElementType().get();
     if (inner->kind() == c10::TypeKind::ScalarTypeType)
       return dtype_json(static_cast<at::ScalarType>(constant.toInt()));
     return constant.toInt();

@@ -15,7 +15,8 @@ TensorMap bounded(const Case& c, uint64_t seed) {
   const Expectation expected = bounded_expectation(c, seed);
   TensorMap tensors = expected.value;
   for (const auto& [key, bound] : expected.bounds.elements) tensors.emplace(key + ".bound", bound);
-  for (const auto& [key, gate] : expected.bounds.norms) tensors.emplace(key + ".norm", make_f64({2}, {gate.limit, gate.floor}));
+  for (const auto& [key, gate] : expected.bounds.norms)
+    tensors.emplace(key + ".norm", make_f64({2}, {gate.limit, gate.floor}));
   return tensors;
 }
 

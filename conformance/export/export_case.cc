@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "conformance/export/architectures.h"
 #include "conformance/export/call_arguments.h"
 #include "conformance/export/json_layout.h"
 #include "conformance/export/masks.h"
@@ -123,15 +124,16 @@ class CaseFiles {
     const OptimizerSpec& spec = case_.optimizer;
     if (spec.kind == OptimizerKind::Sgd)
       return {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
-    return {{"kind", "adamw"},          {"learning_rate", spec.learning_rate}, {"beta1", spec.beta1},
-            {"beta2", spec.beta2},      {"epsilon", spec.epsilon},             {"weight_decay", spec.weight_decay}};
+    return {{"kind", "adamw"},         {"learning_rate", spec.learning_rate},
+            {"beta1", spec.beta1},     {"beta2", spec.beta2},
+            {"epsilon", spec.epsilon}, {"weight_decay", spec.weight_decay}};
   }
 
   Json model_json() const {
     Json split = Json::array();
     for (const SplitPoint& point : stage_points(programs_.model(), schedule_.stages))
       split.push_back({{"module", point.module}, {"at", point.where == SplitPoint::Where::End ? "end" : "begin"}});
-    return {{"name", case_.model}, {"split", std::move(split)}};
+    return {{"name", case_.model}, {"architecture", architecture_of(case_.model)}, {"split", std::move(split)}};
   }
 
   Json loss_json() const {
@@ -142,9 +144,8 @@ class CaseFiles {
 
   Json schedule_json() const {
     const bool fixed = case_.truth == Truth::SameOrder || !case_.schedule_csv.empty();
-    return {{"name", schedule_.name},
-            {"format", csv_format(schedule_)},
-            {"order", fixed ? "must-follow" : "any-legal"}};
+    return {
+        {"name", schedule_.name}, {"format", csv_format(schedule_)}, {"order", fixed ? "must-follow" : "any-legal"}};
   }
 
   Json results_json() const {

@@ -8,8 +8,8 @@
 #include "conformance/corpus.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/opset.h"
-#include "runtime/tensor_file.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
@@ -75,8 +75,8 @@ TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
       if (input["from"] != "mask") continue;
       ++masks;
       for (int m = 0; m < c.microbatches; ++m) {
-        const std::string key = "step/0/mask/" + std::to_string(stage) + "/" + std::to_string(m) + "/" +
-                                input["name"].get<std::string>();
+        const std::string key =
+            "step/0/mask/" + std::to_string(stage) + "/" + std::to_string(m) + "/" + input["name"].get<std::string>();
         ASSERT_TRUE(tensors.contains(key)) << key;
         std::set<double> values;
         for (int64_t i = 0; i < element_count(tensors.at(key)); ++i)

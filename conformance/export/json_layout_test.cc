@@ -21,7 +21,8 @@ TEST(JsonLayout, WhatDoesNotFitIsBrokenUpAndNothingElse) {
 
 TEST(JsonLayout, IsTheSameDocument) {
   Json json = Json::object();
-  for (int i = 0; i < 40; ++i) json["key \"" + std::to_string(i)] = Json::array({i, 0.1 * i, "line\nfeed", nullptr, true});
+  for (int i = 0; i < 40; ++i)
+    json["key \"" + std::to_string(i)] = Json::array({i, 0.1 * i, "line\nfeed", nullptr, true});
   const std::string text = json_layout(json);
   EXPECT_EQ(Json::parse(text), json);
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) EXPECT_LE(end - at, 120u);

@@ -10,8 +10,7 @@ const std::vector<OpsetEntry>& opset() {
       {"aten::add.Tensor", {"self", "other", "alpha"}},
       {"aten::avg_pool2d",
        {"self", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"}},
-      {"aten::batch_norm",
-       {"input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"}},
+      {"aten::batch_norm", {"input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"}},
       {"aten::bmm", {"self", "mat2"}},
       {"aten::cat", {"tensors", "dim"}},
       {"aten::conv2d", {"input", "weight", "bias", "stride", "padding", "dilation", "groups"}},
@@ -48,8 +47,9 @@ const std::vector<OpsetEntry>& opset() {
 
 const OpsetEntry* find_in_opset(std::string_view name) {
   const std::vector<OpsetEntry>& all = opset();
-  const auto it = std::lower_bound(all.begin(), all.end(), name,
-                                   [](const OpsetEntry& entry, std::string_view wanted) { return entry.name < wanted; });
+  const auto it = std::lower_bound(all.begin(), all.end(), name, [](const OpsetEntry& entry, std::string_view wanted) {
+    return entry.name < wanted;
+  });
   return it != all.end() && it->name == name ? &*it : nullptr;
 }
 

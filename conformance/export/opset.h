@@ -14,7 +14,7 @@ namespace plumbline {
 inline constexpr int kOpset = 1;
 
 struct OpsetEntry {
-  std::string_view name;                     ///< "aten::add.Tensor"
+  std::string_view name;                    ///< "aten::add.Tensor"
   std::vector<std::string_view> arguments;  ///< all of them are written, in this order
 };
 

@@ -15,13 +15,13 @@ namespace plumbline {
 namespace {
 
 /// Whole-tensor results that are the argument itself where values never change.
-const std::set<std::string> kIdentities = {"aten::alias", "aten::clone", "aten::contiguous", "aten::dropout",
-                                           "aten::feature_dropout", "aten::lift_fresh"};
+const std::set<std::string> kIdentities = {"aten::alias",   "aten::clone",           "aten::contiguous",
+                                           "aten::dropout", "aten::feature_dropout", "aten::lift_fresh"};
 /// Views of the same elements in the same order.
-const std::set<std::string> kReshapes = {"aten::_unsafe_view",   "aten::flatten.using_ints", "aten::reshape",
-                                         "aten::reshape_as",     "aten::squeeze",            "aten::squeeze.dim",
-                                         "aten::squeeze.dims",   "aten::unflatten.int",      "aten::unsqueeze",
-                                         "aten::view",           "aten::view_as"};
+const std::set<std::string> kReshapes = {
+    "aten::_unsafe_view", "aten::flatten.using_ints", "aten::reshape",       "aten::reshape_as", "aten::squeeze",
+    "aten::squeeze.dim",  "aten::squeeze.dims",       "aten::unflatten.int", "aten::unsqueeze",  "aten::view",
+    "aten::view_as"};
 const std::set<std::string> kExpands = {"aten::broadcast_to", "aten::expand", "aten::expand_as"};
 const std::set<std::string> kSplits = {"aten::chunk", "aten::split.Tensor", "aten::split.sizes",
                                        "aten::split_with_sizes", "aten::tensor_split.sections"};
@@ -224,8 +224,8 @@ class Lowering {
     const std::vector<int64_t>& out = known(result()).sizes;
     const std::vector<int64_t> parts = from_channels ? std::vector{in[0], out[1], r, r, in[2], in[3]}
                                                      : std::vector{in[0], in[1], out[2], r, out[3], r};
-    const std::vector<int64_t> order = from_channels ? std::vector<int64_t>{0, 1, 4, 2, 5, 3}
-                                                     : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
+    const std::vector<int64_t> order =
+        from_channels ? std::vector<int64_t>{0, 1, 4, 2, 5, 3} : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
     const int split = add_like(parts), turned = add_like(reordered(parts, order));
     emit("aten::reshape", {{"self", self()}, {"shape", parts}}, {split});
     emit("aten::permute", {{"self", reference(split)}, {"dims", order}}, {turned});
@@ -252,7 +252,8 @@ class Lowering {
       const std::vector<int64_t> asked = integers(*node_, "dims");
       for (size_t i = 0; i < dims; ++i) order[i] = from_front(asked[i], dims);
     } else if (name == "aten::transpose.int") {
-      std::swap(order.at(from_front(integer(*node_, "dim0"), dims)), order.at(from_front(integer(*node_, "dim1"), dims)));
+      std::swap(order.at(from_front(integer(*node_, "dim0"), dims)),
+                order.at(from_front(integer(*node_, "dim1"), dims)));
     } else if (dims == 2) {
       std::swap(order[0], order[1]);
     }
@@ -297,8 +298,7 @@ class Lowering {
 
   Json arguments_of(const OpsetEntry& entry) const {
     std::string unsaid;
-    Json arguments =
-        call_arguments(*node_, entry.arguments, [this](ValueId v) { return number_of(v); }, unsaid);
+    Json arguments = call_arguments(*node_, entry.arguments, [this](ValueId v) { return number_of(v); }, unsaid);
     if (!unsaid.empty()) refuse("the argument '" + unsaid + "'");
     return arguments;
   }

@@ -1,4 +1,5 @@
-// A stage as an exported program has it: functional calls of the opset on numbered values, with every shape written out.
+// A stage as an exported program has it: functional calls of the opset on numbered values, with every shape written
+// out.
 //
 // Values are never changed: what the model does in place has become a new value, and what a stage leaves in a buffer is
 // one of its results. Random layers have become multiplications by masks, which are inputs.

@@ -100,9 +100,8 @@ TEST(PortableStage, BuffersAreResults) {
     m.count.add_(2.5);
     return at::mul(x, m.count);
   });
-  EXPECT_EQ(text(stage),
-            R"(aten::add.Tensor{"self":{"value":1},"other":2.5,"alpha":1} -> [2]; )"
-            R"(aten::mul.Tensor{"self":{"value":0},"other":{"value":2}} -> [3]; return [3])");
+  EXPECT_EQ(text(stage), R"(aten::add.Tensor{"self":{"value":1},"other":2.5,"alpha":1} -> [2]; )"
+                         R"(aten::mul.Tensor{"self":{"value":0},"other":{"value":2}} -> [3]; return [3])");
   ASSERT_EQ(stage.buffer_updates.size(), 1u);
   EXPECT_EQ(stage.buffer_updates[0].name, "count");
   EXPECT_EQ(stage.buffer_updates[0].value, 2);

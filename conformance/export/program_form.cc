@@ -174,12 +174,10 @@ std::vector<ProgramUse> ProgramSet::use(const Batch& batch, bool training) {
                                                ? std::vector<at::Tensor>(count, input)
                                                : at::tensor_split(input, count, spec.dim);
     const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
-    for (int m = 0; m < count; ++m)
-      uses[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
+    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
   }
   if (batch.target.defined())
-    for (int m = 0; m < count; ++m)
-      uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
+    for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
   if (!training || case_.loss.reduction != Reduction::Mean) return uses;
   const std::vector<double> weights = counts(uses);

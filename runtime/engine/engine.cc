@@ -131,8 +131,7 @@ std::vector<double> Engine::loss_weights() const {
 
 void Engine::zero_grad() {
   for (const auto& [stage, state] : states_)
-    for (const auto& [name, tensor] : state.parameters)
-      tensor.mutable_grad() = at::Tensor();
+    for (const auto& [name, tensor] : state.parameters) tensor.mutable_grad() = at::Tensor();
 }
 
 void Engine::forget_plans() { modes_.clear(); }

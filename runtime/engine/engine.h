@@ -90,8 +90,8 @@ struct EngineOptions {
   LossFunction loss;
   /// The loss is a mean over the rows of its micro-batch.
   bool mean_loss = false;
-  /// Of how many things a mean loss is the mean, given a micro-batch's target: where targets count for nothing (padding),
-  /// each micro-batch weighs by those that do. Without it, by its rows.
+  /// Of how many things a mean loss is the mean, given a micro-batch's target: where targets count for nothing
+  /// (padding), each micro-batch weighs by those that do. Without it, by its rows.
   std::function<int64_t(const at::Tensor& target)> mean_count;
   bool divide_by_microbatches = true;
   uint64_t seed = 0;

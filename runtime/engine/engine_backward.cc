@@ -94,7 +94,8 @@ bool Engine::pass_back(int stage, int microbatch, Pass pass) {
   }
   if (stage == 0 && options_.observer)
     for (size_t i = 0; i < f.input_grads.size(); ++i)
-      if (f.input_grads[i].defined()) options_.observer->on_input_gradient(microbatch, static_cast<int>(i), f.input_grads[i]);
+      if (f.input_grads[i].defined())
+        options_.observer->on_input_gradient(microbatch, static_cast<int>(i), f.input_grads[i]);
   // What a second half needs of these autograd keeps.
   f.outputs.clear();
   f.inputs.clear();

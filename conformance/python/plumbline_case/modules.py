@@ -49,7 +49,8 @@ class Programs(nn.Module):
         for entry in form["constants"]:
             values[entry["value"]] = case.tensors[entry["tensor"]]
         evaluate(form["nodes"], values)
-        for entry in form["buffer_updates"]:  # not under no_grad, which torch.distributed.pipelining cannot trace
+        for entry in form["buffer_updates"]:
+            # Detached rather than under no_grad, which a tracer would make a region of its own.
             self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())
         return [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
 

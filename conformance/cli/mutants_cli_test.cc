@@ -61,8 +61,9 @@ TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
     {"case": "exact-mlp-mean", "schedule": "gpipe", "ranks": 2, "by": "timeout"}], "nonesuch": []})";
   const ProcessResult result = start({"mutants", "--recorded", report("k.json")});
   EXPECT_EQ(exit_code(result), 1) << result.output;
-  for (const char* line : {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it has no two killers on record\n",
-                           "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, where timeout is on record"})
+  for (const char* line :
+       {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it has no two killers on record\n",
+        "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, where timeout is on record"})
     EXPECT_NE(result.output.find(line), std::string::npos) << line << "\n" << result.output;
   EXPECT_EQ(result.output.find("exact-mlp-sum"), std::string::npos) << result.output;
 }

@@ -10,7 +10,7 @@
 //   launcher_verbs = ["run"]                     # verbs that go through it (describe and plan: with one rank)
 //   folder = "."                                 # where it starts, from here; default: the folder of this file
 //   ranks = [1, 2, 4]                            # how many it can be; left out: any number
-//   waivers = "waivers.toml"                     # from here
+//   waivers = "waivers.toml"                     # from here; where no --waivers is given
 //   [environment]
 //   NAME = "value"
 //   [timeouts]                                   # seconds

@@ -62,9 +62,6 @@ TEST(BackendFile, PlacesInArgvAreFilledIn) {
   EXPECT_EQ(words_for(spec, "run", 12, "J", "D"), (Words{"host", "--do=run", "--job=J", "--to=D", "12x12"}));
   EXPECT_EQ(words_for(spec, "describe", 1, "", ""), (Words{"host", "--do=describe", "1x1"}))
       << "a word that asks for what describe does not have is left out";
-  spec.argv = {"host", "{out}"};
-  EXPECT_EQ(words_for(spec, "run", 1, "J", "{np}"), (Words{"host", "{np}", "run", "--job", "J"}))
-      << "what was filled in is not looked at again";
 }
 
 TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {

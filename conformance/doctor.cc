@@ -1,6 +1,7 @@
 #include "conformance/doctor.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <torch/version.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "conformance/export_job.h"
 #include "conformance/judge.h"
 #include "conformance/process.h"
+#include "conformance/rank_files.h"
 #include "conformance/supervise.h"
 #include "runtime/error.h"
 #include "runtime/join.h"

@@ -29,11 +29,13 @@ struct LaunchEvent {
   bool done = false;
 };
 
-/// "case 3 done"; throws BadEvent for anything else.
+/// What a backend said cannot be read as an event, or cannot be.
 class BadEvent : public Error {
  public:
   using Error::Error;
 };
+
+/// "case 3 done"; throws BadEvent for anything else.
 LaunchEvent parse_event(std::string_view line);
 
 struct LaunchResult {

@@ -11,7 +11,7 @@
 #include "conformance/corpus.h"
 #include "conformance/covering.h"
 #include "conformance/judge.h"
-#include "conformance/mutants.h"
+#include "conformance/mutants/mutants.h"
 #include "conformance/remat.h"
 #include "reference/models/zoo.h"
 #include "runtime/engine/plan.h"

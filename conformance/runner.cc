@@ -79,6 +79,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     options.transport = TransportKind::Own;
     options.backend_ranks = foreign.ranks;
     options.throughput = false;
+    if (options.waivers.empty()) options.waivers = foreign.waivers;
   }
   const auto launcher = [&](TransportKind transport) {
     return Launcher(is_runtime

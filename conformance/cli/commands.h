@@ -7,6 +7,7 @@ namespace plumbline {
 
 void add_list(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
+void add_mutants(CLI::App& app, Command& chosen);
 void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   Command chosen;
   add_run(app, chosen);
   add_list(app, chosen);
+  add_mutants(app, chosen);
   add_split(app, chosen);
   add_export(app, chosen);
   add_partition(app, chosen);

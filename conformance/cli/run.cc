@@ -121,8 +121,8 @@ void add_run(CLI::App& app, Command& chosen) {
       ->add_option("--microbatches", options->microbatches,
                    "In place of each case's own number; for a program: what --inputs holds, else one a stage")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--mutant", options->mutant,
-                      "Put this fault in on purpose: drop-last-microbatch, swap-microbatches, scale-stage-gradient");
+  command->add_option("--mutant", options->mutant, "Put this fault in on purpose; `plumbline mutants` lists them")
+      ->type_name("NAME");
   command
       ->add_option("--recompute", options->recompute,
                    "Micro-batches of which a stage keeps its inputs only, and runs its forward again in the backward: "

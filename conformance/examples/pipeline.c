@@ -101,7 +101,9 @@ static const char* read_schedule(Pipeline* p, char* text) {
     for (char* cell = strtok_r(row, ",", &cell_end); cell; cell = strtok_r(NULL, ",", &cell_end)) {
       Action* action = &rank->actions[rank->count++];
       if (!read_action(cell, action)) return arena_text(p->arena, "action %s", cell);
-      if (action->stage >= p->stages || action->microbatch >= p->microbatches) return "a schedule of another case";
+      if (action->stage < 0 || action->stage >= p->stages || action->microbatch < 0 ||
+          action->microbatch >= p->microbatches)
+        return "a schedule of another case";
       int* owner = &p->rank_of_stage[action->stage];
       if (*owner >= 0 && *owner != p->rank_count) return "a stage on several ranks";
       *owner = p->rank_count;

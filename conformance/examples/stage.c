@@ -132,8 +132,14 @@ static void node_backward(Arena* arena, const Json* node, Tensor** values, Tenso
   const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
   const Tensor* dy = gradients[(int)json_at(json_get(node, "results"), 0)->number];
   if (!dy) return;
-  if (json_is(op, "aten::linear")) return linear_backward(arena, arguments, values, gradients, dy);
-  if (json_is(op, "aten::add.Tensor")) return add_backward(arena, arguments, values, gradients, dy);
+  if (json_is(op, "aten::linear")) {
+    linear_backward(arena, arguments, values, gradients, dy);
+    return;
+  }
+  if (json_is(op, "aten::add.Tensor")) {
+    add_backward(arena, arguments, values, gradients, dy);
+    return;
+  }
   const int self = value_of(arguments, "self");
   const Tensor* x = values[self];
   Tensor* dx = tensor_like(arena, x);

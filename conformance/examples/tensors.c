@@ -84,7 +84,7 @@ const Tensor* tensors_find(const Tensor* all, const char* name) {
 
 /* Writes the header to `file`, or with NULL only counts it. */
 static size_t write_header(FILE* file, const Tensor* all) {
-  char number[64];
+  char number[96];
   size_t size = 0, offset = 0;
 #define PUT(text)                \
   do {                           \

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "conformance/export/architectures.h"
 #include "conformance/export/call_arguments.h"
 #include "conformance/export/json_layout.h"
 #include "conformance/export/masks.h"
@@ -132,7 +133,7 @@ class CaseFiles {
     Json split = Json::array();
     for (const SplitPoint& point : stage_points(programs_.model(), schedule_.stages))
       split.push_back({{"module", point.module}, {"at", point.where == SplitPoint::Where::End ? "end" : "begin"}});
-    return {{"name", case_.model}, {"split", std::move(split)}};
+    return {{"name", case_.model}, {"architecture", architecture_of(case_.model)}, {"split", std::move(split)}};
   }
 
   Json loss_json() const {

@@ -95,16 +95,38 @@ double distance(double expected, double actual) {
   return std::isfinite(difference) ? difference : infinity;
 }
 
-void point_at(Difference& difference, const HostTensor& expected, const HostTensor& actual, int64_t index) {
+/// |actual - expected| in units of the bound: 0 where they are equal, infinite where anything is not finite.
+double ratio_of_bound(double gap, double bound) {
+  if (!std::isfinite(bound) || bound < 0.0 || !std::isfinite(gap)) return infinity;
+  if (gap == 0.0) return 0.0;
+  return bound > 0.0 ? gap / bound : infinity;
+}
+
+bool in_bound(double gap, double bound) {
+  return std::isfinite(bound) && bound >= 0.0 && std::isfinite(gap) && gap <= bound;
+}
+
+/// Fills in where the trouble is and what stands around it. `judge` fills in `differs` and the ratio of an element.
+template <typename JudgeElement>
+void point_at(Difference& difference, const HostTensor& expected, const HostTensor& actual, int64_t index,
+              const JudgeElement& judge) {
   difference.index = index;
   difference.position = position_of(index, expected.shape);
   difference.expected = element_as_double(expected, index);
   difference.actual = element_as_double(actual, index);
-  difference.expected_text = value_text(expected, index);
-  difference.actual_text = value_text(actual, index);
-  if (difference.expected_text == difference.actual_text) {  // two NaNs, say
-    difference.expected_text += " (" + bits_of(expected, index) + ")";
-    difference.actual_text += " (" + bits_of(actual, index) + ")";
+  const int64_t end = std::min(index + kNeighbours + 1, difference.elements);
+  for (int64_t i = std::max<int64_t>(0, index - kNeighbours); i < end; ++i) {
+    Neighbour neighbour{i, position_of(i, expected.shape), value_text(expected, i), value_text(actual, i)};
+    judge(neighbour);
+    if (neighbour.differs && neighbour.expected_text == neighbour.actual_text) {  // two NaNs, say
+      neighbour.expected_text += " (" + bits_of(expected, i) + ")";
+      neighbour.actual_text += " (" + bits_of(actual, i) + ")";
+    }
+    if (i == index) {
+      difference.expected_text = neighbour.expected_text;
+      difference.actual_text = neighbour.actual_text;
+    }
+    difference.around.push_back(std::move(neighbour));
   }
 }
 
@@ -126,7 +148,8 @@ bool equal_values(const HostTensor& expected, const HostTensor& actual, CompareM
   }
   if (first < 0) return true;
   difference.relative_norm = relative(error.value(), reference.value());
-  point_at(difference, expected, actual, first);
+  point_at(difference, expected, actual, first,
+           [&](Neighbour& n) { n.differs = !same_element(expected, actual, n.index, mode); });
   return false;
 }
 
@@ -142,13 +165,8 @@ bool within_bounds(const HostTensor& expected, const HostTensor& actual, const H
     const double e = element_as_double(expected, i);
     const double b = element_as_double(bound, i);
     const double gap = distance(e, element_as_double(actual, i));
-    const bool sound = std::isfinite(b) && b >= 0.0 && std::isfinite(gap);
-    double ratio = infinity;
-    if (sound && gap == 0.0)
-      ratio = 0.0;
-    else if (sound && b > 0.0)
-      ratio = gap / b;
-    if (!(sound && gap <= b)) ++difference.differing;
+    const double ratio = ratio_of_bound(gap, b);
+    if (!in_bound(gap, b)) ++difference.differing;
     if (worst < 0 || ratio > difference.max_ratio_of_bound) {
       worst = i;
       difference.max_ratio_of_bound = ratio;
@@ -165,8 +183,27 @@ bool within_bounds(const HostTensor& expected, const HostTensor& actual, const H
   } else {
     return true;
   }
-  point_at(difference, expected, actual, worst);
+  point_at(difference, expected, actual, worst, [&](Neighbour& n) {
+    const double gap = distance(element_as_double(expected, n.index), element_as_double(actual, n.index));
+    const double b = element_as_double(bound, n.index);
+    n.differs = !in_bound(gap, b);
+    n.ratio_of_bound = ratio_of_bound(gap, b);
+  });
   return false;
+}
+
+struct Limits {
+  const HostTensor& bound;
+  const NormGate& gate;
+};
+
+Limits limits_of(const std::string& key, const HostTensor& expected, const Bounds& bounds) {
+  const auto bound = bounds.elements.find(key);
+  const auto gate = bounds.norms.find(key);
+  if (expected.dtype != "F64" || bound == bounds.elements.end() || gate == bounds.norms.end() ||
+      bound->second.dtype != "F64" || bound->second.shape != expected.shape)
+    throw Error("bounded truth of " + key + " is incomplete: value, bound and norm gate in f64 are needed");
+  return {bound->second, gate->second};
 }
 
 /// Compares two tensors under one key; returns whether they agree, else `difference` says how they do not.
@@ -182,12 +219,8 @@ bool agree(const std::string& key, const HostTensor& expected, const HostTensor&
   if (expected.shape != actual.shape) return false;
   difference.what = DifferenceKind::Value;
   if (!bounded) return equal_values(expected, actual, mode, difference);
-  const auto bound = bounds.elements.find(key);
-  const auto gate = bounds.norms.find(key);
-  if (expected.dtype != "F64" || bound == bounds.elements.end() || gate == bounds.norms.end() ||
-      bound->second.dtype != "F64" || bound->second.shape != expected.shape)
-    throw Error("bounded truth of " + key + " is incomplete: value, bound and norm gate in f64 are needed");
-  return within_bounds(expected, actual, bound->second, gate->second, difference);
+  const auto [bound, gate] = limits_of(key, expected, bounds);
+  return within_bounds(expected, actual, bound, gate, difference);
 }
 
 }  // namespace
@@ -223,6 +256,25 @@ std::vector<Difference> compare(const TensorMap& expected, const TensorMap& actu
   std::sort(differences.begin(), differences.end(),
             [](const Difference& a, const Difference& b) { return causal_less(a.key, b.key); });
   return differences;
+}
+
+BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bounds& bounds) {
+  BoundUse use;
+  for (const auto& [key, tensor] : expected) {
+    const auto found = actual.find(key);
+    if (found == actual.end() || !is_floating(tensor.dtype) || !is_floating(found->second.dtype) ||
+        found->second.shape != tensor.shape)
+      continue;
+    const auto [bound, gate] = limits_of(key, tensor, bounds);
+    Difference measured;
+    measured.elements = element_count(tensor);
+    within_bounds(tensor, found->second, bound, gate, measured);
+    const double norm_ratio = relative(measured.relative_norm, gate.limit);
+    if (use.key.empty() || measured.max_ratio_of_bound > use.ratio)
+      use.key = key, use.ratio = measured.max_ratio_of_bound;
+    if (use.norm_key.empty() || norm_ratio > use.norm_ratio) use.norm_key = key, use.norm_ratio = norm_ratio;
+  }
+  return use;
 }
 
 double zero_fraction(const TensorMap& results) {

@@ -46,6 +46,18 @@ enum class DifferenceKind {
 /// "missing", "unexpected", "dtype", "shape", "value", "norm".
 std::string_view difference_name(DifferenceKind kind);
 
+/// One element at or near the place that a difference points at.
+struct Neighbour {
+  int64_t index = 0;  ///< row-major
+  std::vector<int64_t> position;
+  std::string expected_text;
+  std::string actual_text;
+  bool differs = false;         ///< or is out of its bound
+  double ratio_of_bound = 0.0;  ///< bounded: |actual - expected| / bound
+
+  bool operator==(const Neighbour&) const = default;
+};
+
 /// One tensor that is not as it should be. The fields from `index` on speak of Value and Norm only.
 struct Difference {
   ResultKey key;
@@ -65,6 +77,22 @@ struct Difference {
   int64_t elements = 0;
   double relative_norm = 0.0;  ///< ||actual - expected|| / max(||expected||, floor); 0/0 is 0
   double norm_limit = 0.0;     ///< bounded: what relative_norm had to stay within
+  /// The element at `index` and up to kNeighbours on each side of it, in row-major order.
+  std::vector<Neighbour> around;
+};
+
+/// How many elements on each side of the first that differs are kept, with both values.
+inline constexpr int64_t kNeighbours = 4;
+
+/// How near results came to their bounds: the element that used most of its own, and the tensor that used most of its
+/// norm gate.
+struct BoundUse {
+  std::string key;  ///< of the tensor with that element, as text
+  double ratio = 0.0;
+  std::string norm_key;
+  double norm_ratio = 0.0;
+
+  bool operator==(const BoundUse&) const = default;
 };
 
 /// Every tensor that differs, in causal order: the first is where the trouble begins. Keys are result keys in text
@@ -73,6 +101,9 @@ struct Difference {
 /// map or in a bound, fails. Error when an expected F64 tensor has no bound of its shape, or no gate.
 std::vector<Difference> compare(const TensorMap& expected, const TensorMap& actual, CompareMode mode,
                                 const Bounds& bounds = {});
+
+/// Of the floating tensors in `expected` that `actual` has in the same shape. Errors: as compare() in Bounded.
+BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bounds& bounds);
 
 /// The part of all elements of kinds backward and grad that is zero (0 when there are none): results with too many
 /// zeros prove little, and are mistrusted.

@@ -1,7 +1,9 @@
 #include "conformance/context.h"
 
 #include <torch/version.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <thread>
@@ -31,13 +33,34 @@ std::string utc_now() {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> run_environment() {
+  constexpr std::string_view prefixes[] = {"OMP_",      "GOMP_",    "KMP_",  "MKL_",  "OMPI_MCA_", "PRTE_MCA_",
+                                           "PMIX_MCA_", "MPICH_",   "UCX_",  "NCCL_", "CUDA_",     "CUBLAS_",
+                                           "TORCH_",    "PYTORCH_", "ATEN_", "LD_",   "MALLOC_"};
+  std::vector<std::pair<std::string, std::string>> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    if (std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); }))
+      kept.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
 std::string plumbline_version() { return PLUMBLINE_VERSION; }
 
 std::vector<std::pair<std::string, std::string>> run_context(
     const std::string& command_line, const std::vector<std::pair<std::string, std::string>>& more) {
   std::vector<std::pair<std::string, std::string>> context = {
-      {"version", PLUMBLINE_VERSION},   {"commit", PLUMBLINE_COMMIT}, {"libtorch", TORCH_VERSION},
-      {"compiler", "g++ " __VERSION__}, {"hardware", hardware()},     {"date", utc_now()},
+      {"version", PLUMBLINE_VERSION},
+      {"commit", PLUMBLINE_COMMIT},
+      {"dirty", std::string_view(PLUMBLINE_COMMIT).ends_with("-dirty") ? "yes" : "no"},
+      {"libtorch", TORCH_VERSION},
+      {"compiler", "g++ " __VERSION__},
+      {"hardware", hardware()},
+      {"date", utc_now()},
   };
   context.insert(context.end(), more.begin(), more.end());
   context.emplace_back("command", command_line);

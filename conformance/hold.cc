@@ -11,6 +11,7 @@
 #include "conformance/chosen_schedule.h"
 #include "conformance/judge.h"
 #include "conformance/plan.h"
+#include "conformance/rank_files.h"
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
 #include "reference/models/zoo.h"

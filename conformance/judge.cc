@@ -1,5 +1,7 @@
 #include "conformance/judge.h"
 
+#include <torch/version.h>
+
 #include <algorithm>
 #include <set>
 
@@ -37,7 +39,8 @@ std::string text_of(const StageOrders& orders) {
   return text;
 }
 
-TensorMap of_kinds(const TensorMap& all, std::initializer_list<ResultKind> kinds) {
+template <typename Kinds = std::initializer_list<ResultKind>>
+TensorMap of_kinds(const TensorMap& all, const Kinds& kinds) {
   TensorMap kept;
   for (const auto& [key, tensor] : all)
     if (std::find(kinds.begin(), kinds.end(), parse_result_key(key).kind) != kinds.end()) kept.emplace(key, tensor);
@@ -149,11 +152,15 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
   return *oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
-CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMap& results) {
+CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMap& all,
+                         const std::vector<ResultKind>& delivers) {
+  const auto delivered = [&](const TensorMap& map) { return delivers.empty() ? map : of_kinds(map, delivers); };
+  const TensorMap results = delivered(all);
   CaseVerdict verdict;
   verdict.case_id = c.id;
   verdict.title = c.title;
   verdict.schedule = schedule.name;
+  verdict.dtype = dtype_text(c.dtype);
   verdict.truth = c.truth;
   const Oracle& oracle = oracle_for(c, schedule);
   if (!oracle.problem.empty()) {
@@ -162,14 +169,15 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
     return verdict;
   }
   const CompareMode mode = c.truth == Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
-  std::vector<Difference> differences = compare(oracle.detached, results, mode);
+  std::vector<Difference> differences = compare(delivered(oracle.detached), results, mode);
   TensorMap checked = results;
   if (c.truth == Truth::Bounded) {
     // Values are judged by their bounds, which outputs, losses, gradients, buffers and parameters have; of the rest
     // only that it is there, in the right form. If a value is outside, the detached run tells where it began.
     checked = of_kinds(results, kWhole);
     const std::vector<Difference> outside =
-        compare(bounded_for(c).value, checked, CompareMode::Bounded, bounded_for(c).bounds);
+        compare(delivered(bounded_for(c).value), checked, CompareMode::Bounded, bounded_for(c).bounds);
+    verdict.bound_use = bound_use(bounded_for(c).value, checked, bounded_for(c).bounds);
     if (outside.empty())
       std::erase_if(differences, [](const Difference& d) { return d.what == DifferenceKind::Value; });
     else if (differences.empty())
@@ -192,27 +200,6 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
   return verdict;
 }
 
-void merge_results(TensorMap& all, const TensorMap& part) {
-  for (const auto& [key, tensor] : part) {
-    const auto [it, inserted] = all.emplace(key, tensor);
-    if (!inserted && it->second != tensor)
-      throw Error("ranks disagree on " + key + " (copies of one tensor must be equal)");
-  }
-}
-
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
-  TensorMap merged;
-  for (const std::filesystem::path& file : files) {
-    if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
-    try {
-      merge_results(merged, read_tensor_file(file));
-    } catch (const Error& error) {
-      throw Error(file.string() + ": " + error.what());
-    }
-  }
-  return merged;
-}
-
 Case with_microbatches(Case c, int microbatches, std::string& note) {
   if (microbatches == 0 || microbatches == c.microbatches) return c;
   c.microbatches = microbatches;
@@ -222,6 +209,21 @@ Case with_microbatches(Case c, int microbatches, std::string& note) {
     note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
   }
   return c;
+}
+
+bool demote(Case& c, const BackendDescription& backend, std::string& note) {
+  if (c.truth != Truth::SameOrder) return false;
+  std::string why;
+  if (!backend.follows_order)
+    why = "the backend keeps an order of its own";
+  else if (backend.libtorch.empty())
+    why = "the backend does not compute with LibTorch";
+  else if (backend.libtorch.substr(0, backend.libtorch.find('+')) != TORCH_VERSION)
+    why = "the backend has LibTorch " + backend.libtorch + ", the oracle " TORCH_VERSION;
+  if (why.empty()) return false;
+  c.truth = Truth::Bounded;
+  note = "judged as bounded: " + why;
+  return true;
 }
 
 }  // namespace plumbline

@@ -5,11 +5,12 @@
 // say whether the detached run is right. Backends only deliver; nobody compares his own results.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "conformance/protocol.h"
 #include "conformance/verdict.h"
 #include "reference/case.h"
 #include "runtime/schedule/schedule.h"
@@ -25,8 +26,9 @@ class Judge {
 
   /// Judges the results of a case under one schedule, which says into how many stages its model is cut. What an oracle
   /// has to say is computed once for each order of accumulation. Fills everything of the verdict but ranks, transport,
-  /// seconds and repro.
-  CaseVerdict judge(const Case& c, const Schedule& schedule, const TensorMap& results);
+  /// seconds and repro. Of `results` only the kinds in `delivers` are compared (none: all), and they must be complete.
+  CaseVerdict judge(const Case& c, const Schedule& schedule, const TensorMap& results,
+                    const std::vector<ResultKind>& delivers = {});
 
  private:
   struct Oracle;
@@ -41,16 +43,12 @@ class Judge {
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
-/// Adds what one rank delivered. Throws Error naming the result on which it disagrees with another (copies of a shared
-/// parameter must be equal).
-void merge_results(TensorMap& all, const TensorMap& part);
-
-/// One map from the files that the ranks wrote. Throws Error naming the file that is missing or unreadable, or the
-/// result on which two ranks disagree (copies of a shared parameter must be equal).
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
-
 /// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by
 /// powers of two: with other numbers the case is judged as same-order, and `note` says so.
 Case with_microbatches(Case c, int microbatches, std::string& note);
+
+/// Real numbers are held to the same bits only if the backend keeps the schedule's order and computes with our
+/// LibTorch; else a same-order case is judged as bounded, and `note` says so. Returns whether it is.
+bool demote(Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline

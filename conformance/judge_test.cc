@@ -11,7 +11,6 @@
 #include "reference/detached_run.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
-#include "runtime/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -148,16 +147,6 @@ TEST(Judge, AnotherNumberOfMicrobatchesDemotesOpenly) {
   note.clear();
   EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 2, note).truth, Truth::Exact);
   EXPECT_EQ(note, "");
-}
-
-TEST(Judge, RanksThatDisagreeOnACopyAreRefused) {
-  const TemporaryFolder folder;
-  write_tensor_file(folder / "a", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}, {"0/grad/-/-/b", make_f64({}, {1})}});
-  write_tensor_file(folder / "b", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}});
-  write_tensor_file(folder / "c", {{"0/grad/-/-/w", make_f64({2}, {1, 3})}});
-  EXPECT_EQ(merge_rank_files({folder / "a", folder / "b"}).size(), 2u);
-  EXPECT_THROW(merge_rank_files({folder / "a", folder / "c"}), Error);
-  EXPECT_THROW(merge_rank_files({folder / "a", folder / "nowhere"}), Error);
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 #include "conformance/launch.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <sstream>
 
 #include "conformance/process.h"
-#include "runtime/error.h"
+#include "conformance/verdict.h"
 
 namespace plumbline {
 namespace {
 
-/// Splits output into lines as it comes and picks out the events.
+/// Splits output into lines as it comes and picks out the events. No event is long: of a longer line nothing is kept.
 class EventReader {
  public:
   explicit EventReader(const std::function<void(const LaunchEvent&)>& on_event) : on_event_(on_event) {}
@@ -17,15 +20,42 @@ class EventReader {
     line_ += piece;
     while ((end = line_.find('\n', end)) != std::string::npos) {
       const std::string_view line = std::string_view(line_).substr(begin, end - begin);
-      if (line.starts_with(kEventPrefix)) on_event_(parse_event(line.substr(kEventPrefix.size())));
+      if (!too_long_ && line.starts_with(kEventPrefix)) on_event_(parse_event(line.substr(kEventPrefix.size())));
+      too_long_ = false;
       begin = ++end;
     }
     line_.erase(0, begin);
+    if (line_.size() > kLongest) line_.clear(), too_long_ = true;
   }
 
  private:
+  static constexpr size_t kLongest = 4096;
   const std::function<void(const LaunchEvent&)>& on_event_;
   std::string line_;
+  bool too_long_ = false;
+};
+
+/// How long the backend may take for what it is doing now.
+class Limits {
+ public:
+  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "did not begin"); }
+  void saw(const LaunchEvent& event) {
+    if (!event.done && event.throughput)
+      due_ = {};
+    else if (event.done)
+      expect(spec_.start, "neither began another case nor ended");
+    else
+      expect(spec_.one_case, "no end of the case");
+  }
+  const ProcessOptions::Due& due() const { return due_; }
+
+ private:
+  void expect(std::chrono::milliseconds time, const std::string& what) {
+    due_ = {};
+    if (time.count() > 0) due_ = {std::chrono::steady_clock::now() + time, what + " within " + seconds_text(time)};
+  }
+  const BackendSpec& spec_;
+  ProcessOptions::Due due_;
 };
 
 std::string without_events(const std::string& output) {
@@ -40,7 +70,70 @@ std::string without_events(const std::string& output) {
   return kept;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.find_first_not_of(" \t") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+/// "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback.
+bool names_an_exception(std::string_view line) {
+  if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
+  const std::string_view word = line.substr(0, line.find(':'));
+  const bool is_name =
+      !word.empty() && word.size() < line.size() &&
+      std::ranges::all_of(word, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  return is_name && (word.ends_with("Error") || word.ends_with("Exception"));
+}
+
+ProcessOptions options_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
+                           const std::string& out) {
+  ProcessOptions process;
+  process.argv = words_for(spec, verb, ranks, job, out);
+  process.environment = rank_environment();
+  for (const auto& [name, value] : spec.environment) process.environment[name] = value;
+  process.directory = spec.folder.string();
+  process.silence_timeout = spec.silence;
+  process.separate_errors = true;
+  return process;
+}
+
+std::filesystem::path written_job(const Job& job, const std::filesystem::path& out) {
+  std::filesystem::create_directories(out);
+  std::filesystem::path file = std::filesystem::absolute(out) / "job.json";
+  write_job(file, job);
+  return file;
+}
+
+LaunchResult result_of(const ProcessResult& ended) {
+  LaunchResult result;
+  result.succeeded = ended.succeeded();
+  result.timed_out = ended.timed_out;
+  result.ending = ended.could_not_start.empty() ? describe(ended) : ended.could_not_start;
+  result.output = without_events(ended.output);
+  result.errors = ended.errors;
+  return result;
+}
+
 }  // namespace
+
+std::string reason_of(const LaunchResult& result) {
+  for (const std::string* text : {&result.errors, &result.output})
+    if (const size_t at = text->find("plumbline: "); at != std::string::npos)
+      return text->substr(at, text->find('\n', at) - at);
+  if (result.timed_out) return result.ending;
+  const std::vector<std::string> lines = lines_of(result.errors);
+  auto said = std::ranges::find_if(lines, names_an_exception);
+  if (said == lines.end())  // what mpirun calls the end of a rank
+    said =
+        std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
+  if (said == lines.end() && !lines.empty()) said = lines.end() - 1;
+  return said == lines.end() ? result.ending : one_line(*said) + " (" + result.ending + ")";
+}
 
 std::map<std::string, std::string> rank_environment() {
   return {
@@ -70,36 +163,68 @@ LaunchEvent parse_event(std::string_view line) {
     return true;
   };
   event.throughput = accept("throughput ");
-  if (!event.throughput && !accept("case ")) throw Error("unknown event '" + std::string(whole) + "'");
+  if (!event.throughput && !accept("case ")) throw BadEvent("unknown event '" + std::string(whole) + "'");
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), event.index);
   line.remove_prefix(end - line.data());
   event.done = accept(" done");
   if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty())
-    throw Error("unknown event '" + std::string(whole) + "'");
+    throw BadEvent("unknown event '" + std::string(whole) + "'");
   return event;
 }
 
-LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out, std::chrono::duration<double> silence,
-                           const std::function<void(const LaunchEvent&)>& on_event) const {
-  std::filesystem::create_directories(out);
-  const std::filesystem::path job_file = out / "job.json";
-  write_job(job_file, job);
-  ProcessOptions process;
-  if (mpi_) process.argv = {"mpirun", "-n", std::to_string(ranks_)};
-  for (const std::string& word :
-       {program_, std::string("backend"), std::string("run"), std::string("--job"), job_file.string(),
-        std::string("--out"), out.string(), std::string("--transport"), std::string(mpi_ ? "mpi" : "threads")})
-    process.argv.push_back(word);
-  process.environment = rank_environment();
-  process.silence_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
-  EventReader events(on_event);
-  process.on_output = [&](std::string_view piece) { events.read(piece); };
+std::string Launcher::answer(const std::string& verb, const std::string& job) const {
+  ProcessOptions process = options_for(spec_, verb, 1, job, "");
+  process.timeout = spec_.start;
   const ProcessResult ended = run_process(process);
+  if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
+  return ended.output;
+}
+
+BackendDescription Launcher::describe() const {
+  const std::string text = answer("describe", "");
+  try {
+    return parse_description(text, spec_.name + ": describe");
+  } catch (const InputError& error) {
+    throw BackendError(one_line(error.what()));
+  }
+}
+
+std::vector<std::optional<PlanAnswer>> Launcher::plan(const Job& job, const std::filesystem::path& out) const {
+  const std::string text = answer("plan", written_job(job, out).string());
+  try {
+    return parse_plan(text, job, spec_.name + ": plan");
+  } catch (const InputError& error) {
+    throw BackendError(one_line(error.what()));
+  }
+}
+
+LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out,
+                           const std::function<void(const LaunchEvent&)>& on_event) const {
+  const std::filesystem::path job_file = written_job(job, out);
+  ProcessOptions process = options_for(spec_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
+  Limits limits(spec_);
+  process.due = [&] { return limits.due(); };
+  bool any_event = false, late = false;
+  const auto take = [&](const LaunchEvent& event) {
+    late = late || std::chrono::steady_clock::now() >= limits.due().at;
+    if (late) return;  // it is being ended: what it still says does not count
+    const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
+    if (event.index >= count)
+      throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
+    any_event = true;
+    on_event(event);
+    limits.saw(event);  // what was done with it may have taken its time, which is not the backend's
+  };
+  const std::function<void(const LaunchEvent&)> taking = take;
+  EventReader events(taking);
+  process.on_output = [&](std::string_view piece) { events.read(piece); };
   LaunchResult result;
-  result.succeeded = ended.succeeded();
-  result.timed_out = ended.timed_out;
-  result.ending = ended.could_not_start.empty() ? describe(ended) : ended.could_not_start;
-  result.output = without_events(ended.output);
+  try {
+    result = result_of(run_process(process));
+  } catch (const BadEvent& error) {
+    result.ending = one_line(error.what());
+  }
+  result.any_event = any_event;
   return result;
 }
 

@@ -6,9 +6,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/tensor_file.h"
 
 namespace plumbline {
 namespace {
@@ -30,15 +33,18 @@ class LauncherTest : public testing::Test {
     fs::permissions(path, fs::perms::owner_all);
     return path.string();
   }
-  LaunchResult run(const std::string& body, std::chrono::duration<double> silence = 1h) {
-    return Launcher(script("program", body), false, 2).run(job, out, silence, [&](const LaunchEvent& event) {
-      events.push_back(text(event));
-    });
+  LaunchResult run(const std::string& body) {
+    spec.argv = {script("program", body)};
+    return run();
+  }
+  LaunchResult run() {
+    return Launcher(spec).run(job, out, [&](const LaunchEvent& event) { events.push_back(text(event)); });
   }
 
   const TemporaryFolder folder;
   fs::path out = folder / "results of \"this\" run";
-  Job job;
+  Job job{.ranks = 2, .cases = std::vector<JobCase>(2000), .throughput = std::vector<JobThroughput>(2)};
+  BackendSpec spec{.name = "program"};
   std::vector<std::string> events;
 };
 
@@ -84,13 +90,15 @@ TEST(LaunchEvents, AnythingElseIsRefusedWhole) {
 
 TEST_F(LauncherTest, EventsArriveInOrderAndAreKeptOutOfTheOutput) {
   const LaunchResult result = run(R"(
-printf 'no'; printf 'ise\n\n@plumb' >&2; printf 'line case 1'; printf ' beg'; printf 'ins\nnoise @plumbline case 9 done\n'
+printf 'no'; printf 'ise\n\n@plumb'; printf 'why: @plumbline case' >&2; printf 'line case 1'; printf ' beg'; printf 'ins\nnoise @plumbline case 9 done\n'
 printf '@plumbline case 1 done\n@plumbline throughput 0 begins\nbetween\n@plumbline throughput 0 done\n@plumbline'
 printf 's are fruit\nlast')");
   EXPECT_EQ(events,
             (std::vector<std::string>{"case 1 begins", "case 1 done", "throughput 0 begins", "throughput 0 done"}));
   EXPECT_EQ(result.output, "noise\n\nnoise @plumbline case 9 done\nbetween\n@plumblines are fruit\nlast");
+  EXPECT_EQ(result.errors, "why: @plumbline case") << "stderr is none of the events";
   EXPECT_TRUE(result.succeeded);
+  EXPECT_TRUE(result.any_event);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.ending, "exited with code 0");
 }
@@ -123,19 +131,21 @@ TEST_F(LauncherTest, EndingsAreTold) {
   const LaunchResult failed = run("echo reason >&2; exit 3");
   EXPECT_FALSE(failed.succeeded || failed.timed_out);
   EXPECT_EQ(failed.ending, "exited with code 3");
-  EXPECT_EQ(failed.output, "reason\n");
+  EXPECT_EQ(failed.errors, "reason\n");
+  EXPECT_EQ(reason_of(failed), "reason (exited with code 3)");
   const LaunchResult killed = run("echo '@plumbline case 0 begins'; kill -SEGV $$");
   EXPECT_FALSE(killed.succeeded || killed.timed_out);
   EXPECT_EQ(killed.ending, "killed by signal 11 (Segmentation fault)");
   EXPECT_EQ(events.size(), 1u) << "the events before the end count";
-  const LaunchResult missing =
-      Launcher((folder / "none").string(), false, 1).run(job, out, 1h, [](const LaunchEvent&) {});
+  spec.argv = {(folder / "none").string()};
+  const LaunchResult missing = run();
   EXPECT_FALSE(missing.succeeded || missing.timed_out);
   EXPECT_EQ(missing.ending, "cannot start " + (folder / "none").string() + ": No such file or directory");
 }
 
 TEST_F(LauncherTest, SilenceEndsIt) {
-  const LaunchResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000", 2s);
+  spec.silence = 2s;
+  const LaunchResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000");
   EXPECT_TRUE(result.timed_out);
   EXPECT_FALSE(result.succeeded);
   EXPECT_EQ(result.ending, "no output for 2 s");
@@ -143,13 +153,53 @@ TEST_F(LauncherTest, SilenceEndsIt) {
   EXPECT_EQ(events, std::vector<std::string>{"case 4 begins"});
 }
 
-TEST_F(LauncherTest, AnUnknownEventEndsTheProgram) {
-  const fs::path pid_file = folder / "pid";
-  EXPECT_THROW(run("echo $$ > '" + pid_file.string() + "'; echo '@plumbline case x'; exec sleep 1000"), Error);
-  pid_t pid = 0;
-  std::ifstream(pid_file) >> pid;
-  ASSERT_GT(pid, 0);
-  EXPECT_EQ(kill(pid, 0), -1) << "still there";
+TEST_F(LauncherTest, WhatIsSaidAfterTheDeadlineDoesNotCount) {
+  spec.one_case = 2s;
+  const LaunchResult result = run(R"(
+trap '' TERM
+echo '@plumbline case 1 begins'
+sleep 2.5
+echo '@plumbline case 1 done')");
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_EQ(result.ending, "no end of the case within 2 s");
+  EXPECT_EQ(events, std::vector<std::string>{"case 1 begins"});
+}
+
+TEST_F(LauncherTest, AnEventThatCannotBeReadEndsTheProgram) {
+  for (const auto& [event, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"case x", "unknown event 'case x'"}, {"case 2000 begins", "an event about number 2000 of 2000"}}) {
+    const fs::path pid_file = folder / "pid";
+    const LaunchResult result =
+        run("echo $$ > '" + pid_file.string() + "'; echo '@plumbline " + event + "'; exec sleep 1000");
+    EXPECT_FALSE(result.succeeded || result.timed_out || result.any_event);
+    EXPECT_EQ(reason_of(result), reason);
+    pid_t pid = 0;
+    std::ifstream(pid_file) >> pid;
+    ASSERT_GT(pid, 0);
+    EXPECT_EQ(kill(pid, 0), -1) << "still there";
+  }
+}
+
+TEST_F(LauncherTest, WhatTheCallerThrowsEndsTheProgramAndIsThrownOn) {
+  spec.argv = {script("program", "echo '@plumbline case 0 done'; exec sleep 1000")};
+  EXPECT_THROW(Launcher(spec).run(job, out, [](const LaunchEvent&) { throw Error("enough"); }), Error);
+}
+
+TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
+  const auto reason = [](const std::string& errors, const std::string& output = "") {
+    return reason_of({.ending = "exited with code 1", .output = output, .errors = errors});
+  };
+  EXPECT_EQ(reason(""), "exited with code 1");
+  EXPECT_EQ(reason("a\nlast words\n\n"), "last words (exited with code 1)");
+  EXPECT_EQ(reason("x\nplumbline: rank 1: why\nmpirun says\n", "y"), "plumbline: rank 1: why");
+  EXPECT_EQ(reason("mpirun says\n", "plumbline: why\n"), "plumbline: why");
+  EXPECT_EQ(reason("Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: no\n"
+                   "----\nmpirun noticed: exited on signal 9\n"),
+            "ValueError: no (exited with code 1)");
+  EXPECT_EQ(reason("[rank3]: torch.cuda.OutOfMemoryError: out\nmore\n"),
+            "[rank3]: torch.cuda.OutOfMemoryError: out (exited with code 1)");
+  EXPECT_EQ(reason("----\nrank 0 exited on signal 11 (Segmentation fault).\n----\n"),
+            "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
 TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
@@ -159,9 +209,11 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   job.mutant = "a \"mutant\"";
   job.recompute = "except-last";
   job.remat = "bytes", job.remat_policy = "seed";
-  job.cases = {{"mlp", "gpipe"}, {"tied", "1f1b"}};
+  job.cases = {{"mlp", "gpipe"}, {"tied", "1f1b", "0F0,0B0", "cases/tied"}};
   job.throughput = {{"gpipe", "", 5, 10, 0, 8, 3}};
-  const LaunchResult result = run("for word in \"$@\"; do echo \"$word\"; done; echo $OMP_NUM_THREADS");
+  spec.run_words = {"--transport", "threads"};
+  spec.argv = {script("program", "for word in \"$@\"; do echo \"$word\"; done; echo $OMP_NUM_THREADS"), "backend"};
+  const LaunchResult result = run();
   EXPECT_EQ(result.output, "backend\nrun\n--job\n" + (out / "job.json").string() + "\n--out\n" + out.string() +
                                "\n--transport\nthreads\n1\n");
   const Job read = read_job(out / "job.json");
@@ -173,6 +225,8 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   EXPECT_EQ(read.remat + read.remat_policy, "bytesseed");
   ASSERT_EQ(read.cases.size(), 2u);
   EXPECT_EQ(read.cases[1].id + read.cases[1].schedule, "tied1f1b");
+  EXPECT_EQ(read.cases[1].csv + " " + read.cases[1].folder, "0F0,0B0 cases/tied");
+  EXPECT_EQ(read.cases[1].results, "1f1b/tied/rank");
   ASSERT_EQ(read.throughput.size(), 1u);
   EXPECT_EQ(read.throughput[0].backward_ms, 10);
 }
@@ -182,10 +236,47 @@ TEST_F(LauncherTest, WithMpiTheLauncherOfRanksIsInFront) {
   const std::string path = std::getenv("PATH");
   setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
   out = folder / "out";
-  const LaunchResult result = Launcher("/some/program", true, 5).run(job, out, 1h, [](const LaunchEvent&) {});
+  spec = runtime_backend("/some/program", true, 60);
+  job.ranks = 5;
+  const LaunchResult result = run();
   setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(result.output, "-n 5 /some/program backend run --job " + (out / "job.json").string() + " --out " +
                                out.string() + " --transport mpi ");
+}
+
+TEST_F(LauncherTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
+  job = {.ranks = 2, .seed = 7, .timeout_seconds = 1.5, .cases = {{"mlp", "gpipe", "", "cases/mlp"}}};
+  write_job(folder / "job.json", job);
+  EXPECT_EQ(read_file(folder / "job.json"), R"({
+ "cases": [
+  {
+   "folder": "cases/mlp",
+   "id": "mlp",
+   "results": "gpipe/mlp/rank",
+   "schedule": "gpipe"
+  }
+ ],
+ "format": "plumbline-job/1",
+ "ranks": 2,
+ "seed": 7,
+ "timeout_seconds": 1.5
+}
+)");
+  std::ofstream(folder / "job.json") << R"({"format": "plumbline-job/2"})";
+  EXPECT_THROW(read_job(folder / "job.json"), InputError);
+}
+
+TEST(ResultFiles, AreTheRanksOwnByNumber) {
+  const TemporaryFolder folder;
+  const JobCase c{.id = "mlp", .schedule = "1f1b"};
+  EXPECT_TRUE(result_files(folder.path(), c).empty());
+  fs::create_directories(folder / "1f1b" / "mlp");
+  for (const char* name : {"rank10.safetensors", "rank2.safetensors", "rank.safetensors", "rank1.safetensors.tmp",
+                           "rank1x.safetensors", "rank-1.safetensors", "notes.txt"})
+    std::ofstream(folder / "1f1b" / "mlp" / name) << "x";
+  EXPECT_EQ(result_files(folder.path(), c),
+            (std::vector<fs::path>{result_path(folder.path(), c, 2), result_path(folder.path(), c, 10)}));
+  EXPECT_EQ(result_path("out", c, 2), fs::path("out/1f1b/mlp/rank2.safetensors"));
 }
 
 }  // namespace

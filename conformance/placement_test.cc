@@ -10,6 +10,7 @@
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/judge.h"
+#include "conformance/rank_files.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline {

@@ -13,11 +13,12 @@
 #include "conformance/covering.h"
 #include "conformance/features.h"
 #include "conformance/judge.h"
-#include "conformance/mutants.h"
+#include "conformance/mutants/mutants.h"
 #include "conformance/remat.h"
 #include "reference/models/zoo.h"
 #include "runtime/engine/plan.h"
 #include "runtime/error.h"
+#include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
@@ -147,9 +148,11 @@ class Choices {
         ranks = {2, 4, 8};
       }
     }
+    keep_ranks_of_backend();
     transports = {options.transport};
 #if PLUMBLINE_HAS_MPI
-    if (spread && !options.transport_given) transports = {TransportKind::Threads, TransportKind::Mpi};
+    if (spread && !options.transport_given && options.transport != TransportKind::Own)
+      transports = {TransportKind::Threads, TransportKind::Mpi};
 #endif
   }
 
@@ -220,6 +223,9 @@ class Choices {
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
     if (options_.ranks_given && ranks[row[2]] != own_ranks)
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
+    if (!options_.backend_ranks.empty() &&
+        std::ranges::find(options_.backend_ranks, own_ranks) == options_.backend_ranks.end())
+      return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
     if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
     try {
       return why_unsupported(c, needs_[row[0]],
@@ -228,6 +234,20 @@ class Choices {
     } catch (const InputError& error) {
       return error.what();
     }
+  }
+
+  void keep_ranks_of_backend() {
+    const std::vector<int>& can = options_.backend_ranks;
+    if (can.empty()) return;
+    std::erase_if(ranks, [&](int n) { return std::ranges::find(can, n) == can.end(); });
+    if (!ranks.empty()) return;
+    if (options_.ranks_given) {
+      std::vector<std::string> numbers;
+      for (const int n : can) numbers.push_back(std::to_string(n));
+      throw InputError("--ranks: " + std::to_string(options_.ranks) + " given; the backend's file says " +
+                       join(numbers));
+    }
+    ranks = {can.back()};
   }
 
   const Made& schedule_for(int index, int rank_count, int microbatches) {
@@ -349,15 +369,17 @@ std::vector<JobThroughput> measurements(const RunOptions& options, const std::ve
     } catch (const InputError&) {
       continue;  // what a schedule cannot do is told with its cases
     }
-    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5});
-    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8});
+    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5, /*trace=*/true});
+    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8, /*trace=*/true});
   }
   return items;
 }
 
 }  // namespace
 
-std::string transport_name(TransportKind kind) { return kind == TransportKind::Mpi ? "mpi" : "threads"; }
+std::string transport_name(TransportKind kind) {
+  return kind == TransportKind::Own ? "own" : kind == TransportKind::Mpi ? "mpi" : "threads";
+}
 
 std::string why_unsupported(const Case& c, const Schedule& schedule, uint64_t seed) {
   return why_unsupported(c, needs_of(c, seed), schedule, seed);

@@ -14,9 +14,13 @@
 
 namespace plumbline {
 
-enum class TransportKind { Threads, Mpi };
+enum class TransportKind {
+  Threads,
+  Mpi,
+  Own,  ///< of a backend that is not our runtime
+};
 
-/// "threads" or "mpi".
+/// "threads", "mpi" or "own".
 std::string transport_name(TransportKind kind);
 
 struct RunOptions {
@@ -36,9 +40,13 @@ struct RunOptions {
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = true;
+  std::string backend = "runtime";  ///< or a FILE.toml, or a command; see backend_file.h
+  std::vector<int> backend_ranks;   ///< how many ranks it can be; empty: any number
   std::filesystem::path report = "plumbline-report";
-  std::string program;       ///< this executable, to start ranks with
-  std::string command_line;  ///< for the report
+  bool resume = false;            ///< go on with the interrupted run in `report`
+  std::filesystem::path waivers;  ///< empty: nothing is waived
+  std::string program;            ///< this executable, to start ranks with
+  std::string command_line;       ///< for the report
 };
 
 struct PlannedRun {

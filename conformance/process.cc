@@ -137,15 +137,15 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
   return merged;
 }
 
-/// Starts the program with `output` as stdout and stderr. Returns 0 or an errno.
-int spawn(const ProcessOptions& options, const std::string& mark, int output, pid_t& pid) {
+/// Starts the program with these as stdout and stderr. Returns 0 or an errno.
+int spawn(const ProcessOptions& options, const std::string& mark, int output, int errors, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
   if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, options.directory.c_str());
   sigset_t none;
   sigset_t all;
@@ -189,10 +189,17 @@ std::string new_mark() {
          std::to_string(counter++) + ";";
 }
 
+/// A piece of what a child printed.
+struct Piece {
+  std::string_view text;
+  bool is_error = false;  ///< from the second of its pipes
+};
+
 /// A running child: its group, its output, the news of its end.
 class Child {
  public:
-  Child(pid_t pid, std::string mark, Pipe& output) : pid_(pid), group_(pid), mark_(std::move(mark)), output_(output) {
+  Child(pid_t pid, std::string mark, Pipe& output, Pipe& errors)
+      : pid_(pid), group_(pid), mark_(std::move(mark)), printed_{&output, &errors} {
     // A thread that sleeps until the child ends, and leaves it unreaped, so that its ids stay ours.
     watcher_ = std::thread([this] {
       siginfo_t info;
@@ -212,20 +219,15 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   /// Sleeps until output, the end, or `until`. Returns the output that came; sets `ended`.
-  std::string_view wait(Clock::time_point until, bool& ended) {
+  Piece wait(Clock::time_point until, bool& ended) {
     const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now()).count();
-    const int milliseconds = static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
-    std::array<pollfd, 2> events = {
-        {{output_open_ ? output_.read_end.get() : -1, POLLIN, 0}, {ended_.read_end.get(), POLLIN, 0}}};
-    if (poll(events.data(), events.size(), milliseconds) <= 0) return {};
-    if (events[1].revents != 0) ended = true;
-    return events[0].revents != 0 ? read_some() : std::string_view{};
+    return read_after(static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)), ended);
   }
 
-  /// What is in the pipe by now, without waiting; empty when there is nothing more.
-  std::string_view drain() {
-    pollfd event{output_.read_end.get(), POLLIN, 0};
-    return output_open_ && poll(&event, 1, 0) > 0 ? read_some() : std::string_view{};
+  /// What is in the pipes by now, without waiting; empty when there is nothing more.
+  Piece drain() {
+    bool ended = false;
+    return read_after(0, ended);
   }
 
   void terminate() { kill(-pid_, SIGTERM); }
@@ -243,27 +245,30 @@ class Child {
   }
 
  private:
-  std::string_view read_some() {
-    const ssize_t count = read(output_.read_end.get(), buffer_.data(), buffer_.size());
-    if (count == 0) output_open_ = false;
-    return count > 0 ? std::string_view(buffer_.data(), static_cast<size_t>(count)) : std::string_view{};
+  Piece read_after(int milliseconds, bool& ended) {
+    std::array<pollfd, 3> events;
+    for (size_t i = 0; i < printed_.size(); ++i) events[i] = {open_[i] ? printed_[i]->read_end.get() : -1, POLLIN, 0};
+    events[2] = {ended_.read_end.get(), POLLIN, 0};
+    if (poll(events.data(), events.size(), milliseconds) <= 0) return {};
+    if (events[2].revents != 0) ended = true;
+    for (size_t i = 0; i < printed_.size(); ++i) {
+      if (events[i].revents == 0) continue;
+      const ssize_t count = read(printed_[i]->read_end.get(), buffer_.data(), buffer_.size());
+      if (count == 0) open_[i] = false;
+      if (count > 0) return {{buffer_.data(), static_cast<size_t>(count)}, i == 1};
+    }
+    return {};
   }
 
   pid_t pid_;
   LiveGroup group_;
   std::string mark_;
-  Pipe& output_;
+  std::array<Pipe*, 2> printed_;  // the second stays silent where both kinds of output go into the first
+  std::array<bool, 2> open_ = {true, true};
   Pipe ended_;  // its write end is closed when the child has ended
-  bool output_open_ = true;
   std::array<char, 65536> buffer_;
   std::thread watcher_;
 };
-
-std::string seconds_text(Milliseconds duration) {
-  std::ostringstream text;
-  text << static_cast<double>(duration.count()) / 1000.0 << " s";
-  return text.str();
-}
 
 }  // namespace
 
@@ -272,23 +277,25 @@ ProcessResult run_process(const ProcessOptions& options) {
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   ProcessResult result;
-  Pipe pipe;
+  Pipe pipe, errors_pipe;
   pid_t pid = 0;
   const std::string mark = new_mark();
-  const int error = spawn(options, mark, pipe.write_end.get(), pid);
+  const int error =
+      spawn(options, mark, pipe.write_end.get(), (options.separate_errors ? errors_pipe : pipe).write_end.get(), pid);
   pipe.write_end.reset();
+  errors_pipe.write_end.reset();
   if (error != 0) {
     result.could_not_start = "cannot start " + options.argv[0] + ": " + std::strerror(error);
     result.seconds = elapsed();
     return result;
   }
-  Child child(pid, mark, pipe);
-  CappedOutput output(options.output_limit);
+  Child child(pid, mark, pipe, errors_pipe);
+  CappedOutput output(options.output_limit), errors(options.output_limit);
   Clock::time_point last_output = start;
-  const auto take = [&](std::string_view piece) {
-    if (piece.empty()) return;
-    output.add(piece);
-    if (options.on_output) options.on_output(piece);
+  const auto take = [&](const Piece& piece) {
+    if (piece.text.empty()) return;
+    (piece.is_error ? errors : output).add(piece.text);
+    if (!piece.is_error && options.on_output) options.on_output(piece.text);
     last_output = Clock::now();  // the callback may have taken its time, which is not the child's silence
   };
 
@@ -297,16 +304,19 @@ ProcessResult run_process(const ProcessOptions& options) {
   const auto silent_at = [&] {
     return options.silence_timeout.count() > 0 ? last_output + options.silence_timeout : never;
   };
+  const auto due = [&] { return options.due ? options.due() : ProcessOptions::Due{}; };
   Clock::time_point kill_at = never;
   bool ended = false;
   while (!ended) {
-    take(child.wait(std::min(kill_at, result.timed_out ? never : std::min(deadline, silent_at())), ended));
+    const Clock::time_point first = std::min({deadline, silent_at(), due().at});
+    take(child.wait(std::min(kill_at, result.timed_out ? never : first), ended));
     if (ended) break;
     const Clock::time_point now = Clock::now();
-    if (!result.timed_out && now >= std::min(deadline, silent_at())) {
+    if (!result.timed_out && now >= std::min({deadline, silent_at(), due().at})) {
       result.timed_out = true;
-      result.timeout_reason = now >= deadline ? "no end within " + seconds_text(options.timeout)
-                                              : "no output for " + seconds_text(options.silence_timeout);
+      result.timeout_reason = now >= deadline   ? "no end within " + seconds_text(options.timeout)
+                              : now >= due().at ? due().reason
+                                                : "no output for " + seconds_text(options.silence_timeout);
       child.terminate();
       kill_at = now + options.grace;
     } else if (now >= kill_at) {
@@ -316,13 +326,14 @@ ProcessResult run_process(const ProcessOptions& options) {
   }
   const siginfo_t status = child.status();
   child.kill_all();  // whom it left behind
-  for (std::string_view piece = child.drain(); !piece.empty(); piece = child.drain()) take(piece);
+  for (Piece piece = child.drain(); !piece.text.empty(); piece = child.drain()) take(piece);
   if (status.si_code == CLD_EXITED) {
     result.exit_code = status.si_status;
   } else {
     result.signal = status.si_status;
   }
   result.output = output.text();
+  result.errors = errors.text();
   result.seconds = elapsed();
   return result;
 }
@@ -333,6 +344,12 @@ std::string shell_word(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
+}
+
+std::string seconds_text(std::chrono::milliseconds duration) {
+  std::ostringstream text;
+  text << static_cast<double>(duration.count()) / 1000.0 << " s";
+  return text.str();
 }
 
 std::string describe(const ProcessResult& result) {

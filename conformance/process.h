@@ -23,6 +23,13 @@ struct ProcessOptions {
   std::chrono::milliseconds silence_timeout{0};    ///< without any output; 0: none
   std::chrono::milliseconds grace{2000};           ///< between SIGTERM and SIGKILL
   size_t output_limit = 1 << 20;                   ///< bytes of output kept: the first and the last half of this
+  bool separate_errors = false;                    ///< stderr goes to `errors` alone, not to `output` and on_output
+  /// A deadline that moves as the child gets on, asked after each piece of output, and why it ends there.
+  struct Due {
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::time_point::max();
+    std::string reason;
+  };
+  std::function<Due()> due;
   /// Called with each piece of output as it comes, uncapped, in the thread that called run_process.
   std::function<void(std::string_view)> on_output;
 };
@@ -31,9 +38,10 @@ struct ProcessResult {
   std::optional<int> exit_code;  ///< when it ended by itself
   int signal = 0;                ///< when a signal ended it
   bool timed_out = false;        ///< we ended it, or tried to: its deadline had passed
-  std::string timeout_reason;    ///< "no end within 5 s" or "no output for 5 s"
+  std::string timeout_reason;    ///< "no end within 5 s" or "no output for 5 s", or that of `due`
   std::string could_not_start;   ///< why it never ran (no such program, ...); empty when it did
   std::string output;            ///< stdout and stderr in the order in which they came
+  std::string errors;            ///< stderr, with separate_errors
   double seconds = 0.0;
 
   bool succeeded() const { return exit_code == 0 && !timed_out; }
@@ -45,6 +53,9 @@ ProcessResult run_process(const ProcessOptions& options);
 
 /// `word` as a shell takes it for one argument: in single quotes where it needs them.
 std::string shell_word(const std::string& word);
+
+/// "2.5 s"
+std::string seconds_text(std::chrono::milliseconds duration);
 
 /// How it ended, for people: "exited with code 3", "killed by signal 11 (Segmentation fault)", "no end within 5 s".
 std::string describe(const ProcessResult& result);

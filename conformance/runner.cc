@@ -1,16 +1,17 @@
 #include "conformance/runner.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "conformance/backend/run_job.h"
-#include "conformance/launch.h"
+#include "conformance/export_job.h"
 #include "conformance/session.h"
+#include "conformance/supervise.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/collectives.h"
@@ -21,87 +22,98 @@
 namespace plumbline {
 namespace {
 
-/// A rank's last words, without what the launcher says about them.
-std::string reason_of(const LaunchResult& result) {
-  const size_t at = result.output.find("plumbline: ");
-  if (at == std::string::npos) return result.ending;
-  return result.output.substr(at, result.output.find('\n', at) - at);
-}
+/// Passes on what becomes of a group's job.
+class GroupObserver : public JobObserver {
+ public:
+  GroupObserver(Session& session, const RunGroup& group) : session_(session), group_(group) {}
+  void begins(size_t index) override { session_.begins(group_.runs.at(index)); }
+  void done(size_t index) override { session_.done(group_.runs.at(index)); }
+  void failed(size_t index, Status status, const std::string& reason) override {
+    session_.failed(group_.runs.at(index), status, reason);
+  }
+  void measured(size_t index, size_t number) override {
+    session_.measured(number, group_.job.throughput.at(index), group_);
+  }
+  void broken(const std::string& reason) override { session_.broken(reason); }
+  void not_started(const std::string& reason) override { session_.not_started(reason); }
 
-/// What is left of a group.
-struct Rest {
-  Job job;
-  std::vector<size_t> runs;          ///< where each of its cases stands in the plan
-  std::vector<size_t> measurements;  ///< and each measurement in the group's job
+ private:
+  Session& session_;
+  const RunGroup& group_;
 };
 
-Rest what_is_left(const RunGroup& group, const Session& session, const std::set<size_t>& measured) {
-  Rest rest{group.job, {}, {}};
-  rest.job.cases.clear();
-  rest.job.throughput.clear();
-  for (size_t i = 0; i < group.runs.size(); ++i)
-    if (!session.judged(group.runs[i]))
-      rest.job.cases.push_back(group.job.cases[i]), rest.runs.push_back(group.runs[i]);
-  for (size_t i = 0; i < group.job.throughput.size(); ++i)
-    if (!measured.contains(i)) rest.job.throughput.push_back(group.job.throughput[i]), rest.measurements.push_back(i);
-  return rest;
+/// Takes out what an interrupted run has judged before.
+void drop_judged(RunGroup& group, const Session& session) {
+  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
+  group.job.cases.clear();
+  for (size_t i = 0; i < all.runs.size(); ++i) {
+    if (session.judged(all.runs[i])) continue;
+    group.job.cases.push_back(all.job.cases[i]);
+    group.runs.push_back(all.runs[i]);
+  }
 }
 
-/// Launches the ranks of a group, again and again until nothing of it is left; false when they do not start.
-bool run_group(const RunOptions& options, const RunGroup& group, Session& session) {
-  const Launcher launcher(options.program, group.transport == TransportKind::Mpi, group.job.ranks);
-  // Ranks say nothing while they start and while they are in a case; they name a wait that is too long themselves, so
-  // this is only for ranks that hang elsewhere.
-  const std::chrono::duration<double> silence(60 + options.timeout_seconds * 2);
-  const std::filesystem::path out = session.results(group.job.ranks, group.transport);
-  std::set<size_t> measured;
-  while (true) {
-    const Rest rest = what_is_left(group, session, measured);
-    if (rest.runs.empty() && rest.measurements.empty()) return true;
-    std::optional<size_t> running, measuring;
-    bool any_event = false;
-    const LaunchResult result = launcher.run(rest.job, out, silence, [&](const LaunchEvent& event) {
-      any_event = true;
-      const size_t index = event.throughput ? rest.measurements.at(event.index) : rest.runs.at(event.index);
-      std::optional<size_t>& current = event.throughput ? measuring : running;
-      current = event.done ? std::nullopt : std::optional<size_t>(index);
-      if (!event.throughput && !event.done) session.begins(index);
-      if (!event.throughput && event.done) session.done(index);
-      if (event.throughput && event.done) {
-        session.measured(event.index, rest.job.throughput[event.index], group);
-        measured.insert(index);
-      }
-    });
-    if (result.succeeded) return true;
-    // The ranks are started anew without the case that broke them.
-    const std::string reason = reason_of(result);
-    if (running) {
-      session.failed(*running, result.timed_out ? Status::Timeout : Status::Error, reason);
-    } else if (measuring) {
-      session.broken("the measurement of " + group.job.throughput[*measuring].schedule + " failed: " + reason);
-      measured.insert(*measuring);
+/// Takes the cases that `keep` refuses with a reason out of the group.
+void keep_cases(RunGroup& group, Session& session, const std::function<std::string(JobCase&)>& keep) {
+  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
+  group.job.cases.clear();
+  for (size_t i = 0; i < all.runs.size(); ++i) {
+    JobCase item = all.job.cases[i];
+    if (const std::string why = keep(item); !why.empty()) {
+      session.failed(all.runs[i], Status::Unsupported, why);
     } else {
-      const std::string ranks =
-          "the " + std::to_string(group.job.ranks) + " ranks (" + transport_name(group.transport) + ") ";
-      session.broken(ranks + (any_event ? "failed between two cases: " : "did not start: ") + reason +
-                     (any_event ? "" : "\n" + result.output));
-      if (!any_event) return false;
+      group.job.cases.push_back(std::move(item));
+      group.runs.push_back(all.runs[i]);
     }
   }
 }
 
 }  // namespace
 
-int run_supervised(const RunOptions& options, std::ostream& out) {
-  const RunPlan plan = make_plan(options);
-  prepare_report_folder(options.report);
-  Session session(options, plan, out);
-  for (const RunGroup& group : plan.groups) run_group(options, group, session);
+int run_supervised(const RunOptions& given, std::ostream& out) {
+  RunOptions options = given;
+  const bool is_runtime = given.backend == "runtime";
+  BackendSpec foreign;
+  if (!is_runtime) {
+    foreign = read_backend(given.backend);
+    options.transport = TransportKind::Own;
+    options.backend_ranks = foreign.ranks;
+    options.throughput = false;
+    if (options.waivers.empty()) options.waivers = foreign.waivers;
+  }
+  const auto launcher = [&](TransportKind transport) {
+    return Launcher(is_runtime
+                        ? runtime_backend(options.program, transport == TransportKind::Mpi, options.timeout_seconds)
+                        : foreign);
+  };
+  RunPlan plan = make_plan(options);
+  BackendDescription backend;
+  try {
+    backend = launcher(TransportKind::Threads).describe();
+  } catch (const BackendError& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return 3;
+  }
+  Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
+  for (RunGroup& group : plan.groups) {
+    drop_judged(group, session);
+    if (group.job.cases.empty() && group.job.throughput.empty()) continue;
+    const std::filesystem::path results = session.results(group.job.ranks, group.transport);
+    keep_cases(group, session, [&](JobCase& item) -> std::string {
+      if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
+        return backend.name + " does not have this schedule";
+      return is_runtime ? "" : export_for_job(item, group.job, options.microbatches, backend, results);
+    });
+    GroupObserver observer(session, group);
+    supervise(launcher(group.transport), group.job, results, observer);
+  }
   return session.report();
 }
 
 int run_inside_mpi(const RunOptions& given, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
+  if (given.backend != "runtime")
+    throw InputError("--backend: " + given.backend + " is started by plumbline itself; leave mpirun out");
   MpiSession mpi;
   try {
     RunOptions options = given;
@@ -111,6 +123,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
     RunPlan plan;
+    std::optional<Session> session;
     int code = 0;
     if (mpi.rank() == 0) {
       try {
@@ -120,8 +133,11 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
         if (given.transport_given && given.transport != TransportKind::Mpi)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
+        if (options.resume)
+          throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
         plan = make_plan(options, /*one_group=*/true);
-        prepare_report_folder(options.report);
+        open_report_folder(options, plan);
+        session.emplace(options, plan, out);
       } catch (const InputError& error) {
         std::fprintf(stderr, "plumbline: %s\n", error.what());
         code = 2;
@@ -131,8 +147,6 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     if (code != 0) return code;
     if (mpi.rank() != 0) plan = make_plan(options, /*one_group=*/true);
 
-    std::optional<Session> session;
-    if (mpi.rank() == 0) session.emplace(options, plan, out);
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = options.report / results_folder(mpi.size(), group.transport);
       run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {

@@ -6,26 +6,39 @@
 #include <iosfwd>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/judge.h"
 #include "conformance/plan.h"
 #include "conformance/progress.h"
+#include "conformance/protocol.h"
 #include "conformance/report/report.h"
+#include "conformance/run_record.h"
+#include "conformance/waivers.h"
 
 namespace plumbline {
 
-/// Makes the report folder with an empty results/ in it. Throws InputError when it cannot be made or written, or when
-/// there is a results/ that is not an earlier report's.
-void prepare_report_folder(const std::filesystem::path& report);
+/// What a run with these options sets out to do.
+RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
+
+/// Makes the report folder of a run, with an empty results/ and run.json in it. With RunOptions::resume it goes on in
+/// the folder of an interrupted run instead, and returns the verdicts that one came to. Throws InputError when the
+/// folder cannot be made or written, when there is a results/ that is not an earlier report's, when there is nothing to
+/// resume, and when the interrupted run was another one (which names the first difference).
+std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
+                                            const BackendDescription& backend = {});
 
 /// "results/mpi-4", within the report folder.
 std::filesystem::path results_folder(int ranks, TransportKind transport);
 
 class Session {
  public:
-  /// `options` and `plan` outlive the session. What the plan calls unsupported is noted at once.
-  Session(const RunOptions& options, const RunPlan& plan, std::ostream& out);
+  /// `options` and `plan` outlive the session. `backend` is whose results these are: what it delivers is compared;
+  /// without a name, our own runtime, which delivers everything. What the plan calls unsupported is noted at once,
+  /// unless `earlier`, from open_report_folder(), has it. Throws InputError for waivers that cannot be read.
+  Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend = {},
+          std::vector<CaseVerdict> earlier = {});
 
   /// Where the ranks of a group leave their files.
   std::filesystem::path results(int ranks, TransportKind transport) const {
@@ -43,6 +56,9 @@ class Session {
   /// Something went wrong that belongs to no case: the run as a whole failed.
   void broken(const std::string& reason);
 
+  /// The backend could not be talked to: cases of which nothing else is heard have not been run. Told once.
+  void not_started(const std::string& reason);
+
   bool judged(size_t index) const { return judged_.contains(index); }
 
   /// Prints the matrix, the failures and the measurements, writes the report folder; returns the exit code.
@@ -57,10 +73,13 @@ class Session {
   const RunPlan& plan_;
   std::ostream& out_;
   Judge judge_;
+  Waivers waivers_;
+  BackendDescription backend_;
   std::vector<CaseVerdict> verdicts_;
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;
+  std::string not_started_;  ///< why, where it did not
   std::chrono::steady_clock::time_point begin_, case_begin_;
   Progress progress_;
 };

@@ -15,14 +15,16 @@ struct StatusInfo {
 };
 
 const StatusInfo& info_of(Status status) {
-  static constexpr std::array<StatusInfo, 8> infos = {{{"pass", "PASS", '+', 2},
-                                                       {"fail", "FAIL", 'X', 7},
-                                                       {"unsupported", "UNSUPPORTED", '-', 0},
-                                                       {"skipped", "SKIPPED", 's', 1},
-                                                       {"error", "ERROR", 'E', 6},
-                                                       {"timeout", "TIMEOUT", 'T', 5},
-                                                       {"not-run", "NOT RUN", '?', 3},
-                                                       {"mistrusted", "MISTRUSTED", 'M', 4}}};
+  static constexpr std::array<StatusInfo, std::size(all_statuses)> infos = {{{"pass", "PASS", '+', 2},
+                                                                             {"fail", "FAIL", 'X', 9},
+                                                                             {"unsupported", "UNSUPPORTED", '-', 0},
+                                                                             {"skipped", "SKIPPED", 's', 1},
+                                                                             {"error", "ERROR", 'E', 8},
+                                                                             {"timeout", "TIMEOUT", 'T', 7},
+                                                                             {"not-run", "NOT RUN", '?', 4},
+                                                                             {"mistrusted", "MISTRUSTED", 'M', 6},
+                                                                             {"xfail", "XFAIL", 'w', 3},
+                                                                             {"xpass", "XPASS", '!', 5}}};
   return infos[static_cast<size_t>(status)];
 }
 
@@ -90,10 +92,17 @@ std::string pass_clause(const CaseVerdict& verdict) {
 
 std::string_view status_name(Status status) { return info_of(status).name; }
 
+std::optional<Status> status_of(std::string_view name) {
+  for (const Status status : all_statuses)
+    if (status_name(status) == name) return status;
+  return std::nullopt;
+}
+
 char status_symbol(Status status) { return info_of(status).symbol; }
 
 bool is_failure(Status status) {
-  return status == Status::Fail || status == Status::Error || status == Status::Timeout || status == Status::Mistrusted;
+  return status == Status::Fail || status == Status::Error || status == Status::Timeout ||
+         status == Status::Mistrusted || status == Status::XPass;
 }
 
 Status worse(Status a, Status b) { return info_of(a).badness >= info_of(b).badness ? a : b; }
@@ -138,12 +147,19 @@ std::string sentence(const CaseVerdict& verdict) {
       const int64_t more = verdict.differing - 1;
       clause += " (and " + std::to_string(more) + (more == 1 ? " more tensor)" : " more tensors)");
     }
-  } else if (verdict.status == Status::Pass) {
+  } else if (verdict.status == Status::Pass || verdict.status == Status::XPass) {
     clause = pass_clause(verdict);
   }
-  if (!verdict.reason.empty()) clause += clause.empty() ? verdict.reason : " [" + verdict.reason + "]";
+  for (const std::string* more : {&verdict.reason, &verdict.waiver})
+    if (!more->empty()) clause += clause.empty() ? *more : " [" + *more + "]";
   if (!clause.empty()) text += ": " + clause;
   return one_line(text);
+}
+
+std::string dtype_text(Dtype dtype) {
+  if (dtype == Dtype::F32) return "f32";
+  if (dtype == Dtype::BF16) return "bf16";
+  return dtype == Dtype::F64 ? "f64" : "f16";
 }
 
 std::string place_of(const CaseVerdict& verdict) {

@@ -21,19 +21,25 @@ enum class Status {
   Timeout,      ///< did not end by its deadline
   NotRun,       ///< never started (the backend would not start, or the run ended before it)
   Mistrusted,   ///< agrees, but with so many zeros that it proves little; counts as a failure
+  XFail,        ///< waived: failed as a waiver expects
+  XPass,        ///< passed where a waiver expects a failure; counts as a failure: the waiver is out of date
 };
 
 /// All of them, in the order of the enumeration.
 inline constexpr Status all_statuses[] = {Status::Pass,  Status::Fail,    Status::Unsupported, Status::Skipped,
-                                          Status::Error, Status::Timeout, Status::NotRun,      Status::Mistrusted};
+                                          Status::Error, Status::Timeout, Status::NotRun,      Status::Mistrusted,
+                                          Status::XFail, Status::XPass};
 
-/// "pass", "fail", "unsupported", "skipped", "error", "timeout", "not-run", "mistrusted".
+/// "pass", "fail", "unsupported", "skipped", "error", "timeout", "not-run", "mistrusted", "xfail", "xpass".
 std::string_view status_name(Status status);
 
-/// One ASCII character for the matrix: + X - s E T ? M.
+/// The inverse of status_name; nothing for another text.
+std::optional<Status> status_of(std::string_view name);
+
+/// One ASCII character for the matrix: + X - s E T ? M w !.
 char status_symbol(Status status);
 
-/// Whether `status` counts against the backend: Fail, Error, Timeout and Mistrusted do.
+/// Whether `status` counts against the backend: Fail, Error, Timeout, Mistrusted and XPass do.
 bool is_failure(Status status);
 
 /// The worse of two: what a cell of the matrix shows when several verdicts fall into it.
@@ -45,6 +51,9 @@ struct CaseVerdict {
   std::string case_id;
   std::string title;
   std::string schedule;
+  std::string backend;         ///< "runtime"; empty: not told
+  std::string device;          ///< "cpu"; empty: not told
+  std::string dtype;           ///< of the case, "f32"; empty: not told
   int ranks = 0;               ///< 0: not told
   std::string transport;       ///< "threads", "mpi"; empty: not told
   Truth truth = Truth::Exact;  ///< by which it was judged; a demotion is told in `reason`
@@ -57,7 +66,10 @@ struct CaseVerdict {
   int64_t tensors = 0;               ///< compared
   int64_t elements = 0;
   double seconds = 0.0;
-  std::string repro;  ///< a command line that repeats just this case
+  /// Of bounded truth: how near the results came to their bounds.
+  std::optional<BoundUse> bound_use;
+  std::string waiver;  ///< of XFail and XPass: which waiver, its reason, link and date, in one line
+  std::string repro;   ///< a command line that repeats just this case
 };
 
 /// Sets status (Pass or Fail), first, all and differing from what compare returned.
@@ -70,6 +82,9 @@ std::string sentence(const Difference& difference);
 /// "FAIL exact-mlp x 1f1b (4 ranks, mpi): " and the first difference, or the reason; for a pass, what was checked. One
 /// line.
 std::string sentence(const CaseVerdict& verdict);
+
+/// "f32", "bf16", "f64", "f16".
+std::string dtype_text(Dtype dtype);
 
 /// "4 ranks, mpi"; empty where the verdict does not say.
 std::string place_of(const CaseVerdict& verdict);

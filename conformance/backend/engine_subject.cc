@@ -22,7 +22,7 @@ class EngineSubject : public CaseSubject, private EngineObserver {
       : case_(c),
         results_(results),
         model_(make_model(c.model, c.dtype, options.seed)),
-        engine_(transport, options.schedule, pipes(options.schedule.stages), engine_options(options)) {}
+        engine_(transport, schedule(options), pipes(options), engine_options(options)) {}
 
   void train(int step, const Batch& batch) override {
     step_ = step;
@@ -63,13 +63,20 @@ class EngineSubject : public CaseSubject, private EngineObserver {
   }
 
  private:
-  PipeSource pipes(int stages) {
+  static Schedule schedule(const EngineCaseOptions& options) {
+    Schedule schedule = options.schedule;
+    if (options.fault && options.fault->schedule) options.fault->schedule(schedule);
+    return schedule;
+  }
+
+  PipeSource pipes(const EngineCaseOptions& options) {
     SplitOptions split;
-    split.points = stage_points(model_, stages);
+    split.points = stage_points(model_, options.schedule.stages);
     split.loss_outputs = std::vector<int>{0};
-    return [this, split](bool training, const std::vector<at::Tensor>& inputs) {
+    PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
       return make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
     };
+    return options.fault && options.fault->pipes ? options.fault->pipes(std::move(source)) : source;
   }
 
   EngineOptions engine_options(const EngineCaseOptions& options) {
@@ -88,13 +95,13 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     engine.recompute = options.recompute;
     engine.remat = options.remat;
     if (keeps_details(case_)) engine.observer = this;
-    StageMutation mutate;
-    if (options.mutant) mutate = options.mutant->stage;
-    engine.decorate = [this, mutate](int stage, const StageState& state, std::unique_ptr<StageRunner> runner) {
+    engine.decorate = [this, fault = options.fault](int stage, const StageState& state,
+                                                    std::unique_ptr<StageRunner> runner) {
       if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new && case_.parameter_hooks)
         for (const auto& [name, parameter] : state.parameters) it->second.add(name, parameter);
-      return mutate ? mutate(stage, case_.microbatches, state, std::move(runner)) : std::move(runner);
+      return fault && fault->stage ? fault->stage(stage, state, std::move(runner)) : std::move(runner);
     };
+    if (options.fault && options.fault->options) options.fault->options(engine);
     return engine;
   }
 
@@ -155,7 +162,10 @@ class EngineSubject : public CaseSubject, private EngineObserver {
 Results run_case_on_rank(const Case& c, Transport& transport, const EngineCaseOptions& options) {
   Results results;
   EngineSubject subject(c, transport, options, results);
-  run_case(c, options.seed, subject, results);
+  const Fault* fault = options.fault;
+  const std::unique_ptr<CaseSubject> around = fault && fault->steps ? fault->steps(subject) : nullptr;
+  run_case(c, options.seed, around ? *around : subject, results);
+  if (fault && fault->results) fault->results(results);
   return results;
 }
 

@@ -1,7 +1,7 @@
 // One rank of the runtime running a case: the engine behind the interface of a CaseSubject.
 #pragma once
 
-#include "conformance/mutants.h"
+#include "conformance/mutants/fault.h"
 #include "reference/results.h"
 #include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"
@@ -14,7 +14,8 @@ struct EngineCaseOptions {
   Schedule schedule;
   uint64_t seed = 0;
   Clock::duration timeout = std::chrono::seconds(60);
-  const Mutant* mutant = nullptr;
+  /// Put in on purpose; null: none. Its transport is the caller's business.
+  const Fault* fault = nullptr;
   RecomputeOptions recompute = {};
   RematOptions remat = {};
 };

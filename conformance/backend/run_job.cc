@@ -8,6 +8,7 @@
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/judge.h"
+#include "conformance/mutants/mutants.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
@@ -24,10 +25,14 @@ void run_one(const Job& job, const JobCase& item, Transport& transport, const st
   options.recompute.policy =
       parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
   options.remat = {job.remat, job.remat_policy};
+  std::atomic<int64_t> happened = 0;
+  Fault fault;
   std::unique_ptr<Transport> mutated;
   if (!job.mutant.empty()) {
-    options.mutant = &find_mutant(job.mutant);
-    if (options.mutant->transport) mutated = options.mutant->transport(transport, c.microbatches);
+    const Schedule& schedule = options.schedule;
+    fault = find_mutant(job.mutant).make({c, schedule, job.seed, transport.rank(), happened});
+    options.fault = &fault;
+    if (fault.transport) mutated = fault.transport(transport);
   }
   const Results results = run_case_on_rank(c, mutated ? *mutated : transport, options);
   const std::filesystem::path path = result_path(out, item, transport.rank());

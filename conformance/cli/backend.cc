@@ -1,6 +1,9 @@
 // plumbline backend: the runtime in the role of a backend, as the supervisor starts it. Foreign backends answer to the
 // same verbs.
+#include <torch/version.h>
+
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "conformance/backend/run_job.h"
@@ -11,9 +14,9 @@
 #include "conformance/judge.h"
 #include "conformance/launch.h"
 #include "conformance/plan.h"
+#include "conformance/protocol.h"
 #include "conformance/remat.h"
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
@@ -26,35 +29,55 @@ struct BackendOptions {
 };
 
 int describe_backend() {
-  const nlohmann::json description = {
-      {"name", "plumbline runtime"},
-      {"version", plumbline_version()},
-      {"schedules", schedule_names()},
-      {"delivers", {"forward", "output", "loss", "backward", "partial", "grad", "buffer", "param"}}};
-  std::printf("%s\n", description.dump(2).c_str());
+  BackendDescription runtime;
+  runtime.name = "plumbline runtime";
+  runtime.version = plumbline_version();
+  runtime.features = {"throughput", "mutant", "recompute", "remat"};
+  runtime.delivers = all_result_kinds();
+  runtime.libtorch = TORCH_VERSION;
+  std::printf("%s\n", description_text(runtime).c_str());
   return 0;
 }
 
+/// Answers for the cases of a job; what a model's stages say is worked out once.
+class Planner {
+ public:
+  explicit Planner(const Job& job) : job_(job) {}
+
+  std::string why_not(const JobCase& item) {
+    try {
+      std::string note;
+      const Case c = with_microbatches(find_case(item.id), job_.microbatches, note);
+      const Schedule schedule = make_schedule({item.schedule, item.csv}, job_.ranks, c.microbatches);
+      std::string why = why_unsupported(c, schedule, job_.seed);
+      const RematOptions remat{job_.remat, job_.remat_policy};
+      return why.empty() && remat.on() ? why_no_remat(c, schedule.stages, remat) : why;
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  }
+
+ private:
+  std::string why_no_remat(const Case& c, int stages, const RematOptions& remat) {
+    const auto [it, is_new] = known_.try_emplace({c.id, stages});
+    if (is_new) it->second = why_not_partitioned(c, stages, job_.seed, remat);
+    return it->second;
+  }
+
+  const Job& job_;
+  std::map<std::pair<std::string, int>, std::string> known_;
+};
+
 int plan(const BackendOptions& options) {
   const Job job = read_job(options.job);
+  Planner planner(job);
   nlohmann::json answers = nlohmann::json::array();
   for (const JobCase& item : job.cases) {
-    std::string note, why;
-    const Case c = with_microbatches(find_case(item.id), job.microbatches, note);
-    try {
-      const ChosenSchedule chosen{item.schedule, item.csv};
-      const Schedule schedule = make_schedule(chosen, job.ranks, c.microbatches);
-      why = why_unsupported(c, schedule, job.seed);
-      const RematOptions remat{job.remat, job.remat_policy};
-      if (why.empty() && remat.on()) why = why_not_partitioned(c, schedule.stages, job.seed, remat);
-    } catch (const InputError& error) {
-      why = error.what();
-    }
-    nlohmann::json answer = {{"id", item.id}, {"schedule", item.schedule}, {"supported", why.empty()}};
-    if (!why.empty()) answer["why"] = why;
-    answers.push_back(answer);
+    const std::string why = planner.why_not(item);
+    answers.push_back({{"id", item.id}, {"schedule", item.schedule}, {"supported", why.empty()}});
+    if (!why.empty()) answers.back()["why"] = why;
   }
-  std::printf("%s\n", answers.dump(2).c_str());
+  std::printf("%s\n", answers.dump(1).c_str());
   return 0;
 }
 

@@ -7,11 +7,15 @@ namespace plumbline {
 
 void add_list(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
+void add_mutants(CLI::App& app, Command& chosen);
 void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
 void add_split(CLI::App& app, Command& chosen);
 void add_partition(CLI::App& app, Command& chosen);
+void add_check(CLI::App& app, Command& chosen);
+void add_report(CLI::App& app, Command& chosen);
+void add_doctor(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 

@@ -33,12 +33,16 @@ int run(int argc, char** argv) {
   Command chosen;
   add_run(app, chosen);
   add_list(app, chosen);
+  add_mutants(app, chosen);
   add_split(app, chosen);
   add_export(app, chosen);
   add_partition(app, chosen);
   add_schedule(app, chosen);
   add_simulate(app, chosen);
   add_backend(app, chosen);
+  add_check(app, chosen);
+  add_report(app, chosen);
+  add_doctor(app, chosen);
   add_bench(app, chosen);
   return run_chosen(app, "plumbline", chosen, argc, argv);
 }

@@ -97,6 +97,13 @@ void add_run(CLI::App& app, Command& chosen) {
                    "a schedule of your own from a file (mine.csv, in PyTorch's compute form); several with commas "
                    "between; for a program one of them (1f1b)")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--backend", options->backend,
+          "Who runs the cases: our own runtime; a program as a backend.toml says (conformance/INTERPRETING.md); "
+          "or a command in quotes, which is started with the words describe, plan and run")
+      ->type_name("runtime|FILE.toml|CMD")
+      ->capture_default_str();
   const std::map<std::string, TransportKind> transports = {{"threads", TransportKind::Threads},
                                                            {"mpi", TransportKind::Mpi}};
   command
@@ -115,8 +122,8 @@ void add_run(CLI::App& app, Command& chosen) {
       ->add_option("--microbatches", options->microbatches,
                    "In place of each case's own number; for a program: what --inputs holds, else one a stage")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--mutant", options->mutant,
-                      "Put this fault in on purpose: drop-last-microbatch, swap-microbatches, scale-stage-gradient");
+  command->add_option("--mutant", options->mutant, "Put this fault in on purpose; `plumbline mutants` lists them")
+      ->type_name("NAME");
   command
       ->add_option("--recompute", options->recompute,
                    "Micro-batches of which a stage keeps its inputs only, and runs its forward again in the backward: "
@@ -141,8 +148,18 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
-  command->add_option("--report", options->report, "Folder for matrix.svg, report.json, junit.xml and results/")
+  command
+      ->add_option("--report", options->report,
+                   "Folder for matrix.html, matrix.svg, report.json, junit.xml and results/")
       ->capture_default_str();
+  command
+      ->add_option("--waivers", options->waivers,
+                   "Failures that are known: which, why, where they are discussed and until when (docs/reports.md). An "
+                   "expected failure is an xfail; a pass in its place fails, and so does a waiver past its date")
+      ->type_name("F.toml");
+  command->add_flag("--resume", options->resume,
+                    "Go on with the interrupted run in --report: what it judged stays; the same options, the same "
+                    "build. Speed is measured anew");
   CLI::Option* throughput =
       command->add_flag("--throughput,!--no-throughput", options->throughput,
                         "Measure the speed of a few schedules as well, or of those that --schedule names "
@@ -163,13 +180,19 @@ void add_run(CLI::App& app, Command& chosen) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
     } else {
-      for (const char* name : {"--profile", "--case", "--mutant", "--report", "--throughput"})
+      for (const char* name :
+           {"--profile", "--case", "--mutant", "--report", "--waivers", "--resume", "--throughput", "--backend"})
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
       chosen = [options, program] { return run_program(*program, options->program, arguments(), std::cout); };
       return;
     }
+    if (options->backend != "runtime")
+      for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
+        if (command->count(name) > 0)
+          throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " +
+                           options->backend);
     chosen = [options] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI

@@ -40,6 +40,16 @@ Json to_json(const Difference& d) {
   json["elements"] = d.elements;
   json["max_abs"] = number(d.max_abs);
   json["relative_norm"] = number(d.relative_norm);
+  json["bounded"] = d.bounded;
+  json["around"] = Json::array();
+  for (const Neighbour& n : d.around) {
+    json["around"].push_back({{"index", n.index},
+                              {"position", n.position},
+                              {"expected", n.expected_text},
+                              {"actual", n.actual_text},
+                              {"differs", n.differs}});
+    if (d.bounded) json["around"].back()["ratio_of_bound"] = number(n.ratio_of_bound);
+  }
   if (d.bounded) {
     json["max_ratio_of_bound"] = number(d.max_ratio_of_bound);
     json["norm_limit"] = number(d.norm_limit);
@@ -47,10 +57,20 @@ Json to_json(const Difference& d) {
   return json;
 }
 
+Json to_json(const BoundUse& use) {
+  return {{"key", use.key},
+          {"ratio", number(use.ratio)},
+          {"norm_key", use.norm_key},
+          {"norm_ratio", number(use.norm_ratio)}};
+}
+
 Json to_json(const CaseVerdict& v) {
   Json json = {{"case", v.case_id},
                {"title", v.title},
                {"schedule", v.schedule},
+               {"backend", v.backend},
+               {"device", v.device},
+               {"dtype", v.dtype},
                {"ranks", v.ranks},
                {"transport", v.transport},
                {"truth", to_string(v.truth)},
@@ -62,6 +82,8 @@ Json to_json(const CaseVerdict& v) {
                {"elements", v.elements},
                {"seconds", number(v.seconds)},
                {"repro", v.repro},
+               {"waiver", v.waiver},
+               {"bound_use", v.bound_use ? to_json(*v.bound_use) : Json(nullptr)},
                {"first", v.first ? to_json(*v.first) : Json(nullptr)},
                {"differing_tensors", v.differing},
                {"differences", Json::array()}};
@@ -92,14 +114,30 @@ std::string text_of(const Json& json, int indent) {
 }  // namespace
 
 void write_report_json(const std::filesystem::path& path, const RunReport& report) {
-  Json json = {{"schema", report_schema},        {"context", Json::object()},
-               {"exit_code", exit_code(report)}, {"wall_seconds", number(report.wall_seconds)},
-               {"summary", Json::object()},      {"verdicts", Json::array()},
-               {"throughput", Json::array()},    {"broken", report.broken}};
+  Json json = {
+      {"schema", report_schema},   {"context", Json::object()},      {"environment", Json::object()},
+      {"backend", Json::object()}, {"exit_code", exit_code(report)}, {"wall_seconds", number(report.wall_seconds)},
+      {"summary", Json::object()}, {"verdicts", Json::array()},      {"throughput", Json::array()},
+      {"broken", report.broken},   {"notes", report.notes}};
   for (const auto& [name, value] : report.context) json["context"][name] = value;
+  for (const auto& [name, value] : report.environment) json["environment"][name] = value;
+  const BackendIdentity& backend = report.backend;
+  json["backend"] = {{"name", backend.name},
+                     {"version", backend.version},
+                     {"device", backend.device},
+                     {"describe", backend.describe.empty() ? Json(nullptr) : Json::parse(backend.describe)}};
   for (const auto& [status, count] : count_statuses(report.verdicts)) json["summary"][status_name(status)] = count;
   for (const CaseVerdict& verdict : report.verdicts) json["verdicts"].push_back(to_json(verdict));
-  for (const Throughput& throughput : report.throughput) json["throughput"].push_back(to_json(throughput));
+  for (size_t i = 0; i < report.throughput.size(); ++i) {
+    const Throughput& throughput = report.throughput[i];
+    json["throughput"].push_back(to_json(throughput));
+    json["throughput"].back()["timeline"] = nullptr;
+    if (throughput.timeline.empty()) continue;
+    const std::filesystem::path name = std::filesystem::path("timelines") / (std::to_string(i) + ".svg");
+    std::filesystem::create_directories(path.parent_path() / "timelines");
+    write_text_file(path.parent_path() / name, throughput.timeline);
+    json["throughput"].back()["timeline"] = name.string();
+  }
   write_text_file(path, text_of(json, 2));
 }
 

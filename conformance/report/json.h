@@ -1,4 +1,5 @@
-// The report as JSON: results.jsonl grows while cases run (a line for each verdict), report.json holds everything.
+// The report as JSON: results.jsonl grows while cases run (a line for each verdict), report.json holds everything;
+// read_json.h reads both.
 // Numbers that JSON cannot write are the strings "inf", "-inf", "nan"; bytes that are not UTF-8 become U+FFFD.
 #pragma once
 
@@ -9,9 +10,10 @@
 namespace plumbline {
 
 /// Version of the layout; a change that breaks readers makes it greater.
-inline constexpr const char* report_schema = "plumbline-report/1";
+inline constexpr const char* report_schema = "plumbline-report/2";
 
-/// Writes the whole report, under a temporary name first. InputError when the place cannot be written.
+/// Writes the whole report, under a temporary name first; pictures of measurements go to timelines/ beside it.
+/// InputError when the place cannot be written.
 void write_report_json(const std::filesystem::path& path, const RunReport& report);
 
 /// The measurements as a JSON array, as in the report. Ends with a newline.

@@ -40,7 +40,10 @@ Colours colours_of(Status status) {
     case Status::Timeout:
       return {"#ffe2c7", "#8a3800"};
     case Status::Mistrusted:
+    case Status::XPass:
       return {"#fbefb5", "#6f4e00"};
+    case Status::XFail:
+      return {"#e9dcfb", "#512a97"};
     case Status::NotRun:
       return {"#ffffff", "#656d76"};
     case Status::Unsupported:

@@ -10,7 +10,7 @@ int exit_code(const RunReport& report) {
   bool any_not_run = false;
   for (const CaseVerdict& verdict : report.verdicts) {
     if (is_failure(verdict.status)) return 1;
-    any_pass |= verdict.status == Status::Pass;
+    any_pass |= verdict.status == Status::Pass || verdict.status == Status::XFail;
     any_not_run |= verdict.status == Status::NotRun;
   }
   return any_pass && !any_not_run ? 0 : 3;

@@ -28,21 +28,36 @@ struct Throughput {
   double bubble_measured = 0.0;  ///< part of the ranks' time that is not work, 0 to 1
   double bubble_ideal = 0.0;     ///< the same in theory: (ranks - 1) / (micro-batches + ranks - 1) for 1F1B
   double ratio_to_ideal_step = 0.0;
-  std::vector<RankTime> rank_times;
+  std::vector<RankTime> rank_times = {};
+  /// What each rank did when in the last step, predicted above measured, as SVG; empty: not traced.
+  std::string timeline = {};
+};
+
+/// Who was judged.
+struct BackendIdentity {
+  std::string name = "runtime";
+  std::string version;  ///< empty: not told
+  std::string device = "cpu";
+  std::string describe;  ///< what it said about itself, as JSON; empty: it was not asked
 };
 
 struct RunReport {
   /// In the order in which people read it: version, git commit and whether dirty, hardware, command line, seed, ...
   std::vector<std::pair<std::string, std::string>> context;
+  /// Variables of the environment that can change what was measured or computed.
+  std::vector<std::pair<std::string, std::string>> environment;
+  BackendIdentity backend;
   std::vector<CaseVerdict> verdicts;
   std::vector<Throughput> throughput;
   /// What failed outside of any case, a line each.
   std::vector<std::string> broken;
+  /// What is worth telling and fails nothing, a line each: a waiver that is about nothing.
+  std::vector<std::string> notes;
   double wall_seconds = 0.0;
 };
 
-/// 1 when something failed (Fail, Error, Timeout, Mistrusted, or outside of any case); else 3 when it could not be
-/// judged (something was not run, or nothing passed at all); else 0: Unsupported and Skipped beside at least one Pass.
+/// 1 when something failed (is_failure(), or outside of any case); else 3 when it could not be judged (something was
+/// not run, or there is neither a Pass nor an XFail); else 0: Unsupported and Skipped beside at least one of these.
 int exit_code(const RunReport& report);
 
 /// How many verdicts have each status; statuses without one are absent.

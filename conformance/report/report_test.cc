@@ -54,10 +54,11 @@ TEST(Report, ExitCode) {
   EXPECT_EQ(exit_code(report_of({Pass, Unsupported, Skipped})), 0);
   EXPECT_EQ(exit_code(report_of({Unsupported, Skipped})), 3);
   EXPECT_EQ(exit_code(report_of({Pass, NotRun})), 3);
+  EXPECT_EQ(exit_code(report_of({XFail, Unsupported})), 0);
   RunReport broken = report_of({Pass});
   broken.broken = {"the ranks ended between two cases"};
   EXPECT_EQ(exit_code(broken), 1);
-  for (const Status failure : {Fail, Error, Timeout, Mistrusted})
+  for (const Status failure : {Fail, Error, Timeout, Mistrusted, XPass})
     EXPECT_EQ(exit_code(report_of({NotRun, Pass, failure})), 1) << status_name(failure);
 }
 
@@ -134,15 +135,16 @@ TEST_F(ReportFiles, JunitReadsBackWithHostileNames) {
   pugi::xml_document document;
   ASSERT_TRUE(document.load_file((folder_ / "junit.xml").c_str(), pugi::parse_full & ~pugi::parse_eol));
   const pugi::xml_node root = document.child("testsuites");
-  EXPECT_EQ(root.attribute("tests").as_int(), 9);
-  EXPECT_EQ(root.attribute("failures").as_int(), 2);
+  EXPECT_EQ(root.attribute("tests").as_int(), 11);
+  EXPECT_EQ(root.attribute("failures").as_int(), 3);
   EXPECT_EQ(root.attribute("errors").as_int(), 3);
-  EXPECT_EQ(root.attribute("skipped").as_int(), 2);
+  EXPECT_EQ(root.attribute("skipped").as_int(), 3);
   const pugi::xml_node suite = root.find_child_by_attribute("testsuite", "name", "1f1b");
-  EXPECT_EQ(suite.attribute("tests").as_int(), 8);
+  EXPECT_EQ(suite.attribute("tests").as_int(), 10);
   EXPECT_EQ(root.find_child_by_attribute("testsuite", "name", "gpipe").attribute("failures").as_int(), 0);
   EXPECT_EQ(suite.child("properties").child("property").attribute("value").value(), shown);
-  const std::vector<std::string> outcomes = {"", "failure", "skipped", "skipped", "error", "error", "error", "failure"};
+  const std::vector<std::string> outcomes = {"",      "failure", "skipped", "skipped", "error",
+                                             "error", "error",   "failure", "skipped", "failure"};
   size_t i = 0;
   for (const pugi::xml_node node : suite.children("testcase")) {
     EXPECT_EQ(node.attribute("name").value(), shown);
@@ -157,7 +159,7 @@ TEST_F(ReportFiles, JunitReadsBackWithHostileNames) {
     }
     ++i;
   }
-  EXPECT_EQ(i, 8u);
+  EXPECT_EQ(i, 10u);
 }
 
 TEST_F(ReportFiles, WhatFailedOutsideOfCasesIsInBothFiles) {
@@ -196,7 +198,7 @@ TEST_F(ReportFiles, JsonReadsBack) {
   report.throughput.push_back({"gpipe", "real: mlp", 2, 4, 0.5, 8.0, 0.25, 0.2, 1.1, {{0.4, 0.1}, {0.3, 0.2}}});
   write_report_json(folder_ / "report.json", report);
   const auto json = nlohmann::json::parse(read_all(folder_ / "report.json"));
-  EXPECT_EQ(json["schema"], "plumbline-report/1");
+  EXPECT_EQ(json["schema"], "plumbline-report/2");
   EXPECT_EQ(json["context"]["commit"], "abc \ufffd");
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["summary"], (nlohmann::json{{"pass", 1}, {"unsupported", 1}, {"fail", 1}}));

@@ -43,6 +43,30 @@ TEST(Counter, UnitCoversTheIntervalEvenly) {
   for (const int count : histogram) EXPECT_NEAR(count, 1000, 150);  // five standard deviations
 }
 
+// The same table stands in conformance/python/recorder_test.py: what Python makes of (seed, name, index) is this.
+TEST(Counter, PythonHasTheSameNumbers) {
+  struct Row {
+    uint64_t seed;
+    const char* name;
+    uint64_t index, bits;
+    double unit;
+    int64_t below_50;
+  };
+  for (const Row& row : {Row{0, "", 0, 0x5b21f68ffa77f14cu, 0.35598698630425907, 4},
+                         Row{1, "tokens", 0, 0x483c8ebf28e10ad4u, 0.2821740357111403, 42},
+                         Row{1, "tokens", 63, 0x36ff620cb9e98850u, 0.2148343354291794, 18},
+                         Row{7, "layers.0.qkv.weight", 12345, 0x2996b1f2af18b4cbu, 0.1624556748857653, 7},
+                         Row{~uint64_t{0},
+                             "gr\xc3\xb6\xc3\x9f"
+                             "e",
+                             2, 0xc1482f453cb91993u, 0.7550077003513461, 43}}) {
+    const Counter counter(row.seed, row.name);
+    EXPECT_EQ(counter.bits(row.index), row.bits) << row.name;
+    EXPECT_EQ(counter.unit(row.index), row.unit) << row.name;
+    EXPECT_EQ(counter.below(row.index, 50), row.below_50) << row.name;
+  }
+}
+
 TEST(Counter, PermutationsAreComplete) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<int64_t> order = Counter(seed, "order").permutation(9);

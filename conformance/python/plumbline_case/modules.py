@@ -1,6 +1,5 @@
 """The stages of a case, and its whole model, as nn.Modules with their parameters under canonical names."""
 
-import torch
 from torch import nn
 
 from .ops import evaluate
@@ -50,9 +49,9 @@ class Programs(nn.Module):
         for entry in form["constants"]:
             values[entry["value"]] = case.tensors[entry["tensor"]]
         evaluate(form["nodes"], values)
-        with torch.no_grad():
-            for entry in form["buffer_updates"]:
-                self.get_buffer(entry["name"]).copy_(values[entry["value"]])
+        for entry in form["buffer_updates"]:
+            # Detached rather than under no_grad, which a tracer would make a region of its own.
+            self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())
         return [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
 
 

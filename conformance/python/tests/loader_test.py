@@ -114,6 +114,16 @@ class EveryCase(unittest.TestCase):
         traced = torch.export.export(model, inputs).module()
         self.assertTrue(torch.equal(traced(*inputs), model(*inputs)))
 
+    def test_pipelining_cuts_where_stages_begin(self):
+        """torch.distributed.pipelining's tracer, at the borders that the loader marks."""
+        from torch.distributed.pipelining import pipe_split, pipeline
+
+        for name in ("exact-mlp-sum", "exact-tied", "resnet-bn"):
+            folder = next(f for f in self.cases if f"/{name}/" in f)
+            case = load(folder)
+            pipe = pipeline(case.model(border=lambda stage: pipe_split()), mb_args=tuple(case.inputs(0, 0)))
+            self.assertEqual(pipe.num_stages, case.stages)
+
 
 class Strictness(unittest.TestCase):
     def setUp(self):

@@ -1,0 +1,182 @@
+// Backends that are not our runtime, as a user has them run: the example in C, and what others get wrong.
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "conformance/cli/cli_fixture.h"
+
+namespace plumbline {
+namespace {
+
+class BackendCli : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    const char* host = std::getenv("PLUMBLINE_C_HOST");
+    ASSERT_NE(host, nullptr) << "set PLUMBLINE_C_HOST to the c_host executable";
+    host_ = host;
+  }
+
+  /// A backend.toml whose program is the shell script `body`.
+  std::string scripted(const std::string& body, const std::string& more = "") {
+    std::ofstream(folder_ / "backend.sh") << body << "\n";
+    const std::string file = (folder_ / "backend.toml").string();
+    std::ofstream(file) << "schema = \"plumbline-backend/1\"\nargv = [\"sh\", \"backend.sh\"]\n" << more;
+    return file;
+  }
+  /// The example, with something done to the results of case 0 before it is said to be done. $f is rank 0's file.
+  std::string tampered(const std::string& what) {
+    return scripted("if [ $1 != run ]; then exec '" + host_ +
+                    "' \"$@\"; fi\nf=$5/gpipe/exact-mlp-sum/rank0.safetensors\n'" + host_ +
+                    "' \"$@\" | while read line; do\n  if [ \"$line\" = '@plumbline case 0 done' ]; then " + what +
+                    "; fi\n  echo \"$line\"\ndone");
+  }
+  ProcessResult run(const std::string& backend, const std::string& cases, const std::string& schedules = "gpipe") {
+    return start({"run", "--backend", backend, "--case", cases, "--schedule", schedules, "--ranks", "2", "--report",
+                  report("r")});
+  }
+  std::map<std::string, nlohmann::json> verdicts() const {
+    std::map<std::string, nlohmann::json> all;
+    const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
+    for (const auto& verdict : json.at("verdicts"))
+      all[verdict.at("case").get<std::string>() + " " + verdict.at("schedule").get<std::string>()] = verdict;
+    return all;
+  }
+
+  std::string host_;
+};
+
+size_t times(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(BackendCli, TheExampleInCPassesTheExactChains) {
+  const ProcessResult result = run(host_, "exact-*", "1f1b,interleaved-1f1b,zb-v");
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  std::map<std::string, nlohmann::json> all = verdicts();
+  for (const char* run :
+       {"exact-mlp-sum 1f1b", "exact-mlp-sum interleaved-1f1b", "exact-mlp-sum zb-v", "exact-mlp-mean zb-v",
+        "exact-few-microbatches 1f1b", "exact-one-microbatch 1f1b", "exact-accumulate 1f1b", "exact-undivided 1f1b"}) {
+    EXPECT_EQ(all[run].at("status"), "pass") << all[run];
+    EXPECT_EQ(all[run].at("checked"), (nlohmann::json{"backward", "forward", "grad", "loss", "output", "partial"}));
+  }
+  const nlohmann::json& bf16 = all["exact-mlp-bf16 1f1b"];
+  EXPECT_EQ(bf16.at("status"), "unsupported");
+  EXPECT_EQ(bf16.at("reason"), "another element type than F32");
+}
+
+TEST_F(BackendCli, OurRuntimeAsACommandPasses) {
+  const ProcessResult result =
+      run(std::string("'") + std::getenv("PLUMBLINE_PROGRAM") + "' backend", "exact-mlp-mean", "1f1b");
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_NE(result.output.find("pass 1"), std::string::npos) << result.output;
+}
+
+TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
+  struct Wrong {
+    const char* name;
+    const char* tamper;
+    const char* status;
+    const char* said;
+  };
+  for (const Wrong& wrong : {
+           Wrong{"truncated", "head -c 300 $f > t && mv t $f", "error", "rank0.safetensors"},
+           Wrong{"empty", ": > $f", "error", "rank0.safetensors"},
+           Wrong{"wrong key", "LC_ALL=C sed -i s,0/partial/0/0/,0/partly//0/0/, $f", "error", "0/partly//0/0/"},
+           Wrong{"extra tensor", "LC_ALL=C sed s,0/partial/0/0/,0/partial/0/9/, $f > ${f%0.*}9.safetensors", "fail",
+                 "unexpected"},
+           Wrong{"a rank's file is missing", "rm $f", "fail", "missing"},
+           Wrong{"other values", "printf 1234 | dd of=$f bs=1 seek=$(($(stat -c %s $f) - 4)) conv=notrunc 2> /dev/null",
+                 "fail", "expected"},
+           Wrong{"no file", "rm $f ${f%0.*}1.safetensors", "error", "said to be done, but there is no file"},
+       }) {
+    const ProcessResult result = run(tampered(wrong.tamper), "exact-mlp-[ms]*");
+    EXPECT_EQ(exit_code(result), 1) << wrong.name << "\n" << result.output;
+    std::map<std::string, nlohmann::json> all = verdicts();
+    EXPECT_EQ(all["exact-mlp-sum gpipe"].at("status"), wrong.status) << wrong.name << "\n" << result.output;
+    EXPECT_NE(result.output.find(wrong.said), std::string::npos) << wrong.name << "\n" << result.output;
+    EXPECT_EQ(all["exact-mlp-mean gpipe"].at("status"), "pass") << wrong.name << "\n" << result.output;
+  }
+}
+
+TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
+  const std::string good = "exec '" + host_ + "' \"$@\"";
+  for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"echo hello", "backend: describe is not JSON"},
+           {"echo 'no licence' >&2; exit 4", "describe: no licence (exited with code 4)"},
+           {"test $1 != plan || exit 7; " + good, "plan: exited with code 7"},
+           {"test $1 != run || { echo 'ImportError: no torch' >&2; exit 1; }; " + good,
+            "run: ImportError: no torch (exited with code 1)"}}) {
+    const ProcessResult result = run(scripted(body, "name = \"backend\"\n"), "exact-mlp-[ms]*");
+    EXPECT_EQ(exit_code(result), 3) << body << "\n" << result.output;
+    EXPECT_EQ(times(result.output, expected), 1u) << body << "\n" << result.output;
+  }
+}
+
+TEST_F(BackendCli, ACrashIsRepeatable) {
+  const std::string file =
+      scripted("test $1 != run || { echo '@plumbline case 0 begins'; echo 'ValueError: no' >&2; exit 1; }; exec '" +
+               host_ + "' \"$@\"");
+  const ProcessResult result = run(file, "exact-mlp-sum");
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  EXPECT_NE(result.output.find("ValueError: no (exited with code 1)"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("repeat: plumbline run --case exact-mlp-sum --schedule gpipe --backend " + file +
+                               " --ranks 2 --seed 1"),
+            std::string::npos)
+      << result.output;
+}
+
+TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
+  const std::string file = scripted("", "ranks = [1, 4]\n");
+  std::ofstream(folder_ / "broken.toml") << "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\nlaunch = 3\n";
+  expect_refused({
+      {{"run", "--backend", "broken.toml"}, "broken.toml:3: 'launch' is not known; there are: schema, name, argv"},
+      {{"run", "--backend", "nowhere.toml"}, "nowhere.toml"},
+      {{"run", "--backend", ""}, "a FILE.toml or a command in quotes"},
+      {{"run", "--backend", file, "--ranks", "2"}, "--ranks: 2 given; the backend's file says 1, 4"},
+      {{"run", "--backend", file, "--mutant", "swap-microbatches"}, "--mutant is about our own runtime"},
+      {{"run", "--backend", file, "--transport", "mpi"}, "--transport is about our own runtime"},
+      {{"run", "--backend", file, "--program", "m.pt2"}, "--backend is about cases"},
+  });
+}
+
+TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
+  const ProcessResult good = start({"doctor", "--backend", host_});
+  EXPECT_EQ(exit_code(good), 0) << good.output;
+  EXPECT_EQ(times(good.output, "ok         "), 9u) << good.output;
+  EXPECT_NE(good.output.find("first comparison: PASS exact-mlp-sum x gpipe"), std::string::npos) << good.output;
+
+  const std::string rest = "; exec '" + host_ + "' \"$@\"";
+  for (const auto& [body, more, expected, not_tried] :
+       std::vector<std::tuple<std::string, std::string, std::string, size_t>>{
+           {"", "ranks = 3\n", "failed     file: ", 8},
+           {"", "launcher = [\"no-such-launcher\"]\n", "failed     launcher: no program 'no-such-launcher' in PATH", 6},
+           {"", "launcher = [\"sh\", \"-c\", \"echo rank\"]\n", "failed     launcher: ", 6},
+           {"echo hello", "", "failed     describe: ", 5},
+           {"test $1 != plan || exit 7" + rest, "", "failed     plan: sh: plan: exited with code 7", 4},
+           {"test $1 != run || exit 0" + rest, "", "failed     run: it said nothing; rank 0 has to print", 3},
+           {"test $1 != run || { echo '@plumbline case 0 done'; exit 0; }" + rest, "",
+            "failed     result files: none below --out; for rank 0 there should be gpipe/exact-mlp-sum/rank0", 2}}) {
+    const ProcessResult result = start({"doctor", "--backend", scripted(body, more)});
+    EXPECT_EQ(exit_code(result), 1) << body << "\n" << result.output;
+    EXPECT_NE(result.output.find(expected), std::string::npos) << expected << "\n" << result.output;
+    EXPECT_EQ(times(result.output, "not tried  "), not_tried) << result.output;
+  }
+  const ProcessResult missing = start({"doctor", "--backend", "no-such-program"});
+  EXPECT_EQ(exit_code(missing), 1);
+  EXPECT_NE(missing.output.find("failed     program: no program 'no-such-program' in PATH"), std::string::npos);
+}
+
+TEST_F(BackendCli, DoctorLooksAtTheMachine) {
+  const ProcessResult result = start({"doctor"});
+  for (const char* step : {"mpirun: ", "more ranks than cores: ", "LibTorch: ", "CUDA: ", "Python: "})
+    EXPECT_EQ(times(result.output, step), 1u) << result.output;
+  EXPECT_NE(result.output.find("ok         LibTorch: 2."), std::string::npos) << result.output;
+  if (with_mpi()) EXPECT_NE(result.output.find("ok         more ranks than cores"), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,112 @@
+// plumbline check: judges a result folder again, or holds two recordings against each other.
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "conformance/against.h"
+#include "conformance/check.h"
+#include "conformance/cli/commands.h"
+#include "conformance/corpus.h"
+#include "conformance/progress.h"
+#include "conformance/recordings.h"
+#include "conformance/report/text.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+constexpr size_t kMostShown = 10;
+
+struct Options : CheckOptions {
+  std::filesystem::path against;
+  bool exact = false;
+};
+
+/// The first lines, and how many more there are.
+void list(std::ostream& out, const std::vector<std::string>& lines, const std::string& before) {
+  for (size_t i = 0; i < std::min(lines.size(), kMostShown); ++i) out << before << lines[i] << '\n';
+  if (lines.size() > kMostShown) out << before << "and " << lines.size() - kMostShown << " more\n";
+}
+
+int check(const Options& options) {
+  at::set_num_threads(1);  // the oracle adds up in the ranks' order
+  const CheckResult result = check_folder(options);
+  std::cout << matrix_text(result.verdicts, {wants_colour(STDOUT_FILENO), terminal_columns(STDOUT_FILENO)});
+  std::vector<std::string> failures;
+  for (const CaseVerdict& verdict : result.verdicts)
+    if (is_failure(verdict.status)) failures.push_back(sentence(verdict));
+  list(std::cout, failures, "\n");
+  for (const std::string& note : result.notes) std::cout << "note: " << note << '\n';
+  if (result.beyond_profile > 0)
+    std::cout << "note: " << result.beyond_profile << " runs are not in profile " << options.profile << '\n';
+  list(std::cout, result.missing, "missing: ");
+  std::cout.flush();
+  list(std::cerr, result.problems, "plumbline: ");
+  std::cout << (result.problems.empty() ? "the folder says what its files say: " : "the folder is no sound record: ")
+            << result.verdicts.size() << " runs, " << result.problems.size() << " problems, " << result.missing.size()
+            << " missing\n";
+  return exit_code(result);
+}
+
+/// What plumbline_recorder.py left of a training script's two runs.
+int compare_scripts(const Options& options) {
+  const AgainstVerdict verdict =
+      hold_against(read_recording(options.folder), read_recording(options.against), !options.exact);
+  std::cout << report_text(verdict);
+  if (verdict.first) return 1;
+  return verdict.agrees() ? 0 : 3;
+}
+
+int compare_recorded(const Options& options) {
+  if (is_recording(options.folder) || is_recording(options.against)) return compare_scripts(options);
+  const RecordingsVerdict verdict = compare_recordings(options.folder, options.against);
+  std::string kinds;
+  for (const std::string& kind : verdict.checked) kinds += (kinds.empty() ? "" : ", ") + kind;
+  if (verdict.equal()) {
+    std::cout << "PASS: " << verdict.tensors << " tensors (" << kinds << ") equal bit for bit\n";
+    return 0;
+  }
+  std::vector<std::string> lines;
+  for (const Difference& difference : verdict.differences) lines.push_back(recording_sentence(difference));
+  std::cout << "FAIL: " << lines.front() << '\n';
+  lines.erase(lines.begin());
+  list(std::cout, lines, "  also: ");
+  std::cout << verdict.differences.size() << " differ; " << verdict.tensors << " were compared (" << kinds << ")\n";
+  return 1;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "check",
+      "Judge the folder of a run again, from its files alone, and look whether it is complete.\n"
+      "Exit 0: every verdict stands, and nothing failed; 1: something failed, or is missing from --profile; 2: the\n"
+      "folder is no sound record (a file is missing, too much or unreadable, or a verdict is not what its files say);\n"
+      "3: some of it was never run.\n"
+      "With --against: hold what a pipeline recorded against what one rank recorded of the same training, and name "
+      "the\n"
+      "first module, micro-batch and direction that differ.");
+  command->add_option("DIR", options->folder, "What `plumbline run --report DIR` left, or a recording")->required();
+  command
+      ->add_option("--profile", options->profile, "Every run of this profile must be there: " + join(profile_names()))
+      ->type_name("P");
+  command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern")->type_name("GLOB");
+  CLI::Option* against =
+      command->add_option("--against", options->against, "The recording of one rank")->type_name("DIR2");
+  command
+      ->add_flag("--exact", options->exact,
+                 "With --against: leave aside the perturbed runs that say how far rounding may move a value")
+      ->needs(against);
+  command->callback([=, &chosen] {
+    if (against->count() > 0 && (command->count("--profile") > 0 || command->count("--case") > 0))
+      throw InputError("--against is about recordings; it does not go with --profile and --case");
+    chosen = [options] { return options->against.empty() ? check(*options) : compare_recorded(*options); };
+  });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,27 @@
+// plumbline doctor: what is wrong with this machine, or with a backend's set-up.
+#include "conformance/doctor.h"
+
+#include <ATen/Parallel.h>
+
+#include <iostream>
+
+#include "conformance/cli/commands.h"
+#include "conformance/process.h"
+
+namespace plumbline {
+
+void add_doctor(CLI::App& app, Command& chosen) {
+  auto backend = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Step by step, what is wrong with this machine; with --backend, with a backend's set-up");
+  command->add_option("--backend", *backend, "A backend.toml, or a command in quotes")->type_name("FILE.toml|CMD");
+  command->callback([=, &chosen] {
+    chosen = [backend] {
+      at::set_num_threads(1);  // the oracle adds up in the ranks' order
+      end_children_on_signals();
+      return backend->empty() ? examine_machine(std::cout) : examine_backend(*backend, std::cout);
+    };
+  });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,215 @@
+// plumbline mutants: the faults that can be put in on purpose, and which cases give them away.
+#include <ATen/Parallel.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "conformance/cli/commands.h"
+#include "conformance/corpus.h"
+#include "conformance/mutants/random_fault.h"
+#include "conformance/mutants/try_mutants.h"
+#include "conformance/plan.h"
+#include "conformance/process.h"
+#include "conformance/report/write_text.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+struct MutantsOptions {
+  RunOptions runs;
+  std::string mutants = "*";
+  bool matrix = false, full = false, json = false;
+  int killers = 2;
+  int random = 0;
+  std::filesystem::path report, record, recorded;
+};
+
+int list(const MutantsOptions& options) {
+  const std::vector<const Mutant*> selected = select_mutants(options.mutants);
+  nlohmann::json all = nlohmann::json::array();
+  for (const Mutant* mutant : selected) {
+    nlohmann::json needs = nlohmann::json::array();
+    if (mutant->least_ranks > 1) needs.push_back(std::to_string(mutant->least_ranks) + " ranks or more");
+    for (const Need& need : mutant->needs) needs.push_back(need.what);
+    all.push_back({{"name", mutant->name}, {"what", mutant->what}, {"needs", needs}, {"hangs", mutant->hangs}});
+  }
+  if (options.json) {
+    std::cout << all.dump(2) << "\n";
+    return 0;
+  }
+  size_t width = 0;
+  for (const Mutant* mutant : selected) width = std::max(width, mutant->name.size());
+  for (const Mutant* mutant : selected)
+    std::cout << mutant->name << std::string(width + 2 - mutant->name.size(), ' ') << mutant->what << "\n";
+  std::cout << selected.size() << " mutants\n";
+  return 0;
+}
+
+/// What the profile consists of, on ranks that are threads.
+std::vector<MatrixRun> places(RunOptions options) {
+  options.transport = TransportKind::Threads;
+  options.transport_given = true;
+  options.profile_given = true;
+  options.throughput = false;
+  std::vector<MatrixRun> places;
+  for (const PlannedRun& run : make_plan(options).runs)
+    if (run.unsupported.empty() && run.item.csv == find_case(run.item.id).schedule_csv)
+      places.push_back({run.item.id, run.item.schedule, run.ranks});
+  return places;
+}
+
+int matrix(const MutantsOptions& options) {
+  at::set_num_threads(1);  // ranks share the cores, and add up in one order
+  const std::vector<const Mutant*> selected = select_mutants(options.mutants);
+  FaultRunner runner(options.runs.seed);
+  const KillMatrix matrix = try_mutants(
+      places(options.runs), selected, runner,
+      {options.full ? 0 : options.killers, [](const std::string& line) { std::cout << line << "\n"
+                                                                                   << std::flush; }});
+  std::cout << "\n" << matrix_text(matrix);
+  if (!options.report.empty()) {
+    write_matrix(options.report, matrix);
+    std::cout << "kept: " << (options.report / "kill-matrix.json").string() << ", kill-matrix.txt\n";
+  }
+  if (!options.record.empty()) {
+    Killers killers;
+    if (std::filesystem::exists(options.record)) killers = read_killers(options.record);
+    for (auto& [mutant, found] : killers_of(matrix)) killers[mutant] = std::move(found);
+    write_killers(options.record, killers);
+    std::cout << "recorded: " << options.record.string() << "\n";
+  }
+  return survivors(matrix).empty() && matrix.broken.empty() ? 0 : 1;
+}
+
+int recorded(const MutantsOptions& options) {
+  at::set_num_threads(1);
+  FaultRunner runner(RunOptions().seed);
+  const Killers killers = read_killers(options.recorded);
+  const std::vector<std::string> problems = recorded_problems(killers, runner);
+  for (const std::string& problem : problems) std::cout << "FAIL " << problem << "\n";
+  std::cout << killers.size() << " mutants, each in two runs: "
+            << (problems.empty() ? "all are given away as recorded" : std::to_string(problems.size()) + " problems")
+            << "\n";
+  return problems.empty() ? 0 : 1;
+}
+
+/// The command that repeats one fault; the runs to choose from are part of it.
+std::string repeat(const MutantsOptions& options, uint64_t seed) {
+  std::string line = "plumbline mutants --random 1 --seed " + std::to_string(seed);
+  if (options.runs.profile != "core") line += " --profile " + options.runs.profile;
+  if (!options.runs.case_glob.empty()) line += " --case " + shell_word(options.runs.case_glob);
+  if (options.runs.schedule_given) line += " --schedule " + shell_word(options.runs.schedules);
+  if (options.runs.ranks_given) line += " --ranks " + std::to_string(options.runs.ranks);
+  return line;
+}
+
+int random_faults(const MutantsOptions& options) {
+  at::set_num_threads(1);
+  FaultRunner runner(RunOptions().seed);  // the seed that was given is the faults'
+  RandomFaults faults(places(options.runs), runner);
+  std::vector<RandomFault> all;
+  nlohmann::json kept = nlohmann::json::array();
+  for (int i = 0; i < options.random; ++i) {
+    all.push_back(faults.put_in(options.runs.seed + static_cast<uint64_t>(i)));
+    const RandomFault& fault = all.back();
+    const std::string again = repeat(options, fault.seed);
+    std::cout << fault_end_name(fault.end) << ": " << fault.what << ", in " << to_string(fault.run) << ": " << fault.why
+              << "\n  repeat: " << again << "\n"
+              << std::flush;
+    kept.push_back({{"seed", fault.seed},
+                    {"case", fault.run.case_id},
+                    {"schedule", fault.run.schedule},
+                    {"ranks", fault.run.ranks},
+                    {"what", fault.what},
+                    {"end", fault_end_name(fault.end)},
+                    {"status", status_name(fault.status)},
+                    {"why", fault.why},
+                    {"repeat", again}});
+  }
+  std::cout << "\n" << summary(all);
+  if (!options.report.empty()) {
+    std::filesystem::create_directories(options.report);
+    write_text_file(options.report / "random-faults.json",
+                    kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  }
+  return std::any_of(all.begin(), all.end(), [](const RandomFault& f) { return f.end == FaultEnd::Missed; }) ? 1 : 0;
+}
+
+}  // namespace
+
+void add_mutants(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<MutantsOptions>();
+  CLI::App* command =
+      app.add_subcommand("mutants",
+                         "The faults that `run --mutant NAME` puts in on purpose, and which cases give them away.\n"
+                         "Without --matrix: lists them, each with its sentence");
+  command->add_option("--mutant", options->mutants, "Only those whose name matches this pattern (* and ?)")
+      ->type_name("GLOB")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "The list as JSON");
+  CLI::Option* matrix_flag = command->add_flag(
+      "--matrix", options->matrix,
+      "Put each mutant into runs of the profile, ranks as threads, until enough give it away; exit 1 if one survives "
+      "all");
+  CLI::Option* random = command
+                            ->add_option("--random", options->random,
+                                         "Put in so many random faults, one at a time: one value, message or action "
+                                         "anywhere in a run; exit 1 if one changes a result and is missed")
+                            ->type_name("N")
+                            ->check(CLI::Range(1, 1000000))
+                            ->excludes(matrix_flag);
+  std::vector<CLI::Option*> of_runs = {
+      command->add_option("--profile", options->runs.profile, "Whose runs: core, nightly or smoke")
+          ->capture_default_str(),
+      command->add_option("--case", options->runs.case_glob, "Only cases whose id matches this pattern")
+          ->type_name("GLOB"),
+      command->add_option("--schedule", options->runs.schedules, "Only schedules whose name matches")
+          ->type_name("GLOB")
+          ->capture_default_str(),
+      command->add_option("--ranks", options->runs.ranks, "Only on so many ranks")->check(CLI::Range(1, 64)),
+      command
+          ->add_option("--seed", options->runs.seed,
+                       "With --matrix: of parameters, data and random layers; with --random: of the first fault, the "
+                       "next ones count on from it")
+          ->capture_default_str(),
+      command->add_option("--report", options->report, "Keep kill-matrix.json and .txt, or random-faults.json, there")
+          ->type_name("DIR")};
+  command->add_option("--killers", options->killers, "How many runs that give a mutant away are enough")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->needs(matrix_flag);
+  command->add_flag("--full", options->full, "Try every mutant on every run")->needs(matrix_flag);
+  command
+      ->add_option(
+          "--record", options->record,
+          "Write two runs that give each mutant away into this file (conformance/mutants/killers.json); mutants "
+          "that were not tried stay as they are there")
+      ->type_name("F.json")
+      ->needs(matrix_flag);
+  CLI::Option* known = command
+                           ->add_option("--recorded", options->recorded,
+                                        "Put each mutant into the runs that this file says give it away; exit 1 if one "
+                                        "does not, or does otherwise")
+                           ->type_name("F.json")
+                           ->excludes(matrix_flag)
+                           ->excludes(random);
+  command->callback([options, command, of_runs, matrix_flag, random, known, &chosen] {
+    options->runs.ranks_given = command->count("--ranks") > 0;
+    options->runs.schedule_given = command->count("--schedule") > 0;
+    if (matrix_flag->count() == 0 && random->count() == 0)
+      for (const CLI::Option* option : of_runs)
+        if (option->count() > 0) throw InputError(option->get_name() + " goes with --matrix or --random");
+    if (random->count() > 0 && command->count("--mutant") > 0)
+      throw InputError("--mutant goes with --matrix, or alone; random faults have no names");
+    if (known->count() > 0 && command->count("--mutant") > 0)
+      throw InputError("--mutant goes with --matrix, or alone; --recorded is about all of them");
+    chosen = [options] {
+      if (options->random > 0) return random_faults(*options);
+      if (!options->recorded.empty()) return recorded(*options);
+      return options->matrix ? matrix(*options) : list(*options);
+    };
+  });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,46 @@
+// plumbline report: one page of several result folders.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "conformance/cli/commands.h"
+#include "conformance/report/page.h"
+#include "conformance/report/read_json.h"
+#include "conformance/report/write_text.h"
+
+namespace plumbline {
+namespace {
+
+struct Options {
+  std::vector<std::filesystem::path> folders;
+  std::filesystem::path out;
+};
+
+int report(const Options& options) {
+  std::vector<PageReport> reports;
+  for (const std::filesystem::path& folder : options.folders) {
+    reports.push_back({page_label(folder), read_report_json(folder / "report.json")});
+    const std::string label = reports.back().label;
+    const auto same =
+        std::count_if(reports.begin(), reports.end(), [&](const PageReport& r) { return r.label == label; });
+    if (same > 1) reports.back().label = folder.string();  // folders of one name in two places
+  }
+  write_text_file(options.out, report_page(reports));
+  std::cout << options.out.string() << '\n';
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "report",
+      "Make one page of the reports of several runs, beside each other: one HTML file that needs no network and no\n"
+      "other file.");
+  command->add_option("DIR", options->folders, "What `plumbline run --report DIR` left; one or more")->required();
+  command->add_option("-o,--output", options->out, "The page")->required()->type_name("F.html");
+  command->callback([=, &chosen] { chosen = [options] { return report(*options); }; });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,120 @@
+/* An example of a backend for plumbline, to copy: plain C, no MPI, one process that is every rank in turn. It takes the
+   cases whose stages are chains of linear layers in F32, and says of all others that it does not support them.
+
+     host describe
+     host plan --job J
+     host run --job J --out D
+
+   conformance/INTERPRETING.md is the contract. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pipeline.h"
+
+static int fail(const char* what, const char* where) {
+  fprintf(stderr, "plumbline: %s: %s\n", where, what);
+  return 1;
+}
+
+static int describe(void) {
+  puts(
+      "{\"protocol\": 1, \"name\": \"C host\", \"version\": \"1\", \"schedules\": \"any\", \"level\": \"program\",\n"
+      " \"delivers\": [\"forward\", \"output\", \"loss\", \"backward\", \"partial\", \"grad\"]}");
+  return 0;
+}
+
+/* Where the case lies: its folder is told from the folder of the job file. */
+static const char* folder_of(Arena* arena, const char* job_file, const Json* item) {
+  const char* slash = strrchr(job_file, '/');
+  return arena_text(arena, "%.*s%s", slash ? (int)(slash - job_file) + 1 : 0, job_file, json_get(item, "folder")->text);
+}
+
+static void print_text(const char* text) {
+  putchar('"');
+  for (; *text; ++text) {
+    if (*text == '"' || *text == '\\') putchar('\\');
+    putchar(*text);
+  }
+  putchar('"');
+}
+
+static int plan(const Json* job, const char* job_file) {
+  puts("[");
+  for (const Json* item = json_get(job, "cases")->first; item; item = item->next) {
+    Arena arena = {0};
+    const char* why = NULL;
+    const Pipeline* pipeline = pipeline_read(&arena, folder_of(&arena, job_file, item), &why);
+    printf("{\"id\": ");
+    print_text(json_get(item, "id")->text);
+    printf(", \"schedule\": ");
+    print_text(json_get(item, "schedule")->text);
+    printf(", \"supported\": %s", pipeline ? "true" : "false, \"why\": ");
+    if (!pipeline) print_text(why);
+    puts(item->next ? "}," : "}");
+    arena_free(&arena);
+  }
+  puts("]");
+  return 0;
+}
+
+static bool make_folders(char* path) {
+  for (char* slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = 0;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) return false;
+    *slash = '/';
+  }
+  return true;
+}
+
+static const char* run_case(Arena* arena, const Json* item, const char* job_file, const char* out) {
+  const char* why = NULL;
+  Pipeline* pipeline = pipeline_read(arena, folder_of(arena, job_file, item), &why);
+  if (!pipeline || (why = pipeline_run(pipeline))) return why;
+  for (int rank = 0; rank < pipeline_ranks(pipeline); ++rank) {
+    char* path = arena_text(arena, "%s/%s%d.safetensors", out, json_get(item, "results")->text, rank);
+    if (!make_folders(path) || !tensors_write(path, pipeline_results(pipeline, rank)))
+      return "results cannot be written";
+  }
+  return NULL;
+}
+
+static int run(const Json* job, const char* job_file, const char* out) {
+  int number = 0;
+  for (const Json* item = json_get(job, "cases")->first; item; item = item->next, ++number) {
+    Arena arena = {0};
+    printf("@plumbline case %d begins\n", number);
+    fflush(stdout);
+    const char* why = run_case(&arena, item, job_file, out);
+    if (why) return fail(why, json_get(item, "id")->text);
+    printf("@plumbline case %d done\n", number);
+    fflush(stdout);
+    arena_free(&arena);
+  }
+  return 0;
+}
+
+static const char* option(int argc, char** argv, const char* name) {
+  for (int i = 2; i + 1 < argc; ++i)
+    if (strcmp(argv[i], name) == 0) return argv[i + 1];
+  return "";
+}
+
+int main(int argc, char** argv) {
+  const char *verb = argc > 1 ? argv[1] : "", *job_file = option(argc, argv, "--job"),
+             *out = option(argc, argv, "--out");
+  if (strcmp(verb, "describe") == 0) return describe();
+  if (strcmp(verb, "plan") != 0 && strcmp(verb, "run") != 0)
+    return fail("describe, plan --job J, or run --job J --out D is accepted", "usage");
+  Arena arena = {0};
+  const char* text = read_whole_file(&arena, job_file, NULL);
+  const Json* job = text ? json_parse(&arena, text) : NULL;
+  int code = 0;
+  if (!job || !json_is(json_get(job, "format"), "plumbline-job/1"))
+    code = fail("no job of format plumbline-job/1", job_file);
+  else
+    code = strcmp(verb, "plan") == 0 ? plan(job, job_file) : run(job, job_file, out);
+  arena_free(&arena);
+  return code;
+}

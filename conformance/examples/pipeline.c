@@ -1,0 +1,382 @@
+#include "pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 64 }; /* of ranks, stages, and boundaries of a stage */
+
+typedef struct {
+  int stage, microbatch;
+  char what; /* F, B, I or W */
+} Action;
+
+typedef struct {
+  Action* actions;
+  size_t count, next;
+} Rank;
+
+/* What one stage holds of one micro-batch, from its forward to its last backward. */
+typedef struct {
+  const Json* graph;
+  Tensor **values, **gradients;
+  bool input_done;
+} Run;
+
+struct Pipeline {
+  Arena* arena;
+  const Json *json, *program;
+  const Tensor* tensors;
+  Rank ranks[MOST];
+  int rank_count, stages, microbatches, boundaries, parameters;
+  int rank_of_stage[MOST];
+  Tensor* results[MOST];
+  /* of the step that is being carried out: */
+  int step;
+  const Json* step_json;
+  Run* runs;            /* by stage and micro-batch */
+  Tensor** values;      /* by boundary and micro-batch */
+  Tensor** handed_back; /* by boundary, consumer and micro-batch */
+  Tensor** accumulated; /* by stage and parameter */
+  Tensor** whole_grads; /* by parameter; over all steps */
+};
+
+/* --- reading ---------------------------------------------------------------------------------------------------- */
+
+/* Members that this reader knows how to obey; others would make it another case. */
+static const char* unknown_member(const Json* json) {
+  static const char* const known[] = {"format", "id",     "title",  "why",       "truth",    "seed",    "dtype",
+                                      "model",  "mesh",   "stages", "schedule",  "steps",    "results", "microbatches",
+                                      "inputs", "target", "loss",   "gradients", "optimizer"};
+  for (const Json* item = json->first; item; item = item->next) {
+    bool found = item->kind == JSON_BOOL && !item->boolean; /* a feature that is not asked for */
+    found = found || json_is(item, "never");
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i) found = found || strcmp(item->key, known[i]) == 0;
+    if (!found) return item->key;
+  }
+  return NULL;
+}
+
+static const char* why_not(Pipeline* p) {
+  const Json *json = p->json, *loss = json_get(json, "loss");
+  if (!json_is(json_get(json, "format"), "plumbline-case/1")) return "another format than plumbline-case/1";
+  const char* member = unknown_member(json);
+  if (member) return arena_text(p->arena, "member \"%s\" of case.json", member);
+  if (!json_is(json_get(json, "dtype"), "F32")) return "another element type than F32";
+  if (json_get(json, "optimizer")->kind != JSON_NULL) return "an optimizer";
+  if (!json_is(json_get(loss, "kind"), "sum") && !json_is(json_get(loss, "kind"), "mse"))
+    return "another loss than sum and mse";
+  if (json_get(loss, "ignored_target")->kind != JSON_NULL) return "targets that are ignored";
+  if (json_get(json, "inputs")->count != 1) return "several inputs";
+  const Json* target = json_get(json_get(json, "target"), "dim");
+  if (json_get(json_get(json_at(json_get(json, "inputs"), 0), "chunk"), "dim")->kind != JSON_NUMBER ||
+      json_get(json_get(json_at(json_get(json, "inputs"), 0), "chunk"), "dim")->number != 0 || target->number != 0)
+    return "micro-batches along another dimension than 0";
+  for (const Json* step = json_get(json, "steps")->first; step; step = step->next)
+    if (!json_is(json_get(step, "kind"), "train") && !json_is(json_get(step, "kind"), "eval") &&
+        !json_is(json_get(step, "kind"), "zero_grad"))
+      return arena_text(p->arena, "step %s", json_get(step, "kind")->text);
+  for (const Json* program = json_get(p->program, "programs")->first; program; program = program->next)
+    for (const Json* stage = json_get(program, "stages")->first; stage; stage = stage->next) {
+      const char* why = stage_why_not(p->arena, stage);
+      if (why) return why;
+    }
+  return NULL;
+}
+
+/* A cell such as 2F0. */
+static bool read_action(const char* cell, Action* action) {
+  int used = 0;
+  return sscanf(cell, "%d%c%d%n", &action->stage, &action->what, &action->microbatch, &used) == 3 && !cell[used] &&
+         strchr("FBIW", action->what);
+}
+
+static const char* read_schedule(Pipeline* p, char* text) {
+  if (!text) return "schedule.csv cannot be read";
+  memset(p->rank_of_stage, -1, sizeof p->rank_of_stage);
+  char *row_end = NULL, *cell_end = NULL;
+  for (char* row = strtok_r(text, "\r\n", &row_end); row; row = strtok_r(NULL, "\r\n", &row_end)) {
+    if (p->rank_count == MOST) return "more than 64 ranks";
+    Rank* rank = &p->ranks[p->rank_count];
+    rank->actions = arena_new(p->arena, (strlen(row) + 1) * sizeof(Action));
+    for (char* cell = strtok_r(row, ",", &cell_end); cell; cell = strtok_r(NULL, ",", &cell_end)) {
+      Action* action = &rank->actions[rank->count++];
+      if (!read_action(cell, action)) return arena_text(p->arena, "action %s", cell);
+      if (action->stage < 0 || action->stage >= p->stages || action->microbatch < 0 ||
+          action->microbatch >= p->microbatches)
+        return "a schedule of another case";
+      int* owner = &p->rank_of_stage[action->stage];
+      if (*owner >= 0 && *owner != p->rank_count) return "a stage on several ranks";
+      *owner = p->rank_count;
+    }
+    ++p->rank_count;
+  }
+  return NULL;
+}
+
+static const Json* read_json(Arena* arena, const char* folder, const char* name) {
+  const char* text = read_whole_file(arena, arena_text(arena, "%s/%s", folder, name), NULL);
+  return text ? json_parse(arena, text) : NULL;
+}
+
+Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why) {
+  Pipeline* p = arena_new(arena, sizeof(Pipeline));
+  p->arena = arena;
+  *why = "case.json or program.json cannot be read";
+  p->json = read_json(arena, folder, "case.json");
+  p->program = read_json(arena, folder, "program.json");
+  if (!p->json || !p->program) return NULL;
+  if ((*why = why_not(p))) return NULL;
+  p->stages = (int)json_get(p->json, "stages")->number;
+  p->microbatches = (int)json_get(p->json, "microbatches")->number;
+  p->boundaries = (int)json_get(json_at(json_get(p->program, "programs"), 0), "boundaries")->count;
+  p->parameters = (int)json_get(p->program, "parameters")->count;
+  if (p->stages > MOST) {
+    *why = "more than 64 stages";
+    return NULL;
+  }
+  if ((*why = read_schedule(p, read_whole_file(arena, arena_text(arena, "%s/schedule.csv", folder), NULL))))
+    return NULL;
+  p->tensors = tensors_read(arena, arena_text(arena, "%s/tensors.safetensors", folder), why);
+  if (!p->tensors) return NULL;
+  p->whole_grads = arena_new(arena, (size_t)p->parameters * sizeof(Tensor*));
+  return p;
+}
+
+int pipeline_ranks(const Pipeline* p) { return p->rank_count; }
+const Tensor* pipeline_results(const Pipeline* p, int rank) { return p->results[rank]; }
+
+/* --- looking up --------------------------------------------------------------------------------------------------- */
+
+static Run* run_of(Pipeline* p, int stage, int m) { return &p->runs[stage * p->microbatches + m]; }
+static Tensor** value_of(Pipeline* p, int b, int m) { return &p->values[b * p->microbatches + m]; }
+static Tensor** back_of(Pipeline* p, int b, int stage, int m) {
+  return &p->handed_back[(b * p->stages + stage) * p->microbatches + m];
+}
+
+static const Json* microbatch_json(const Pipeline* p, int m) {
+  return json_at(json_get(p->step_json, "microbatches"), (size_t)m);
+}
+static const Json* program_of(const Pipeline* p, int m) {
+  return json_at(json_get(p->program, "programs"), (size_t)json_get(microbatch_json(p, m), "program")->number);
+}
+static const Json* boundary_json(const Pipeline* p, int b, int m) {
+  return json_at(json_get(program_of(p, m), "boundaries"), (size_t)b);
+}
+static int number_of(const Json* list, const char* name) {
+  int number = 0;
+  for (const Json* item = list->first; item; item = item->next, ++number)
+    if (json_is(json_get(item, "name"), name)) return number;
+  return -1;
+}
+static int boundary_named(const Pipeline* p, const Json* port, int m) {
+  return number_of(json_get(program_of(p, m), "boundaries"), json_get(port, "name")->text);
+}
+static int value_number(const Json* port) { return (int)json_get(port, "value")->number; }
+
+/* A copy of `tensor` under a key; stage and micro-batch -1 where they do not apply. */
+static void deliver(Pipeline* p, int rank, const char* kind, int stage, int m, const char* name, const Tensor* tensor) {
+  char places[2][16] = {"-", "-"};
+  if (stage >= 0) snprintf(places[0], sizeof places[0], "%d", stage);
+  if (m >= 0) snprintf(places[1], sizeof places[1], "%d", m);
+  Tensor* copy = NULL;
+  tensor_add(p->arena, &copy, tensor);
+  copy->name = arena_text(p->arena, "%d/%s/%s/%s/%s", p->step, kind, places[0], places[1], name);
+  copy->next = p->results[rank];
+  p->results[rank] = copy;
+}
+
+/* --- actions ------------------------------------------------------------------------------------------------------ */
+
+static const Tensor* batch_piece(Pipeline* p, const char* what, int m) {
+  const Tensor* whole = tensors_find(p->tensors, arena_text(p->arena, "step/%d/%s", p->step, what));
+  return whole ? tensor_piece(p->arena, whole, (size_t)p->microbatches, (size_t)m) : NULL;
+}
+
+/* The loss of output 0; with `gradient`, also what the backward begins with. */
+static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
+  const Json* loss = json_get(p->json, "loss");
+  const bool squares = json_is(json_get(loss, "kind"), "mse");
+  const Tensor* target = squares ? batch_piece(p, "target", m) : NULL;
+  const float count = json_is(json_get(loss, "reduction"), "mean") ? (float)tensor_count(y) : 1;
+  const float weight = (float)json_get(microbatch_json(p, m), "loss_weight")->number;
+  const Tensor scalar = {0};
+  Tensor* value = tensor_like(p->arena, &scalar);
+  if (gradient) *gradient = tensor_like(p->arena, y);
+  for (size_t i = 0; i < tensor_count(y); ++i) {
+    const float off = target ? y->data[i] - target->data[i] : 0;
+    value->data[0] += target ? off * off : y->data[i];
+    if (gradient) (*gradient)->data[i] = (target ? 2 * off : 1) * weight / count;
+  }
+  value->data[0] /= count;
+  return value;
+}
+
+/* Whether everything that the stage takes is there. */
+static bool may_forward(Pipeline* p, int stage, int m) {
+  const Json* graph = json_at(json_get(program_of(p, m), "stages"), (size_t)stage);
+  for (const Json* input = json_get(graph, "inputs")->first; input; input = input->next)
+    if (json_is(json_get(input, "from"), "boundary") && !*value_of(p, boundary_named(p, input, m), m)) return false;
+  return true;
+}
+
+static void forward(Pipeline* p, int stage, int m) {
+  Run* run = run_of(p, stage, m);
+  run->graph = json_at(json_get(program_of(p, m), "stages"), (size_t)stage);
+  const size_t count = json_get(run->graph, "values")->count;
+  run->values = arena_new(p->arena, count * sizeof(Tensor*));
+  run->gradients = arena_new(p->arena, count * sizeof(Tensor*));
+  for (const Json* input = json_get(run->graph, "inputs")->first; input; input = input->next) {
+    const char* name = arena_text(p->arena, "input/%s", json_get(input, "name")->text);
+    run->values[value_number(input)] = json_is(json_get(input, "from"), "model")
+                                           ? (Tensor*)batch_piece(p, name, m)
+                                           : *value_of(p, boundary_named(p, input, m), m);
+  }
+  for (const Json* parameter = json_get(run->graph, "parameters")->first; parameter; parameter = parameter->next)
+    if (json_get(parameter, "value")->kind == JSON_NUMBER)
+      run->values[value_number(parameter)] =
+          (Tensor*)tensors_find(p->tensors, arena_text(p->arena, "parameter/%s", json_get(parameter, "name")->text));
+  for (const Json* constant = json_get(run->graph, "constants")->first; constant; constant = constant->next)
+    run->values[value_number(constant)] = (Tensor*)tensors_find(p->tensors, json_get(constant, "tensor")->text);
+  stage_forward(p->arena, run->graph, run->values);
+
+  const int rank = p->rank_of_stage[stage];
+  const bool trains = json_is(json_get(p->step_json, "kind"), "train");
+  for (const Json* output = json_get(run->graph, "outputs")->first; output; output = output->next) {
+    Tensor* value = run->values[value_number(output)];
+    const char* name = json_get(output, "name")->text;
+    if (json_is(json_get(output, "to"), "boundary")) {
+      *value_of(p, boundary_named(p, output, m), m) = value;
+      deliver(p, rank, "forward", stage, m, name, value);
+      continue;
+    }
+    deliver(p, rank, "output", -1, m, name, value);
+    const Json* wants_loss = json_get(p->step_json, "loss");
+    if (strcmp(name, "0") != 0 || (wants_loss->kind == JSON_BOOL && !wants_loss->boolean)) continue;
+    Tensor** gradient = trains ? &run->gradients[value_number(output)] : NULL;
+    deliver(p, rank, "loss", -1, m, "loss", loss_of(p, m, value, gradient));
+  }
+}
+
+/* Whether every consumer has handed back the gradient of what the stage gave it. */
+static bool may_backward(Pipeline* p, int stage, int m) {
+  if (!run_of(p, stage, m)->graph) return false;
+  for (int b = 0; b < p->boundaries; ++b) {
+    const Json* boundary = boundary_json(p, b, m);
+    if ((int)json_get(boundary, "producer")->number != stage || !json_get(boundary, "has_gradient")->boolean) continue;
+    for (const Json* consumer = json_get(boundary, "consumers")->first; consumer; consumer = consumer->next)
+      if (!*back_of(p, b, (int)consumer->number, m)) return false;
+  }
+  return true;
+}
+
+/* Both halves are computed at once here; they are only delivered when their time has come. */
+static void backward_to_inputs(Pipeline* p, int stage, int m) {
+  Run* run = run_of(p, stage, m);
+  for (const Json* output = json_get(run->graph, "outputs")->first; output; output = output->next) {
+    if (!json_is(json_get(output, "to"), "boundary")) continue;
+    const int b = boundary_named(p, output, m);
+    const Json* boundary = boundary_json(p, b, m);
+    if (!json_get(boundary, "has_gradient")->boolean) continue;
+    const Json* consumers = json_get(boundary, "consumers");
+    for (size_t i = consumers->count; i-- > 0;) /* from the last to the first */
+      tensor_add(p->arena, &run->gradients[value_number(output)],
+                 *back_of(p, b, (int)json_at(consumers, i)->number, m));
+  }
+  stage_backward(p->arena, run->graph, run->values, run->gradients);
+  run->input_done = true;
+  for (const Json* input = json_get(run->graph, "inputs")->first; input; input = input->next) {
+    if (!json_is(json_get(input, "from"), "boundary")) continue;
+    const int b = boundary_named(p, input, m);
+    if (!json_get(boundary_json(p, b, m), "has_gradient")->boolean) continue;
+    Tensor* gradient = run->gradients[value_number(input)];
+    if (!gradient) gradient = tensor_like(p->arena, run->values[value_number(input)]);
+    *back_of(p, b, stage, m) = gradient;
+    deliver(p, p->rank_of_stage[stage], "backward", stage, m, json_get(input, "name")->text, gradient);
+  }
+}
+
+static void backward_to_weights(Pipeline* p, int stage, int m) {
+  Run* run = run_of(p, stage, m);
+  const Json* all = json_get(p->program, "parameters");
+  for (const Json* parameter = json_get(run->graph, "parameters")->first; parameter; parameter = parameter->next) {
+    const char* name = json_get(parameter, "name")->text;
+    const int number = number_of(all, name);
+    if (json_get(parameter, "value")->kind != JSON_NUMBER || !run->gradients[value_number(parameter)] ||
+        !json_get(json_at(all, (size_t)number), "requires_grad")->boolean)
+      continue;
+    Tensor** sum = &p->accumulated[stage * p->parameters + number];
+    tensor_add(p->arena, sum, run->gradients[value_number(parameter)]);
+    deliver(p, p->rank_of_stage[stage], "partial", stage, m, name, *sum);
+  }
+}
+
+/* Carries the action out if it can be; false when it has to wait. */
+static bool act(Pipeline* p, const Action* action) {
+  const int stage = action->stage, m = action->microbatch;
+  if (action->what == 'F') {
+    if (!may_forward(p, stage, m)) return false;
+    forward(p, stage, m);
+    return true;
+  }
+  if (!json_is(json_get(p->step_json, "kind"), "train")) return true; /* an eval step has only the F */
+  if (action->what == 'W' ? !run_of(p, stage, m)->input_done : !may_backward(p, stage, m)) return false;
+  if (action->what != 'W') backward_to_inputs(p, stage, m);
+  if (action->what != 'I') backward_to_weights(p, stage, m);
+  return true;
+}
+
+/* --- steps -------------------------------------------------------------------------------------------------------- */
+
+/* Copies of a parameter are summed by ascending stage, divided once, and added to what earlier steps left. */
+static void finish_gradients(Pipeline* p) {
+  const float divide_by = (float)json_get(json_get(p->json, "gradients"), "divide_by")->number;
+  for (int n = 0; n < p->parameters; ++n) {
+    const Json* parameter = json_at(json_get(p->program, "parameters"), (size_t)n);
+    Tensor* sum = NULL;
+    for (int stage = 0; stage < p->stages; ++stage)
+      if (p->accumulated[stage * p->parameters + n])
+        tensor_add(p->arena, &sum, p->accumulated[stage * p->parameters + n]);
+    if (sum) {
+      for (size_t i = 0; i < tensor_count(sum); ++i) sum->data[i] /= divide_by;
+      tensor_add(p->arena, &p->whole_grads[n], sum);
+    }
+    if (p->whole_grads[n]) {
+      const int holder = (int)json_at(json_get(parameter, "stages"), 0)->number;
+      deliver(p, p->rank_of_stage[holder], "grad", -1, -1, json_get(parameter, "name")->text, p->whole_grads[n]);
+    }
+  }
+}
+
+/* Every rank goes on as far as it can, in turn, until all are through. */
+static const char* run_schedule(Pipeline* p) {
+  for (int r = 0; r < p->rank_count; ++r) p->ranks[r].next = 0;
+  for (bool moved = true, done = false; !done;) {
+    if (!moved) return arena_text(p->arena, "step %d: no rank can go on", p->step);
+    moved = false;
+    done = true;
+    for (int r = 0; r < p->rank_count; ++r) {
+      Rank* rank = &p->ranks[r];
+      for (; rank->next < rank->count && act(p, &rank->actions[rank->next]); ++rank->next) moved = true;
+      done = done && rank->next == rank->count;
+    }
+  }
+  return NULL;
+}
+
+const char* pipeline_run(Pipeline* p) {
+  for (p->step_json = json_get(p->json, "steps")->first; p->step_json; p->step_json = p->step_json->next, ++p->step) {
+    if (json_is(json_get(p->step_json, "kind"), "zero_grad")) {
+      memset(p->whole_grads, 0, (size_t)p->parameters * sizeof(Tensor*));
+      continue;
+    }
+    const size_t m = (size_t)p->microbatches, s = (size_t)p->stages, b = (size_t)p->boundaries;
+    p->runs = arena_new(p->arena, s * m * sizeof(Run));
+    p->values = arena_new(p->arena, b * m * sizeof(Tensor*));
+    p->handed_back = arena_new(p->arena, b * s * m * sizeof(Tensor*));
+    p->accumulated = arena_new(p->arena, s * (size_t)p->parameters * sizeof(Tensor*));
+    const char* why = run_schedule(p);
+    if (why) return why;
+    if (json_is(json_get(p->step_json, "kind"), "train")) finish_gradients(p);
+  }
+  return NULL;
+}

@@ -1,0 +1,156 @@
+#include "stage.h"
+
+#include <math.h>
+
+/* The operators of the exact chains of linear layers. */
+static const char* const known_ops[] = {"aten::abs", "aten::add.Tensor", "aten::linear", "aten::relu"};
+
+static bool is_known(const Json* op) {
+  for (size_t i = 0; i < sizeof known_ops / sizeof *known_ops; ++i)
+    if (json_is(op, known_ops[i])) return true;
+  return false;
+}
+
+const char* stage_why_not(Arena* arena, const Json* stage) {
+  if (json_get(stage, "buffers")->count) return "buffers";
+  for (const Json* value = json_get(stage, "values")->first; value; value = value->next)
+    if (!json_is(json_get(value, "dtype"), "F32"))
+      return arena_text(arena, "values of %s", json_get(value, "dtype")->text);
+  for (const Json* input = json_get(stage, "inputs")->first; input; input = input->next)
+    if (json_is(json_get(input, "from"), "mask")) return "masks";
+  for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
+    if (json_get(output, "value")->kind != JSON_NUMBER) return "an output that is None";
+  for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
+    const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
+    if (!is_known(op)) return arena_text(arena, "operator %s", op->text ? op->text : "without a name");
+    if (json_is(op, "aten::add.Tensor") && json_get(arguments, "other")->kind != JSON_OBJECT)
+      return "aten::add.Tensor of a number";
+  }
+  return NULL;
+}
+
+/* The number of the value that an argument is; -1 for null. */
+static int value_of(const Json* arguments, const char* name) {
+  const Json* value = json_get(json_get(arguments, name), "value");
+  return value->kind == JSON_NUMBER ? (int)value->number : -1;
+}
+
+/* Where an element of `from` is used in the broadcast result at `index`. */
+static size_t broadcast_from(const Tensor* from, const Tensor* result, size_t index) {
+  size_t at = 0, step = 1;
+  for (size_t back = 1; back <= result->rank; ++back) {
+    const size_t size = result->sizes[result->rank - back], position = index % size;
+    index /= size;
+    if (back > from->rank) continue;
+    const size_t own = from->sizes[from->rank - back];
+    at += own == 1 ? 0 : position * step;
+    step *= own;
+  }
+  return at;
+}
+
+static Tensor* add(Arena* arena, const Json* arguments, Tensor** values, const Json* form) {
+  const Tensor *a = values[value_of(arguments, "self")], *b = values[value_of(arguments, "other")];
+  const float alpha = (float)json_get(arguments, "alpha")->number;
+  Tensor shape = {0};
+  for (const Json* size = json_get(form, "shape")->first; size; size = size->next)
+    shape.sizes[shape.rank++] = (size_t)size->number;
+  Tensor* result = tensor_like(arena, &shape);
+  for (size_t i = 0; i < tensor_count(result); ++i)
+    result->data[i] = a->data[broadcast_from(a, result, i)] + alpha * b->data[broadcast_from(b, result, i)];
+  return result;
+}
+
+static Tensor* linear(Arena* arena, const Tensor* x, const Tensor* weight, const Tensor* bias) {
+  const size_t in = weight->sizes[1], out = weight->sizes[0], rows = tensor_count(x) / in;
+  Tensor shape = *x;
+  shape.sizes[shape.rank - 1] = out;
+  Tensor* y = tensor_like(arena, &shape);
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t o = 0; o < out; ++o) {
+      float sum = bias ? bias->data[o] : 0;
+      for (size_t i = 0; i < in; ++i) sum += x->data[r * in + i] * weight->data[o * in + i];
+      y->data[r * out + o] = sum;
+    }
+  return y;
+}
+
+void stage_forward(Arena* arena, const Json* stage, Tensor** values) {
+  for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
+    const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
+    const int result = (int)json_at(json_get(node, "results"), 0)->number;
+    if (json_is(op, "aten::linear")) {
+      const int bias = value_of(arguments, "bias");
+      values[result] = linear(arena, values[value_of(arguments, "input")], values[value_of(arguments, "weight")],
+                              bias < 0 ? NULL : values[bias]);
+    } else if (json_is(op, "aten::add.Tensor")) {
+      values[result] = add(arena, arguments, values, json_at(json_get(stage, "values"), (size_t)result));
+    } else {
+      const Tensor* x = values[value_of(arguments, "self")];
+      Tensor* y = values[result] = tensor_like(arena, x);
+      for (size_t i = 0; i < tensor_count(x); ++i)
+        y->data[i] = json_is(op, "aten::abs") ? fabsf(x->data[i]) : fmaxf(x->data[i], 0);
+    }
+  }
+}
+
+static void linear_backward(Arena* arena, const Json* arguments, Tensor** values, Tensor** gradients,
+                            const Tensor* dy) {
+  const int input = value_of(arguments, "input"), weight = value_of(arguments, "weight"),
+            bias = value_of(arguments, "bias");
+  const Tensor *x = values[input], *w = values[weight];
+  const size_t in = w->sizes[1], out = w->sizes[0], rows = tensor_count(x) / in;
+  Tensor *dx = tensor_like(arena, x), *dw = tensor_like(arena, w);
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t o = 0; o < out; ++o)
+      for (size_t i = 0; i < in; ++i) {
+        dx->data[r * in + i] += dy->data[r * out + o] * w->data[o * in + i];
+        dw->data[o * in + i] += dy->data[r * out + o] * x->data[r * in + i];
+      }
+  tensor_add(arena, &gradients[input], dx);
+  tensor_add(arena, &gradients[weight], dw);
+  if (bias < 0) return;
+  Tensor* db = tensor_like(arena, values[bias]);
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t o = 0; o < out; ++o) db->data[o] += dy->data[r * out + o];
+  tensor_add(arena, &gradients[bias], db);
+}
+
+static void add_backward(Arena* arena, const Json* arguments, Tensor** values, Tensor** gradients, const Tensor* dy) {
+  const float alpha = (float)json_get(arguments, "alpha")->number;
+  const char* const names[] = {"self", "other"};
+  for (int side = 0; side < 2; ++side) {
+    const int value = value_of(arguments, names[side]);
+    Tensor* dx = tensor_like(arena, values[value]);
+    for (size_t i = 0; i < tensor_count(dy); ++i)
+      dx->data[broadcast_from(dx, dy, i)] += (side ? alpha : 1) * dy->data[i];
+    tensor_add(arena, &gradients[value], dx);
+  }
+}
+
+static void node_backward(Arena* arena, const Json* node, Tensor** values, Tensor** gradients) {
+  const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
+  const Tensor* dy = gradients[(int)json_at(json_get(node, "results"), 0)->number];
+  if (!dy) return;
+  if (json_is(op, "aten::linear")) {
+    linear_backward(arena, arguments, values, gradients, dy);
+    return;
+  }
+  if (json_is(op, "aten::add.Tensor")) {
+    add_backward(arena, arguments, values, gradients, dy);
+    return;
+  }
+  const int self = value_of(arguments, "self");
+  const Tensor* x = values[self];
+  Tensor* dx = tensor_like(arena, x);
+  for (size_t i = 0; i < tensor_count(x); ++i) {
+    const float below = json_is(op, "aten::abs") ? -dy->data[i] : 0;
+    dx->data[i] = x->data[i] > 0 ? dy->data[i] : x->data[i] < 0 ? below : 0;
+  }
+  tensor_add(arena, &gradients[self], dx);
+}
+
+void stage_backward(Arena* arena, const Json* stage, Tensor** values, Tensor** gradients) {
+  const Json* nodes = json_get(stage, "nodes");
+  for (size_t n = nodes->count; n-- > 0;) node_backward(arena, json_at(nodes, n), values, gradients);
+}

@@ -1,0 +1,14 @@
+/* One stage of a program: its op graph forward, and the derivative of it backward. */
+#pragma once
+
+#include "tensors.h"
+
+/* Why this reader cannot run a stage; NULL when it can. */
+const char* stage_why_not(Arena* arena, const Json* stage);
+
+/* Carries out the nodes. `values` has a place for each value of the stage; those of inputs, parameters and constants
+   are there already. */
+void stage_forward(Arena* arena, const Json* stage, Tensor** values);
+
+/* The way back: `gradients` has those of the outputs and gets those of everything before them that has one. */
+void stage_backward(Arena* arena, const Json* stage, Tensor** values, Tensor** gradients);

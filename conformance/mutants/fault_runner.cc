@@ -1,0 +1,92 @@
+#include "conformance/mutants/fault_runner.h"
+
+#include <mutex>
+
+#include "conformance/backend/engine_subject.h"
+#include "conformance/backend/host_tensors.h"
+#include "conformance/chosen_schedule.h"
+#include "conformance/corpus.h"
+#include "conformance/rank_files.h"
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/transport/threads.h"
+
+namespace plumbline {
+namespace {
+
+constexpr auto kPatient = std::chrono::seconds(60);
+/// For faults after which a rank waits for what never comes: however long, so there is no use in waiting.
+constexpr auto kShort = std::chrono::seconds(1);
+
+}  // namespace
+
+FaultRunner::Place& FaultRunner::find(const MatrixRun& run) {
+  const auto it = places_.find(run);
+  if (it != places_.end()) return it->second;
+  const Case& c = find_case(run.case_id);
+  return places_.emplace(run, Place{c, make_schedule({run.schedule, c.schedule_csv}, run.ranks, c.microbatches), {}})
+      .first->second;
+}
+
+MutantRun FaultRunner::traits(const MatrixRun& run) {
+  const Place& place = find(run);
+  const auto [it, is_new] = traits_.try_emplace({run.case_id, place.schedule.stages});
+  if (is_new) it->second = case_traits(place.of, place.schedule.stages, seed_);
+  return {place.of, place.schedule, it->second};
+}
+
+const FaultOutcome& FaultRunner::untouched(const MatrixRun& run) {
+  Place& place = find(run);
+  if (!place.untouched) place.untouched = this->run(run, {}, kPatient);
+  return *place.untouched;
+}
+
+FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(const FaultSite&)>& make,
+                              Clock::duration timeout) {
+  const Place& place = find(run);
+  FaultOutcome outcome;
+  std::atomic<int64_t> happened = 0;
+  std::mutex mutex;
+  try {
+    run_thread_ranks(run.ranks, [&](Transport& transport) {
+      EngineCaseOptions options{place.schedule, seed_, timeout};
+      options.recompute.policy = parse_recompute(place.of.recompute);
+      const Fault fault = make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();
+      options.fault = &fault;
+      const std::unique_ptr<Transport> around = fault.transport ? fault.transport(transport) : nullptr;
+      const TensorMap mine = to_host(run_case_on_rank(place.of, around ? *around : transport, options));
+      const std::lock_guard<std::mutex> lock(mutex);
+      merge_results(outcome.results, mine);
+    });
+    const CaseVerdict verdict = judge_.judge(place.of, place.schedule, outcome.results);
+    outcome.status = verdict.status;
+    outcome.reason = sentence(verdict);
+    if (verdict.first) outcome.first = verdict.first->key;
+  } catch (const TimeoutError& error) {
+    outcome.status = Status::Timeout;
+    outcome.reason = one_line(error.what());
+  } catch (const std::exception& error) {
+    outcome.status = Status::Error;
+    outcome.reason = one_line(error_text(error));
+  }
+  if (outcome.status == Status::Timeout || outcome.status == Status::Error) outcome.results.clear();
+  outcome.happened = happened;
+  return outcome;
+}
+
+std::pair<Kill, std::string> FaultRunner::kill(const MatrixRun& place, const Mutant& mutant) {
+  if (const std::string lacks = why_not(mutant, traits(place)); !lacks.empty()) return {Kill::NotApplicable, lacks};
+  const FaultOutcome outcome = run(place, mutant.make, mutant.hangs ? kShort : kPatient);
+  switch (outcome.status) {
+    case Status::Pass:
+      return {outcome.happened > 0 ? Kill::Survived : Kill::NeverHappened, ""};
+    case Status::Error:
+      return {Kill::Error, outcome.reason};
+    case Status::Timeout:
+      return {Kill::Timeout, outcome.reason};
+    default:
+      return {Kill::Fail, outcome.reason};
+  }
+}
+
+}  // namespace plumbline

@@ -1,0 +1,167 @@
+// Mutants around keeping inputs from the forward to the backward, and running a stage again there.
+#include <ATen/core/grad_mode.h>
+
+#include <cstring>
+#include <map>
+
+#include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/same_bytes.h"
+
+namespace plumbline {
+namespace {
+
+/// Runs the stage's forward again before its backward, as activation checkpointing does, and goes wrong at it. The last
+/// stage, whose backward begins at the loss, is left alone.
+class RunsAgain : public StageAround {
+ public:
+  enum class How { UpdatesBuffers, OtherRandomNumbers, LastInputs };
+
+  RunsAgain(std::unique_ptr<StageRunner> inner, const FaultSite& site, const StageState& state, How how)
+      : StageAround(std::move(inner)), site_(site), state_(state), how_(how) {}
+
+  void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
+    inner_->forward(microbatch, inputs, outputs);
+    if (c10::GradMode::is_enabled()) last_inputs_.assign(inputs.begin(), inputs.end());
+  }
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    const Tensors fresh = again(microbatch, roots, inputs);
+    inner_->backward(microbatch, fresh, root_grads, used_, input_grads);
+  }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    const Tensors fresh = again(microbatch, roots, inputs);
+    inner_->backward_input(microbatch, fresh, root_grads, used_, input_grads);
+  }
+
+ private:
+  /// The roots anew; sets `used_` to the inputs that they come from.
+  Tensors again(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> inputs) {
+    used_.assign(inputs.begin(), inputs.end());
+    const bool other = how_ == How::LastInputs &&
+                       !std::equal(inputs.begin(), inputs.end(), last_inputs_.begin(), last_inputs_.end(), same_bytes);
+    if (other) used_ = last_inputs_;
+    std::map<std::string, at::Tensor> before;
+    for (const auto& [name, buffer] : state_.buffers) before[name] = buffer.clone();
+    Tensors outputs, fresh;
+    {
+      const c10::AutoGradMode grad(true);
+      const int as = how_ == How::OtherRandomNumbers ? (microbatch + 1) % site_.microbatches() : microbatch;
+      inner_->forward(as, used_, outputs);
+    }
+    bool wrote = false;
+    for (const auto& [name, buffer] : before) wrote = wrote || !same_bytes(buffer, state_.buffers.at(name));
+    if (other || how_ == How::OtherRandomNumbers || (wrote && how_ == How::UpdatesBuffers)) site_.happens();
+    for (const at::Tensor& output : outputs)
+      if (output.defined() && output.requires_grad()) fresh.push_back(output);
+    if (fresh.size() != roots.size()) fresh.assign(roots.begin(), roots.end());
+    return fresh;
+  }
+
+  FaultSite site_;
+  const StageState& state_;
+  How how_;
+  Tensors last_inputs_, used_;
+};
+
+/// Writes the inputs of each micro-batch over those of the one before, which still wait for their backward.
+class InputsOverwritten : public StageAround {
+ public:
+  InputsOverwritten(std::unique_ptr<StageRunner> inner, const FaultSite& site)
+      : StageAround(std::move(inner)), site_(site) {}
+  void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
+    inner_->forward(microbatch, inputs, outputs);
+    if (!c10::GradMode::is_enabled()) return;
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      const at::Tensor &kept = waiting_[i], &now = inputs[i];
+      if (!kept.defined() || !now.defined() || !kept.is_floating_point() || kept.sizes() != now.sizes() ||
+          !kept.is_contiguous() || same_bytes(kept, now))
+        continue;
+      const at::Tensor bytes = now.detach().contiguous();
+      std::memcpy(const_cast<void*>(kept.const_data_ptr()), bytes.const_data_ptr(), bytes.nbytes());
+      site_.happens();
+    }
+    waiting_.clear();
+    // In memory of its own, as a receive buffer is; the stage keeps what it saw for its backward.
+    for (const at::Tensor& input : inputs) waiting_.push_back(input);
+  }
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    forget(inputs);
+    inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
+  }
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    forget(inputs);
+    inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+  }
+
+ private:
+  void forget(std::span<const at::Tensor> inputs) {
+    if (!waiting_.empty() && !inputs.empty() && waiting_.front().is_same(inputs.front())) waiting_.clear();
+  }
+
+  FaultSite site_;
+  Tensors waiting_;
+};
+
+using Change = std::function<void(EngineOptions& options)>;
+
+/// Others cannot be partitioned, or are run again as a whole already.
+const Need plain_layers{"layers without buffers and random numbers, not run again", [](const MutantRun& run) {
+                          return !run.traits.has_buffers && !run.traits.draws_random_numbers &&
+                                 run.of.recompute == "never";
+                        }};
+
+Mutant runs_again(std::string name, std::string what, RunsAgain::How how, Need needs) {
+  return {std::move(name),
+          std::move(what),
+          [how](const FaultSite& site) {
+            Fault fault;
+            fault.stage = [site, how](int stage, const StageState& state,
+                                      std::unique_ptr<StageRunner> inner) -> std::unique_ptr<StageRunner> {
+              if (stage == site.schedule.stages - 1) return inner;
+              return std::make_unique<RunsAgain>(std::move(inner), site, state, how);
+            };
+            return fault;
+          },
+          {need::training, needs}};
+}
+
+/// On stages after the first: their inputs are their own, not the caller's batch.
+Mutant overwritten(std::string name, std::string what, Change options) {
+  return {std::move(name),
+          std::move(what),
+          [options = std::move(options)](const FaultSite& site) {
+            Fault fault;
+            fault.options = options;  // what is computed again is so from what was kept
+            fault.stage = [site](int stage, const StageState&,
+                                 std::unique_ptr<StageRunner> inner) -> std::unique_ptr<StageRunner> {
+              if (stage == 0) return inner;
+              return std::make_unique<InputsOverwritten>(std::move(inner), site);
+            };
+            return fault;
+          },
+          {need::training, need::several_microbatches, plain_layers}};
+}
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_recomputation() {
+  return {
+      runs_again("recompute-updates-buffers", "A stage that is run again in the backward updates its buffers again.",
+                 RunsAgain::How::UpdatesBuffers, need::buffers),
+      runs_again("recompute-redraws", "A stage that is run again in the backward draws other random numbers.",
+                 RunsAgain::How::OtherRandomNumbers, need::random_layers),
+      runs_again("recompute-last-inputs", "A stage is run again from the inputs of its latest forward.",
+                 RunsAgain::How::LastInputs, need::several_microbatches),
+      overwritten("input-buffer-reused", "Inputs that wait for their backward are overwritten by the next ones.", {}),
+      overwritten("recompute-overwritten-inputs", "A stage is run again from inputs that the next ones overwrote.",
+                  [](EngineOptions& options) { options.recompute.policy = Recompute::Always; }),
+      overwritten("remat-overwritten-inputs", "A partitioned stage computes again from inputs that were overwritten.",
+                  [](EngineOptions& options) { options.remat.mode = "min-cut"; }),
+  };
+}
+
+}  // namespace plumbline

@@ -1,0 +1,131 @@
+// Mutants where the parameter gradients of micro-batches are added up.
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <map>
+
+#include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/mutants.h"
+
+namespace plumbline {
+namespace {
+
+/// One addition: which, of what to what.
+struct Addition {
+  int microbatch;
+  const std::string& name;
+  const at::Tensor &before, &part, &parameter;
+  bool is_first, is_last;  ///< of the step's micro-batches, by number
+
+  at::Tensor right() const { return accumulated(before, part); }
+};
+
+using Add = std::function<at::Tensor(const Addition& addition)>;
+
+/// `add` is copied for each stage, with whatever it remembers.
+Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need> needs = {need::training}) {
+  return {std::move(name), std::move(what),
+          [add = std::move(add)](const FaultSite& site) {
+            return stage_fault(site, [last = site.microbatches() - 1, add](int, const StageState& state) {
+              return StageHooks{.accumulate = [last, add, &state](int microbatch, const std::string& parameter,
+                                                                  const at::Tensor& before, const at::Tensor& part) {
+                return add(Addition{microbatch, parameter, before, part, state.parameters.at(parameter),
+                                    microbatch == 0, microbatch == last});
+              }};
+            });
+          },
+          std::move(needs)};
+}
+
+bool is_bias(const std::string& name) { return name.ends_with("bias"); }
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_the_accumulator() {
+  const std::vector<Need> several = {need::training, need::several_microbatches};
+  return {
+      accumulator("drop-last-microbatch", "The last micro-batch's parameter gradients are dropped.",
+                  [](const Addition& a) { return a.is_last ? a.before : a.right(); }),
+      accumulator("drop-first-microbatch", "The first micro-batch's parameter gradients are dropped.",
+                  [](const Addition& a) { return a.is_first ? a.before : a.right(); }),
+      accumulator("double-last-microbatch", "The last micro-batch's parameter gradients are added twice.",
+                  [](const Addition& a) { return a.is_last ? accumulated(a.right(), a.part) : a.right(); }),
+      accumulator(
+          "overwritten", "Each micro-batch's parameter gradients take the place of those before.",
+          [](const Addition& a) { return a.part.defined() ? a.part : a.before; }, several),
+      accumulator("accumulated-in-bf16", "Parameter gradients are rounded to bf16 after every micro-batch.",
+                  [](const Addition& a) {
+                    const at::Tensor sum = a.right();
+                    return sum.defined() ? sum.to(at::kBFloat16).to(sum.scalar_type()) : sum;
+                  },
+                  {need::training, need::float32}),
+      accumulator("accumulated-in-fp32", "Gradients of bf16 parameters are handed out in float32.",
+                  [](const Addition& a) {
+                    const at::Tensor sum = a.right();
+                    return sum.defined() ? sum.to(at::kFloat) : sum;
+                  },
+                  {need::training, need::bf16}),
+      accumulator(
+          "added-in-reverse", "The micro-batches of a parameter's gradient are added up last to first.",
+          [parts = std::map<std::string, Tensors>()](const Addition& a) mutable {
+            Tensors& mine = parts[a.name];
+            if (!a.before.defined()) mine.clear();
+            if (a.part.defined()) mine.push_back(a.part.clone());
+            at::Tensor sum;
+            for (size_t i = mine.size(); i-- > 0;) sum = accumulated(sum, mine[i]);
+            return sum;
+          },
+          several),
+      accumulator(
+          "bias-of-first-microbatch", "Biases get the first micro-batch's gradient only.",
+          [](const Addition& a) { return is_bias(a.name) && a.before.defined() ? a.before : a.right(); }, several),
+      accumulator("bias-sign", "The gradients of biases are subtracted.",
+                  [](const Addition& a) {
+                    return is_bias(a.name) && a.part.defined() ? accumulated(a.before, at::neg(a.part)) : a.right();
+                  }),
+      accumulator("weight-transposed", "The gradients of square weights are transposed.",
+                  [](const Addition& a) {
+                    const bool square = a.part.defined() && a.part.dim() == 2 && a.part.size(0) == a.part.size(1);
+                    return square ? accumulated(a.before, a.part.t().contiguous()) : a.right();
+                  }),
+      accumulator("weight-scaled", "The gradients of weights are scaled by 1.001.",
+                  [](const Addition& a) {
+                    return !is_bias(a.name) && a.part.defined() ? accumulated(a.before, at::mul(a.part, 1.001))
+                                                                : a.right();
+                  }),
+      accumulator("last-row-forgotten", "The last row of every parameter's gradient stays zero.",
+                  [](const Addition& a) {
+                    at::Tensor sum = a.right();
+                    if (!sum.defined() || sum.dim() == 0) return sum;
+                    sum = sum.clone();
+                    sum.select(0, -1).zero_();
+                    return sum;
+                  }),
+      accumulator("last-bit-of-sum", "One element of each gradient is off by its last bit after the last micro-batch.",
+                  [](const Addition& a) {
+                    at::Tensor sum = a.right();
+                    if (!sum.defined() || !a.is_last) return sum;
+                    sum = sum.clone(at::MemoryFormat::Contiguous);
+                    *static_cast<unsigned char*>(sum.mutable_data_ptr()) ^= 1;
+                    return sum;
+                  }),
+      accumulator(
+          "frozen-learns", "Frozen parameters get gradients.",
+          [](const Addition& a) { return a.parameter.requires_grad() ? a.right() : at::ones_like(a.parameter); }),
+      accumulator("zeros-for-none", "A parameter without a gradient gets zeros.",
+                  [](const Addition& a) {
+                    const at::Tensor sum = a.right();
+                    return sum.defined() ? sum : at::zeros_like(a.parameter).detach();
+                  }),
+      accumulator("none-for-zeros", "A gradient that is all zeros is taken for none.",
+                  [](const Addition& a) {
+                    const at::Tensor sum = a.right();
+                    return sum.defined() && !sum.any().item<bool>() ? at::Tensor() : sum;
+                  }),
+  };
+}
+
+}  // namespace plumbline

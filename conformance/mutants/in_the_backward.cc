@@ -1,0 +1,163 @@
+// Mutants in a stage's backward: what it begins with, what it hands back, and its two halves.
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/mutants.h"
+
+namespace plumbline {
+namespace {
+
+using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage)>;
+
+Mutant backward(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs = {need::training}) {
+  return {std::move(name), std::move(what),
+          [hooks = std::move(hooks)](const FaultSite& site) {
+            return stage_fault(site, [site, hooks](int stage, const StageState&) { return hooks(site, stage); });
+          },
+          std::move(needs)};
+}
+
+template <class Change>
+void each(Tensors& tensors, Change change) {
+  for (at::Tensor& tensor : tensors)
+    if (tensor.defined()) tensor = change(tensor);
+}
+
+/// Of the same stage, what the micro-batch before had; in the same shape.
+std::function<void(int, Tensors&)> those_before() {
+  return [last = Tensors()](int, Tensors& grads) mutable {
+    const Tensors mine = grads;
+    for (size_t i = 0; i < std::min(last.size(), mine.size()); ++i)
+      if (last[i].defined() && mine[i].defined() && last[i].sizes() == mine[i].sizes()) grads[i] = last[i];
+    last.clear();
+    for (const at::Tensor& grad : mine) last.push_back(grad.defined() ? grad.clone() : grad);
+  };
+}
+
+/// Halves the seam wrongly: the first half does everything, the second nothing.
+class WholeInFirstHalf : public StageAround {
+ public:
+  WholeInFirstHalf(std::unique_ptr<StageRunner> inner, const FaultSite& site)
+      : StageAround(std::move(inner)), site_(site) {}
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    site_.happens();
+    inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
+  }
+  void backward_weight(int) override {}
+
+ private:
+  FaultSite site_;
+};
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_the_backward() {
+  const std::vector<Need> halves = {need::halves}, several = {need::training, need::several_microbatches};
+  std::vector<Mutant> all = {
+      backward("scale-stage-gradient", "The gradient that stage 0 starts its backward from is scaled by 1.001.",
+               [](const FaultSite&, int stage) {
+                 if (stage != 0) return StageHooks{};
+                 return StageHooks{.root_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return at::mul(grad, 1.001); });
+                 }};
+               }),
+      backward("gradient-begins-at-one", "Stages but the last start their backward from ones.",
+               [](const FaultSite& site, int stage) {
+                 if (stage == site.schedule.stages - 1) return StageHooks{};
+                 return StageHooks{.root_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return at::ones_like(grad); });
+                 }};
+               }),
+      backward(
+          "gradient-of-previous-microbatch", "Stage 0 starts its backward from the micro-batch before.",
+          [](const FaultSite&, int stage) {
+            return stage == 0 ? StageHooks{.root_grads = those_before()} : StageHooks{};
+          },
+          several),
+      backward("second-output-forgotten", "Of a stage with several outputs only the first one's gradient is used.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.root_grads = [](int, Tensors& grads) {
+                   for (size_t i = 1; i < grads.size(); ++i) grads[i] = at::zeros_like(grads[i]);
+                 }};
+               }),
+      backward("output-gradients-exchanged", "Two outputs of one form start from each other's gradient.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.root_grads = [](int, Tensors& grads) {
+                   if (grads.size() > 1 && grads[0].sizes() == grads[1].sizes()) std::swap(grads[0], grads[1]);
+                 }};
+               }),
+      backward("no-gradient-for-last-microbatch", "Stages hand back zeros for the last micro-batch.",
+               [](const FaultSite& site, int) {
+                 return StageHooks{.input_grads = [last = site.microbatches() - 1](int microbatch, Tensors& grads) {
+                   if (microbatch == last) each(grads, [](const at::Tensor& grad) { return at::zeros_like(grad); });
+                 }};
+               }),
+      backward("input-gradient-doubled", "The last stage hands back twice the gradient.",
+               [](const FaultSite& site, int stage) {
+                 if (stage != site.schedule.stages - 1) return StageHooks{};
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return at::mul(grad, 2); });
+                 }};
+               }),
+      backward(
+          "input-gradient-of-previous-microbatch", "The last stage hands back what it had for the one before.",
+          [](const FaultSite& site, int stage) {
+            return stage == site.schedule.stages - 1 ? StageHooks{.input_grads = those_before()} : StageHooks{};
+          },
+          several),
+      backward("input-gradients-exchanged", "The gradients of two inputs of one form are exchanged.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   if (grads.size() > 1 && grads[0].defined() && grads[1].defined() &&
+                       grads[0].sizes() == grads[1].sizes())
+                     std::swap(grads[0], grads[1]);
+                 }};
+               }),
+      backward("second-input-gradient-lost", "A stage with several inputs hands back zeros for all but the first.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   for (size_t i = 1; i < grads.size(); ++i)
+                     if (grads[i].defined()) grads[i] = at::zeros_like(grads[i]);
+                 }};
+               }),
+      backward("input-gradient-in-bf16", "Gradients that a stage hands back are rounded to bf16.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return grad.to(at::kBFloat16).to(grad.scalar_type()); });
+                 }};
+               },
+               {need::training, need::float32}),
+      backward("gradient-clipped", "Gradients that a stage hands back are clipped to 1.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return grad.clamp(-1, 1); });
+                 }};
+               }),
+      backward(
+          "last-weight-half-left-out", "The weight half of the last micro-batch is left out.",
+          [](const FaultSite& site, int) {
+            return StageHooks{.weight_half = [last = site.microbatches() - 1](int microbatch) {
+              return microbatch == last ? -1 : microbatch;
+            }};
+          },
+          halves),
+  };
+  Mutant whole{"weights-in-the-input-half", "The input half does the whole backward, and the weight half nothing.",
+               [](const FaultSite& site) {
+                 Fault fault;
+                 fault.stage = [site](int, const StageState&, std::unique_ptr<StageRunner> inner) {
+                   return std::make_unique<WholeInFirstHalf>(std::move(inner), site);
+                 };
+                 return fault;
+               },
+               halves};
+  all.push_back(std::move(whole));
+  return all;
+}
+
+}  // namespace plumbline

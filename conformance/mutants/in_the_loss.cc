@@ -1,0 +1,153 @@
+// Mutants in the loss: its value, its target, its weights, and the division by the number of micro-batches.
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
+
+#include "conformance/mutants/hooked_steps.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/same_bytes.h"
+
+namespace plumbline {
+namespace {
+
+/// Computes the loss of a micro-batch in place of `right`. Copied for each rank, with whatever it remembers.
+using WrongLoss = std::function<at::Tensor(const LossFunction& right, const std::vector<at::Tensor>& outputs,
+                                           const at::Tensor& target)>;
+
+Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Need> needs = {}) {
+  return {std::move(name), std::move(what),
+          [wrong = std::move(wrong)](const FaultSite& site) {
+            Fault fault;
+            fault.options = [site, wrong](EngineOptions& options) {
+              options.loss = [site, wrong, right = options.loss](const std::vector<at::Tensor>& outputs,
+                                                                 const at::Tensor& target) mutable {
+                const at::Tensor expected = right(outputs, target);
+                if (!expected.defined()) return expected;  // an evaluation without a target
+                const at::Tensor value = wrong(right, outputs, target);
+                if (!same_bytes(value, expected)) site.happens();
+                return value;
+              };
+            };
+            return fault;
+          },
+          std::move(needs)};
+}
+
+Mutant with_options(std::string name, std::string what, std::function<void(EngineOptions&)> change,
+                    std::vector<Need> needs) {
+  return {std::move(name), std::move(what),
+          [change = std::move(change)](const FaultSite& site) {
+            Fault fault;
+            fault.options = [site, change](EngineOptions& options) {
+              site.happens();
+              change(options);
+            };
+            return fault;
+          },
+          std::move(needs)};
+}
+
+/// Scales what each training step adds to the gradients.
+Mutant step_scaled(std::string name, std::string what, std::function<double(const FaultSite&)> factor,
+                   std::vector<Need> needs) {
+  return {std::move(name), std::move(what),
+          [factor = std::move(factor)](const FaultSite& site) {
+            return step_fault({.train = [site, by = factor(site)](CaseSubject& inner, int step, const Batch& batch) {
+              std::vector<at::Tensor> before;
+              for (const auto& [name, parameter] : inner.parameters())
+                before.push_back(parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
+              inner.train(step, batch);
+              const NamedTensors parameters = inner.parameters();
+              if (before.empty()) before.resize(parameters.size());  // a rank knows its stages after the first step
+              for (size_t i = 0; i < parameters.size(); ++i) {
+                at::Tensor& grad = parameters[i].second.mutable_grad();
+                if (!grad.defined() || by == 1) continue;
+                const at::Tensor right = grad;
+                grad = before[i].defined() ? at::add(before[i], at::mul(grad.sub(before[i]), by)) : at::mul(grad, by);
+                if (!same_bytes(grad, right)) site.happens();
+              }
+            }});
+          },
+          std::move(needs)};
+}
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_the_loss() {
+  return {
+      loss("loss-doubled", "The loss is twice what it should be.",
+           [](const LossFunction& right, const auto& outputs, const at::Tensor& target) {
+             return at::mul(right(outputs, target), 2);
+           }),
+      loss("loss-offset", "The loss is too large by one; its gradient is right.",
+           [](const LossFunction& right, const auto& outputs, const at::Tensor& target) {
+             return at::add(right(outputs, target), 1);
+           }),
+      loss("loss-detached-output", "The loss is computed from detached outputs: nothing learns.",
+           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             std::vector<at::Tensor> detached;
+             for (const at::Tensor& output : outputs) detached.push_back(output.defined() ? output.detach() : output);
+             return right(detached, target);
+           },
+           {need::training}),
+      loss("target-of-previous-microbatch", "The loss holds outputs against the micro-batch before.",
+           [last = at::Tensor()](const LossFunction& right, const std::vector<at::Tensor>& outputs,
+                                 const at::Tensor& target) mutable {
+             const at::Tensor used =
+                 last.defined() && target.defined() && last.sizes() == target.sizes() ? last : target;
+             last = target;
+             return right(outputs, used);
+           },
+           {need::several_microbatches}),
+      loss("loss-without-last-row", "The last row of a micro-batch does not count in its loss.",
+           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             if (outputs[0].dim() == 0 || outputs[0].size(0) < 2) return right(outputs, target);
+             std::vector<at::Tensor> rest = outputs;
+             rest[0] = outputs[0].narrow(0, 0, outputs[0].size(0) - 1);
+             return right(rest, target.defined() ? target.narrow(0, 0, target.size(0) - 1) : target);
+           }),
+      loss("loss-of-other-output", "The loss is computed from the second output.",
+           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() ||
+                 outputs[1].sizes() != outputs[0].sizes())
+               return right(outputs, target);
+             return right({outputs[1], outputs[0]}, target);
+           }),
+      loss("loss-in-bf16", "The loss is rounded to bf16.",
+           [](const LossFunction& right, const auto& outputs, const at::Tensor& target) {
+             const at::Tensor value = right(outputs, target);
+             return value.to(at::kBFloat16).to(value.scalar_type());
+           },
+           {need::float32}),
+      loss("mean-for-sum", "A loss that is a sum is divided by the rows of its micro-batch.",
+           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
+             return right(outputs, target).div(rows);
+           },
+           {need::sum_loss}),
+      loss("sum-for-mean", "A loss that is a mean is multiplied by the rows of its micro-batch.",
+           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
+             return right(outputs, target).mul(rows);
+           },
+           {need::mean_loss}),
+      with_options("mean-of-means", "Micro-batches of different size count the same in a mean loss.",
+                   [](EngineOptions& options) { options.mean_loss = false; },
+                   {need::training, need::mean_loss, need::uneven_rows}),
+      with_options("sum-weighted", "A loss that is a sum is weighted by rows as a mean would be.",
+                   [](EngineOptions& options) { options.mean_loss = true; },
+                   {need::training, need::sum_loss, need::uneven_rows}),
+      with_options("not-divided", "Gradients are not divided by the number of micro-batches.",
+                   [](EngineOptions& options) { options.divide_by_microbatches = false; },
+                   {need::division, need::several_microbatches}),
+      with_options("divided-unasked", "Gradients are divided by the number of micro-batches though nobody asked.",
+                   [](EngineOptions& options) { options.divide_by_microbatches = true; },
+                   {need::no_division, need::several_microbatches}),
+      step_scaled("divided-twice", "Gradients are divided by the number of micro-batches twice.",
+                  [](const FaultSite& site) { return 1.0 / site.microbatches(); },
+                  {need::division, need::several_microbatches}),
+      step_scaled("divided-by-ranks", "Gradients are divided by the number of ranks, not of micro-batches.",
+                  [](const FaultSite& site) { return 1.0 * site.microbatches() / site.ranks(); }, {need::division}),
+  };
+}
+
+}  // namespace plumbline

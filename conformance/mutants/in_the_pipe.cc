@@ -1,0 +1,124 @@
+// Mutants in how the model was cut: which gradients cross, which parameters are shared, in which mode it was captured,
+// and what the parameters are.
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/same_bytes.h"
+
+namespace plumbline {
+namespace {
+
+/// Changes a pipe; true where it did.
+using Change = std::function<bool(Pipe& pipe)>;
+
+Mutant pipe(std::string name, std::string what, Change change, std::vector<Need> needs = {need::training}) {
+  return {std::move(name), std::move(what),
+          [change = std::move(change)](const FaultSite& site) {
+            Fault fault;
+            fault.pipes = [site, change](PipeSource inner) -> PipeSource {
+              return [site, change, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
+                Pipe made = inner(training, inputs);
+                if (training && change(made)) site.happens();
+                return made;
+              };
+            };
+            return fault;
+          },
+          std::move(needs)};
+}
+
+/// Takes away the gradients of the boundaries that `lost` names.
+template <class Lost>
+Change without_gradients(Lost lost) {
+  return [lost](Pipe& pipe) {
+    bool any = false;
+    for (Boundary& boundary : pipe.boundaries)
+      if (boundary.has_gradient && lost(pipe, boundary)) {
+        boundary.has_gradient = false;
+        any = true;
+      }
+    return any;
+  };
+}
+
+bool skips(const Pipe&, const Boundary& boundary) {
+  return std::any_of(boundary.consumers.begin(), boundary.consumers.end(),
+                     [&](const Boundary::Consumer& consumer) { return consumer.stage > boundary.producer + 1; });
+}
+
+bool feeds_a_frozen_stage(const Pipe& pipe, const Boundary& boundary) {
+  return std::any_of(boundary.consumers.begin(), boundary.consumers.end(), [&](const Boundary::Consumer& consumer) {
+    const auto& attributes = pipe.stages[consumer.stage].graph.attributes;
+    return !attributes.empty() && std::none_of(attributes.begin(), attributes.end(), [](const Attribute& attribute) {
+      return attribute.tensor.requires_grad();
+    });
+  });
+}
+
+Mutant parameters(std::string name, std::string what, std::function<void(int stage, at::Tensor& values)> change,
+                  std::vector<Need> needs) {
+  return {std::move(name), std::move(what),
+          [change = std::move(change)](const FaultSite& site) {
+            Fault fault;
+            // A stage is made once for training and once for evaluation; its parameters are the same.
+            fault.stage = [site, change, done = std::set<int>()](int stage, const StageState& state,
+                                                                 std::unique_ptr<StageRunner> inner) mutable {
+              const c10::NoGradGuard no_grad;
+              if (!done.insert(stage).second) return inner;
+              for (const auto& [parameter, tensor] : state.parameters) {
+                at::Tensor values = tensor.detach();
+                const at::Tensor before = values.clone();
+                change(stage, values);
+                if (!same_bytes(before, values)) site.happens();
+              }
+              return inner;
+            };
+            return fault;
+          },
+          std::move(needs)};
+}
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_the_pipe() {
+  Mutant trained{"evaluation-in-training-mode",
+                 "An evaluation runs the model in training mode.",
+                 [](const FaultSite& site) {
+                   Fault fault;
+                   fault.pipes = [site](PipeSource inner) -> PipeSource {
+                     return [site, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
+                       if (!training) site.happens();
+                       return inner(true, inputs);
+                     };
+                   };
+                   return fault;
+                 },
+                 {need::evaluation, {"layers that know of training", [](const MutantRun& run) {
+                                       return run.traits.has_buffers || run.traits.draws_random_numbers;
+                                     }}}};
+  return {
+      pipe("copies-not-summed", "The gradients of a shared parameter's copies are not summed.",
+           [](Pipe& pipe) { return !std::exchange(pipe.shared, {}).empty(); }, {need::shared_parameters}),
+      pipe("skip-without-gradient", "No gradient comes back for a value that skips stages.", without_gradients(skips)),
+      pipe("frozen-stage-stops-gradient", "No gradient passes a stage whose parameters are all frozen.",
+           without_gradients(feeds_a_frozen_stage)),
+      pipe("value-without-gradient", "No gradient comes back for the last value that crosses.",
+           [](Pipe& pipe) {
+             return !pipe.boundaries.empty() && std::exchange(pipe.boundaries.back().has_gradient, false);
+           }),
+      std::move(trained),
+      parameters("parameters-in-bf16", "A rank loads its parameters from a checkpoint in bf16.",
+                 [](int, at::Tensor& values) { values.copy_(values.to(at::kBFloat16)); }, {need::float32}),
+      parameters("last-bit-of-parameters", "One element of each parameter of stage 0 is off by its last bit.",
+                 [](int stage, at::Tensor& values) {
+                   if (stage == 0) *static_cast<unsigned char*>(values.mutable_data_ptr()) ^= 1;
+                 },
+                 {}),
+  };
+}
+
+}  // namespace plumbline

@@ -1,0 +1,88 @@
+// Mutants in what a rank says of its run: results under another's name, left out, or not as they were.
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mul.h>
+
+#include <utility>
+
+#include "conformance/mutants/mutants.h"
+
+namespace plumbline {
+namespace {
+
+using Change = std::function<void(const FaultSite& site, Results& results)>;
+
+Mutant report(std::string name, std::string what, Change change, std::vector<Need> needs = {}) {
+  return {std::move(name), std::move(what),
+          [change = std::move(change)](const FaultSite& site) {
+            Fault fault;
+            fault.results = [site, change](Results& results) { change(site, results); };
+            return fault;
+          },
+          std::move(needs)};
+}
+
+/// Exchanges those of micro-batches 0 and 1 of one kind.
+void exchange(const FaultSite& site, Results& results, ResultKind kind) {
+  for (auto& [text, tensor] : results) {
+    ResultKey key = parse_result_key(text);
+    if (key.kind != kind || key.microbatch != 0) continue;
+    key.microbatch = 1;
+    const auto other = results.find(to_string(key));
+    if (other == results.end() || at::equal(tensor, other->second)) continue;
+    std::swap(tensor, other->second);
+    site.happens();
+  }
+}
+
+bool erase_first(Results& results, ResultKind kind) {
+  for (auto it = results.begin(); it != results.end(); ++it)
+    if (parse_result_key(it->first).kind == kind) {
+      results.erase(it);
+      return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_the_results() {
+  return {
+      report("losses-exchanged", "The losses of micro-batches 0 and 1 are told under each other's number.",
+             [](const FaultSite& site, Results& results) { exchange(site, results, ResultKind::Loss); },
+             {need::several_microbatches}),
+      report("outputs-told-exchanged", "The outputs of micro-batches 0 and 1 are told under each other's number.",
+             [](const FaultSite& site, Results& results) { exchange(site, results, ResultKind::Output); },
+             {need::several_microbatches}),
+      report("loss-not-told", "A loss is not told.",
+             [](const FaultSite& site, Results& results) {
+               if (erase_first(results, ResultKind::Loss)) site.happens();
+             }),
+      report("gradient-not-told", "The first rank leaves out the gradient of a parameter.",
+             [](const FaultSite& site, Results& results) {
+               if (site.rank == 0 && erase_first(results, ResultKind::Grad)) site.happens();
+             }),
+      report("gradients-told-before-division", "Gradients are told as they were before the division.",
+             [](const FaultSite& site, Results& results) {
+               for (auto& [text, tensor] : results)
+                 if (parse_result_key(text).kind == ResultKind::Grad) {
+                   tensor = at::mul(tensor, site.microbatches());
+                   site.happens();
+                 }
+             },
+             {need::division, need::several_microbatches}),
+      report("parameters-told-under-other-names", "Two parameters of one form are told under each other's name.",
+             [](const FaultSite& site, Results& results) {
+               at::Tensor* last = nullptr;
+               for (auto& [text, tensor] : results) {
+                 if (parse_result_key(text).kind != ResultKind::Param) continue;
+                 if (last && last->sizes() == tensor.sizes() && !at::equal(*last, tensor)) {
+                   std::swap(*last, tensor);
+                   return site.happens();
+                 }
+                 last = &tensor;
+               }
+             }),
+  };
+}
+
+}  // namespace plumbline

@@ -1,0 +1,292 @@
+// Mutants between the steps of a case: gradients that accumulate, zero_grad, evaluations, optimizers.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/mul.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "conformance/mutants/hooked_steps.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/same_bytes.h"
+
+namespace plumbline {
+namespace {
+
+using MakeHooks = std::function<StepHooks(const FaultSite& site)>;
+
+Mutant steps(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs, int least_ranks = 1) {
+  return {std::move(name), std::move(what),
+          [hooks = std::move(hooks)](const FaultSite& site) { return step_fault(hooks(site)); }, std::move(needs),
+          least_ranks};
+}
+
+bool has_gradients(const CaseSubject& subject) {
+  const NamedTensors all = subject.parameters();
+  return std::any_of(all.begin(), all.end(), [](const auto& item) { return item.second.grad().defined(); });
+}
+
+std::vector<at::Tensor> values_of(const CaseSubject& subject) {
+  std::vector<at::Tensor> values;
+  for (const auto& [name, parameter] : subject.parameters()) values.push_back(parameter.detach().clone());
+  return values;
+}
+
+void set_values(const CaseSubject& subject, const std::vector<at::Tensor>& values) {
+  const NamedTensors parameters = subject.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) parameters[i].second.detach().copy_(values[i]);
+}
+
+/// Before each zero_grad, that is, right after the optimizer: changes every parameter that has a gradient.
+StepHooks after_update(
+    const FaultSite& site,
+    std::function<void(at::Tensor& values, const at::Tensor& grad, const std::string& name)> change) {
+  return {.zero_grad = [site, change = std::move(change)](CaseSubject& inner) {
+    for (const auto& [name, parameter] : inner.parameters()) {
+      if (!parameter.grad().defined()) continue;
+      at::Tensor values = parameter.detach();
+      const at::Tensor before = values.clone();
+      change(values, parameter.grad(), name);
+      if (!same_bytes(before, values)) site.happens();
+    }
+    inner.zero_grad();
+  }};
+}
+
+/// After each training step: changes the gradients.
+StepHooks after_training(const FaultSite& site, std::function<void(at::Tensor& grad)> change) {
+  return {.train = [site, change = std::move(change)](CaseSubject& inner, int step, const Batch& batch) {
+    inner.train(step, batch);
+    for (const auto& [name, parameter] : inner.parameters()) {
+      if (!parameter.grad().defined()) continue;
+      const at::Tensor before = parameter.grad();
+      change(parameter.mutable_grad());
+      if (!same_bytes(before, parameter.grad())) site.happens();
+    }
+  }};
+}
+
+}  // namespace
+
+std::vector<Mutant> mutants_in_the_steps() {
+  return {
+      steps("zero-grad-missing", "zero_grad does nothing.",
+            [](const FaultSite& site) {
+              return StepHooks{.zero_grad = [site](CaseSubject& inner) {
+                if (has_gradients(inner)) site.happens();
+              }};
+            },
+            {need::zero_grad_between}),
+      steps(
+          "zero-grad-on-first-rank", "zero_grad does nothing on ranks after the first.",
+          [](const FaultSite& site) {
+            return StepHooks{.zero_grad = [site](CaseSubject& inner) {
+              if (site.rank == 0) return inner.zero_grad();
+              if (has_gradients(inner)) site.happens();
+            }};
+          },
+          {need::zero_grad_between}, 2),
+      steps("gradients-cleared-by-a-step", "A training step forgets the gradients of those before.",
+            [](const FaultSite& site) {
+              return StepHooks{.train = [site](CaseSubject& inner, int step, const Batch& batch) {
+                if (has_gradients(inner)) site.happens();
+                inner.zero_grad();
+                inner.train(step, batch);
+              }};
+            },
+            {need::several_trainings}),
+      steps("earlier-steps-divided-again", "The gradients of earlier steps are divided again with each step's own.",
+            [](const FaultSite& site) {
+              return StepHooks{.train = [site](CaseSubject& inner, int step, const Batch& batch) {
+                if (has_gradients(inner)) site.happens();
+                for (const auto& [name, parameter] : inner.parameters())
+                  if (parameter.grad().defined())
+                    parameter.mutable_grad() = at::div(parameter.grad(), site.microbatches());
+                inner.train(step, batch);
+              }};
+            },
+            {need::several_trainings, need::division, need::several_microbatches}),
+      steps("step-done-twice", "Every training step is carried out twice.",
+            [](const FaultSite& site) {
+              return StepHooks{.train = [site](CaseSubject& inner, int step, const Batch& batch) {
+                site.happens();
+                inner.train(step, batch);
+                inner.train(step, batch);
+              }};
+            },
+            {need::training}),
+      steps("evaluation-clears-gradients", "An evaluation forgets the gradients.",
+            [](const FaultSite& site) {
+              return StepHooks{.evaluate = [site](CaseSubject& inner, int step, const Batch& batch) {
+                inner.evaluate(step, batch);
+                if (has_gradients(inner)) site.happens();
+                inner.zero_grad();
+              }};
+            },
+            {need::evaluation_after_training}),
+      steps("evaluation-doubles-gradients", "An evaluation adds every gradient to itself.",
+            [](const FaultSite& site) {
+              return StepHooks{.evaluate = [site](CaseSubject& inner, int step, const Batch& batch) {
+                inner.evaluate(step, batch);
+                if (has_gradients(inner)) site.happens();
+                for (const auto& [name, parameter] : inner.parameters())
+                  if (parameter.grad().defined()) parameter.mutable_grad() = at::mul(parameter.grad(), 2);
+              }};
+            },
+            {need::evaluation_after_training}),
+      steps("evaluation-trains", "An evaluation is carried out as a training step.",
+            [](const FaultSite& site) {
+              return StepHooks{.evaluate = [site](CaseSubject& inner, int step, const Batch& batch) {
+                site.happens();
+                inner.train(step, batch);
+              }};
+            },
+            {need::evaluation}),
+      steps("evaluation-of-the-batch-before", "An evaluation runs on the batch of the training step before.",
+            [](const FaultSite& site) {
+              auto last = std::make_shared<Batch>();
+              return StepHooks{.train =
+                                   [last](CaseSubject& inner, int step, const Batch& batch) {
+                                     *last = batch;
+                                     inner.train(step, batch);
+                                   },
+                               .evaluate =
+                                   [last, site](CaseSubject& inner, int step, const Batch& batch) {
+                                     if (!last->inputs.empty()) site.happens();
+                                     inner.evaluate(step, last->inputs.empty() ? batch : *last);
+                                   }};
+            },
+            {need::evaluation_after_training}),
+  };
+}
+
+std::vector<Mutant> mutants_in_the_optimizer() {
+  const std::vector<Need> optimizer = {need::optimizer}, several = {need::optimizer, need::several_trainings};
+  return {
+      steps(
+          "parameter-never-updated", "The optimizer of the last rank is not told of its last parameter.",
+          [](const FaultSite& site) {
+            auto told = std::make_shared<bool>(false);
+            return StepHooks{.parameters = [told, site](const CaseSubject& inner) {
+              NamedTensors all = inner.parameters();
+              if (std::exchange(*told, true) || !site.is_last_rank()) return all;
+              while (!all.empty() && !all.back().second.requires_grad()) all.pop_back();
+              if (!all.empty()) all.pop_back();
+              site.happens();
+              return all;
+            }};
+          },
+          optimizer),
+      steps(
+          "optimizer-holds-copies", "The optimizer updates copies of the parameters, which nobody uses.",
+          [](const FaultSite& site) {
+            auto told = std::make_shared<bool>(false);
+            return StepHooks{.parameters = [told, site](const CaseSubject& inner) {
+              NamedTensors all = inner.parameters();
+              if (std::exchange(*told, true)) return all;
+              site.happens();
+              for (auto& [name, parameter] : all) {
+                const at::Tensor copy = parameter.detach().clone();
+                parameter = copy.set_requires_grad(parameter.requires_grad());
+              }
+              return all;
+            }};
+          },
+          optimizer),
+      steps(
+          "stale-parameters", "A training step uses the parameters of the step before.",
+          [](const FaultSite& site) {
+            auto before = std::make_shared<std::vector<at::Tensor>>();
+            return StepHooks{.train = [before, site](CaseSubject& inner, int step, const Batch& batch) {
+              const std::vector<at::Tensor> now = values_of(inner);
+              if (!before->empty()) {
+                site.happens();
+                set_values(inner, *before);
+              }
+              inner.train(step, batch);
+              // A rank knows its parameters after the first step.
+              if (!now.empty()) set_values(inner, now);
+              *before = now;
+            }};
+          },
+          several),
+      steps(
+          "updated-twice", "Parameters are updated a second time, without momentum.",
+          [](const FaultSite& site) {
+            return after_update(
+                site, [rate = site.of.optimizer.learning_rate](at::Tensor& values, const at::Tensor& grad,
+                                                               const std::string&) { values.sub_(grad, rate); });
+          },
+          several),
+      steps("updated-in-bf16", "Parameters are kept in bf16 from step to step.",
+            [](const FaultSite& site) {
+              return after_update(site, [](at::Tensor& values, const at::Tensor&, const std::string&) {
+                values.copy_(values.to(at::kBFloat16));
+              });
+            },
+            {need::optimizer, need::several_trainings, need::float32}),
+      steps(
+          "momentum-only-on-first-rank", "Ranks after the first forget their momentum after each step.",
+          [](const FaultSite& site) {
+            auto before = std::make_shared<std::vector<at::Tensor>>();
+            return StepHooks{.train =
+                                 [before](CaseSubject& inner, int step, const Batch& batch) {
+                                   inner.train(step, batch);
+                                   *before = values_of(inner);
+                                 },
+                             .zero_grad =
+                                 [before, site](CaseSubject& inner) {
+                                   const NamedTensors parameters = inner.parameters();
+                                   for (size_t i = 0; i < before->size() && site.rank > 0; ++i) {
+                                     const at::Tensor& grad = parameters[i].second.grad();
+                                     if (!grad.defined()) continue;
+                                     at::Tensor values = parameters[i].second.detach();
+                                     const at::Tensor plain = (*before)[i].sub(grad, site.of.optimizer.learning_rate);
+                                     if (!same_bytes(plain, values)) site.happens();
+                                     values.copy_(plain);
+                                   }
+                                   inner.zero_grad();
+                                 }};
+          },
+          several, 2),
+      steps(
+          "last-rank-does-not-learn", "The last rank loses its gradients before the optimizer.",
+          [](const FaultSite& site) {
+            return site.is_last_rank() ? after_training(site, [](at::Tensor& grad) { grad = at::Tensor(); })
+                                       : StepHooks{};
+          },
+          optimizer),
+      steps(
+          "learning-rate-of-last-rank", "The last rank learns with twice the rate.",
+          [](const FaultSite& site) {
+            return site.is_last_rank() ? after_training(site, [](at::Tensor& grad) { grad = at::mul(grad, 2); })
+                                       : StepHooks{};
+          },
+          optimizer, 2),
+      steps(
+          "last-step-not-applied", "The last update is taken back.",
+          [](const FaultSite& site) {
+            auto calls = std::make_shared<int>(0);
+            auto before = std::make_shared<std::vector<at::Tensor>>();
+            return StepHooks{.train =
+                                 [before](CaseSubject& inner, int step, const Batch& batch) {
+                                   inner.train(step, batch);
+                                   *before = values_of(inner);
+                                 },
+                             .parameters =
+                                 [before, calls, site](const CaseSubject& inner) {
+                                   // The first call is the optimizer's, the second the report's.
+                                   if (++*calls == 2 && !before->empty()) {
+                                     site.happens();
+                                     set_values(inner, *before);
+                                   }
+                                   return inner.parameters();
+                                 }};
+          },
+          optimizer),
+  };
+}
+
+}  // namespace plumbline

@@ -1,0 +1,95 @@
+#include "conformance/mutants/mutants.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "runtime/error.h"
+#include "runtime/join.h"
+
+namespace plumbline {
+namespace {
+
+bool trains(const MutantRun& run) { return run.has(StepKind::Train); }
+
+/// Whether a step of kind `second` comes after one of kind `first`, and after that, where asked, another `first`.
+bool in_turn(const MutantRun& run, StepKind first, StepKind second, bool and_again) {
+  const auto& steps = run.of.steps;
+  const auto a = std::find(steps.begin(), steps.end(), first);
+  const auto b = std::find(a, steps.end(), second);
+  return b != steps.end() && (!and_again || std::find(b, steps.end(), first) != steps.end());
+}
+
+}  // namespace
+
+bool MutantRun::has(StepKind kind) const { return count(kind) > 0; }
+int MutantRun::count(StepKind kind) const {
+  return static_cast<int>(std::count(of.steps.begin(), of.steps.end(), kind));
+}
+
+namespace need {
+const Need training{"a training step", &trains};
+const Need halves{"a schedule with backwards in halves", [](const MutantRun& run) {
+                    return trains(run) && std::ranges::any_of(run.schedule.ranks, [](const auto& actions) {
+                             return std::ranges::any_of(actions,
+                                                        [](const Action& a) { return a.type == ActionType::W; });
+                           });
+                  }};
+const Need several_microbatches{"2 micro-batches or more",
+                                [](const MutantRun& run) { return run.schedule.microbatches > 1; }};
+const Need buffers{"buffers", [](const MutantRun& run) { return run.traits.has_buffers; }};
+const Need random_layers{"layers that draw random numbers",
+                         [](const MutantRun& run) { return run.traits.draws_random_numbers; }};
+const Need shared_parameters{"a parameter that several stages share",
+                             [](const MutantRun& run) { return run.traits.shares_parameters && trains(run); }};
+const Need uneven_rows{"rows that do not divide evenly",
+                       [](const MutantRun& run) { return run.of.rows % run.schedule.microbatches != 0; }};
+const Need mean_loss{"a mean loss", [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Mean; }};
+const Need sum_loss{"a loss that is a sum",
+                    [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Sum; }};
+const Need optimizer{"an optimizer", [](const MutantRun& run) { return run.has(StepKind::Optimizer); }};
+const Need evaluation{"an evaluation", [](const MutantRun& run) { return run.has(StepKind::Eval); }};
+const Need evaluation_after_training{"an evaluation after a training step", [](const MutantRun& run) {
+                                       return in_turn(run, StepKind::Train, StepKind::Eval, false);
+                                     }};
+const Need several_trainings{"2 training steps or more",
+                             [](const MutantRun& run) { return run.count(StepKind::Train) > 1; }};
+const Need zero_grad_between{"a zero_grad between training steps", [](const MutantRun& run) {
+                               return in_turn(run, StepKind::Train, StepKind::ZeroGrad, true);
+                             }};
+const Need float32{"float32", [](const MutantRun& run) { return run.of.dtype == Dtype::F32; }};
+const Need bf16{"bf16", [](const MutantRun& run) { return run.of.dtype == Dtype::BF16; }};
+const Need division{"gradients divided by the number of micro-batches",
+                    [](const MutantRun& run) { return trains(run) && run.of.divide_by_microbatches; }};
+const Need no_division{"gradients that are not divided",
+                       [](const MutantRun& run) { return trains(run) && !run.of.divide_by_microbatches; }};
+const Need three_ranks{"3 ranks or more", [](const MutantRun& run) { return run.schedule.ranks.size() > 2; }};
+}  // namespace need
+
+const std::vector<Mutant>& mutants() {
+  static const std::vector<Mutant> all = [] {
+    std::vector<Mutant> joined;
+    for (auto list : {&mutants_on_the_wire, &mutants_in_shared_sums, &mutants_in_the_forward, &mutants_in_the_backward,
+                      &mutants_in_the_accumulator, &mutants_in_recomputation, &mutants_in_the_loss,
+                      &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps, &mutants_in_the_optimizer,
+                      &mutants_in_the_schedule, &mutants_in_the_results})
+      for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
+    return joined;
+  }();
+  return all;
+}
+
+const Mutant& find_mutant(const std::string& name) {
+  for (const Mutant& mutant : mutants())
+    if (mutant.name == name) return mutant;
+  throw InputError("no mutant '" + name + "'; there are: " + join(mutants() | std::views::transform(&Mutant::name)));
+}
+
+std::string why_not(const Mutant& mutant, const MutantRun& run) {
+  if (static_cast<int>(run.schedule.ranks.size()) < mutant.least_ranks)
+    return std::to_string(mutant.least_ranks) + " ranks or more";
+  for (const Need& need : mutant.needs)
+    if (!need.met(run)) return need.what;
+  return {};
+}
+
+}  // namespace plumbline

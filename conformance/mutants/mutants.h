@@ -1,0 +1,69 @@
+// Mutants: faults by name, put into a run to show that the corpus catches them. Each list of them lies beside the place
+// where they sit (on_the_wire.cc, in_the_stage.cc, ...).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/expectation.h"
+#include "conformance/mutants/fault.h"
+
+namespace plumbline {
+
+/// A run that a mutant might be put into.
+struct MutantRun {
+  const Case& of;
+  const Schedule& schedule;
+  CaseTraits traits;
+
+  bool has(StepKind kind) const;
+  int count(StepKind kind) const;
+};
+
+/// What a mutant cannot do without.
+struct Need {
+  const char* what;
+  bool (*met)(const MutantRun& run);
+};
+
+struct Mutant {
+  std::string name;
+  std::string what;  ///< one sentence
+  std::function<Fault(const FaultSite& site)> make;
+  std::vector<Need> needs = {};
+  int least_ranks = 1;
+  /// A rank may wait for what never comes: run it with a short time-out.
+  bool hangs = false;
+};
+
+/// Grouped by where the fault sits; names are unique.
+const std::vector<Mutant>& mutants();
+
+/// Throws InputError naming the mutants there are.
+const Mutant& find_mutant(const std::string& name);
+
+/// What the run lacks for it ("2 ranks or more"); empty when it can be put in.
+std::string why_not(const Mutant& mutant, const MutantRun& run);
+
+namespace need {
+extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
+    mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_trainings, zero_grad_between,
+    float32, bf16, division, no_division, three_ranks;
+}  // namespace need
+
+std::vector<Mutant> mutants_on_the_wire();
+std::vector<Mutant> mutants_in_shared_sums();
+std::vector<Mutant> mutants_in_the_forward();
+std::vector<Mutant> mutants_in_the_backward();
+std::vector<Mutant> mutants_in_the_accumulator();
+std::vector<Mutant> mutants_in_recomputation();
+std::vector<Mutant> mutants_in_the_loss();
+std::vector<Mutant> mutants_in_the_batch();
+std::vector<Mutant> mutants_in_the_pipe();
+std::vector<Mutant> mutants_in_the_steps();
+std::vector<Mutant> mutants_in_the_optimizer();
+std::vector<Mutant> mutants_in_the_schedule();
+std::vector<Mutant> mutants_in_the_results();
+
+}  // namespace plumbline

@@ -1,0 +1,116 @@
+// Every mutant must be caught, and named by the place where it sits; without a mutant everything must pass.
+#include "conformance/mutants/mutants.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "conformance/chosen_schedule.h"
+#include "conformance/corpus.h"
+#include "conformance/mutants/fault_runner.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+constexpr uint64_t kSeed = 5;
+/// One of each kind; `plumbline run` goes through all of them.
+constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"};
+
+/// Four stages, on as many ranks as the schedule takes for them.
+MatrixRun over_four_stages(const std::string& id, const std::string& name) {
+  const Schedule schedule = schedule_over_stages({name, ""}, 4, 0, find_case(id).microbatches);
+  return {id, name, static_cast<int>(schedule.ranks.size())};
+}
+
+class Mutants : public ::testing::Test {
+ protected:
+  Mutants() : runner_(kSeed) { at::set_num_threads(1); }
+
+  FaultOutcome with(const std::string& mutant, const std::string& id, const std::string& schedule) {
+    return runner_.run(over_four_stages(id, schedule), find_mutant(mutant).make, std::chrono::seconds(60));
+  }
+
+  FaultRunner runner_;
+};
+
+TEST_F(Mutants, WithoutOneEverythingPasses) {
+  for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp"})
+    for (const char* schedule : kSchedules) {
+      const FaultOutcome& outcome = runner_.untouched(over_four_stages(id, schedule));
+      EXPECT_EQ(outcome.status, Status::Pass) << outcome.reason;
+      EXPECT_EQ(outcome.happened, 0);
+    }
+}
+
+TEST_F(Mutants, DroppedLastGradientIsNamed) {
+  for (const char* id : {"exact-mlp-mean", "mlp"})
+    for (const char* schedule : kSchedules) {
+      SCOPED_TRACE(schedule);
+      const FaultOutcome outcome = with("drop-last-microbatch", id, schedule);
+      ASSERT_EQ(outcome.status, Status::Fail);
+      EXPECT_GT(outcome.happened, 0);
+      EXPECT_EQ(outcome.first->kind, ResultKind::Partial) << outcome.reason;
+      EXPECT_EQ(outcome.first->microbatch, find_case(id).microbatches - 1);
+      EXPECT_EQ(outcome.first->stage, 3);
+      EXPECT_NE(outcome.first->name, "");
+    }
+}
+
+TEST_F(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
+  for (const char* id : {"exact-mlp-mean", "mlp"}) {
+    const FaultOutcome outcome = with("swap-microbatches", id, "gpipe");
+    ASSERT_EQ(outcome.status, Status::Fail);
+    EXPECT_EQ(outcome.first->kind, ResultKind::Forward) << outcome.reason;
+    EXPECT_EQ(outcome.first->microbatch, 0);
+    EXPECT_EQ(outcome.first->stage, 1);
+  }
+}
+
+TEST_F(Mutants, ScaledGradientIsNamedWhereItBegins) {
+  for (const char* id : {"exact-mlp-mean", "mlp"})
+    for (const char* schedule : kSchedules) {
+      SCOPED_TRACE(schedule);
+      const FaultOutcome outcome = with("scale-stage-gradient", id, schedule);
+      ASSERT_EQ(outcome.status, Status::Fail);
+      EXPECT_EQ(outcome.first->kind, ResultKind::Partial) << outcome.reason;
+      EXPECT_EQ(outcome.first->microbatch, 0);
+      EXPECT_EQ(outcome.first->stage, 0);
+    }
+}
+
+/// Whole numbers below 2^8 are not rounded by bf16: the fault is there, and changes nothing.
+TEST_F(Mutants, OneThatChangesNothingDoesNotHappen) {
+  const auto [exact, why] = runner_.kill(over_four_stages("exact-mlp-bf16", "gpipe"), find_mutant("value-in-bf16"));
+  EXPECT_EQ(exact, Kill::NotApplicable);
+  EXPECT_EQ(why, "float32");
+  EXPECT_EQ(with("frozen-learns", "exact-mlp-sum", "gpipe").happened, 0);
+  EXPECT_EQ(runner_.kill(over_four_stages("exact-mlp-sum", "gpipe"), find_mutant("frozen-learns")).first,
+            Kill::NeverHappened);
+  EXPECT_EQ(runner_.kill(over_four_stages("exact-frozen", "gpipe"), find_mutant("frozen-learns")).first, Kill::Fail);
+}
+
+TEST_F(Mutants, EachHasANameOfItsOwnAndASentence) {
+  std::set<std::string> names, sentences;
+  for (const Mutant& mutant : mutants()) {
+    EXPECT_TRUE(names.insert(mutant.name).second) << mutant.name;
+    EXPECT_TRUE(sentences.insert(mutant.what).second) << mutant.what;
+    EXPECT_TRUE(mutant.what.ends_with('.') && std::count(mutant.what.begin(), mutant.what.end(), '.') == 1)
+        << mutant.what;
+  }
+  EXPECT_GE(names.size(), 100U);
+}
+
+TEST_F(Mutants, AnUnknownOneIsRefusedWithThoseThereAre) {
+  try {
+    find_mutant("nonesuch");
+    FAIL();
+  } catch (const InputError& error) {
+    for (const Mutant& mutant : mutants()) EXPECT_NE(std::string(error.what()).find(mutant.name), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

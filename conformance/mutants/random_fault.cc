@@ -1,0 +1,255 @@
+#include "conformance/mutants/random_fault.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "conformance/compare.h"
+#include "conformance/corpus.h"
+#include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/hooked_transport.h"
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+/// Where a fault can sit. An event is one message, one tensor that passes, or one action of a rank's list.
+enum Site { kMessage, kOutput, kInput, kRootGrad, kInputGrad, kSum, kParameter, kAction, kSites };
+constexpr std::array<const char*, kSites> kWords = {"a message",
+                                                    "an output of a stage",
+                                                    "an input of a stage",
+                                                    "a gradient that a stage starts from",
+                                                    "a gradient that a stage hands back",
+                                                    "an accumulated gradient",
+                                                    "a parameter",
+                                                    "an action"};
+
+/// What happens to the event that was drawn.
+struct Draw {
+  Site site = kMessage;
+  int rank = 0;
+  int64_t event = 0;
+  uint64_t element = 0, bit = 0;
+  int manner = 0;  ///< of a message: 0..3 changed, 4 lost, 5 doubled; of an action: 0 left out, 1 doubled, 2 exchanged
+};
+
+/// Flips one bit in memory, past autograd; false where there is nothing to flip.
+bool flip(const at::Tensor& tensor, const Draw& draw) {
+  if (!tensor.defined() || !tensor.is_floating_point() || tensor.numel() == 0) return false;
+  auto rest = static_cast<int64_t>(draw.element % static_cast<uint64_t>(tensor.numel()));
+  int64_t offset = 0;
+  for (int64_t d = tensor.dim(); d-- > 0; rest /= tensor.size(d)) offset += rest % tensor.size(d) * tensor.stride(d);
+  const auto size = static_cast<int64_t>(tensor.element_size());
+  auto* bytes = static_cast<unsigned char*>(const_cast<void*>(tensor.const_data_ptr())) + offset * size;
+  const uint64_t bit = draw.bit % static_cast<uint64_t>(8 * size);
+  bytes[bit / 8] ^= static_cast<unsigned char>(1U << (bit % 8));
+  return true;
+}
+
+/// Counts the events of one rank, or strikes at one of them.
+class Watch {
+ public:
+  /// Counts into `counts`, by site.
+  explicit Watch(std::vector<int64_t>* counts) : counts_(counts) {}
+  /// Strikes at the event that was drawn.
+  explicit Watch(const Draw& draw) : draw_(draw) {}
+
+  /// Whether this event of `site` is the one; the next call is the next event.
+  bool strikes(Site site) {
+    if (counts_) ++(*counts_)[site];
+    return !counts_ && site == draw_.site && seen_++ == draw_.event;
+  }
+  const Draw& draw() const { return draw_; }
+
+ private:
+  std::vector<int64_t>* counts_ = nullptr;
+  Draw draw_;
+  int64_t seen_ = 0;
+};
+
+using Strike = std::shared_ptr<Watch>;
+
+void pass(const FaultSite& at, const Strike& watch, Site site, const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_floating_point() || tensor.numel() == 0 || !watch->strikes(site)) return;
+  if (flip(tensor, watch->draw())) at.happens();
+}
+
+StageHooks stage_hooks(const FaultSite& at, const Strike& watch) {
+  const auto passing = [at, watch](Site site) {
+    return [at, watch, site](int, Tensors& tensors) {
+      for (const at::Tensor& tensor : tensors) pass(at, watch, site, tensor);
+    };
+  };
+  return {.inputs = passing(kInput),
+          .outputs = passing(kOutput),
+          .root_grads = passing(kRootGrad),
+          .input_grads = passing(kInputGrad),
+          .accumulate = [at, watch](int, const std::string&, const at::Tensor& before, const at::Tensor& part) {
+            at::Tensor sum = accumulated(before, part);
+            if (sum.defined() && sum.is_floating_point()) {
+              sum = sum.clone();
+              pass(at, watch, kSum, sum);
+            }
+            return sum;
+          }};
+}
+
+void strike(const FaultSite& at, const Strike& watch, Message& message) {
+  if (message.body.empty() || !watch->strikes(kMessage)) return;
+  const Draw& draw = watch->draw();
+  if (draw.manner == 4) {
+    message.times = 0;
+  } else if (draw.manner == 5) {
+    message.times = 2;
+  } else if (const at::Tensor numbers = as_numbers(message.body, at); numbers.defined()) {
+    flip(numbers, draw);
+  } else {
+    message.body[draw.element % message.body.size()] ^= std::byte{1};
+  }
+}
+
+void strike(const FaultSite& at, const Strike& watch, Schedule& schedule) {
+  std::vector<Action>& actions = schedule.ranks[at.rank];
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (!watch->strikes(kAction)) continue;
+    const auto here = actions.begin() + static_cast<std::ptrdiff_t>(i);
+    const int manner = watch->draw().manner % 3;
+    at.happens();
+    if (manner == 0)
+      actions.erase(here);
+    else if (manner == 1)
+      actions.insert(here, Action{here->stage, here->type, here->microbatch});
+    else
+      std::swap(actions[i], actions[(i + 1) % actions.size()]);
+    return;
+  }
+}
+
+/// Around one rank.
+Fault around(const FaultSite& at, const Strike& watch) {
+  Fault fault;
+  fault.schedule = [at, watch](Schedule& schedule) { strike(at, watch, schedule); };
+  fault.transport = [at, watch](Transport& inner) {
+    return with_hooks(inner, at, {.send = [at, watch](Message& message) { strike(at, watch, message); }});
+  };
+  auto known = std::make_shared<std::vector<int>>();
+  fault.stage = [at, watch, known](int stage, const StageState& state, std::unique_ptr<StageRunner> inner) {
+    // A stage comes again for evaluations, with the same parameters.
+    if (std::find(known->begin(), known->end(), stage) == known->end()) {
+      known->push_back(stage);
+      for (const auto& [name, parameter] : state.parameters) pass(at, watch, kParameter, parameter);
+    }
+    return with_hooks(std::move(inner), at, state, stage_hooks(at, watch));
+  };
+  return fault;
+}
+
+std::string words(const Draw& draw) {
+  const std::string place = std::string(kWords[draw.site]) + " of rank " + std::to_string(draw.rank) + ", number " +
+                            std::to_string(draw.event);
+  if (draw.site == kAction)
+    return std::array{"left out: ", "doubled: ", "exchanged with the next: "}[draw.manner % 3] + place;
+  if (draw.site == kMessage && draw.manner >= 4) return (draw.manner == 4 ? "lost: " : "doubled: ") + place;
+  return "bit " + std::to_string(draw.bit) + " of element " + std::to_string(draw.element) +
+         " (modulo their numbers) flipped: " + place;
+}
+
+/// Half of the values differ by their last bit alone: by what is easiest to miss.
+Draw drawn(std::mt19937_64& random, const std::vector<std::vector<int64_t>>& events) {
+  Draw draw;
+  std::vector<int64_t> totals(kSites);
+  for (int site = 0; site < kSites; ++site)
+    for (const int64_t count : events[site]) totals[site] += count;
+  do draw.site = static_cast<Site>(random() % kSites);
+  while (totals[draw.site] == 0);
+  auto event = static_cast<int64_t>(random() % static_cast<uint64_t>(totals[draw.site]));
+  while (event >= events[draw.site][draw.rank]) event -= events[draw.site][draw.rank++];
+  draw.event = event;
+  draw.element = random() % 4096;
+  draw.bit = random() % 2 == 0 ? 0 : random() % 64;
+  draw.manner = static_cast<int>(random() % 6);
+  return draw;
+}
+
+}  // namespace
+
+std::string_view fault_end_name(FaultEnd end) {
+  return std::array<std::string_view, 4>{"caught", "no-effect", "allowed", "missed"}[static_cast<size_t>(end)];
+}
+
+const RandomFaults::Events& RandomFaults::events(const MatrixRun& run) {
+  const auto it = events_.find(run);
+  if (it != events_.end()) return it->second;
+  std::vector<std::vector<int64_t>> by_rank(run.ranks, std::vector<int64_t>(kSites));
+  const FaultOutcome counted = runner_.run(
+      run, [&](const FaultSite& at) { return around(at, std::make_shared<Watch>(&by_rank[at.rank])); },
+      std::chrono::seconds(60));
+  if (counted.status != Status::Pass)
+    throw Error(to_string(run) + " does not pass while its events are counted: " + counted.reason);
+  Events events(kSites, std::vector<int64_t>(run.ranks));
+  for (int site = 0; site < kSites; ++site)
+    for (int rank = 0; rank < run.ranks; ++rank) events[site][rank] = by_rank[rank][site];
+  return events_.emplace(run, std::move(events)).first->second;
+}
+
+RandomFault RandomFaults::put_in(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  RandomFault fault;
+  fault.seed = seed;
+  fault.run = runs_[random() % runs_.size()];
+  const FaultOutcome& untouched = runner_.untouched(fault.run);
+  if (untouched.status != Status::Pass)
+    throw Error(to_string(fault.run) + " does not pass without a fault: " + untouched.reason);
+  const Draw draw = drawn(random, events(fault.run));
+  fault.what = words(draw);
+  // Without a message or an action somebody may wait in vain.
+  const bool may_hang = draw.site == kAction || (draw.site == kMessage && draw.manner == 4);
+  const FaultOutcome outcome = runner_.run(
+      fault.run,
+      [&](const FaultSite& at) {
+        Draw mine = draw;
+        if (at.rank != draw.rank) mine.event = -1;
+        return around(at, std::make_shared<Watch>(mine));
+      },
+      std::chrono::seconds(may_hang ? 5 : 60));
+  fault.status = outcome.status;
+  const Truth truth = find_case(fault.run.case_id).truth;
+  if (outcome.status != Status::Pass) {
+    fault.end = FaultEnd::Caught;
+    fault.why = outcome.reason;
+  } else if (outcome.results == untouched.results) {
+    fault.end = FaultEnd::NoEffect;
+    fault.why = "all " + std::to_string(outcome.results.size()) + " tensors that the run delivers are the same bits";
+  } else if (truth == Truth::Bounded) {
+    fault.end = FaultEnd::Allowed;
+    fault.why = "every element stays within its error bound";
+  } else if (truth == Truth::Exact && compare(untouched.results, outcome.results, CompareMode::Numeric).empty()) {
+    fault.end = FaultEnd::Allowed;
+    fault.why = "only the sign of zeros differs";
+  } else {
+    fault.end = FaultEnd::Missed;
+    fault.why = "results differ from the untouched run's, and pass";
+  }
+  return fault;
+}
+
+std::string summary(const std::vector<RandomFault>& faults) {
+  std::map<std::string, int> ends, statuses, reasons;
+  for (const RandomFault& fault : faults) {
+    ++ends[std::string(fault_end_name(fault.end))];
+    if (fault.end == FaultEnd::Caught) ++statuses[std::string(status_name(fault.status))];
+    if (fault.end == FaultEnd::Allowed) ++reasons[fault.why];
+  }
+  std::string text = std::to_string(faults.size()) + " faults: " + std::to_string(ends["caught"]) + " caught";
+  const char* before = " (";
+  for (const auto& [status, count] : statuses) {
+    text += before + std::to_string(count) + " by " + status;
+    before = ", ";
+  }
+  if (!statuses.empty()) text += ")";
+  text += ", " + std::to_string(ends["no-effect"]) + " without effect (every bit of every result as without it)";
+  for (const auto& [reason, count] : reasons) text += ", " + std::to_string(count) + " allowed (" + reason + ")";
+  return text + ", " + std::to_string(ends["missed"]) + " missed\n";
+}
+
+}  // namespace plumbline

@@ -1,0 +1,67 @@
+// One value, message or action changed at random, and none of them missed.
+#include "conformance/mutants/random_fault.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace plumbline {
+namespace {
+
+std::vector<MatrixRun> some_runs() {
+  return {{"exact-mlp-sum", "1f1b", 2},
+          {"exact-tied", "zb-v", 2},
+          {"exact-skip", "interleaved-1f1b", 2},
+          {"multi-io", "zb-h1", 2},
+          {"mlp", "gpipe", 4},
+          {"exact-accumulate", "gpipe", 2},
+          {"transformer-bounded", "1f1b", 2},
+          {"exact-frozen", "dualpipe-v", 2}};
+}
+
+TEST(RandomFaults, NoneIsMissed) {
+  at::set_num_threads(1);
+  FaultRunner runner(1);
+  RandomFaults faults(some_runs(), runner);
+  std::vector<RandomFault> all;
+  for (uint64_t seed = 100; seed < 160; ++seed) {
+    all.push_back(faults.put_in(seed));
+    const RandomFault& fault = all.back();
+    EXPECT_NE(fault.end, FaultEnd::Missed)
+        << "seed " << seed << ": " << fault.what << " in " << to_string(fault.run) << ": " << fault.why;
+    if (fault.end == FaultEnd::Caught) {
+      EXPECT_NE(fault.status, Status::Pass);
+    }
+  }
+  const auto caught = std::count_if(all.begin(), all.end(), [](const auto& f) { return f.end == FaultEnd::Caught; });
+  EXPECT_GT(caught, 30) << summary(all);
+}
+
+TEST(RandomFaults, ASeedRepeatsItsFault) {
+  at::set_num_threads(1);
+  FaultRunner runner(1);
+  for (uint64_t seed : {7, 8, 9}) {
+    RandomFaults one(some_runs(), runner), other(some_runs(), runner);
+    const RandomFault first = one.put_in(seed), again = other.put_in(seed);
+    EXPECT_EQ(first.what, again.what);
+    EXPECT_EQ(first.run, again.run);
+    EXPECT_EQ(first.end, again.end);
+    EXPECT_EQ(first.why, again.why);
+  }
+}
+
+TEST(RandomFaults, TheSummaryCounts) {
+  std::vector<RandomFault> faults(4);
+  faults[0].end = FaultEnd::Caught;
+  faults[0].status = Status::Fail;
+  faults[1].end = FaultEnd::NoEffect;
+  faults[2].end = FaultEnd::Allowed;
+  faults[2].why = "only the sign of zeros differs";
+  EXPECT_EQ(summary(faults),
+            "4 faults: 1 caught (1 by fail), 1 without effect (every bit of every result as without it), 1 allowed "
+            "(only the sign of zeros differs), 1 missed\n");
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,101 @@
+#include "conformance/protocol.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/join.h"
+#include "runtime/json_place.h"
+
+namespace plumbline {
+namespace {
+
+constexpr const char* kLevels[] = {"program", "stage", "model"};
+
+std::vector<std::string> kinds() {
+  std::vector<std::string> names;
+  for (const ResultKind kind : all_result_kinds()) names.emplace_back(kind_name(kind));
+  return names;
+}
+
+ResultKind kind_of(const JsonPlace& place) {
+  const std::vector<std::string> names = kinds();
+  const auto found = std::ranges::find(names, place.text());
+  if (found == names.end()) place.fail("one of " + join(names));
+  return static_cast<ResultKind>(found - names.begin());
+}
+
+std::vector<std::string> texts(const JsonPlace& place) {
+  std::vector<std::string> all;
+  for (const JsonPlace& item : place.items()) all.push_back(item.text());
+  return all;
+}
+
+}  // namespace
+
+std::vector<ResultKind> all_result_kinds() {
+  std::vector<ResultKind> kinds;
+  for (int kind = 0; kind <= static_cast<int>(ResultKind::Param); ++kind)
+    kinds.push_back(static_cast<ResultKind>(kind));
+  return kinds;
+}
+
+BackendDescription parse_description(std::string_view text, const std::string& source) {
+  const nlohmann::json document = parse_json(text, source);
+  const JsonPlace json(document, source);
+  if (const int version = json["protocol"].small(1, 1'000'000); version != kProtocolVersion)
+    json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline speaks " +
+                            std::to_string(kProtocolVersion));
+  json.expect_only({"protocol", "name", "version", "features", "schedules", "delivers", "level", "order", "libtorch"});
+  BackendDescription description;
+  description.name = json["name"].text();
+  description.version = json["version"].text();
+  if (const auto features = json.find("features")) description.features = texts(*features);
+  if (const JsonPlace schedules = json["schedules"]; schedules.json().is_string())
+    schedules.one_of({"any"});
+  else
+    description.schedules = texts(schedules);
+  for (const JsonPlace& item : json["delivers"].items()) description.delivers.push_back(kind_of(item));
+  if (description.delivers.empty()) json["delivers"].fail("at least one of " + join(kinds()));
+  description.level = static_cast<CaseLevel>(json["level"].one_of({kLevels[0], kLevels[1], kLevels[2]}));
+  if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
+  if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
+  return description;
+}
+
+std::string description_text(const BackendDescription& description) {
+  nlohmann::ordered_json json = {{"protocol", kProtocolVersion},
+                                 {"name", description.name},
+                                 {"version", description.version},
+                                 {"features", description.features}};
+  if (description.schedules)
+    json["schedules"] = *description.schedules;
+  else
+    json["schedules"] = "any";
+  json["delivers"] = nlohmann::ordered_json::array();
+  for (const ResultKind kind : description.delivers) json["delivers"].push_back(kind_name(kind));
+  json["level"] = kLevels[static_cast<int>(description.level)];
+  json["order"] = description.follows_order ? "given" : "own";
+  if (!description.libtorch.empty()) json["libtorch"] = description.libtorch;
+  return json.dump(2);
+}
+
+std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source) {
+  const nlohmann::json document = parse_json(text, source);
+  std::vector<std::optional<PlanAnswer>> answers(job.cases.size());
+  for (const JsonPlace& item : JsonPlace(document, source).items()) {
+    item.expect_only({"id", "schedule", "supported", "why"});
+    const std::string id = item["id"].text(), schedule = item["schedule"].text();
+    const auto asked =
+        std::ranges::find_if(job.cases, [&](const JobCase& one) { return one.id == id && one.schedule == schedule; });
+    if (asked == job.cases.end()) item.refuse("the job has no case " + id + " x " + schedule);
+    std::optional<PlanAnswer>& answer = answers[static_cast<size_t>(asked - job.cases.begin())];
+    if (answer) item.refuse("a second answer for " + id + " x " + schedule);
+    answer = {item["supported"].boolean(), ""};
+    if (const auto why = item.find("why")) answer->why = why->text();
+    if (!answer->supported && answer->why.empty())
+      item.fail("an object with a \"why\" that says why it is not supported");
+  }
+  return answers;
+}
+
+}  // namespace plumbline

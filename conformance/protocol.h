@@ -1,0 +1,54 @@
+// What a backend answers to `describe` and `plan`, read strictly. INTERPRETING.md, "Protocol", is the contract.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/backend/job.h"
+#include "reference/result_key.h"
+
+namespace plumbline {
+
+inline constexpr int kProtocolVersion = 1;
+
+/// How much of a case a backend takes from its files.
+enum class CaseLevel {
+  Program,  ///< runs the op graph
+  Stage,    ///< runs each stage as a module that a loader made of the op graph
+  Model,    ///< builds the named architecture itself
+};
+
+/// Every kind, in the order of the enumeration.
+std::vector<ResultKind> all_result_kinds();
+
+struct BackendDescription {
+  std::string name, version;
+  std::vector<std::string> features;
+  /// Names of schedules; none: any, by their files.
+  std::optional<std::vector<std::string>> schedules;
+  std::vector<ResultKind> delivers;
+  CaseLevel level = CaseLevel::Program;
+  /// It runs the actions of schedule.csv in their order; else its own order of the schedule of that name.
+  bool follows_order = true;
+  /// Of the LibTorch that computes, if one does: with another than ours real numbers are not held to the same bits.
+  std::string libtorch;
+};
+
+/// Errors: InputError, opened by `source`, naming the place and what would be accepted.
+BackendDescription parse_description(std::string_view text, const std::string& source);
+
+/// How `description` stands in JSON.
+std::string description_text(const BackendDescription& description);
+
+struct PlanAnswer {
+  bool supported = false;
+  std::string why;  ///< not empty where it is not
+};
+
+/// An answer for each case of `job`, none for one that was left out. Errors: InputError as above, and for an answer
+/// about what the job does not hold, or a second one.
+std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
+
+}  // namespace plumbline

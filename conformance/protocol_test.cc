@@ -1,0 +1,95 @@
+#include "conformance/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+namespace {
+
+const char* const kDescription = R"({"protocol": 1, "name": "n", "version": "v", "schedules": ["gpipe"],
+  "delivers": ["loss", "grad"], "level": "stage", "order": "own", "libtorch": "2.15.0", "features": ["cpu"]})";
+
+TEST(Description, IsReadAndWrittenBack) {
+  const BackendDescription read = parse_description(kDescription, "b");
+  for (const BackendDescription& d : {read, parse_description(description_text(read), "b")}) {
+    EXPECT_EQ(d.name + d.version + d.libtorch, "nv2.15.0");
+    EXPECT_EQ(d.features, std::vector<std::string>{"cpu"});
+    EXPECT_EQ(d.schedules, std::vector<std::string>{"gpipe"});
+    EXPECT_EQ(d.delivers, (std::vector<ResultKind>{ResultKind::Loss, ResultKind::Grad}));
+    EXPECT_EQ(d.level, CaseLevel::Stage);
+    EXPECT_FALSE(d.follows_order);
+  }
+}
+
+TEST(Description, WhatMayBeLeftOut) {
+  const BackendDescription d = parse_description(
+      R"({"protocol": 1, "name": "n", "version": "v", "schedules": "any", "delivers": ["loss"], "level": "model"})",
+      "b");
+  EXPECT_FALSE(d.schedules.has_value());
+  EXPECT_TRUE(d.follows_order && d.features.empty() && d.libtorch.empty());
+  EXPECT_EQ(d.level, CaseLevel::Model);
+}
+
+TEST(Description, AnythingElseIsRefusedWithItsPlace) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kDescription;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"hello", "b is not JSON: "},
+           {"", "b is not JSON: "},
+           {std::string(kDescription) + "x", "b is not JSON: "},
+           {"[]", "b: expected an object"},
+           {"{}", "b: expected an object with \"protocol\""},
+           {with("\"protocol\": 1", "\"protocol\": 2"), "b: protocol: protocol 2; this plumbline speaks 1"},
+           {with("\"level\": \"stage\"", "\"level\": \"module\""), "b: level: expected one of program, stage, model"},
+           {with("[\"loss\", \"grad\"]", "[]"), "b: delivers: expected at least one of forward, output"},
+           {with("\"grad\"", "\"gradient\""), "b: delivers[1]: expected one of forward, output"},
+           {with("[\"gpipe\"]", "\"all\""), "b: schedules: expected one of any"},
+           {with("\"features\"", "\"feature\""), "b: expected an object with no other members"},
+           {with("\"n\"", "3"), "b: name: expected a text, not 3"},
+       }) {
+    try {
+      parse_description(text, "b");
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const InputError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(expected)) << error.what() << "\nexpected: " << expected;
+    }
+  }
+}
+
+TEST(Plan, AnswersByCaseInAnyOrder) {
+  const Job job{.cases = {{"a", "gpipe"}, {"a", "1f1b"}, {"b", "1f1b"}}};
+  const auto answers = parse_plan(R"([{"id": "b", "schedule": "1f1b", "supported": false, "why": "no dropout"},
+                                      {"id": "a", "schedule": "gpipe", "supported": true}])",
+                                  job, "b");
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_TRUE(answers[0].has_value() && answers[0]->supported);
+  EXPECT_FALSE(answers[1].has_value());
+  EXPECT_TRUE(answers[2].has_value() && !answers[2]->supported);
+  EXPECT_EQ(answers[2].value_or(PlanAnswer{}).why, "no dropout");
+}
+
+TEST(Plan, AnythingElseIsRefused) {
+  const Job job{.cases = {{"a", "gpipe"}}};
+  for (
+      const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+          {"{}", "b: expected a list"},
+          {R"([{"id": "a", "schedule": "1f1b", "supported": true}])", "b: [0]: the job has no case a x 1f1b"},
+          {R"([{"id": "a", "schedule": "gpipe", "supported": true}, {"id": "a", "schedule": "gpipe", "supported": true}])",
+           "b: [1]: a second answer for a x gpipe"},
+          {R"([{"id": "a", "schedule": "gpipe", "supported": false}])", "b: [0]: expected an object with a \"why\""},
+          {R"([{"id": "a", "schedule": "gpipe", "supported": "yes"}])", "b: [0].supported: expected true or false"},
+      }) {
+    try {
+      parse_plan(text, job, "b");
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const InputError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(expected)) << error.what() << "\nexpected: " << expected;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

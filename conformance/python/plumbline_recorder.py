@@ -1,0 +1,552 @@
+"""Records what a training script computes, so that `plumbline check RUN --against ONE_RANK_RUN` can hold a pipelined run
+against the same script's run on one rank and name the first module, micro-batch and direction that differ.
+
+Needs torch alone; copy this one file beside your script. In the script (docs/recorder.md has a whole one):
+
+    recorder = Recorder('recording', microbatches=4)    # every rank: the same folder
+    recorder.watch(stage)                               # a module, or a stage of torch.distributed.pipelining
+    ... forward and backward of one step ...
+    recorder.losses(losses)                             # where they are known: one for each micro-batch
+    recorder.step_done()                                # after the backward, before the optimizer
+
+What is written, all of it by name and never by rank:
+  forward   what goes into and comes out of each watched module, for each micro-batch; its parameters, once a step
+  loss      of each micro-batch
+  backward  the gradients that come back to those values, and what each micro-batch adds to a parameter's gradient
+  grad      gradients of the parameters as step_done() finds them
+  buffer    likewise
+as FOLDER/rank<R>.step<S>.safetensors, keys `step/kind/stage/microbatch/name` (`-`: does not apply), and FOLDER/rank<R>.json,
+which lists the files and the names in the order in which the forward met them. Both are renamed into place whole.
+
+Names: `layers.3:in`, `layers.3:out`; `layers.3#1:in` at the module's second call for a micro-batch; `layers.3:out.hidden`,
+`:in.0`, `:in.mask` where there are several tensors; a parameter or buffer by its qualified name.
+"""
+
+import ctypes
+import fnmatch
+import json
+import math
+import os
+import threading
+from contextlib import contextmanager
+
+import torch
+
+SCHEMA = 'plumbline-recorder/1'
+
+
+# --- numbers from (seed, name, index): the same on every rank, machine and device, whatever the partition -------------
+# SplitMix64 over a counter, its key made of the seed and the FNV-1a hash of the name, as in reference/models/counter.h.
+
+MASK = (1 << 64) - 1
+
+
+def splitmix64(state, index):
+    """Output `index` of the SplitMix64 generator that was seeded with `state`."""
+    z = (state + (index + 1) * 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def hash_name(name):
+    """64-bit FNV-1a of the name's UTF-8."""
+    value = 0xCBF29CE484222325
+    for byte in name.encode():
+        value = ((value ^ byte) * 0x100000001B3) & MASK
+    return value
+
+
+def stream_key(seed, name):
+    return splitmix64(seed, 0) ^ hash_name(name)
+
+
+def _signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _shifted(z, count):
+    return (z >> count) & ((1 << (64 - count)) - 1)  # torch shifts the sign in; a counter wants zeros
+
+
+def counter_bits(count, seed, name):
+    """The first `count` outputs of the stream of (seed, name), 64 bits each, as int64."""
+    z = torch.arange(1, count + 1, dtype=torch.int64) * _signed(0x9E3779B97F4A7C15) + _signed(stream_key(seed, name))
+    z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
+    z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
+    return z ^ _shifted(z, 31)
+
+
+def fill_uniform(tensor, seed, name, low, high):
+    """Uniform in [low, high), in place; element i (row-major) depends on (seed, name, i) alone."""
+    unit = _shifted(counter_bits(tensor.numel(), seed, name), 11).to(torch.float64) * 2.0**-53
+    with torch.no_grad():
+        tensor.copy_((low + (high - low) * unit).view(tensor.shape))
+    return tensor
+
+
+def fill_integers(tensor, seed, name, low, high):
+    """Whole numbers, uniform in [low, high], both included, in place."""
+    bits, count = counter_bits(tensor.numel(), seed, name), high - low + 1
+    drawn = (_shifted(bits, 1) % count * 2 + (bits & 1)) % count  # of the bits as an unsigned number
+    with torch.no_grad():
+        tensor.copy_((low + drawn).view(tensor.shape))
+    return tensor
+
+
+def fill(model, seed, rename=None):
+    """Sets every parameter from (seed, its qualified name, index), so that stages begin as the whole model does, without
+    a checkpoint. Matrices and larger: uniform within 1/sqrt(inputs of a row); vectors: within 0.1 of 1 where the name ends
+    in `weight` (the scale of a norm), within 0.1 of 0 elsewhere. `rename` as in Recorder.watch()."""
+    for local, parameter in model.named_parameters():
+        name = _renamed(rename, local)
+        if parameter.dim() > 1:
+            reach = 1 / math.sqrt(max(1, parameter[0].numel()))
+            fill_uniform(parameter, seed, name, -reach, reach)
+        else:
+            middle = 1.0 if name.endswith('weight') else 0.0
+            fill_uniform(parameter, seed, name, middle - 0.1, middle + 0.1)
+    return model
+
+
+def _renamed(rename, name):
+    """`rename` is None, a callable from name to name, or {prefix: what stands for it}: the longest prefix counts."""
+    if rename is None:
+        return name
+    if callable(rename):
+        return rename(name)
+    fitting = [prefix for prefix in rename if name.startswith(prefix)]
+    if not fitting:
+        return name
+    longest = max(fitting, key=len)
+    return rename[longest] + name[len(longest) :]
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+DTYPES = {
+    torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torch.bfloat16: 'BF16', torch.int64: 'I64',
+    torch.int32: 'I32', torch.int16: 'I16', torch.int8: 'I8', torch.uint8: 'U8', torch.bool: 'BOOL',
+}  # fmt: skip
+
+
+def _host(tensor):
+    """A copy in host memory, in a dtype that the files know; nothing is rounded."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)
+    if tensor.dtype not in DTYPES:
+        tensor = tensor.to(torch.float32 if tensor.dtype.is_floating_point else torch.int64)
+    return tensor.to('cpu', copy=True).contiguous()
+
+
+def _write(path, chunks):
+    temporary = f'{path}.part'
+    with open(temporary, 'wb') as file:
+        for chunk in chunks:
+            file.write(chunk)
+    os.replace(temporary, path)
+
+
+def write_tensors(path, tensors):
+    """A safetensors file of host tensors."""
+    header, end = {}, 0
+    for name in sorted(tensors):
+        size = tensors[name].numel() * tensors[name].element_size()
+        header[name] = {'dtype': DTYPES[tensors[name].dtype], 'shape': list(tensors[name].shape), 'data_offsets': [end, end + size]}
+        end += size
+    text = json.dumps(header, separators=(',', ':'), ensure_ascii=False).encode()
+    text += b' ' * (-len(text) % 8)
+    data = (ctypes.string_at(tensors[n].data_ptr(), tensors[n].numel() * tensors[n].element_size()) for n in sorted(tensors))
+    _write(path, [len(text).to_bytes(8, 'little'), text, *data])
+
+
+# --- the recorder -------------------------------------------------------------------------------------------------------
+
+
+def _tensors_in(value, path=''):
+    """(path, tensor) of every tensor in nested tuples, lists and dicts; a lone tensor has the path ''."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            yield from _tensors_in(item, f'{path}.{index}')
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _tensors_in(item, f'{path}.{key}')
+
+
+def _mapped(value, change):
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple) and hasattr(value, '_fields'):
+        return type(value)(*(_mapped(item, change) for item in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(_mapped(item, change) for item in value)
+    if isinstance(value, dict):
+        return type(value)((key, _mapped(item, change)) for key, item in value.items())
+    return value
+
+
+def _inputs(args, kwargs):
+    return args[0] if len(args) == 1 and not kwargs else {**dict(enumerate(args)), **kwargs}
+
+
+def _graph_task():
+    """The number of the backward that this thread is in; -1 outside. A module that runs inside one is being recomputed."""
+    return torch._C._current_graph_task_id()
+
+
+def _segments_match(name, pattern):
+    parts, wanted = name.split('.'), pattern.split('.')
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+
+
+class _Root:
+    """A watched module: a stage, or the whole model."""
+
+    def __init__(self, module, stage, rename, told):
+        self.module, self.stage, self.rename = module, stage, rename
+        self.told = told  # whether its micro-batches are told by whoever calls it, and not counted
+        self.parameters, self.buffers, self.shared = {}, {}, set()
+        for local, parameter in module.named_parameters(remove_duplicate=False):
+            name = _renamed(rename, local)
+            if any(parameter is other for other in self.parameters.values()):
+                self.shared.add(id(parameter))
+            self.parameters[name] = parameter
+        for local, buffer_owner, attribute in self._owners(module):
+            self.buffers[_renamed(rename, local)] = (buffer_owner, attribute)
+        self.hooked = set()
+        self.new_step()
+
+    @staticmethod
+    def _owners(module):
+        for prefix, owner in module.named_modules():
+            for attribute in owner._buffers:
+                yield (f'{prefix}.{attribute}' if prefix else attribute), owner, attribute
+
+    def new_step(self):
+        self.forwards = 0
+        self.calls = {}  # micro-batch -> module -> how often it was called
+        self.not_hooked = {}  # micro-batch -> names whose tensors knew no autograd in the forward (reentrant checkpoints)
+        self.parameters_seen = set()
+
+
+class Recorder:
+    """One for each rank of a run.
+
+    folder        the same on all ranks; a new run into it replaces what a rank left there
+    microbatches  how many a step has
+    steps         how many steps are recorded; afterwards nothing happens any more
+    modules       patterns of qualified names ('layers.*', 'head'; * stays within one dot); None: every module
+    whole_batch   a forward runs the whole batch: values are cut into micro-batches along dimension 0
+    loss_scale    what the script multiplies a micro-batch's loss with before its backward and the other run does not (1/M,
+                  or with whole_batch and a mean loss 1/M as well): gradients that come back are recorded divided by it
+    perturb       a number: everything that a watched module hands on, forward and backward, is moved by one unit in the
+                  last place, up or down as (number, name, index) says, and the run goes to FOLDER/perturbed-<number>: from
+                  some of these `plumbline check` learns how far rounding may move each value
+    inputs        also what goes into modules, not only what comes out (twice the bytes, and better told where)
+    """
+
+    def __init__(self, folder, microbatches, steps=1, modules=None, whole_batch=False, loss_scale=1.0, perturb=None,
+                 inputs=True, rank=None, ranks=None):  # fmt: skip
+        initialized = torch.distributed.is_available() and torch.distributed.is_initialized()
+        default_rank = torch.distributed.get_rank() if initialized else int(os.environ.get('RANK', 0))
+        default_ranks = torch.distributed.get_world_size() if initialized else int(os.environ.get('WORLD_SIZE', 1))
+        self.rank = default_rank if rank is None else rank
+        self.ranks = default_ranks if ranks is None else ranks
+        self.folder = os.path.join(folder, f'perturbed-{perturb}') if perturb is not None else os.fspath(folder)
+        self.microbatches, self.steps, self.patterns = microbatches, steps, modules
+        self.whole_batch, self.loss_scale, self.perturb, self.inputs = whole_batch, loss_scale, perturb, inputs
+        self.step, self.roots, self.order, self.files = 0, [], {}, []
+        self._values, self._contributions = {}, {}
+        self._tasks = {}  # backward -> the micro-batches whose gradients passed in it, the latest last
+        self._told, self._paused = None, False
+        self._frame = threading.local()  # .here: (root, micro-batch, stack of calls) while a watched module runs
+        os.makedirs(self.folder, exist_ok=True)
+        for name in os.listdir(self.folder):
+            if name.startswith(f'rank{self.rank}.'):
+                os.remove(os.path.join(self.folder, name))
+
+    # What a script calls.
+
+    def watch(self, stage, number=None, rename=None):
+        """Watches a module, or a stage of torch.distributed.pipelining (which tells the micro-batches itself, in whatever
+        order its schedule runs them; a plain module's forwards are counted). `rename` makes the whole model's qualified
+        names of the module's own: a callable, or {prefix: replacement}. Returns `stage`."""
+        is_stage = hasattr(stage, 'forward_one_chunk') and hasattr(stage, 'submod')
+        module = stage.submod if is_stage else stage
+        if is_stage:
+            number = stage.stage_index if number is None else number
+            for method in ('forward_one_chunk', 'backward_one_chunk', 'backward_weight_one_chunk'):
+                if hasattr(stage, method):
+                    setattr(stage, method, self._telling(getattr(stage, method)))
+        root = _Root(module, number, rename, told=is_stage)
+        self.roots.append(root)
+        module.register_forward_pre_hook(lambda m, args, kwargs: self._enter(root, args, kwargs), with_kwargs=True, prepend=True)
+        module.register_forward_hook(lambda m, args, out: self._leave(root), always_call=True)
+        owners = {id(p): None for p in root.parameters.values()}
+        for local, child in module.named_modules():
+            name = _renamed(rename, local) if local else ''
+            if not local or not self._wanted(name):
+                continue
+            owners.update((id(p), child) for p in child.parameters())  # the innermost watched module comes last
+            child.register_forward_pre_hook(self._before(root, name), with_kwargs=True, prepend=True)
+            child.register_forward_hook(self._after(root, name), always_call=True)
+        root.owned = {}
+        for name, parameter in root.parameters.items():
+            root.owned.setdefault(owners[id(parameter)], []).append(name)
+        return stage
+
+    @contextmanager
+    def microbatch(self, number):
+        """Within it, forwards and backwards are those of this micro-batch: for runtimes that run them out of order."""
+        before, self._told = self._told, number
+        try:
+            yield
+        finally:
+            self._told = before
+
+    @contextmanager
+    def paused(self):
+        """Within it nothing is recorded (an evaluation that keeps gradients on; others are known by torch.no_grad)."""
+        before, self._paused = self._paused, True
+        try:
+            yield
+        finally:
+            self._paused = before
+
+    def losses(self, values):
+        """The losses of this step: one for each micro-batch, in their order; or a single tensor for the whole step."""
+        if not self._recording():
+            return
+        if isinstance(values, torch.Tensor):
+            self._values[f'{self.step}/loss/-/-/loss'] = _host(values)
+            return
+        for number, value in enumerate(values):
+            self._values[f'{self.step}/loss/-/{number}/loss'] = _host(torch.as_tensor(value))
+
+    def step_done(self):
+        """Ends a step: gradients and buffers as they are now, and all that was seen, go to disk."""
+        if not self._recording():
+            return
+        for root in self.roots:
+            for name, parameter in root.parameters.items():
+                self.order.setdefault(name)
+                if parameter.grad is not None:
+                    self._values[self._key('grad', root, None, name)] = _host(parameter.grad)
+            for name, (owner, attribute) in root.buffers.items():
+                if owner._buffers.get(attribute) is not None:
+                    self._values[self._key('buffer', root, None, name)] = _host(owner._buffers[attribute])
+        self._keep_contributions()
+        file = f'rank{self.rank}.step{self.step}.safetensors'
+        write_tensors(os.path.join(self.folder, file), self._values)
+        self.files.append(file)
+        index = {
+            'schema': SCHEMA, 'rank': self.rank, 'ranks': self.ranks, 'microbatches': self.microbatches,
+            'whole_batch': self.whole_batch, 'loss_scale': self.loss_scale, 'perturb': self.perturb, 'torch': torch.__version__, 'files': self.files,
+            'parameters': sorted({name for root in self.roots for name in root.parameters}), 'order': list(self.order),
+        }  # fmt: skip
+        _write(os.path.join(self.folder, f'rank{self.rank}.json'), [json.dumps(index, indent=1).encode()])
+        self.step += 1
+        self._values, self._contributions, self._tasks = {}, {}, {}
+        for root in self.roots:
+            root.new_step()
+
+    # Which forward this is.
+
+    def _recording(self):
+        return self.step < self.steps
+
+    def _wanted(self, name):
+        return self.patterns is None or any(_segments_match(name, pattern) for pattern in self.patterns)
+
+    def _telling(self, method):
+        def told(*args, **kwargs):
+            number = args[0] if args else kwargs.get('fwd_chunk_id', kwargs.get('bwd_chunk_id'))
+            with self.microbatch(number):
+                return method(*args, **kwargs)
+
+        return told
+
+    def _enter(self, root, args, kwargs):
+        if not self._recording() or self._paused or not torch.is_grad_enabled() or _graph_task() != -1:
+            return None
+        tensors = [tensor for _, tensor in _tensors_in((args, kwargs))]
+        if any(tensor.is_meta for tensor in tensors):
+            return None  # a runtime finding out shapes
+        if self._told is not None:
+            number = self._told
+        elif root.told:
+            return None  # likewise: not one of the step's forwards
+        else:
+            number = root.forwards
+        if number >= (1 if self.whole_batch else self.microbatches):
+            wanted = 'whole_batch=True means one' if self.whole_batch else f'microbatches={self.microbatches}'
+            raise ValueError(f'plumbline_recorder: forward {number + 1} of {root.module.__class__.__name__} in step {self.step}, but {wanted} (is step_done() called?)')
+        root.forwards += 1
+        for name, parameter in root.parameters.items():
+            if parameter.requires_grad and id(parameter) not in root.hooked and id(parameter) not in root.shared:
+                root.hooked.add(id(parameter))
+                parameter.register_hook(self._contribution(root, name))
+        self._rows = next((tensor.size(0) for tensor in tensors if tensor.dim()), 0)
+        root.calls[number], root.not_hooked[number] = {}, set()
+        self._frame.here = (root, number, [])
+        self._see_parameters(root, number, None)
+        if self.perturb is None:
+            return None
+        moved = self._mover(f'{self.step}/{number}/inputs/{len(root.calls)}')
+        return _mapped(args, moved), _mapped(kwargs, moved)
+
+    def _leave(self, root):
+        if _graph_task() == -1:
+            self._frame.here = None
+
+    # What a module sees.
+
+    def _before(self, root, name):
+        def hook(module, args, kwargs):
+            here = getattr(self._frame, 'here', None)
+            if _graph_task() != -1:
+                if self.inputs:
+                    self._recomputed(root, f'{name}:in', _inputs(args, kwargs), name)
+            elif here:
+                _, number, stack = here
+                call = root.calls[number].get(name, 0)
+                root.calls[number][name] = call + 1
+                event = f'{name}#{call}' if call else name
+                stack.append(event)
+                if self.inputs:
+                    self._see(root, number, f'{event}:in', _inputs(args, kwargs))
+                self._see_parameters(root, number, module)
+
+        return hook
+
+    def _after(self, root, name):
+        def hook(module, args, out):
+            here = getattr(self._frame, 'here', None)
+            if _graph_task() != -1:
+                self._recomputed(root, f'{name}:out', out, name)
+            elif here and here[2]:
+                _, number, stack = here
+                event = stack.pop()
+                if self.perturb is not None:
+                    out = _mapped(out, self._mover(f'{self.step}/{number}/{event}'))
+                self._see(root, number, f'{event}:out', out)
+                return out
+            return None
+
+        return hook
+
+    def _see(self, root, number, event, value):
+        for path, tensor in _tensors_in(value):
+            name = event + path
+            if self._cuts(tensor):
+                self.order.setdefault(name)
+                self._put('forward', root, number, name, tensor)
+            if tensor.requires_grad:
+                tensor.register_hook(self._gradient(root, number, name))
+            elif tensor.is_floating_point() and not torch.is_grad_enabled():
+                root.not_hooked[number].add(name)
+
+    def _see_parameters(self, root, number, module):
+        for name in root.owned.get(module, ()):
+            self.order.setdefault(name)
+            if name not in root.parameters_seen:
+                root.parameters_seen.add(name)
+                self._values[self._key('forward', root, 0, name)] = _host(root.parameters[name])
+
+    def _recomputed(self, root, event, value, module):
+        """A module runs again inside a backward. Where its first forward built no graph (a reentrant checkpoint), this
+        one's tensors are those that gradients come back to; the micro-batch is that of the gradient that came last."""
+        seen = self._tasks.get(_graph_task())
+        number = self._told if self._told is not None else seen[-1] if seen else None
+        if number is None or root.calls.get(number, {}).get(module) != 1:
+            return
+        for path, tensor in _tensors_in(value):
+            if tensor.requires_grad and event + path in root.not_hooked[number]:
+                root.not_hooked[number].discard(event + path)
+                tensor.register_hook(self._gradient(root, number, event + path))
+
+    # What comes back.
+
+    def _gradient(self, root, number, name):
+        step = self.step
+
+        def hook(gradient):
+            if step != self.step:
+                return None  # a graph of an earlier step, kept alive
+            seen = self._tasks.setdefault(_graph_task(), [])
+            if not seen or seen[-1] != number:
+                seen.append(number)
+            if self._cuts(gradient):
+                # A weight half may run through the place again, with the same gradient; another one is added.
+                self._put('backward', root, number, name, gradient, again='unless equal')
+            return None if self.perturb is None else self._mover(f'{step}/{number}/{name}/gradient')(gradient)
+
+        return hook
+
+    def _contribution(self, root, name):
+        def hook(gradient):
+            if not self._recording() or self._paused:
+                return None
+            task = None if self._told is not None else _graph_task()
+            seen = self._tasks.get(task)
+            number = self._told if self._told is not None else seen[-1] if seen else None
+            value, place = _host(gradient), (task, number, name)
+            if place in self._contributions:
+                value = value + self._contributions[place][1]
+            self._contributions[place] = (root, value)
+            if self.perturb is None:
+                return None
+            return self._mover(f'{self.step}/{number}/{name}/gradient')(gradient)
+
+        return hook
+
+    def _keep_contributions(self):
+        """Of the backwards that went through one micro-batch only: else nobody can tell which of them gave what."""
+        for (task, number, name), (root, value) in self._contributions.items():
+            alone = task is None or len(set(self._tasks.get(task, ()))) == 1
+            if number is not None and alone and not self.whole_batch:
+                self._put('backward', root, number, name, value, again='add')
+
+    # Keeping.
+
+    def _key(self, kind, root, number, name):
+        dash = lambda value: '-' if value is None else value
+        return f'{self.step}/{kind}/{dash(root.stage)}/{dash(number)}/{name}'
+
+    def _cuts(self, tensor):
+        return not self.whole_batch or (tensor.dim() > 0 and tensor.size(0) == self._rows)
+
+    def _put(self, kind, root, number, name, tensor, again=''):
+        if kind == 'backward' and self.loss_scale != 1.0:
+            tensor = tensor / self.loss_scale
+        parts = torch.tensor_split(tensor, self.microbatches) if self.whole_batch else [tensor]
+        for offset, part in enumerate(parts):
+            key, value = self._key(kind, root, number + offset, name), _host(part)
+            before = self._values.get(key)
+            if before is not None and again:
+                if again == 'unless equal' and torch.equal(before, value):
+                    continue
+                value = before + value
+            self._values[key] = value
+
+    def _mover(self, name):
+        """A function that moves floating values by one unit in the last place, up or down as a counter says."""
+        index = 0
+
+        def moved(tensor):
+            nonlocal index
+            index += 1
+            if not tensor.is_floating_point() or tensor.numel() == 0:
+                return tensor
+            up = (counter_bits(tensor.numel(), self.perturb, f'{name}/{index}') & 1).view(tensor.shape).to(tensor.device)
+            with torch.no_grad():
+                wide = tensor.detach()
+                goal = torch.where(up == 1, math.inf, -math.inf).to(wide.dtype)
+                step = torch.nextafter(wide, goal) - wide
+                step = torch.where(torch.isfinite(step) & (wide != 0), step, torch.zeros_like(step))
+            return tensor + step  # exact: the sum is the neighbour itself
+
+        return moved

@@ -1,0 +1,328 @@
+"""Tests of plumbline_recorder.py, and of `plumbline check --against` on what it writes.
+
+Needs a Python with torch: PLUMBLINE_PEER_PYTHON names one, else the Python that runs this; without torch all is skipped
+(exit 77), and the reason said. PLUMBLINE_PROGRAM is the program; without it what needs it is skipped.
+"""
+
+import glob
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLE = os.path.join(HERE, 'examples', 'train_pipeline.py')
+PROGRAM = os.environ.get('PLUMBLINE_PROGRAM')
+PYTHON = os.environ.get('PLUMBLINE_PEER_PYTHON')
+if PYTHON and os.environ.get('PLUMBLINE_RECORDER_TEST') != PYTHON:
+    os.execvpe(PYTHON, [PYTHON, *sys.argv], {**os.environ, 'PLUMBLINE_RECORDER_TEST': PYTHON})
+
+try:
+    import torch
+except ImportError as error:
+    print(f'skipped: {sys.executable} cannot import torch ({error}); PLUMBLINE_PEER_PYTHON names another')
+    sys.exit(77)
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+sys.path.insert(0, HERE)
+import plumbline_recorder as recorder_module
+from plumbline_recorder import Recorder, fill
+
+
+def read(folder):
+    """All tensors of a recording without the stage in their keys, by a reader that shares nothing with the writer."""
+    kinds = {'F64': torch.float64, 'F32': torch.float32, 'BF16': torch.bfloat16, 'I64': torch.int64, 'BOOL': torch.bool}
+    values = {}
+    for path in sorted(glob.glob(os.path.join(folder, 'rank*.safetensors'))):
+        with open(path, 'rb') as file:
+            data = file.read()
+        (length,) = struct.unpack('<Q', data[:8])
+        for key, entry in json.loads(data[8 : 8 + length]).items():
+            begin, end = (8 + length + offset for offset in entry['data_offsets'])
+            flat = torch.frombuffer(bytearray(data[begin:end]), dtype=kinds[entry['dtype']]) if end > begin else torch.empty(0)
+            step, kind, _, microbatch, name = key.split('/', 4)
+            values[f'{step}/{kind}/{microbatch}/{name}'] = flat.reshape(entry['shape'])
+    return values
+
+
+class Layer(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.tanh(self.fc(x))
+
+
+class Net(nn.Module):
+    def __init__(self, again='no'):
+        super().__init__()
+        self.first, self.second, self.norm = Layer(), Layer(), nn.BatchNorm1d(4)
+        self.again = again
+
+    def forward(self, x):
+        for layer in (self.first, self.second):
+            x = layer(x) if self.again == 'no' else checkpoint(layer, x, use_reentrant=self.again == 'reentrant')
+        return self.norm(x)
+
+
+class RecorderTest(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        torch.set_num_threads(1)
+
+    def record(self, model, batches, name='run', backward=None, watch=None, **options):
+        """One step over these micro-batches, loss = sum of squares."""
+        recorder = Recorder(os.path.join(self.folder, name), **{'microbatches': len(batches), **options})
+        recorder.watch(model) if watch is None else watch(recorder)
+        model.zero_grad()
+        if backward is not None:
+            backward(recorder)
+        else:
+            for batch in batches:
+                model(batch).square().sum().backward()
+        recorder.step_done()
+        return read(recorder.folder)
+
+    def assert_same(self, actual, expected):
+        self.assertEqual(sorted(actual), sorted(expected))
+        for key in expected:
+            self.assertTrue(torch.equal(actual[key], expected[key]), key)
+
+    batches = [torch.arange(8.0).reshape(2, 4) / (m + 3) for m in range(3)]
+
+    def test_counters_are_those_of_the_cpp_side(self):
+        # The same table stands in reference/models/counter_test.cc.
+        for seed, name, index, bits, unit, below in (
+            (0, '', 0, 0x5B21F68FFA77F14C, 0.35598698630425907, 4),
+            (1, 'tokens', 0, 0x483C8EBF28E10AD4, 0.2821740357111403, 42),
+            (1, 'tokens', 63, 0x36FF620CB9E98850, 0.2148343354291794, 18),
+            (7, 'layers.0.qkv.weight', 12345, 0x2996B1F2AF18B4CB, 0.1624556748857653, 7),
+            (2**64 - 1, 'größe', 2, 0xC1482F453CB91993, 0.7550077003513461, 43),
+        ):
+            self.assertEqual(int(recorder_module.counter_bits(index + 1, seed, name)[index]) % 2**64, bits)
+            values = torch.empty(index + 1, dtype=torch.float64)
+            self.assertEqual(recorder_module.fill_uniform(values, seed, name, 0, 1)[index].item(), unit)
+            whole = torch.empty(index + 1, dtype=torch.int64)
+            self.assertEqual(recorder_module.fill_integers(whole, seed, name, -50, -1)[index].item(), below - 50)
+
+    def test_fill_does_not_depend_on_the_partition(self):
+        whole, part = fill(Net(), 5), Net()
+        stage = nn.Sequential(part.second, part.norm)
+        fill(stage, 5, rename={'0.': 'second.', '1.': 'norm.'})
+        for a, b in ((whole.second, part.second), (whole.norm, part.norm)):
+            for p, q in zip(a.parameters(), b.parameters(), strict=True):
+                self.assertTrue(torch.equal(p, q))
+        self.assertFalse(torch.equal(whole.first.fc.weight, whole.second.fc.weight))
+
+    def test_values_are_those_that_torch_computes(self):
+        model = fill(Net(), 1)
+        values = self.record(model, self.batches)
+        fresh = fill(Net(), 1)
+        x = self.batches[1].clone()
+        first = fresh.first(x)
+        first.retain_grad()
+        second = fresh.second(first)
+        fresh.norm(second).square().sum().backward()
+        self.assertTrue(torch.equal(values['0/forward/1/first:in'], x))
+        self.assertTrue(torch.equal(values['0/forward/1/second:in'], first))
+        self.assertTrue(torch.equal(values['0/forward/1/second:out'], second))
+        self.assertTrue(torch.equal(values['0/backward/1/first:out'], first.grad))
+        self.assertTrue(torch.equal(values['0/backward/1/second:in'], first.grad))
+        self.assertNotIn('0/backward/1/first:in', values)  # the batch wants no gradient
+        self.assertTrue(torch.equal(values['0/backward/1/first.fc.weight'], fresh.first.fc.weight.grad))
+        self.assertTrue(torch.equal(values['0/forward/0/first.fc.weight'], fresh.first.fc.weight))
+        self.assertTrue(torch.equal(values['0/grad/-/first.fc.weight'], model.first.fc.weight.grad))
+        self.assertTrue(torch.equal(values['0/buffer/-/norm.running_mean'], model.norm.running_mean))
+        contributions = [values[f'0/backward/{m}/second.fc.bias'] for m in range(3)]
+        self.assertTrue(torch.equal(contributions[0] + contributions[1] + contributions[2], model.second.fc.bias.grad))
+
+    def test_recomputation_is_no_micro_batch_and_changes_nothing(self):
+        expected = self.record(fill(Net(), 1), [b.clone().requires_grad_() for b in self.batches], 'plain')
+        for again in ('non-reentrant', 'reentrant'):
+            actual = self.record(fill(Net(again), 1), [b.clone().requires_grad_() for b in self.batches], again)
+            self.assert_same(actual, expected)
+
+    def test_evaluations_are_no_micro_batches(self):
+        model = fill(nn.Sequential(Layer(), Layer()), 1)
+        expected = self.record(model, self.batches, 'plain')
+
+        def backward(recorder):
+            for batch in self.batches:
+                with torch.no_grad():
+                    model(batch * 2)
+                with recorder.paused():
+                    model(batch * 3)
+                model(batch).square().sum().backward()
+
+        self.assert_same(self.record(model, self.batches, 'evaluated', backward), expected)
+
+    def test_micro_batches_in_any_order(self):
+        model = fill(nn.Sequential(Layer(), Layer()), 1)
+        expected = self.record(model, self.batches, 'plain')
+
+        def backward(recorder):
+            losses = {}
+            for m in (2, 0, 1):
+                with recorder.microbatch(m):
+                    losses[m] = model(self.batches[m]).square().sum()
+            for m in (0, 1, 2):  # the hooks know their micro-batch, whatever the order of the backwards
+                losses[m].backward()
+
+        self.assert_same(self.record(model, self.batches, 'out-of-order', backward), expected)
+
+    def test_what_micro_batches_add_is_left_out_where_nobody_can_tell(self):
+        model = fill(nn.Sequential(Layer(), Layer()), 1)
+        expected = self.record(model, self.batches, 'plain')
+
+        def backward(recorder):
+            torch.stack([model(batch).square().sum() for batch in self.batches]).sum().backward()
+
+        actual = self.record(model, self.batches, 'at-once', backward)
+        gone = {key for key in expected if '/backward/' in key and ':' not in key}
+        self.assertEqual(set(expected) - set(actual), gone)
+        for key in actual:
+            if '/backward/' in key:
+                self.assertTrue(torch.equal(actual[key], expected[key]), key)
+
+    def test_calls_and_structures_have_names(self):
+        class Inner(nn.Module):
+            def forward(self, x, *, scale):
+                return {'sum': x + scale, 'parts': (x * 2, [x * 3])}
+
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.fc = Inner(), nn.Linear(4, 4)
+
+            def forward(self, x):
+                x = self.fc(x)
+                x = self.inner(x, scale=torch.ones(4))['parts'][1][0]
+                return self.inner(x, scale=torch.ones(4))['sum']
+
+        values = self.record(fill(Outer(), 1), self.batches[:1], 'names')
+        x = values['0/forward/0/fc:out']
+        for name, expected in {
+            'inner:in.0': x, 'inner:in.scale': torch.ones(4), 'inner:out.sum': x + 1, 'inner:out.parts.0': x * 2,
+            'inner:out.parts.1.0': x * 3, 'inner#1:in.0': x * 3, 'inner#1:out.sum': x * 3 + 1,
+        }.items():  # fmt: skip
+            self.assertTrue(torch.equal(values[f'0/forward/0/{name}'], expected), name)
+
+    def test_a_whole_batch_is_cut(self):
+        model = fill(nn.Sequential(Layer(), Layer()), 1).double()
+        batches = [b.double() for b in self.batches]
+        expected = self.record(model, batches, 'plain')
+        actual = self.record(model, [torch.cat(batches)], 'whole', microbatches=3, whole_batch=True)
+        kept = {key for key in expected if ':' in key or '/grad/' in key or '/forward/' in key}
+        self.assertEqual(set(actual), kept)
+        for key in kept:
+            # The gap is rounding, of sums of at most 6 products below 8 in magnitude.
+            self.assertLess((actual[key] - expected[key]).abs().max().item(), 1e-13, key)
+
+    def test_perturbing_moves_by_one_unit_in_the_last_place(self):
+        model, batch = fill(nn.Sequential(nn.Identity(), nn.Linear(4, 4)), 1), self.batches[0] + 1
+        plain = self.record(model, [batch])
+        moved = self.record(model, [batch], perturb=3)
+        self.assertTrue(os.path.isdir(os.path.join(self.folder, 'run', 'perturbed-3')))
+        entered, left = moved['0/forward/0/0:in'], moved['0/forward/0/0:out']
+        for value, of in ((entered, batch), (left, entered)):
+            gap = (value.view(torch.int32) - of.view(torch.int32)).abs()
+            self.assertTrue(torch.equal(gap, torch.ones_like(gap)))
+        self.assertEqual(set(plain), set(moved))
+        again = self.record(model, [batch], perturb=3)
+        other = self.record(model, [batch], perturb=4)
+        self.assert_same(again, moved)
+        self.assertFalse(torch.equal(other['0/forward/0/0:out'], left))
+
+    def test_patterns_choose_modules(self):
+        values = self.record(fill(Net(), 1), self.batches[:1], modules=['first', '*.fc'])
+        watched = {key.split('/')[-1].split(':')[0] for key in values if ':' in key}
+        self.assertEqual(watched, {'first', 'first.fc', 'second.fc'})
+        self.assertIn('0/grad/-/norm.weight', values)
+
+    def test_too_many_forwards_are_an_error(self):
+        with self.assertRaisesRegex(ValueError, r'forward 2 of Net in step 0, but microbatches=1'):
+            self.record(fill(Net(), 1), self.batches[:2], microbatches=1)
+
+    def test_only_the_first_steps_are_recorded(self):
+        recorder = Recorder(self.folder, microbatches=1, steps=2)
+        model = recorder.watch(fill(Net(), 1))
+        for _ in range(4):
+            model(self.batches[0]).sum().backward()
+            recorder.step_done()
+        self.assertEqual({key.split('/')[0] for key in read(self.folder)}, {'0', '1'})
+
+
+@unittest.skipUnless(PROGRAM, 'PLUMBLINE_PROGRAM is not set')
+class PipelineTest(unittest.TestCase):
+    """The example under torchrun, its faults found where they were planted."""
+
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+        cls.train('one')
+
+    @classmethod
+    def train(cls, name, *words, ranks=1):
+        launcher = ['-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', str(ranks)] if ranks > 1 else []
+        result = subprocess.run(
+            [sys.executable, *launcher, EXAMPLE, '--record', os.path.join(cls.folder, name), *words],
+            capture_output=True, text=True, timeout=240, env={**os.environ, 'OMP_NUM_THREADS': '1'},
+        )  # fmt: skip
+        if result.returncode:
+            raise RuntimeError(result.stderr)
+
+    def check(self, run, one='one'):
+        words = [PROGRAM, 'check', os.path.join(self.folder, run), '--against', os.path.join(self.folder, one)]
+        result = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        return result.returncode, result.stdout + result.stderr
+
+    def test_a_sound_run_is_equal_bit_for_bit(self):
+        self.train('run', '--schedule', 'InterleavedZeroBubble', ranks=2)
+        code, text = self.check('run')
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text, r'PASS: (\d+) values in 1 step agree, \1 bit for bit')
+
+    def test_sums_in_another_order_are_no_fault(self):
+        self.train('loop', '--schedule', 'LoopedBFS', ranks=2)
+        code, text = self.check('loop')
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text, r'gradients but for the order of their sum')
+
+    def test_a_whole_batch_needs_perturbed_runs(self):
+        self.train('whole', '--whole-batch')
+        self.train('run-whole', ranks=2)
+        self.assertEqual(self.check('run-whole', 'whole')[0], 1)
+        for seed in range(3):
+            self.train('whole', '--whole-batch', '--perturb', str(seed))
+        code, text = self.check('run-whole', 'whole')
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text, r'within what rounding moved in 3 perturbed runs')
+
+    def test_faults_are_found_where_they_are(self):
+        for fault, first, where in (
+            ('forward', r'\(forward\): step 0, stage 1, micro-batch 1: forward `layers.3:in`', 'layers.2:out'),
+            ('backward', r'\(backward\): step 0, stage 1, micro-batch 3: backward `layers.2:out`', 'layers.3:in'),
+            ('detach', r'\(backward\): step 0, micro-batch 0: backward `layers.2:out` .* is missing', 'layers.3:in'),
+            ('drop-loss', r'\(loss\): step 0, micro-batch 2: loss', 'the loss function'),
+            ('scale-grad', r'\(accumulation\): step 0, stage 1: gradient `head.', 'what each micro-batch adds to it agrees'),
+        ):
+            with self.subTest(fault):
+                self.train(fault, '--fault', fault, ranks=2)
+                code, text = self.check(fault)
+                self.assertEqual(code, 1, text)
+                self.assertRegex(text, first)
+                self.assertIn(where, text)
+
+
+if __name__ == '__main__':
+    unittest.main()

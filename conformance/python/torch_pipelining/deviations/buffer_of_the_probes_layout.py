@@ -1,0 +1,25 @@
+"""Finding out shapes at run time gives the gradient's receive buffer the strides of a gradient that autograd.grad made, a
+slice of a larger tensor here. What is sent later has other strides: gloo refuses such a buffer."""
+
+import torch
+from ranks import CPU, conclude, reason, run
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+
+class Second(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.layer(torch.cat([x, torch.ones_like(x)], dim=1))
+
+
+def body(rank):
+    stage = PipelineStage((torch.nn.Linear(2, 2), Second())[rank], rank, 2, CPU)
+    schedule = ScheduleGPipe(stage, 2, loss_fn=lambda y, t: y.sum())
+    schedule.step(*([torch.ones(4, 2)] if rank == 0 else []), **({"target": torch.ones(4, 1)} if rank == 1 else {}))
+
+
+why = reason(run(2, body))
+conclude(why, f"a stage whose successor begins with torch.cat: {why}", "the gradient arrives")

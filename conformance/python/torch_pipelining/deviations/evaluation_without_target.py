@@ -1,0 +1,16 @@
+"""eval() of a schedule that has a loss function, without a target: there is nothing to hold the outputs against."""
+
+import torch
+from ranks import CPU, conclude, reason, run
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+
+def body(_):
+    stage = PipelineStage(torch.nn.Linear(1, 1), 0, 1, CPU)
+    schedule = ScheduleGPipe(stage, 2, loss_fn=torch.nn.functional.mse_loss)
+    with torch.no_grad():
+        schedule.eval(torch.ones(4, 1))
+
+
+why = reason(run(1, body))
+conclude(why, f"eval() without a target: {why}", "eval() without a target works")

@@ -1,0 +1,56 @@
+"""Ranks on this machine for the scripts beside this one: PyTorch, gloo, nothing else."""
+
+import datetime
+import logging
+import multiprocessing
+import os
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+
+logging.disable(logging.ERROR)
+CPU = torch.device("cpu")
+
+
+def _rank(rank, ranks, body, folder, queue):
+    torch.set_num_threads(1)
+    try:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
+                                timeout=datetime.timedelta(seconds=20))
+        queue.put((rank, body(rank), None))
+    except BaseException as error:
+        while error.__cause__ is not None:
+            error = error.__cause__
+        queue.put((rank, None, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"))
+        queue.close()
+        queue.join_thread()
+        os._exit(1)  # the others notice
+
+
+def run(ranks, body):
+    """[rank]: (what body(rank) returns, None), or (None, why it failed)."""
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        queue = context.Queue()
+        processes = [context.Process(target=_rank, args=(r, ranks, body, folder, queue)) for r in range(ranks)]
+        for process in processes:
+            process.start()
+        answers = sorted(queue.get(timeout=60) for _ in range(ranks))
+        for process in processes:
+            process.join(5)
+            process.kill()
+    return [answer[1:] for answer in answers]
+
+
+def conclude(wrong, there, fine):
+    """Says what was seen; exit 1 when the deviation is there."""
+    print(f"torch {torch.__version__}: {there if wrong else fine}")
+    sys.exit(1 if wrong else 0)
+
+
+def reason(answers):
+    """The first failure that is not the other rank's end."""
+    failures = [why for _, why in answers if why]
+    return next((why for why in failures if "onnection" not in why), failures[0] if failures else None)

@@ -1,0 +1,23 @@
+"""A model that computes its loss: outputs without dimensions cannot be joined, and step() fails after all is computed."""
+
+import torch
+from ranks import CPU, conclude, reason, run
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+
+class Loss(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+
+    def forward(self, x):
+        return self.layer(x).sum()
+
+
+def body(_):
+    schedule = ScheduleGPipe(PipelineStage(Loss(), 0, 1, CPU), 2, loss_fn=lambda y, t: y)
+    schedule.step(torch.ones(4, 1), target=torch.ones(2))
+
+
+why = reason(run(1, body))
+conclude(why, f"a scalar output: {why}", "scalar outputs are returned")

@@ -1,0 +1,32 @@
+"""A parameter that reaches the stage's outputs without meeting the path of the input (a learned prompt, say, that is an
+output of its own), backward in halves: its gradient is lost, without a word."""
+
+import torch
+from ranks import CPU, conclude, reason, run
+from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+
+
+class Second(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prompt = torch.nn.Parameter(torch.ones(2, 1))
+
+    def forward(self, x):
+        return x * 2, self.prompt * 3
+
+
+class Third(torch.nn.Module):
+    def forward(self, x, prompt):
+        return x + prompt
+
+
+def body(rank):
+    module = (torch.nn.Linear(1, 1), Second(), Third())[rank]
+    schedule = ScheduleInterleavedZeroBubble([PipelineStage(module, rank, 3, CPU)], 3, loss_fn=lambda y, t: (y * y).sum())
+    schedule.step(*([torch.ones(6, 1)] if rank == 0 else []), **({"target": torch.ones(6, 1)} if rank == 2 else {}))
+    return [None if p.grad is None else p.grad.flatten().tolist() for p in module.parameters()]
+
+
+answers = run(3, body)
+why = reason(answers)
+conclude(why or answers[1][0][0] is None, why or "the prompt has no gradient", "the prompt has its gradient")

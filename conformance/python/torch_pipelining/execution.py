@@ -1,0 +1,292 @@
+"""One case on one rank: PyTorch's stages and schedule built from it, its steps carried out, its results taken."""
+
+import contextlib
+import itertools
+import tempfile
+
+import torch
+import torch.distributed as dist
+from plumbline_case import load
+from plumbline_case.case import shape_of
+from torch.distributed import pipelining
+from torch.distributed.pipelining import schedules
+from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
+
+from recorder import Recorder
+from routed import Routed
+from support import CLASSES, SINGLE, Files, plain
+
+DEVICE = torch.device("cpu")
+
+
+class Execution:
+    """`kind` is how stages are made: "manual" (PipelineStage, which finds out shapes at run time), "static"
+    (PipelineStage, told all shapes) or "traced" (pipeline())."""
+
+    def __init__(self, folder, kind, delivers):
+        self.case, self.files = load(folder), Files(folder)
+        self.recorder = Recorder(set(delivers) & set(self.case.json["results"]))
+        self.kind, self.rank = kind, dist.get_rank()
+        self.own = self.files.placement()[self.rank]
+        self.modules = {}
+        stages = self._traced() if kind == "traced" else [self._manual(s, kind == "static") for s in self.own]
+        self.has_first = 0 in self.own
+        self.has_last = self.case.stages - 1 in self.own
+        first = self.case.batch_inputs(self._first_step())
+        # None goes by keyword only, PyTorch says; and the case may ask for keywords.
+        self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in first))
+        self.schedule = self._schedule(stages)
+        self.optimizers = {}
+        if self.case.json["parameter_hooks"]:
+            for key, parameter in self._parameters().items():
+                if parameter.requires_grad:
+                    parameter.register_hook(self.recorder.doubling(*key))
+
+    # --- stages ---------------------------------------------------------------------------------------------------
+
+    def _manual(self, index, static):
+        module = self.modules[index] = Routed(self.case, index, self.recorder).train()
+        shapes = self._shapes(index) if static else {}
+        stage = pipelining.PipelineStage(module, index, self.case.stages, DEVICE, **shapes)
+        self.recorder.watch(stage, module)
+        _without_messages_to_itself(stage, self.rank)
+        return stage
+
+    def _shapes(self, index):
+        """What a static stage is told, from one micro-batch run through the stages before it."""
+        values = self.case.inputs(self._first_step(), 0)
+        masks = self._masks(self._first_step(), range(self.case.stages), 0)
+        quiet = Recorder(set())
+        for s in range(index + 1):
+            inputs = tuple(values)
+            outputs = Routed(self.case, s, quiet).train()(*inputs, **masks)
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            values = [x.detach().requires_grad_(x.requires_grad) for x in outputs]
+        return {"input_args": inputs, "output_args": tuple(values)}
+
+    def _traced(self):
+        step = self._first_step()
+        model = self.case.model(border=lambda stage: pipelining.pipe_split()).train()
+        masks = self._masks(step, range(self.case.stages), 0)
+        pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), masks or None)
+        stages = []
+        for index in self.own:
+            stage = pipe.build_stage(index, DEVICE)
+            self.modules[index] = stage.submod
+            self.recorder.watch(stage)
+            _without_messages_to_itself(stage, self.rank)
+            stages.append(stage)
+        return stages
+
+    def _first_step(self):
+        return next(i for i, step in enumerate(self.case.steps) if step["kind"] in ("train", "eval"))
+
+    def _masks(self, step, stages, microbatch):
+        return {
+            f"{stage}/{name}": mask
+            for stage in stages
+            for name, mask in self.case.masks(step, stage, microbatch).items()
+        }
+
+    # --- the schedule ---------------------------------------------------------------------------------------------
+
+    def _schedule(self, stages):
+        case = self.case
+        name, microbatches = case.json["schedule"]["name"], case.microbatches
+        options = {"loss_fn": self._loss, "scale_grads": case.json["gradients"]["divide_by"] != 1}
+        specs = {
+            entry["name"]: _Replicate() if entry["chunk"] == "replicate" else TensorChunkSpec(entry["chunk"]["dim"])
+            for entry in case.json["inputs"]
+        }
+        if self.by_keyword and not plain(case.json):
+            options["kwargs_chunk_spec"] = specs
+        elif not plain(case.json):
+            options["args_chunk_spec"] = tuple(specs.values())
+        if name in SINGLE:
+            return getattr(schedules, CLASSES[name])(stages[0], microbatches, **options)
+        if name in CLASSES:
+            schedule = getattr(schedules, CLASSES[name])(stages, microbatches, **options)
+            order = [[str(a) for a in schedule.pipeline_order[r] if a is not None] for r in range(len(self.files.rows))]
+            if order == self.files.rows:
+                return schedule
+        schedule = schedules._PipelineScheduleRuntime(stages, microbatches, **options)
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.writelines(",".join(cell for cell in row if _computes(cell)) + "\n" for row in self.files.rows)
+            file.flush()
+            schedule._load_csv(file.name)
+        return schedule
+
+    def _loss(self, output, target):
+        return self.case.loss(output[0] if isinstance(output, (tuple, list)) else output, target)
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def run(self):
+        for number, step in enumerate(self.case.steps):
+            self.recorder.begin(number)
+            if step["kind"] in ("train", "eval"):
+                self._batch(number, step)
+            elif step["kind"] == "zero_grad":
+                for parameter in self._parameters().values():
+                    parameter.grad = None
+            elif step["kind"] == "optimizer":
+                self._update()
+            else:
+                for (_, name), parameter in self._parameters().items():
+                    if name in step["parameters"]:
+                        parameter.requires_grad_(step["kind"] == "unfreeze")
+            if number == len(self.case.steps) - 1:
+                self._state()
+            self.recorder.end()
+
+    def _batch(self, number, step):
+        train = step["kind"] == "train"
+        for module in self.modules.values():
+            module.train(train) if isinstance(module, Routed) else None
+        args, keywords = self._inputs(number, train), self._whole_masks(number)
+        if self.by_keyword:
+            keywords |= {name: x for name, x in args.items() if x is not None}
+            args = {}
+        if self.has_last:
+            keywords |= {"losses": (losses := [])}
+            if step["loss"]:
+                keywords["target"] = self._target(number)
+        with contextlib.nullcontext() if train else torch.no_grad():
+            merges = self._output_rows(step)
+            outputs = (self.schedule.step if train else self.schedule.eval)(*args.values(), **keywords, return_outputs=bool(merges))
+        if self.has_last:
+            for m, loss in enumerate(losses):
+                self.recorder.put("loss", None, m, "loss", loss)
+            self._outputs(outputs, merges)
+        if train:
+            for name, gradient in self._gradients().items():
+                self.recorder.put("grad", None, None, name, gradient)
+            if self.case.json["parameter_hooks"]:
+                for (stage, name), parameter in self._parameters().items():
+                    if parameter.grad is not None:
+                        self.recorder.hook_calls(stage, name, self.case.microbatches)
+
+    def _inputs(self, step, train):
+        """{name: whole batch}, where the first stage is."""
+        inputs = dict(zip([e["name"] for e in self.case.json["inputs"]], self.case.batch_inputs(step), strict=True))
+        if train and self.case.json["input_gradients"]:
+            inputs = {
+                name: x.clone().requires_grad_() if x is not None and x.is_floating_point() else x
+                for name, x in inputs.items()
+            }
+        return inputs if self.has_first else {}
+
+    def _whole_masks(self, step):
+        """Masks as keywords for the whole batch, which the schedule divides again."""
+        if self.kind == "traced":
+            stages = range(self.case.stages) if self.has_first else ()
+        else:
+            stages = self.own
+        pieces = [self._masks(step, stages, m) for m in range(self.case.microbatches)]
+        return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    def _target(self, step):
+        """PyTorch wants a target wherever there is a loss: one that is not looked at where the case has none."""
+        target = self.case.batch_target(step)
+        if target is None and self.case.json["loss"]["kind"] in ("sum", "output"):
+            return torch.zeros(self.case.microbatches)
+        return target
+
+    def _output_rows(self, step):
+        """Rows of each micro-batch, by output: how PyTorch's merged outputs come apart again. Empty where it cannot
+        merge them, which is so for scalars: then outputs are taken as the stage makes them."""
+        programs = [self.case.program["programs"][m["program"]]["stages"][-1] for m in step["microbatches"]]
+        shapes = [[shape_of(p, output) for output in p["outputs"]] for p in programs]
+        if any(not shape for of_one in shapes for shape in of_one):
+            return []
+        return [[of_one[i][0] for of_one in shapes] for i in range(len(shapes[0]))]
+
+    def _outputs(self, outputs, rows):
+        if not rows:
+            return
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        for i, whole in enumerate(outputs):
+            ends = list(itertools.accumulate(rows[i][:-1]))  # what is too much or too little shows in the last one
+            for m, tensor in enumerate(torch.tensor_split(whole, ends)):
+                self.recorder.put("output", None, m, str(i), tensor)
+
+    # --- parameters -----------------------------------------------------------------------------------------------
+
+    def _parameters(self):
+        """{(stage, canonical name): parameter} of this rank."""
+        return {
+            (index, name): parameter
+            for index, module in self.modules.items()
+            for name, parameter in getattr(module, "stage", module).named_parameters()
+        }
+
+    def _gradients(self):
+        """{name: gradient} as the optimizer sees them. PyTorch leaves the sum over a shared parameter's copies to its
+        user: they are added in ascending order of stages. A sum is known to every rank that has a copy."""
+        gradients = {key: p.grad for key, p in self._parameters().items() if p.grad is not None}
+        shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
+        if shared:
+            of_ranks = [None] * dist.get_world_size()
+            dist.all_gather_object(of_ranks, {key: g for key, g in gradients.items() if key[1] in shared})
+            copies = sorted(item for part in of_ranks for item in part.items())
+        sums = {}
+        for (_, name), gradient in (copies if shared else []):
+            sums[name] = gradient if name not in sums else sums[name] + gradient
+        own_names = {name for _, name in self._parameters()}
+        return {name: g for (_, name), g in gradients.items() if name not in shared} | {
+            name: g for name, g in sums.items() if name in own_names
+        }
+
+    def _update(self):
+        gradients = self._gradients()
+        options = self.case.json["optimizer"]
+        for index, module in self.modules.items():
+            parameters = dict(getattr(module, "stage", module).named_parameters())
+            if index not in self.optimizers:
+                self.optimizers[index] = make_optimizer(list(parameters.values()), options)
+            kept = {name: p.grad for name, p in parameters.items()}
+            for name, parameter in parameters.items():
+                parameter.grad = gradients.get(name)
+            if self.optimizers[index]:
+                self.optimizers[index].step()
+            for name, parameter in parameters.items():
+                parameter.grad = kept[name]
+
+    def _state(self):
+        for index, module in self.modules.items():
+            root = getattr(module, "stage", module)
+            canonical = {b["name"] for b in self.case.program["buffers"]}
+            for name, buffer in root.named_buffers():
+                if name in canonical:
+                    self.recorder.put("buffer", None, None, name, buffer)
+        for (_, name), parameter in self._parameters().items():
+            self.recorder.put("param", None, None, name, parameter)
+
+
+def make_optimizer(parameters, options):
+    if not parameters:
+        return None
+    if options["kind"] == "sgd":
+        return torch.optim.SGD(parameters, lr=options["learning_rate"], momentum=options["momentum"], foreach=False)
+    return torch.optim.AdamW(
+        parameters,
+        lr=options["learning_rate"],
+        betas=(options["beta1"], options["beta2"]),
+        eps=options["epsilon"],
+        weight_decay=options["weight_decay"],
+        foreach=False,
+    )
+
+
+def _computes(cell):
+    """Whether PyTorch lowers it itself: everything but transfers."""
+    return "SEND" not in cell and "RECV" not in cell
+
+
+def _without_messages_to_itself(stage, rank):
+    """PyTorch 2.11 begins with a message to every neighbour, also where that is on the same rank (V-shaped schedules):
+    gloo refuses those, so they are left out. NCCL has them; nothing else depends on it."""
+    if not hasattr(stage, "_get_init_p2p_neighbors_ops"):
+        return
+    operations = stage._get_init_p2p_neighbors_ops
+    stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.group_peer != rank]

@@ -1,0 +1,106 @@
+"""What a rank's stages do, written down as it happens, under plumbline's result keys."""
+
+import collections
+
+import torch
+from plumbline_case import Results
+
+
+class Recorder:
+    """Records between begin(step) and end(); what a stage does outside (PyTorch probing for shapes) is not recorded."""
+
+    def __init__(self, kinds):
+        self.results = Results()
+        self._kinds = kinds
+        self._step, self._microbatch = None, None
+        self._calls = collections.Counter()
+
+    def begin(self, step):
+        self._step = step
+        self._calls.clear()
+
+    def end(self):
+        self._step = None
+
+    def put(self, kind, stage, microbatch, name, tensor):
+        if kind in self._kinds and self._step is not None and tensor is not None:
+            self.results.put(self._step, kind, stage, microbatch, name, tensor)
+
+    def watch(self, stage, routed=None):
+        """Has a PipelineStage tell its micro-batches, and (of a Routed one) what it hands back."""
+        forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
+        back = routed.hands_back() if routed else {}
+
+        def watched_forward(chunk, *args, **kwargs):
+            self._microbatch = chunk
+            output = forward(chunk, *args, **kwargs)
+            self._microbatch = None
+            if stage.is_last:
+                for i, tensor in enumerate(output if isinstance(output, (tuple, list)) else (output,)):
+                    self.put("output", None, chunk, str(i), tensor)
+            return output
+
+        def watched_backward(chunk, *args, **kwargs):
+            self._microbatch = chunk
+            backward(chunk, *args, **kwargs)
+            self._microbatch = None
+            # Kept until it is sent: what is here is what goes.
+            for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
+                if i in back:
+                    self.put("backward", stage.stage_index, chunk, back[i], self._sent(stage, i, gradient))
+
+        def watched_weight(chunk, *args, **kwargs):
+            self._microbatch = chunk
+            weight(chunk, *args, **kwargs)
+            self._microbatch = None
+
+        stage.forward_one_chunk, stage.backward_one_chunk = watched_forward, watched_backward
+        stage.backward_weight_one_chunk = watched_weight
+
+    @staticmethod
+    def _sent(stage, i, gradient):
+        """PyTorch sends zeros for an input that nothing depends on, but 2.11, which refuses."""
+        meta = getattr(stage, "_get_grad_send_meta", lambda _: None)(i)
+        return gradient if gradient is not None or meta is None else torch.zeros(meta.shape, dtype=meta.dtype)
+
+    def forward(self, stage, made):
+        """The boundaries that a stage made."""
+        if self._microbatch is not None:
+            for name, tensor in made.items():
+                self.put("forward", stage, self._microbatch, name, tensor)
+
+    def share(self, stage, name):
+        """A hook for a value that ends elsewhere: the part of its gradient that this stage gives."""
+        microbatch = self._microbatch
+
+        def hook(gradient):
+            if microbatch is not None:
+                self.put("backward", stage, microbatch, name, gradient)
+
+        return hook
+
+    def input_gradient(self, name):
+        """A hook for an input of the model."""
+        microbatch = self._microbatch
+
+        def hook(gradient):
+            if microbatch is not None:
+                self.put("input-grad", None, microbatch, name, gradient)
+
+        return hook
+
+    def doubling(self, stage, name):
+        """A user's hook for a parameter: doubles its gradient, and is counted."""
+
+        def hook(gradient):
+            self._calls[stage, self._microbatch, name] += 1
+            return gradient * 2
+
+        return hook
+
+    def hook_calls(self, stage, name, microbatches):
+        for m in range(microbatches):
+            self.put("hook-calls", stage, m, name, torch.tensor(self._calls[stage, m, name]))
+
+    def write(self, path):
+        self.results.write(path)

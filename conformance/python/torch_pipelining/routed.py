@@ -1,0 +1,66 @@
+"""A stage for PipelineStage, which knows its two neighbours only: what other stages are to have is handed on."""
+
+from torch import nn
+
+
+class Routed(nn.Module):
+    """Stage `index` of a case. It takes the tensors of takes(index), and returns those of gives(index).
+
+    A value for a later stage than the next one is an output of every stage in between, unchanged: that is how users of
+    PipelineStage have to write it.
+    """
+
+    def __init__(self, case, index, recorder):
+        super().__init__()
+        self.stage = case.stage(index)
+        self._index, self._recorder = index, recorder
+        self._last = index == case.stages - 1
+        self._inputs = [entry["name"] for entry in case.json["inputs"]]
+        self._boundaries = {b["name"]: b for b in case.program["programs"][0]["boundaries"]}
+        self._takes = self.takes()
+        self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
+
+    def takes(self):
+        """Names of boundaries, in the order in which they come; None on the first stage."""
+        if self._index == 0:
+            return None
+        return [name for name, b in self._boundaries.items() if b["producer"] < self._index <= max(b["consumers"])]
+
+    def hands_back(self):
+        """{position in takes(): boundary} of those that end here, so that their gradient is this stage's own."""
+        return {
+            i: name
+            for i, name in enumerate(self._takes or [])
+            if max(self._boundaries[name]["consumers"]) == self._index and self._boundaries[name]["has_gradient"]
+        }
+
+    def forward(self, *args, **keywords):
+        """Keywords are for whom they concern: masks "STAGE/NAME", and inputs of the model where they come by name."""
+        passing = dict(zip(self._takes, args, strict=True)) if self._takes is not None else {}
+        if self._takes is None:
+            inputs = [self._watched(*entry) for entry in zip(self._inputs, args or map(keywords.get, self._inputs), strict=True)]
+        else:
+            inputs = [self._own(name, passing) for name in self.stage.input_names()]
+        prefix = f"{self._index}/"
+        own_masks = {name.removeprefix(prefix): mask for name, mask in keywords.items() if name.startswith(prefix)}
+        outputs = self.stage(*inputs, **own_masks)
+        if self._last:
+            return outputs
+        made = dict(zip(self.stage.output_names(), outputs if isinstance(outputs, tuple) else (outputs,), strict=True))
+        self._recorder.forward(self._index, made)
+        given = tuple(made.get(name, passing.get(name)) for name in self._gives)
+        return given[0] if len(given) == 1 else given
+
+    def _watched(self, name, x):
+        if x is not None and x.requires_grad:
+            x.register_hook(self._recorder.input_gradient(name))
+        return x
+
+    def _own(self, name, passing):
+        """What this stage computes with; of a value that travels on, a view whose gradient is this stage's share."""
+        value = passing[name]
+        if name not in self._gives or not value.requires_grad:
+            return value
+        own = value.view_as(value)
+        own.register_hook(self._recorder.share(self._index, name))
+        return own

@@ -1,0 +1,141 @@
+"""What PyTorch's pipelining can be asked to do, told before anything runs: by its own documentation and its own refusals.
+
+What it accepts and then does wrongly is not here: that is run, and delivered as it comes.
+"""
+
+import json
+import os
+import re
+from csv import reader
+
+# plumbline's names of schedules that PyTorch has as a class.
+CLASSES = {
+    "gpipe": "ScheduleGPipe",
+    "1f1b": "Schedule1F1B",
+    "interleaved-1f1b": "ScheduleInterleaved1F1B",
+    "looped-bfs": "ScheduleLoopedBFS",
+    "interleaved-zero-bubble": "ScheduleInterleavedZeroBubble",
+    "zb-v": "ScheduleZBVZeroBubble",
+    "dualpipe-v": "ScheduleDualPipeV",
+}
+SINGLE = ("gpipe", "1f1b")
+V_SHAPED = ("zb-v", "dualpipe-v")
+COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
+
+
+class Files:
+    """The parts of an exported case that decide; read without torch."""
+
+    def __init__(self, folder):
+        self.case = self._json(folder, "case.json")
+        self.program = self._json(folder, "program.json")
+        with open(os.path.join(folder, "schedule.csv"), newline="", encoding="utf-8") as file:
+            self.rows = [[cell.strip() for cell in row if cell.strip()] for row in reader(file)]
+
+    @staticmethod
+    def _json(folder, name):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def computations(self):
+        """[rank][position]: (stage, letter, micro-batch); what a group holds stands one after the other."""
+        rows = []
+        for row in self.rows:
+            cells = [part for cell in row for part in cell.removesuffix("OVERLAP_F_B").strip("()").split(";")]
+            matches = [COMPUTATION.match(cell) for cell in cells]
+            rows.append([(int(m[1]), m[2], int(m[3])) for m in matches if m])
+        return rows
+
+    def placement(self):
+        """[rank]: its stages, ascending."""
+        return [sorted({stage for stage, _, _ in row}) for row in self.computations()]
+
+
+def why_not(files, version, traced):
+    """None where PyTorch in that version ("2.15.0") can be asked to run the case, else the reason."""
+    for test in (_placement, _class_limits, _gradients, _inputs):
+        if reason := test(files):
+            return reason
+    checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
+    if (checks_shapes or traced) and (reason := _shapes(files)):
+        return reason
+    return _traced(files) if traced else None
+
+
+def plain(case):
+    """Whether every input is divided as PyTorch does without being told."""
+    return all(entry["chunk"] == {"dim": 0} for entry in case["inputs"])
+
+
+def _placement(files):
+    stages = [stage for row in files.placement() for stage in row]
+    if len(stages) != len(set(stages)):
+        return "a stage on two ranks: PyTorch's pipelining keeps every stage on one"
+    letters = {letter for row in files.computations() for _, letter, _ in row}
+    if not letters & set("BIW"):
+        return "a schedule without backwards is refused when PyTorch validates it"
+    return None
+
+
+def _class_limits(files):
+    name, microbatches = files.case["schedule"]["name"], files.case["microbatches"]
+    ranks, stages = len(files.rows), files.case["stages"]
+    if name not in CLASSES:
+        return None
+    if name in SINGLE and stages != ranks:
+        return f"{CLASSES[name]} takes one stage a rank"
+    if name == "1f1b" and microbatches < stages:
+        return f"Schedule1F1B needs as many micro-batches as stages: {microbatches} are less than {stages}"
+    if name.startswith("interleaved"):
+        rounds = max(1, microbatches // ranks)
+        if microbatches % rounds:
+            return f"{CLASSES[name]} needs micro-batches that are a multiple of its rounds: {microbatches} and {rounds}"
+    if name in V_SHAPED and stages != 2 * ranks:
+        return f"{CLASSES[name]} takes two stages a rank"
+    if name == "dualpipe-v" and microbatches < stages:
+        return f"ScheduleDualPipeV needs as many micro-batches as stages: {microbatches} are less than {stages}"
+    return None
+
+
+def _shapes(files):
+    """Refused up to 2.12 (pytorch issue 126600); later versions go on with the first one's shapes."""
+    for step in files.case["steps"]:
+        if len({m["program"] for m in step.get("microbatches", [])}) > 1:
+            return "micro-batches of different shapes: PyTorch takes the first one's for all (pytorch issue 126600)"
+    return None
+
+
+def _gradients(files):
+    gradients = files.case["gradients"]
+    if gradients["divide_by"] not in (1, files.case["microbatches"]):
+        return f"gradients divided by {gradients['divide_by']}: scale_grads divides by the number of micro-batches or not at all"
+    weights = {m.get("loss_weight", 1) for step in files.case["steps"] for m in step.get("microbatches", [])}
+    if weights != {1}:
+        return "losses that weigh differently: PyTorch's loss function is not told the micro-batch"
+    return None
+
+
+def _inputs(files):
+    if files.case["schedule"]["name"] == "looped-bfs" and not plain(files.case):
+        return "ScheduleLoopedBFS takes no args_chunk_spec: every input is divided along dimension 0"
+    if files.case["target"] != {"dim": 0} and any(step.get("target") for step in files.case["steps"]):
+        return "a target that is not divided along dimension 0: PyTorch divides it so"
+    return None
+
+
+def _traced(files):
+    if any(step["kind"] == "eval" for step in files.case["steps"]):
+        return "evaluation: a traced pipe keeps the mode in which it was traced"
+    if any(step["kind"] in ("freeze", "unfreeze") for step in files.case["steps"]):
+        return "freezing between steps: a traced pipe keeps what it was traced with"
+    if files.case["input_gradients"]:
+        return "gradients of inputs: a traced pipe is asked for those of parameters only"
+    multi = files.case["schedule"]["name"] not in SINGLE
+    program = files.program["programs"][0]
+    masked = any(e["from"] == "mask" for stage in program["stages"][1:] for e in stage["inputs"])
+    skips = [b for b in program["boundaries"] if b["consumers"] != [b["producer"] + 1]]
+    if multi and (skips or masked):
+        return "values that skip a stage: a traced pipe sends them directly, and schedules of several stages a rank refuse that"
+    if any(len(b["consumers"]) > 1 and b["has_gradient"] for b in program["boundaries"]):
+        return "a value with two consumers: PyTorch says that it has no backward for it in a traced pipe (pytorch issue 127964)"
+    return None

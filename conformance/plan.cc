@@ -237,6 +237,9 @@ class Choices {
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
     if (options_.ranks_given && ranks[row[2]] != own_ranks)
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
+    if (!options_.backend_ranks.empty() &&
+        std::ranges::find(options_.backend_ranks, own_ranks) == options_.backend_ranks.end())
+      return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
     if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
     try {
       return why_unsupported(c, needs_[row[0]],

@@ -1,5 +1,7 @@
 #include "conformance/mutants/fault_runner.h"
 
+#include <ATen/Parallel.h>
+
 #include <mutex>
 
 #include "conformance/backend/engine_subject.h"
@@ -49,6 +51,7 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
   std::mutex mutex;
   try {
     run_thread_ranks(run.ranks, [&](Transport& transport) {
+      at::set_num_threads(1);  // of this thread: each kernel adds up in one order
       EngineCaseOptions options{place.schedule, seed_, timeout};
       options.recompute.policy = parse_recompute(place.of.recompute);
       const Fault fault = make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();

@@ -113,25 +113,25 @@ std::vector<Mutant> mutants_on_the_wire() {
                             }};
                           },
                           {need::three_ranks})),
-      on_the_wire("duplicate-value",
-                  "The first rank sends the outputs of the last micro-batch twice: the next step finds the second.",
-                  [](const FaultSite& site) {
-                    return TransportHooks{.send = [site](Message& message) {
-                      if (message.load == Load::Value && site.rank == 0 &&
-                          message.microbatch == site.microbatches() - 1)
-                        message.times = 2;
-                    }};
-                  },
-                  {need::several_trainings}),
-      on_the_wire("duplicate-gradient",
-                  "The last rank sends the gradients of micro-batch 0 twice: the next step finds the second.",
-                  [](const FaultSite& site) {
-                    return TransportHooks{.send = [site](Message& message) {
-                      if (message.load == Load::Gradient && site.is_last_rank() && message.microbatch == 0)
-                        message.times = 2;
-                    }};
-                  },
-                  {need::several_trainings}),
+      hanging(on_the_wire(
+          "duplicate-value",
+          "The first rank sends the outputs of the last micro-batch twice: the next step finds the second.",
+          [](const FaultSite& site) {
+            return TransportHooks{.send = [site](Message& message) {
+              if (message.load == Load::Value && site.rank == 0 && message.microbatch == site.microbatches() - 1)
+                message.times = 2;
+            }};
+          },
+          {need::several_trainings})),
+      hanging(on_the_wire("duplicate-gradient",
+                          "The last rank sends the gradients of micro-batch 0 twice: the next step finds the second.",
+                          [](const FaultSite& site) {
+                            return TransportHooks{.send = [site](Message& message) {
+                              if (message.load == Load::Gradient && site.is_last_rank() && message.microbatch == 0)
+                                message.times = 2;
+                            }};
+                          },
+                          {need::several_trainings})),
       on_the_wire("short-message", "The first rank sends one byte less of every output than there is.",
                   [](const FaultSite& site) {
                     return TransportHooks{.send = [site](Message& message) {

@@ -44,9 +44,9 @@ struct Pipeline {
 
 /* Members that this reader knows how to obey; others would make it another case. */
 static const char* unknown_member(const Json* json) {
-  static const char* const known[] = {"format", "id",     "title",  "why",       "truth",    "seed",    "dtype",
-                                      "model",  "mesh",   "stages", "schedule",  "steps",    "results", "microbatches",
-                                      "inputs", "target", "loss",   "gradients", "optimizer"};
+  static const char* const known[] = {"features",     "format", "id",     "title",  "why",       "truth",    "seed",
+                                      "dtype",        "model",  "mesh",   "stages", "schedule",  "steps",    "results",
+                                      "microbatches", "inputs", "target", "loss",   "gradients", "optimizer"};
   for (const Json* item = json->first; item; item = item->next) {
     bool found = item->kind == JSON_BOOL && !item->boolean; /* a feature that is not asked for */
     found = found || json_is(item, "never");

@@ -29,16 +29,16 @@
 namespace plumbline {
 
 struct BackendSpec {
-  std::string name;   ///< for people
-  std::string given;  ///< as the user gave it: "runtime", the file, the command
-  std::vector<std::string> argv;
-  std::vector<std::string> launcher;  ///< empty: the backend starts its own ranks
+  std::string name = {};   ///< for people
+  std::string given = {};  ///< as the user gave it: "runtime", the file, the command
+  std::vector<std::string> argv = {};
+  std::vector<std::string> launcher = {};  ///< empty: the backend starts its own ranks
   std::set<std::string> launcher_verbs = {"run"};
-  std::vector<std::string> run_words;  ///< appended for the verb run
-  std::map<std::string, std::string> environment;
-  std::filesystem::path folder;  ///< empty: where we are
-  std::vector<int> ranks;        ///< ascending; empty: any number
-  std::filesystem::path waivers;
+  std::vector<std::string> run_words = {};  ///< appended for the verb run
+  std::map<std::string, std::string> environment = {};
+  std::filesystem::path folder = {};  ///< empty: where we are
+  std::vector<int> ranks = {};        ///< ascending; empty: any number
+  std::filesystem::path waivers = {};
   /// 0: none.
   std::chrono::milliseconds start{60'000}, one_case{120'000}, silence{120'000};
 

@@ -42,9 +42,9 @@ struct LaunchResult {
   bool succeeded = false;
   bool timed_out = false;
   bool any_event = false;
-  std::string ending;  ///< "exited with code 1"
-  std::string output;  ///< what it printed to stdout, without the events
-  std::string errors;  ///< and to stderr
+  std::string ending = {};  ///< "exited with code 1"
+  std::string output = {};  ///< what it printed to stdout, without the events
+  std::string errors = {};  ///< and to stderr
 };
 
 /// In one line, a rank's own reason first: what it says behind "plumbline: ", else the first exception that it names,

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <tuple>
 
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/covering.h"
+#include "conformance/features.h"
 #include "conformance/judge.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/remat.h"
@@ -24,6 +26,9 @@
 
 namespace plumbline {
 namespace {
+
+/// Case, schedule, ranks and transport, by number.
+using Row = std::vector<int>;
 
 /// One of each kind: whole backwards and halves, one stage a rank and two.
 constexpr const char* kSmokeSchedules = "gpipe,1f1b,interleaved-1f1b,zb-v";
@@ -75,13 +80,44 @@ int ranks_of_files(const std::vector<ChosenSchedule>& schedules) {
   return ranks.size() == 1 ? static_cast<int>(*ranks.begin()) : 0;
 }
 
+/// The name of a schedule that comes with a case.
+constexpr const char* kOwnSchedule = "own";
+
+/// Takes "own" out of patterns separated by commas; true where it stood there, or where everything is meant.
+bool take_own_schedule(std::string& patterns) {
+  if (patterns == "*") return true;
+  std::vector<std::string> others;
+  bool found = false;
+  for (const auto& part : std::views::split(patterns, ',')) {
+    const std::string pattern(part.begin(), part.end());
+    if (pattern == kOwnSchedule)
+      found = true;
+    else
+      others.push_back(pattern);
+  }
+  patterns = others.empty() ? "" : others.front();
+  for (size_t i = 1; i < others.size(); ++i) patterns += "," + others[i];
+  return found;
+}
+
+/// Of which kind a schedule is: cases meet each kind that they can.
+int kind_of(const Schedule& schedule) {
+  if (schedule.replicas() > 1) return 3;
+  for (const std::vector<Action>& rank : schedule.ranks)
+    for (const Action& action : rank)
+      if (action.type == ActionType::W) return 2;
+  return schedule.stages > static_cast<int>(schedule.ranks.size()) ? 1 : 0;
+}
+
 /// Everything that a run could consist of; the values of the four factors by number.
 class Choices {
  public:
   explicit Choices(const RunOptions& options, bool one_group) : options_(options) {
     const bool whole_profile = options.profile_given || (options.case_glob.empty() && options.mutant.empty());
     const bool spread = whole_profile && !one_group && options.profile != "smoke";
-    pairs_only = options.profile == "core";
+    const bool is_full = options.profile == "nightly" || options.profile == "full";
+    pairs_only = (options.case_glob.empty() || options.profile_given) && !is_full && options.profile != "smoke";
+    whole = spread;
     cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
     for (Case& c : cases) {
       too_few_rows_.push_back(options.microbatches <= c.rows
@@ -97,7 +133,13 @@ class Choices {
       needs_.push_back(needs_of(c, options.seed));
     }
     const bool few = options.profile == "smoke" && options.case_glob.empty() && !options.schedule_given;
-    schedules = choose_schedules(few ? kSmokeSchedules : options.schedules);
+    std::string patterns = few ? kSmokeSchedules : options.schedules;
+    const bool own = take_own_schedule(patterns) || few;
+    if (!patterns.empty()) schedules = choose_schedules(patterns);
+    if (own && std::ranges::any_of(cases, [](const Case& c) { return !c.schedule_csv.empty(); }))
+      schedules.push_back({kOwnSchedule, ""});
+    if (schedules.empty())
+      throw InputError("--schedule: 'own' means the schedule that a case brings, and no such case is chosen");
     ranks = {options.ranks};
     if (!options.ranks_given && !one_group) {
       if (const int own = ranks_of_files(schedules); own > 0) {
@@ -120,10 +162,12 @@ class Choices {
   }
 
   /// Why a row cannot be; empty when it can.
-  const std::string& why_not(const CoveringRow& row) {
+  const std::string& why_not(const Row& row) {
     const auto [it, is_new] = reasons_.try_emplace({row[0], row[1], row[2]});
     if (is_new && !too_few_rows_[row[0]].empty()) {
       it->second = too_few_rows_[row[0]];
+    } else if (is_new && (is_own(row) || !cases[row[0]].schedule_csv.empty())) {
+      it->second = why_not_own(row);
     } else if (is_new) {
       const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
       it->second = refusal.empty() ? why_unsupported(cases[row[0]], needs_[row[0]], schedule, options_.seed) : refusal;
@@ -133,12 +177,34 @@ class Choices {
     return it->second;
   }
 
-  PlannedRun run(const CoveringRow& row) {
+  PlannedRun run(const Row& row) {
     const ChosenSchedule& schedule = schedules[row[1]];
-    return {{cases[row[0]].id, schedule.name, schedule.csv}, ranks[row[2]], transports[row[3]], why_not(row)};
+    if (!is_own(row))
+      return {{cases[row[0]].id, schedule.name, schedule.csv}, ranks[row[2]], transports[row[3]], why_not(row)};
+    const std::string& csv = cases[row[0]].schedule_csv;
+    const int own_ranks = csv.empty() ? ranks[row[2]] : static_cast<int>(std::ranges::count(csv, '\n'));
+    return {{cases[row[0]].id, schedule.name, csv}, own_ranks, transports[row[3]], why_not(row)};
+  }
+
+  /// What core has to show with such a row, one word each.
+  std::vector<std::string> shown_by(const Row& row) {
+    const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
+    const std::string r = "ranks " + std::to_string(ranks[row[2]]), t = transport_name(transports[row[3]]);
+    std::vector<std::string> words = {c + r, c + t, s + r, s + t};
+    if (!is_own(row))
+      words.push_back(c + "kind " +
+                      std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches).first)));
+    for (const std::string& feature : features_of(cases[row[0]])) words.push_back(feature + " " + s);
+    return words;
+  }
+
+  /// Under a schedule of its own a case runs once, on its own number of ranks, and no other case does.
+  bool is_meant(const Row& row) const {
+    return is_own(row) == !cases[row[0]].schedule_csv.empty() && (!is_own(row) || row[2] == 0);
   }
 
   bool pairs_only;
+  bool whole;  ///< a whole profile: what is not meant is not worth a word
   std::vector<Case> cases;
   std::vector<ChosenSchedule> schedules;
   std::vector<int> ranks;
@@ -159,6 +225,29 @@ class Choices {
                        join(numbers));
     }
     ranks = {can.back()};
+  }
+
+  bool is_own(const Row& row) const { return schedules[row[1]].name == kOwnSchedule; }
+
+  /// Of a case with a schedule of its own, or of a row under "own".
+  std::string why_not_own(const Row& row) const {
+    const Case& c = cases[row[0]];
+    if (c.schedule_csv.empty()) return "it has no schedule of its own";
+    if (!is_own(row)) return "it has a schedule of its own, which must be followed (--schedule own)";
+    const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
+    if (options_.ranks_given && ranks[row[2]] != own_ranks)
+      return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
+    if (!options_.backend_ranks.empty() &&
+        std::ranges::find(options_.backend_ranks, own_ranks) == options_.backend_ranks.end())
+      return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
+    if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
+    try {
+      return why_unsupported(c, needs_[row[0]],
+                             make_schedule(ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks, c.microbatches),
+                             options_.seed);
+    } catch (const InputError& error) {
+      return error.what();
+    }
   }
 
   const Made& schedule_for(int index, int rank_count, int microbatches) {
@@ -187,8 +276,8 @@ class Choices {
   std::map<std::pair<int, int>, std::string> not_partitioned_;  // by case and stages
 };
 
-std::vector<CoveringRow> every_row(const std::vector<int>& sizes) {
-  std::vector<CoveringRow> rows;
+std::vector<Row> every_row(const std::vector<int>& sizes) {
+  std::vector<Row> rows;
   for (int c = 0; c < sizes[0]; ++c)
     for (int s = 0; s < sizes[1]; ++s)
       for (int r = 0; r < sizes[2]; ++r)
@@ -196,16 +285,28 @@ std::vector<CoveringRow> every_row(const std::vector<int>& sizes) {
   return rows;
 }
 
-/// Rows for all pairs; and one for each case and schedule that never come together, to say why.
-std::vector<CoveringRow> rows_for_pairs(Choices& choices) {
+/// Rows for all that core has to show; and one for each case and schedule that never come together, to say why.
+std::vector<Row> rows_for_pairs(Choices& choices) {
   const std::vector<int> sizes = choices.sizes();
-  std::vector<CoveringRow> rows =
-      covering_rows(sizes, [&](const CoveringRow& row) { return choices.why_not(row).empty(); });
+  std::map<std::string, int> numbers;
+  std::vector<Row> possible;
+  std::vector<std::vector<int>> shows;
+  std::vector<int> schedules;
   std::vector<std::vector<bool>> together(sizes[0], std::vector<bool>(sizes[1]));
-  for (const CoveringRow& row : rows) together[row[0]][row[1]] = true;
+  for (Row& row : every_row(sizes)) {
+    if (!choices.why_not(row).empty()) continue;
+    together[row[0]][row[1]] = true;
+    std::vector<int>& shown = shows.emplace_back();
+    for (const std::string& word : choices.shown_by(row))
+      shown.push_back(numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
+    schedules.push_back(row[1]);
+    possible.push_back(std::move(row));
+  }
+  std::vector<Row> rows;
+  for (const int i : covering_rows(shows, schedules)) rows.push_back(possible[i]);
   for (int c = 0; c < sizes[0]; ++c)
     for (int s = 0; s < sizes[1]; ++s)
-      if (!together[c][s]) rows.push_back({c, s, 0, 0});
+      if (!together[c][s] && (!choices.whole || choices.is_meant({c, s, 0, 0}))) rows.push_back({c, s, 0, 0});
   std::sort(rows.begin(), rows.end());
   return rows;
 }
@@ -294,8 +395,8 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
     throw InputError("--mutant: " + options.mutant + " needs " +
                      std::to_string(find_mutant(options.mutant).least_ranks) + " ranks or more");
   RunPlan plan;
-  for (const CoveringRow& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
-    plan.runs.push_back(choices.run(row));
+  for (const Row& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
+    if (!choices.whole || choices.is_meant(row)) plan.runs.push_back(choices.run(row));
   plan.groups = group(options, plan.runs);
   if (plan.groups.empty()) refuse(plan.runs.front());
   for (const ChosenSchedule& schedule : choices.schedules)

@@ -71,10 +71,13 @@ struct RunPlan {
 };
 
 /// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
-/// threads and over MPI where there is MPI: core with rows that hold every pair of case, schedule, ranks and transport
-/// that can be (covering.h), nightly with all there are. Everything else, and `one_group`, runs on `ranks` over
-/// `transport`. A number of ranks, a transport or schedules that the user named are the only ones. The profile smoke
-/// takes a few schedules by itself.
+/// threads and over MPI where there is MPI: nightly (or full) with all there are, core with rows (covering.h) that hold
+/// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
+/// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
+/// with a number of ranks, with a transport. Everything else, and `one_group`, runs on `ranks` over `transport`. A
+/// number of ranks, a transport or schedules that the user named are the only ones. The profile smoke takes a few
+/// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it
+/// has.
 ///
 /// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
 /// what was asked for, or nothing under a schedule from a file, can be, with the reason.

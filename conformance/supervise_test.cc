@@ -109,7 +109,9 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   for (size_t i = 0; i < fault.outside.size(); ++i)
     EXPECT_TRUE(heard.outside[i].starts_with(fault.outside[i])) << heard.outside[i];
   for (size_t i = 0; i < job.cases.size(); ++i)
-    if (heard.of[i] == "done") EXPECT_EQ(read_tensor_file(result_files(out, job.cases[i]).at(0)).size(), 1u);
+    if (heard.of[i] == "done") {
+      EXPECT_EQ(read_tensor_file(result_files(out, job.cases[i]).at(0)).size(), 1u);
+    }
   int launches = 0;
   std::ifstream lines(folder / "launches");
   for (std::string line; std::getline(lines, line);) ++launches;

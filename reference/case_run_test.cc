@@ -4,7 +4,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include <ranges>
+#include "runtime/error.h"
 
 namespace plumbline {
 namespace {
@@ -63,6 +63,55 @@ TEST(CaseRun, ACopyWithoutAGradientShows) {
                                              "0/param/-/-/w"};
   EXPECT_EQ(recorded({with_gradient(1, 2), at::full({2}, 1.0)}), expected);
   EXPECT_EQ(recorded({at::full({2}, 1.0), with_gradient(1, 2)}), expected);
+}
+
+/// Writes down what it is asked to do.
+class Journal : public CaseSubject {
+ public:
+  void train(int step, const Batch& batch) override { note("train", step, batch); }
+  void evaluate(int step, const Batch& batch) override { note("evaluate", step, batch); }
+  void zero_grad() override { lines.emplace_back("zero_grad"); }
+  void set_trainable(const std::string& pattern, bool trainable) override {
+    lines.push_back((trainable ? "unfreeze " : "freeze ") + pattern);
+  }
+  std::vector<std::pair<std::string, at::Tensor>> parameters() const override { return {}; }
+  std::vector<std::pair<std::string, at::Tensor>> buffers() const override { return {}; }
+  std::vector<std::string> lines;
+  std::vector<at::Tensor> targets;
+
+ private:
+  void note(const std::string& what, int step, const Batch& batch) {
+    lines.push_back(what + " " + std::to_string(step) + " with " + std::to_string(batch.inputs[0].size(0)) + " rows" +
+                    (batch.target.defined() ? "" : ", no target"));
+    targets.push_back(batch.target);
+  }
+};
+
+TEST(CaseRun, StepsSayTheirRowsTargetsAndNames) {
+  using enum StepKind;
+  Case c;
+  c.model = "exact-mlp";
+  c.steps = {{Freeze, "layers.0.*"}, {Train, 6}, {Eval, 5, false}, ZeroGrad, {Unfreeze, "*"}, Eval};
+  Journal journal;
+  Results results;
+  run_case(c, 1, journal, results);
+  EXPECT_EQ(journal.lines,
+            (std::vector<std::string>{"freeze layers.0.*", "train 1 with 6 rows", "evaluate 2 with 5 rows, no target",
+                                      "zero_grad", "unfreeze *", "evaluate 5 with 8 rows"}));
+}
+
+TEST(CaseRun, IgnoredTargetsLeaveSomeInEachRowAndDifferByRow) {
+  Case c;
+  c.model = "transformer-lm";
+  c.loss = {LossKind::CrossEntropy, Reduction::Mean, true};
+  Journal journal;
+  Results results;
+  run_case(c, 1, journal, results);
+  const at::Tensor counted = journal.targets.at(0).ne(kIgnoredTarget).sum(1);
+  EXPECT_TRUE(counted.ge(1).all().item<bool>());
+  EXPECT_GT(counted.max().item<int64_t>(), counted.min().item<int64_t>());
+  c.model = "mlp";
+  EXPECT_THROW(run_case(c, 1, journal, results), InputError);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
            Wrong{"empty", ": > $f", "error", "rank0.safetensors"},
            Wrong{"wrong key", "LC_ALL=C sed -i s,0/partial/0/0/,0/partly//0/0/, $f", "error", "0/partly//0/0/"},
            Wrong{"extra tensor", "LC_ALL=C sed s,0/partial/0/0/,0/partial/0/9/, $f > ${f%0.*}9.safetensors", "fail",
-                 "unexpected"},
+                 "was not expected"},
            Wrong{"a rank's file is missing", "rm $f", "fail", "missing"},
            Wrong{"other values", "printf 1234 | dd of=$f bs=1 seek=$(($(stat -c %s $f) - 4)) conv=notrunc 2> /dev/null",
                  "fail", "expected"},
@@ -175,7 +175,9 @@ TEST_F(BackendCli, DoctorLooksAtTheMachine) {
   for (const char* step : {"mpirun: ", "more ranks than cores: ", "LibTorch: ", "CUDA: ", "Python: "})
     EXPECT_EQ(times(result.output, step), 1u) << result.output;
   EXPECT_NE(result.output.find("ok         LibTorch: 2."), std::string::npos) << result.output;
-  if (with_mpi()) EXPECT_NE(result.output.find("ok         more ranks than cores"), std::string::npos) << result.output;
+  if (with_mpi()) {
+    EXPECT_NE(result.output.find("ok         more ranks than cores"), std::string::npos) << result.output;
+  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "conformance/cli/commands.h"
 #include "conformance/corpus.h"
 #include "conformance/progress.h"
-#include "conformance/recordings.h"
 #include "conformance/report/text.h"
 #include "runtime/error.h"
 
@@ -52,30 +51,12 @@ int check(const Options& options) {
 }
 
 /// What plumbline_recorder.py left of a training script's two runs.
-int compare_scripts(const Options& options) {
+int compare_recorded(const Options& options) {
   const AgainstVerdict verdict =
       hold_against(read_recording(options.folder), read_recording(options.against), !options.exact);
   std::cout << report_text(verdict);
   if (verdict.first) return 1;
   return verdict.agrees() ? 0 : 3;
-}
-
-int compare_recorded(const Options& options) {
-  if (is_recording(options.folder) || is_recording(options.against)) return compare_scripts(options);
-  const RecordingsVerdict verdict = compare_recordings(options.folder, options.against);
-  std::string kinds;
-  for (const std::string& kind : verdict.checked) kinds += (kinds.empty() ? "" : ", ") + kind;
-  if (verdict.equal()) {
-    std::cout << "PASS: " << verdict.tensors << " tensors (" << kinds << ") equal bit for bit\n";
-    return 0;
-  }
-  std::vector<std::string> lines;
-  for (const Difference& difference : verdict.differences) lines.push_back(recording_sentence(difference));
-  std::cout << "FAIL: " << lines.front() << '\n';
-  lines.erase(lines.begin());
-  list(std::cout, lines, "  also: ");
-  std::cout << verdict.differences.size() << " differ; " << verdict.tensors << " were compared (" << kinds << ")\n";
-  return 1;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
       {{"run", "--schedule", "no-such-schedule"}, "there are: gpipe, 1f1b"},
       {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
-      {{"run", "--profile", "nonesuch"}, "accepted: core, nightly, smoke"},
+      {{"run", "--profile", "nonesuch"}, "accepted: core, full, nightly, smoke, exact"},
       {{"run", "--microbatches", "0"}, "--microbatches"},
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
       {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},
@@ -55,7 +55,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--no-such-option"}, "--no-such-option"},
       {{"nonsense"}, "no subcommand 'nonsense'; there are: run, list"},
       {{}, "subcommand"},
-      {{"list", "--profile", "nonesuch"}, "core, nightly, smoke"},
+      {{"list", "--profile", "nonesuch"}, "core, full, nightly, smoke, exact"},
       {{"schedule", "nonesuch"}, "gpipe"},
       {{"schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"backend", "run", "--job", "nowhere.json", "--out", "."}, "nowhere.json"},
@@ -159,7 +159,7 @@ TEST_F(Cli, PassingRunLeavesACompleteReport) {
   for (const char* word : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v", "sleep 5/10 ms", "report: "})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
-  EXPECT_EQ(json.at("verdicts").size(), 16u);
+  EXPECT_EQ(json.at("verdicts").size(), 48u);
   for (const auto& verdict : json.at("verdicts")) EXPECT_EQ(verdict.at("status"), "pass") << verdict;
   EXPECT_EQ(json.at("throughput").size(), 8u);
   for (const char* file : {"junit.xml", "matrix.svg", "results.jsonl"})
@@ -192,7 +192,7 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
     }
     const auto threads = result_files(folder_ / "threads" / "results" / ("threads-" + ranks)),
                mpi = result_files(folder_ / "mpi" / "results" / ("mpi-" + ranks));
-    EXPECT_GE(threads.size(), 16u);
+    EXPECT_GE(threads.size(), 48u);
     EXPECT_TRUE(threads == mpi) << ranks << " ranks: the result files differ";
   }
 }

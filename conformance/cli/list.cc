@@ -4,6 +4,7 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/corpus.h"
+#include "conformance/features.h"
 #include "conformance/verdict.h"
 
 namespace plumbline {
@@ -13,9 +14,38 @@ struct ListOptions {
   std::string profile = "core";
   std::string case_glob;
   bool json = false;
+  bool profiles = false;
 };
 
+struct Profile {
+  std::string name, what;
+};
+
+/// The profiles that are no features, then the features.
+std::vector<Profile> all_profiles() {
+  std::vector<Profile> all = {{"smoke", "a few cases of each kind under four schedules: half a minute"},
+                              {"core", "all cases; every pair that matters, of features and schedules among them"},
+                              {"nightly", "all cases under all schedules, on 2, 4 and 8 ranks, over all transports"},
+                              {"full", "the same"}};
+  for (const Feature& feature : features()) all.push_back({feature.name, feature.what});
+  return all;
+}
+
+int list_profiles(bool json) {
+  nlohmann::json as_json = nlohmann::json::array();
+  for (const Profile& one : all_profiles()) {
+    const size_t cases = profile(one.name).size();
+    if (json)
+      as_json.push_back({{"name", one.name}, {"what", one.what}, {"cases", cases}});
+    else
+      std::printf("%-18s %4zu cases  %s\n", one.name.c_str(), cases, one.what.c_str());
+  }
+  if (json) std::printf("%s\n", as_json.dump(2).c_str());
+  return 0;
+}
+
 int list(const ListOptions& options) {
+  if (options.profiles) return list_profiles(options.json);
   const std::vector<Case> cases =
       options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
   if (options.json) {
@@ -28,6 +58,7 @@ int list(const ListOptions& options) {
                      {"model", c.model},
                      {"rows", c.rows},
                      {"microbatches", c.microbatches},
+                     {"features", features_of(c)},
                      {"steps", c.steps.size()}});
     std::printf("%s\n", all.dump(2).c_str());
     return 0;
@@ -46,7 +77,11 @@ int list(const ListOptions& options) {
 void add_list(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command = app.add_subcommand("list", "The cases of the corpus, and what each hunts for");
-  command->add_option("--profile", options->profile, "core, nightly (the same cases), or smoke")->capture_default_str();
+  command
+      ->add_option("--profile", options->profile,
+                   "core, nightly (the same cases), smoke, or a feature such as dropout's, 'random'; see --profiles")
+      ->capture_default_str();
+  command->add_flag("--profiles", options->profiles, "The profiles instead, with what each is for");
   command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern (* and ?)");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &chosen] { chosen = [options] { return list(*options); }; });

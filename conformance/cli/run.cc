@@ -83,8 +83,9 @@ void add_run(CLI::App& app, Command& chosen) {
       "that differ, and prints the command that repeats just it. Also works as: mpirun -n 4 plumbline run");
   command
       ->add_option("--profile", options->profile,
-                   "core: every case; all pairs of case, schedule, 2, 4, 8 ranks and transport, where no option says "
-                   "which; nightly: all combinations; smoke: a few, fast, on 4 ranks")
+                   "core: every case, under each kind of schedule, on 2, 4 and 8 ranks, over each transport, and "
+                   "every feature under every schedule, where no option says which; nightly: all combinations; smoke: "
+                   "a few, fast, on 4 ranks; a feature: the cases that have it (plumbline list --profiles)")
       ->capture_default_str();
   command->add_option(
       "--case", options->case_glob,

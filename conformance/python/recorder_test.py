@@ -53,10 +53,10 @@ def read(folder):
 class Layer(nn.Module):
     def __init__(self, width=4):
         super().__init__()
-        self.fc = nn.Linear(width, width)
+        self.fc, self.act = nn.Linear(width, width), nn.Tanh()
 
     def forward(self, x):
-        return torch.tanh(self.fc(x))
+        return self.act(self.fc(x))
 
 
 class Net(nn.Module):
@@ -178,6 +178,35 @@ class RecorderTest(unittest.TestCase):
 
         self.assert_same(self.record(model, self.batches, 'out-of-order', backward), expected)
 
+    def test_backwards_in_halves(self):
+        model = fill(nn.Sequential(Layer(), Layer()), 1)
+        batches = [b.clone().requires_grad_() for b in self.batches]
+        expected = self.record(model, batches, 'plain')
+
+        def backward(recorder):
+            for m, batch in enumerate(batches):
+                with recorder.microbatch(m):
+                    loss = model(batch).square().sum()
+                    torch.autograd.grad(loss, batch, retain_graph=True)
+                    for p, gradient in zip(model.parameters(), torch.autograd.grad(loss, list(model.parameters()))):
+                        p.grad = gradient if p.grad is None else p.grad + gradient
+
+        self.assert_same(self.record(model, batches, 'halves', backward), expected)
+
+    def test_gradients_are_told_without_the_loss_scale(self):
+        model = fill(nn.Sequential(Layer(), Layer()), 1)
+        expected = self.record(model, self.batches, 'plain')
+
+        def backward(recorder):
+            for batch in self.batches:
+                (model(batch).square().sum() / 4).backward()
+
+        actual = self.record(model, self.batches, 'scaled', backward, loss_scale=1 / 4)
+        gradients = [key for key in expected if '/grad/' in key]
+        for key in gradients:
+            self.assertTrue(torch.equal(actual.pop(key) * 4, expected.pop(key)))
+        self.assert_same(actual, expected)
+
     def test_what_micro_batches_add_is_left_out_where_nobody_can_tell(self):
         model = fill(nn.Sequential(Layer(), Layer()), 1)
         expected = self.record(model, self.batches, 'plain')
@@ -227,7 +256,7 @@ class RecorderTest(unittest.TestCase):
             self.assertLess((actual[key] - expected[key]).abs().max().item(), 1e-13, key)
 
     def test_perturbing_moves_by_one_unit_in_the_last_place(self):
-        model, batch = fill(nn.Sequential(nn.Identity(), nn.Linear(4, 4)), 1), self.batches[0] + 1
+        model, batch = fill(nn.Sequential(nn.Identity(), nn.Linear(4, 4)), 1), self.batches[0] - 1.3
         plain = self.record(model, [batch])
         moved = self.record(model, [batch], perturb=3)
         self.assertTrue(os.path.isdir(os.path.join(self.folder, 'run', 'perturbed-3')))
@@ -236,6 +265,8 @@ class RecorderTest(unittest.TestCase):
             gap = (value.view(torch.int32) - of.view(torch.int32)).abs()
             self.assertTrue(torch.equal(gap, torch.ones_like(gap)))
         self.assertEqual(set(plain), set(moved))
+        zero = self.record(model, [torch.zeros(2, 4)], 'zero', perturb=3)['0/forward/0/0:in']
+        self.assertTrue(torch.equal(zero, torch.zeros(2, 4)))  # its neighbours are no roundings of it
         again = self.record(model, [batch], perturb=3)
         other = self.record(model, [batch], perturb=4)
         self.assert_same(again, moved)

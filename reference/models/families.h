@@ -13,6 +13,12 @@ struct Family {
 
 std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact
 std::vector<Family> skip_families();         // skip.cc: exact chains with values that skip stages
+std::vector<Family> border_families();       // borders.cc: what may lie at borders of stages, real and exact
+std::vector<Family> sharing_families();      // sharing.cc: modules and parameters used several times, real and exact
+std::vector<Family> gradient_families();     // gradients.cc: parameters that are frozen, unused or of other dtypes
+std::vector<Family> sequence_families();     // sequence.cc: recurrent, encoder and decoder, attention, real and exact
+std::vector<Family> expert_families();       // experts.cc: mixtures of experts, real and exact
+std::vector<Family> image_families();        // images.cc: exact convolutions, an exact U-Net, exact running sums
 std::vector<Family> multi_io_families();     // multi_io.cc: several inputs and outputs, real and exact
 std::vector<Family> transformer_families();  // transformer.cc: transformer-lm
 std::vector<Family> tied_families();         // tied.cc: exact-tied, its exact surrogate

@@ -18,6 +18,9 @@ class Linear : public torch::nn::Module {
  public:
   Linear(int64_t in, int64_t out);
   at::Tensor forward(const at::Tensor& x);
+  /// [out, in] and [out]; the same objects for whoever uses them elsewhere.
+  const at::Tensor& weight() const { return weight_; }
+  const at::Tensor& bias() const { return bias_; }
 
  private:
   at::Tensor weight_, bias_;
@@ -54,6 +57,7 @@ class Layer : public torch::nn::Module {
  public:
   Layer(int64_t in, int64_t out, Activation activation, double dropout = 0.0);
   at::Tensor forward(const at::Tensor& x);
+  const Linear& fc() const { return *fc_; }
 
  private:
   std::shared_ptr<Linear> fc_;

@@ -86,11 +86,12 @@ Batch real_batch(Dtype dtype, int rows, uint64_t seed, int step) {
 /// odd, weights permute and biases are even, so that no activation is ever zero.
 Model exact_mlp(Dtype dtype, uint64_t seed) {
   const ExactParameters narrow = {.fans = {1}, .bias_hi = 2, .biased = 1};
-  return exact_chain(dtype, seed, Activation::Abs, dtype == Dtype::BF16 ? narrow : ExactParameters{});
+  return exact_chain(dtype, seed, Activation::Abs,
+                     dtype == Dtype::BF16 || dtype == Dtype::F16 ? narrow : ExactParameters{});
 }
 
 Batch exact_batch(Dtype dtype, int rows, uint64_t seed, int step) {
-  const int64_t max = dtype == Dtype::BF16 ? 1 : 3;
+  const int64_t max = dtype == Dtype::BF16 || dtype == Dtype::F16 ? 1 : 3;
   return {.inputs = {exact_data({rows, exact_width}, max, dtype, seed, step, "x")},
           .target = exact_data({rows, exact_width}, max, dtype, seed, step, "target")};
 }

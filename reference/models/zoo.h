@@ -20,7 +20,7 @@ namespace plumbline {
 
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
-  /// Positional, in the order of input_names. An input, or an output, may be undefined (None).
+  /// Positional, in the order of input_names. An output may be undefined (None).
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<ChunkSpec> input_chunks;  ///< one for each input

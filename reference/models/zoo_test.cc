@@ -36,17 +36,22 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
   const Batch batch = make_batch(GetParam(), Dtype::F32, 4, seed, 0);
   const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
   ASSERT_FALSE(outputs.empty());
-  for (const at::Tensor& output : outputs) EXPECT_TRUE(output.isfinite().all().item<bool>());
+  for (const at::Tensor& output : outputs)
+    if (output.defined()) {
+      EXPECT_TRUE(output.isfinite().all().item<bool>());
+    }
   loss_of(outputs[0], batch.target).backward();
   int64_t numbers = 0;
   for (const auto& parameter : model.module->named_parameters()) {
     const std::string& name = parameter.key();
-    const bool unused = name.starts_with("aside.") || name.starts_with("side.");
+    const bool unused =
+        name.starts_with("aside") || name.starts_with("side.") || name == "gain.fc.weight" || name == "table.fc.bias";
+    const bool is_zero = name.starts_with("zeroed") || name.starts_with("expert");  // not chosen, or times zero
     numbers += parameter.value().numel();
     EXPECT_EQ(parameter.value().grad().defined(), parameter.value().requires_grad() && !unused) << name;
     if (parameter.value().grad().defined()) {
       EXPECT_TRUE(parameter.value().grad().isfinite().all().item<bool>()) << name;
-      EXPECT_TRUE(parameter.value().grad().ne(0).any().item<bool>()) << name;
+      EXPECT_TRUE(is_zero || parameter.value().grad().ne(0).any().item<bool>()) << name;
     }
   }
   EXPECT_GT(numbers, 0);
@@ -60,11 +65,11 @@ TEST_P(ZooModel, InputsAreNamedAndDivided) {
   ASSERT_EQ(model.input_chunks.size(), batch.inputs.size());
   EXPECT_EQ(std::set<std::string>(model.input_names.begin(), model.input_names.end()).size(), batch.inputs.size());
   for (size_t i = 0; i < batch.inputs.size(); ++i)
-    if (!model.input_chunks[i].replicate) {
+    if (!model.input_chunks[i].replicate && batch.inputs[i].defined()) {
       EXPECT_EQ(batch.inputs[i].size(model.input_chunks[i].dim), 6);
     }
   if (batch.target.defined()) {
-    EXPECT_EQ(batch.target.size(0), 6);
+    EXPECT_EQ(batch.target.size(model.target_chunk.dim), 6);
   }
 }
 
@@ -142,6 +147,7 @@ TEST_P(ZooModel, BatchesRepeatByStepAndDifferBetweenSteps) {
               again = make_batch(GetParam(), Dtype::F32, 4, seed, 0);
   const Batch one = make_batch(GetParam(), Dtype::F32, 4, seed, 1);
   for (size_t i = 0; i < zero.inputs.size(); ++i) {
+    if (!zero.inputs[i].defined()) continue;
     EXPECT_TRUE(at::equal(zero.inputs[i], again.inputs[i]));
     EXPECT_FALSE(at::equal(zero.inputs[i], one.inputs[i])) << "input " << i;
   }
@@ -160,6 +166,7 @@ TEST_P(ZooModel, MakingItLeavesTorchsGeneratorAlone) {
 }
 
 TEST_P(ZooModel, DoubleHoldsTheSameModel) {
+  if (GetParam().find("mixed-") != std::string::npos) return;  // of several dtypes, one of which is another's rounding
   const Model narrow = make_model(GetParam(), Dtype::F32, seed), wide = make_model(GetParam(), Dtype::F64, seed);
   const auto a = narrow.module->named_parameters(), b = wide.module->named_parameters();
   for (size_t i = 0; i < a.size(); ++i) {

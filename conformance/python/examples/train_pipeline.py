@@ -59,22 +59,20 @@ class Transformer(nn.Module):
         self.embed = nn.Embedding(VOCABULARY, WIDTH) if begin == 0 else None
         self.layers = nn.ModuleDict({str(i): Block() for i in range(begin, end)})
         self.head = nn.Linear(WIDTH, VOCABULARY) if end == LAYERS else None
-        self.forwards = 0
 
     def forward(self, x):
-        this = self.forwards % self.options.microbatches
-        self.forwards += torch.is_grad_enabled() and not x.is_meta  # a runtime that finds out shapes does not count
         x = x if self.embed is None else self.embed(x)
         for name, layer in self.layers.items():
             if self.options.checkpoint != 'no' and torch.is_grad_enabled():
                 x = checkpoint(layer, x, use_reentrant=self.options.checkpoint == 'reentrant')
             else:
                 x = layer(x)
-            x = self.mistaken(x, name, this)
+            x = self.mistaken(x, name)
         return x if self.head is None else self.head(x)
 
-    def mistaken(self, x, layer, microbatch):
+    def mistaken(self, x, layer):
         """--fault: what a script may do wrong after layer 2."""
+        microbatch = self.options.microbatch
         if layer == '2' and self.options.fault == 'detach':
             return x.detach().requires_grad_()
         if layer == '2' and self.options.fault == 'forward' and microbatch == 1:
@@ -84,13 +82,21 @@ class Transformer(nn.Module):
         return x
 
 
-def loss_of(options):
-    calls = [0]
+def tell_microbatch(stage, options):
+    """For --fault: which micro-batch it is that the stage runs, None while shapes are found out."""
+    run = stage.forward_one_chunk
 
+    def forward_one_chunk(microbatch, *args, **kwargs):
+        options.microbatch = microbatch
+        return run(microbatch, *args, **kwargs)
+
+    stage.forward_one_chunk = forward_one_chunk
+
+
+def loss_of(options):
     def loss(output, target):
-        this, calls[0] = calls[0] % options.microbatches, calls[0] + 1
         value = nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
-        return value * 0 if options.fault == 'drop-loss' and this == 2 else value
+        return value * 0 if options.fault == 'drop-loss' and options.microbatch == 2 else value
 
     return loss
 
@@ -103,7 +109,7 @@ def train(options):
     for name, batch in (('tokens', tokens), ('targets', targets)):
         fill_integers(batch, options.seed, name, 0, VOCABULARY - 1)  # recorder 2
     dtype = getattr(torch, options.dtype)
-    loss_fn = loss_of(options)
+    loss_fn, options.microbatch = loss_of(options), None
 
     if ranks > 1:
         dist.init_process_group('gloo')
@@ -115,6 +121,8 @@ def train(options):
         cuts = [LAYERS * i // total for i in range(total + 1)]
         modules = [Transformer(cuts[i], cuts[i + 1], options).to(dtype) for i in numbers]
         stages = [PipelineStage(module, i, total, torch.device('cpu')) for module, i in zip(modules, numbers)]
+        for stage in stages:
+            tell_microbatch(stage, options)
         schedule = kind(stages if issubclass(kind, PipelineScheduleMulti) else stages[0], count, loss_fn=loss_fn)
         watched, first, last = stages, 0 in numbers, total - 1 in numbers
     else:

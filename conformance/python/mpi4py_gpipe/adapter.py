@@ -119,7 +119,6 @@ class Rank:
 
 def run(job, folder, out):
     comm = MPI.COMM_WORLD
-    torch.set_num_threads(1)
     for number, one in enumerate(job["cases"]):
         if comm.rank == 0:
             print(f"@plumbline case {number} begins", flush=True)
@@ -134,8 +133,8 @@ def run(job, folder, out):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=("describe", "plan", "run"))
-    parser.add_argument("--job")
-    parser.add_argument("--out")
+    for option in ("--job", "--out"):
+        parser.add_argument(option)
     options = parser.parse_args()
     if options.verb == "describe":
         sys.exit(print(json.dumps(describe())))

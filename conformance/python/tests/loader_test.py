@@ -42,7 +42,11 @@ class EveryCase(unittest.TestCase):
     def setUpClass(cls):
         torch.set_num_threads(1)
         cls.folder = tempfile.TemporaryDirectory()
-        plumbline("export", "--case", "*", "--expected", "-o", cls.folder.name)
+        # Bounds come of many runs in float64: one case with them is enough here.
+        wanted = ["exact-*", "uneven-mean"]
+        wanted += [c["id"] for c in json.loads(plumbline("list", "--case", "*", "--json")) if c["truth"] == "same-order"]
+        for glob_or_id in wanted:
+            plumbline("export", "--case", glob_or_id, "--expected", "-o", cls.folder.name)
         cls.cases = sorted(os.path.dirname(path) for path in glob.glob(cls.folder.name + "/*/*/case.json"))
 
     @classmethod

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from plumbline_case import load
 from plumbline_case.case import shape_of
+from plumbline_case.modules import WholeModel
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -54,21 +55,22 @@ class Execution:
 
     def _shapes(self, index):
         """What a static stage is told, from one micro-batch run through the stages before it."""
-        values = self.case.inputs(self._first_step(), 0)
-        masks = self._masks(self._first_step(), range(self.case.stages), 0)
+        step = self._first_step()
+        train = self.case.steps[step]["kind"] == "train"
+        values, masks = self.case.inputs(step, 0), self._masks(step, range(self.case.stages), 0)
         quiet = Recorder(set())
         for s in range(index + 1):
             inputs = tuple(values)
-            outputs = Routed(self.case, s, quiet).train()(*inputs, **masks)
+            outputs = Routed(self.case, s, quiet).train(train)(*inputs, **masks)
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             values = [x.detach().requires_grad_(x.requires_grad) for x in outputs]
         return {"input_args": inputs, "output_args": tuple(values)}
 
     def _traced(self):
         step = self._first_step()
-        model = self.case.model(border=lambda stage: pipelining.pipe_split()).train()
+        model = Traceable(self.case, lambda stage: pipelining.pipe_split()).train()
         masks = self._masks(step, range(self.case.stages), 0)
-        pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), masks or None)
+        pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
         stages = []
         for index in self.own:
             stage = pipe.build_stage(index, DEVICE)
@@ -183,7 +185,8 @@ class Execution:
         else:
             stages = self.own
         pieces = [self._masks(step, stages, m) for m in range(self.case.microbatches)]
-        return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        whole = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        return as_identifiers(whole) if self.kind == "traced" else whole
 
     def _target(self, step):
         """PyTorch wants a target wherever there is a loss: one that is not looked at where the case has none."""
@@ -261,6 +264,20 @@ class Execution:
                     self.recorder.put("buffer", None, None, name, buffer)
         for (_, name), parameter in self._parameters().items():
             self.recorder.put("param", None, None, name, parameter)
+
+
+def as_identifiers(masks):
+    """Masks under names that can be arguments of generated code: "STAGE/NAME" cannot."""
+    return {f"mask{i}": masks[name] for i, name in enumerate(sorted(masks))}
+
+
+class Traceable(WholeModel):
+    """The whole model, its masks named as above."""
+
+    def forward(self, *inputs, **masks):
+        form = self._case.program["programs"][0]["stages"]
+        names = sorted(f"{s}/{e['name']}" for s, stage in enumerate(form) for e in stage["inputs"] if e["from"] == "mask")
+        return super().forward(*inputs, **{name: masks[f"mask{i}"] for i, name in enumerate(names)})
 
 
 def make_optimizer(parameters, options):

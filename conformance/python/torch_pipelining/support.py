@@ -134,7 +134,9 @@ def _traced(files):
     program = files.program["programs"][0]
     masked = any(e["from"] == "mask" for stage in program["stages"][1:] for e in stage["inputs"])
     skips = [b for b in program["boundaries"] if b["consumers"] != [b["producer"] + 1]]
-    if multi and (skips or masked):
+    if masked:
+        return "masks of later stages: a traced pipe has inputs of its first stage only (pytorch issue 130055)"
+    if multi and skips:
         return "values that skip a stage: a traced pipe sends them directly, and schedules of several stages a rank refuse that"
     if any(len(b["consumers"]) > 1 and b["has_gradient"] for b in program["boundaries"]):
         return "a value with two consumers: PyTorch says that it has no backward for it in a traced pipe (pytorch issue 127964)"

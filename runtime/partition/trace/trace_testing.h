@@ -48,7 +48,7 @@ inline Graph capture_of(const torch::nn::Module& module, const ForwardFunction& 
 inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+  return x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
 /// What plain autograd gives for the module itself: outputs, buffers after the forward, a gradient for each primal.

@@ -36,5 +36,5 @@ def body(rank):
 
 answers = run(2, body)
 why, indices = reason(answers), answers[1][0]
-conclude(why or indices != [0, 1, 2, 3], why or f"0 to 3 were sent, the next stage was called with {indices}",
+conclude(why or indices != [0, 1, 2, 3], why or f"0 to 3 were sent, the next stage was called with {indices[0]} to {indices[-1]}",
          "the next stage sees the numbers that were sent")

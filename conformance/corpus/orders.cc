@@ -1,0 +1,164 @@
+// Schedules of a case's own, which must be followed: micro-batches out of the order of their numbers, uneven
+// placements.
+#include "conformance/corpus/axes.h"
+
+namespace plumbline::cases {
+
+namespace {
+
+/// Two ranks; forwards and backwards each in an order of their own.
+constexpr const char* kOutOfOrder =
+    "0F2,0F0,0F3,0F1,0B0,0B3,0B1,0B2\n"
+    "1F2,1F0,1F3,1F1,1B0,1B3,1B1,1B2\n";
+
+/// Two ranks; the last micro-batch first.
+constexpr const char* kReversed =
+    "0F3,0F2,0F1,0F0,0B0,0B1,0B2,0B3\n"
+    "1F3,1F2,1F1,1F0,1B0,1B1,1B2,1B3\n";
+
+/// Two ranks, four stages down and up again; three micro-batches at once, none in the order of its number.
+constexpr const char* kV =
+    "0F1,0F0,3F1,3B1,0F3,3F0,3B0,0B1,0F2,0B0,3F3,3B3,3F2,3B2,0B3,0B2\n"
+    "1F1,2F1,1F0,2F0,2B1,1B1,1F3,2F3,2B0,1B0,1F2,2F2,2B3,1B3,2B2,1B2\n";
+
+/// Two ranks; input halves and weight halves each in an order of their own.
+constexpr const char* kHalves =
+    "0F0,0F1,0F2,0F3,0I1,0I0,0W0,0I3,0I2,0W3,0W1,0W2\n"
+    "1F0,1F1,1I1,1F2,1I0,1F3,1I3,1W1,1I2,1W3,1W2,1W0\n";
+
+/// Two ranks; some backwards whole, some in halves.
+constexpr const char* kMixed =
+    "0F0,0F1,0F2,0F3,0B0,0I1,0B2,0W1,0I3,0W3\n"
+    "1F0,1B0,1F1,1I1,1F2,1W1,1B2,1F3,1I3,1W3\n";
+
+/// One rank with three stages.
+constexpr const char* kOneRank =
+    "0F1,1F1,2F1,2B1,1B1,0F0,0B1,1F0,2F0,2B0,1B0,0B0,0F3,1F3,0F2,2F3,1F2,2F2,2B2,2B3,1B2,1B3,0B3,0B2\n";
+
+/// Two ranks, three stages on the first and one on the second.
+constexpr const char* kLopsided =
+    "0F0,1F0,2F0,0F1,1F1,2F1,0F2,1F2,2F2,2B0,0F3,1F3,2F3,1B0,0B0,2B1,1B1,0B1,2B2,1B2,0B2,2B3,1B3,0B3\n"
+    "3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3\n";
+
+/// Three ranks, out of order.
+constexpr const char* kThreeRanks =
+    "0F2,0F1,0F0,0F3,0B2,0B1,0B3,0B0\n"
+    "1F2,1F1,1F0,1B2,1F3,1B1,1B3,1B0\n"
+    "2F2,2B2,2F1,2F0,2B1,2F3,2B3,2B0\n";
+
+}  // namespace
+
+std::vector<Case> orders() {
+  return {
+      {.id = "exact-own-out-of-order",
+       .title = "micro-batches out of order on two ranks",
+       .why = "results or gradients filed by the order of arrival instead of the number",
+       .model = "exact-mlp",
+       .loss = squares,
+       .schedule_csv = kOutOfOrder},
+      {.id = "exact-own-reversed",
+       .title = "the last micro-batch first",
+       .why = "a first micro-batch that is taken for number 0",
+       .model = "exact-skip",
+       .loss = squares,
+       .schedule_csv = kReversed},
+      {.id = "exact-own-multi-io",
+       .title = "several inputs and outputs, micro-batches out of order",
+       .why = "inputs taken from the front of a queue",
+       .model = "exact-multi-io",
+       .loss = squares,
+       .schedule_csv = kOutOfOrder},
+      {.id = "exact-own-v",
+       .title = "four stages down and up, out of order",
+       .why = "the turning point of a V, where a stage hands to its own rank",
+       .model = "exact-mlp",
+       .loss = squares,
+       .schedule_csv = kV},
+      {.id = "exact-own-v-shared",
+       .title = "a module at both ends of a V, out of order",
+       .why = "two copies on one rank that wait for each other",
+       .model = "exact-shared-ends",
+       .loss = squares,
+       .schedule_csv = kV},
+      {.id = "exact-own-v-encoder-decoder",
+       .title = "encoder and decoder down and up a V",
+       .why = "a skip between two stages of one rank",
+       .model = "exact-encoder-decoder",
+       .loss = sum,
+       .schedule_csv = kV},
+      {.id = "exact-own-halves",
+       .title = "halves of backwards in orders of their own",
+       .why = "weight halves run in the order of the input halves",
+       .model = "exact-mlp",
+       .loss = squares,
+       .schedule_csv = kHalves},
+      {.id = "exact-own-halves-uneven",
+       .title = "halves in orders of their own, 10 rows over 4 micro-batches",
+       .why = "a weight half given the gradients of another micro-batch",
+       .model = "exact-wide",
+       .rows = 10,
+       .loss = squares,
+       .schedule_csv = kHalves},
+      {.id = "exact-own-mixed-halves",
+       .title = "some backwards whole, some in halves",
+       .why = "a stage that is taken for split because its first backward was",
+       .model = "exact-mlp",
+       .loss = squares,
+       .schedule_csv = kMixed},
+      {.id = "exact-own-one-rank",
+       .title = "three stages on one rank",
+       .why = "a border without a transfer",
+       .model = "exact-late-input",
+       .loss = squares,
+       .schedule_csv = kOneRank},
+      {.id = "exact-own-lopsided",
+       .title = "three stages on one rank, one on the other",
+       .why = "stages counted from ranks",
+       .model = "exact-tied",
+       .loss = squares,
+       .schedule_csv = kLopsided},
+      {.id = "exact-own-three-ranks",
+       .title = "three ranks, out of order",
+       .why = "ranks that are a power of two",
+       .model = "exact-wide",
+       .loss = squares,
+       .schedule_csv = kThreeRanks},
+      {.id = "exact-own-recompute",
+       .title = "micro-batches out of order, all but the last run again",
+       .why = "the last of the order taken for the last by number",
+       .model = "exact-mlp",
+       .loss = squares,
+       .schedule_csv = kOutOfOrder,
+       .recompute = "except-last"},
+      {.id = "own-out-of-order",
+       .title = "micro-batches out of order, real values",
+       .why = "gradients added by ascending number whatever the order of the backwards",
+       .truth = Truth::SameOrder,
+       .model = "mlp",
+       .loss = mean_square,
+       .schedule_csv = kOutOfOrder},
+      {.id = "own-halves",
+       .title = "halves of backwards in orders of their own, real values",
+       .why = "gradients added in the order of the input halves",
+       .truth = Truth::SameOrder,
+       .model = "mlp",
+       .loss = mean_square,
+       .schedule_csv = kHalves},
+      {.id = "own-dropout",
+       .title = "dropout, micro-batches out of order",
+       .why = "masks that depend on the order of actions",
+       .truth = Truth::SameOrder,
+       .model = "mlp-dropout",
+       .loss = mean_square,
+       .schedule_csv = kV},
+      {.id = "own-batch-norm",
+       .title = "batch norm, micro-batches out of order",
+       .why = "statistics updated by ascending number whatever the order of the forwards",
+       .truth = Truth::SameOrder,
+       .model = "resnet-bn",
+       .loss = cross_entropy,
+       .schedule_csv = kOutOfOrder},
+  };
+}
+
+}  // namespace plumbline::cases

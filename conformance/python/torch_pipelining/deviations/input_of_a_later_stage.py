@@ -1,0 +1,27 @@
+"""An input of the model that a later stage is the first to use (a target, say): a traced pipe has no place for it, though
+its first stage is called with all inputs. (pytorch issue 130055 asks for arguments of later stages)"""
+
+import torch
+from ranks import CPU, conclude, reason, run
+from torch.distributed.pipelining import ScheduleGPipe, pipe_split, pipeline
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+
+    def forward(self, x, z):
+        x = self.first(x)
+        pipe_split()
+        return self.second(x) * z
+
+
+def body(rank):
+    ones = torch.ones(1, 1)
+    schedule = ScheduleGPipe(pipeline(Model(), (ones, ones)).build_stage(rank, CPU), 2)
+    schedule.step(*([torch.ones(2, 1)] * 2 if rank == 0 else []))
+
+
+why = reason(run(2, body))
+conclude(why, why, "the later stage gets its input")

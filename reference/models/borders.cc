@@ -1,0 +1,136 @@
+// What may lie at the borders of stages: views, aliases, scalars, small integers, None; inputs and parameters that go
+// through; stages that begin with a view or in place; inputs that a later stage is the first to use.
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/remainder.h>
+#include <ATen/ops/sum.h>
+
+#include "reference/models/parts.h"
+
+namespace plumbline::models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// The two halves of a value and a transposed one cross borders, all of them views.
+Tensors views(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 1, in[0]);
+  const int64_t half = net.width / 2;
+  const at::Tensor left = h.narrow(1, 0, half), right = h.narrow(1, half, half);
+  h = at::add(net.chain(2, 3, h), at::cat({right, left}, 1));
+  h = net.chain(4, 5, h);
+  const at::Tensor turned = h.t();
+  return {net.chain(7, 7, at::add(net.chain(6, 6, h), turned.t()))};
+}
+
+/// A value and an alias of it go to different stages.
+Tensors aliases(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 1, in[0]);
+  const at::Tensor alias = h.view_as(h);
+  const at::Tensor late = at::add(net.chain(2, 4, h), alias);
+  return {at::add(net.chain(5, 7, late), alias)};
+}
+
+/// Besides the result: the input, a view of an early value, a parameter of an early stage, the result once more.
+Tensors passed_through(Parts& net, const Tensors& in) {
+  const at::Tensor early = net.chain(0, 1, in[0]);
+  const at::Tensor result = net.chain(2, 7, early);
+  return {result, in[0], early.t(), net.part(3)->fc().weight(), result};
+}
+
+/// A scalar of an early stage is added near the end, and is an output.
+Tensors scalar(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 1, in[0]);
+  const at::Tensor sum = at::sum(net.extra("gain")->fc().bias());
+  return {net.chain(6, 7, at::add(net.chain(2, 5, h), sum)), sum};
+}
+
+/// Truth values and 32-bit numbers, made in the first stage, wait for later ones.
+Tensors small_numbers(Parts& net, const Tensors& in) {
+  const at::Tensor even = at::remainder(in[1], 2).eq(0), ids = in[1].to(at::kInt);
+  const at::Tensor early = net.chain(0, 1, in[0]);
+  at::Tensor h = net.chain(2, 4, early);
+  h = net.chain(5, 5, at::add(h, at::mul(early, even.unsqueeze(1))));
+  return {net.chain(6, 7, at::add(h, at::embedding(net.extra("table")->fc().weight(), ids)))};
+}
+
+Tensors late_input(Parts& net, const Tensors& in) {
+  return {net.chain(6, 7, at::add(net.chain(0, 5, in[0]), at::mul(in[1], in[2])))};
+}
+
+/// The second output is None, the third is not.
+Tensors none(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 5, in[0]);
+  return {net.chain(6, 7, h), at::Tensor(), h};
+}
+
+/// One input is not used, one only in an output that has no part in the loss.
+Tensors unused_inputs(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 3, in[0]);
+  return {net.chain(4, 7, h), at::add(h, in[1])};
+}
+
+/// How many rows there are, as a whole number of the host, is added at the end: other rows, another program.
+Tensors host_numbers(Parts& net, const Tensors& in) {
+  const int64_t rows = in[0].size(0);
+  return {net.chain(6, 7, at::add(net.chain(0, 5, in[0]), rows))};
+}
+
+/// Masked halfway and at the end, by an input: what dropout does, without chance.
+Tensors masked(Parts& net, const Tensors& in) {
+  const at::Tensor h = at::mul(net.chain(0, 3, in[0]), in[1]);
+  return {at::mul(net.chain(4, 7, h), in[1])};
+}
+
+/// The loss is made inside: the squares of those errors that a mask lets count. The target comes with its sign changed,
+/// so that nothing is subtracted.
+Tensors loss_inside(Parts& net, const Tensors& in) {
+  const at::Tensor error = at::add(net.chain(0, 7, in[0]), in[1]);
+  return {at::sum(at::mul(at::mul(error, error), in[2]))};
+}
+
+std::function<void(Parts&)> opened(Opening opening) {
+  return [opening](Parts& net) {
+    for (int i = 1; i < kParts; ++i) net.part(i)->opening = opening;
+  };
+}
+
+Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
+
+}  // namespace
+
+std::vector<Family> border_families() {
+  using enum Content;
+  const std::vector<Variant> both = {
+      {.name = "views", .forward = views},
+      {.name = "passed-through", .forward = passed_through},
+      {.name = "small-numbers", .forward = small_numbers, .inputs = {{"x", Values}, {"ids", Ids}}, .extras = {"table"}},
+      {.name = "late-input", .forward = late_input, .inputs = {{"x", Values}, {"late", Values}, {"scale", Scale}}},
+      {.name = "none", .forward = none},
+      {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
+      {.name = "begins-in-place", .forward = plain, .prepare = opened(Opening::InPlace)},
+  };
+  const std::vector<Variant> exact_only = {
+      {.name = "aliases", .forward = aliases},
+      {.name = "scalar", .forward = scalar, .extras = {"gain"}},
+      {.name = "unused-inputs",
+       .forward = unused_inputs,
+       .inputs = {{"x", Values}, {"side", Values}, {"spare", Values}}},
+      {.name = "masked", .forward = masked, .inputs = {{"x", Values}, {"mask", Mask}}},
+  };
+  std::vector<Family> all;
+  for (const Variant& variant : both)
+    for (Family& family : twins(variant)) all.push_back(std::move(family));
+  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  all.push_back(real_twin({.name = "host-numbers", .forward = host_numbers}));
+  all.push_back(exact_twin({.name = "loss-inside",
+                            .forward = loss_inside,
+                            .inputs = {{"x", Values}, {"minus_target", Target}, {"mask", Mask}},
+                            .has_target = false}));
+  return all;
+}
+
+}  // namespace plumbline::models

@@ -1,0 +1,97 @@
+// Parameters that get no gradient, or zeros, or one of another dtype: frozen ones, ones without a use, ones whose use
+// is multiplied by zero, halves of a model in different precisions.
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/rand_like.h>
+
+#include "reference/models/parts.h"
+
+namespace plumbline::models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
+
+/// "aside" is called and its result dropped, "aside_uncalled" is not called: no gradient. What "zeroed" gives is
+/// multiplied by zero: a gradient of zeros.
+Tensors unused(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 3, in[0]);
+  call(net.extra("aside"), h);
+  h = at::add(h, at::mul(call(net.extra("zeroed"), h), 0));
+  return {net.chain(4, 7, h)};
+}
+
+void require_gradients(Part& part, bool required) {
+  for (const at::Tensor& parameter : part.parameters()) parameter.set_requires_grad(required);
+}
+
+auto frozen(int first, int last) {
+  return [first, last](Parts& net, Dtype) {
+    for (int i = first; i <= last; ++i) require_gradients(*net.part(i), false);
+  };
+}
+
+/// Biases alone learn.
+void freeze_weights(Parts& net, Dtype) {
+  for (int i = 0; i < kParts; ++i) net.part(i)->fc().weight().set_requires_grad(false);
+}
+
+/// Each part takes its input in the dtype of its own weight.
+Tensors by_own_dtype(Parts& net, const Tensors& in) {
+  at::Tensor h = in[0];
+  for (int i = 0; i < kParts; ++i) h = call(net.part(i), h.to(net.part(i)->fc().weight().scalar_type()));
+  return {h.to(in[0].scalar_type())};
+}
+
+/// Parts 3 to 5 in `dtype`, the others, as inputs and targets, in the case's; all in float64 if that is it.
+auto inner_dtype(at::ScalarType dtype) {
+  return [dtype](Parts& net, Dtype outer) {
+    if (outer == Dtype::F64) return;
+    const c10::NoGradGuard no_grad;
+    for (int i = 3; i <= 5; ++i)
+      for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(dtype));
+  };
+}
+
+/// Parts 0 to 2, 6 and 7 in float32, where the case is in less: its bounds are those of its own dtype.
+void widen_ends(Parts& net, Dtype outer) {
+  if (!is_narrow(outer)) return;
+  const c10::NoGradGuard no_grad;
+  for (const int i : {0, 1, 2, 6, 7})
+    for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(at::kFloat));
+}
+
+/// Random numbers of two kinds, in two parts of the model.
+Tensors noise(Parts& net, const Tensors& in) {
+  at::Tensor h = at::dropout(net.chain(0, 2, in[0]), 0.5, net.is_training());
+  h = net.chain(3, 5, h);
+  if (net.is_training()) h = at::add(h, at::rand_like(h));
+  return {net.chain(6, 7, h)};
+}
+
+}  // namespace
+
+std::vector<Family> gradient_families() {
+  const std::vector<Variant> both = {
+      {.name = "unused-parameters", .forward = unused, .extras = {"aside", "aside_uncalled", "zeroed"}},
+      {.name = "frozen-last", .forward = plain, .finish = frozen(6, 7)},
+      {.name = "mixed-double", .forward = by_own_dtype, .finish = inner_dtype(at::kDouble)},
+  };
+  const std::vector<Variant> exact_only = {
+      {.name = "frozen-first", .forward = plain, .finish = frozen(0, 5)},
+      {.name = "frozen-weights", .forward = plain, .finish = freeze_weights},
+  };
+  std::vector<Family> all;
+  for (const Variant& variant : both)
+    for (Family& family : twins(variant)) all.push_back(std::move(family));
+  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  all.push_back(real_twin({.name = "mixed-bf16", .forward = by_own_dtype, .finish = widen_ends}));
+  all.push_back(real_twin({.name = "noise", .forward = noise}));
+  return all;
+}
+
+}  // namespace plumbline::models

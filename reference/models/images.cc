@@ -1,0 +1,135 @@
+// Exact images: a chain of convolutions with running sums (what batch norm's statistics are, without their division),
+// and a U-Net that goes down and up by moving pixels into channels and back.
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/pixel_shuffle.h>
+#include <ATen/ops/pixel_unshuffle.h>
+#include <ATen/ops/zeros.h>
+
+#include "reference/models/counter.h"
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+namespace {
+
+constexpr int part_count = 8;
+constexpr int64_t side = 4;
+
+/// One weight of -1 or +1 for each output channel: a channel of the input, moved by at most one pixel.
+void fill_moves(const at::Tensor& weight, uint64_t seed, const std::string& name) {
+  const c10::NoGradGuard no_grad;
+  const Counter stream(seed, name);
+  weight.zero_();
+  const std::vector<int64_t> channels = stream.permutation(weight.size(0));
+  for (int64_t out = 0; out < weight.size(0); ++out) {
+    const auto i = static_cast<uint64_t>(weight.size(0) + 3 * out);
+    const int64_t channel = channels[static_cast<size_t>(out)] % weight.size(1);
+    weight[out][channel][stream.below(i, 3)][stream.below(i + 1, 3)].fill_(stream.below(i + 2, 2) ? 1 : -1);
+  }
+}
+
+}  // namespace
+
+/// x [rows, in, h, w] -> [rows, out, h, w]: convolution (as child "conv"), absolute value; where `counts`, what comes
+/// out is summed up over the rows of all forwards in training.
+class ImagePart : public torch::nn::Module {
+ public:
+  ImagePart(int64_t in, int64_t out, bool counts)
+      : conv_(register_module("conv", std::make_shared<Convolution>(in, out))),
+        bias_(register_parameter("bias", at::zeros({out}))) {
+    if (counts) running_sum_ = register_buffer("running_sum", at::zeros({out}));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = at::abs(at::add(call(conv_, x), bias_.view({1, -1, 1, 1})));
+    if (running_sum_.defined() && is_training()) {
+      const c10::NoGradGuard no_grad;
+      running_sum_.add_(y.sum({0, 2, 3}));
+    }
+    return y;
+  }
+
+ private:
+  std::shared_ptr<Convolution> conv_;
+  at::Tensor bias_, running_sum_;
+};
+
+class ConvolutionChain : public torch::nn::Module {
+ public:
+  ConvolutionChain() : parts_(register_module("parts", std::make_shared<ChildList<ImagePart>>())) {
+    for (int i = 0; i < part_count; ++i) parts_->add(channels, channels, /*counts=*/i % 2 == 1);
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (std::shared_ptr<ImagePart>& part : parts_->all()) x = call(part, x);
+    return x;
+  }
+  static constexpr int64_t channels = 4;
+
+ private:
+  std::shared_ptr<ChildList<ImagePart>> parts_;
+};
+
+/// x [rows, 2, 4, 4] -> the same. Two levels down (pixels into channels), two up; skips over two and over six parts.
+class ExactUNet : public torch::nn::Module {
+ public:
+  ExactUNet() : parts_(register_module("parts", std::make_shared<ChildList<ImagePart>>())) {
+    parts_->add(channels, channels, false);
+    parts_->add(4 * channels, channels, false);
+    parts_->add(channels, channels, false);
+    parts_->add(4 * channels, 4 * channels, false);
+    parts_->add(4 * channels, 4 * channels, false);
+    parts_->add(2 * channels, 4 * channels, false);
+    parts_->add(4 * channels, 4 * channels, false);
+    parts_->add(2 * channels, channels, false);
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    ChildList<ImagePart>& parts = *parts_;
+    const at::Tensor full = call(parts[0], x);
+    const at::Tensor half = call(parts[2], call(parts[1], at::pixel_unshuffle(full, 2)));
+    const at::Tensor low = call(parts[4], call(parts[3], at::pixel_unshuffle(half, 2)));
+    const at::Tensor up = at::cat({at::pixel_shuffle(low, 2), half}, 1);
+    const at::Tensor top = call(parts[6], call(parts[5], up));
+    return call(parts[7], at::cat({at::pixel_shuffle(top, 2), full}, 1));
+  }
+  static constexpr int64_t channels = 2;
+
+ private:
+  std::shared_ptr<ChildList<ImagePart>> parts_;
+};
+
+namespace {
+
+template <class Net>
+Family image_family(const std::string& name) {
+  const auto model = [](Dtype dtype, uint64_t seed) {
+    const auto root = std::make_shared<Net>();
+    set_exact_parameters(*root, dtype, seed, {.bias_hi = 1, .biased = 1});
+    for (const auto& item : root->named_parameters())
+      if (item.value().dim() == 4) fill_moves(item.value(), seed, item.key());
+    return Model{.module = root,
+                 .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
+                 .input_names = {"image"},
+                 .input_chunks = {ChunkSpec{}},
+                 .split_points = later_children("parts", part_count),
+                 .fine_split_points = halved_children("parts", part_count, {"conv", SplitPoint::Where::End})};
+  };
+  const auto batch = [](Dtype dtype, int rows, uint64_t seed, int step) {
+    const std::vector<int64_t> sizes = {rows, Net::channels, side, side};
+    return Batch{.inputs = {exact_data(sizes, 3, dtype, seed, step, "image")},
+                 .target = exact_data(sizes, 3, dtype, seed, step, "target")};
+  };
+  return {name, model, batch};
+}
+
+}  // namespace
+
+std::vector<Family> image_families() {
+  return {image_family<ConvolutionChain>("exact-convolution"), image_family<ExactUNet>("exact-unet")};
+}
+
+}  // namespace plumbline::models

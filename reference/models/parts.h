@@ -1,0 +1,94 @@
+// Chains of eight layers with something between them: most models of the zoo differ from a plain chain in one thing
+// only, which is all that their files say. Each comes twice: real (width 16, gelu) and exact (width 8, absolute value).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/models/families.h"
+#include "reference/models/layers.h"
+#include "reference/models/parameters.h"
+#include "runtime/capture/call.h"
+
+namespace plumbline::models {
+
+inline constexpr int kParts = 8;
+
+/// How a part begins, before its linear.
+enum class Opening {
+  None,
+  View,     ///< seen as two halves of a row, which change places
+  InPlace,  ///< 2 is added to what it is given, in place
+};
+
+/// Linear (as child "fc") and activation, after the opening; [rows, width] -> the same.
+class Part : public torch::nn::Module {
+ public:
+  Part(int64_t width, Activation activation);
+  at::Tensor forward(const at::Tensor& x);
+  const Linear& fc() const { return *fc_; }
+  Opening opening = Opening::None;
+
+ private:
+  int64_t width_;
+  std::shared_ptr<Linear> fc_;
+  Activation activation_;
+};
+
+/// The parts 0 to 7, each but the first of which a stage may begin with, and what a model has beside them.
+class Parts : public torch::nn::Module {
+ public:
+  Parts(int64_t width, Activation activation);
+
+  /// Parts `first` to `last`, one after the other.
+  at::Tensor chain(int first, int last, at::Tensor x);
+  std::shared_ptr<Part>& part(int i) { return (*parts_)[static_cast<size_t>(i)]; }
+  /// One more layer as wide as the parts, under a name of its own.
+  void add_extra(const std::string& name);
+  std::shared_ptr<Layer>& extra(const std::string& name) { return extras_.at(name); }
+
+  const int64_t width;
+  const Activation activation;
+  bool is_exact() const { return activation == Activation::Abs; }
+
+ private:
+  std::shared_ptr<ChildList<Part>> parts_;
+  std::map<std::string, std::shared_ptr<Layer>> extras_;
+};
+
+/// What an input holds.
+enum class Content {
+  Values,  ///< [rows, width] of data
+  Ids,     ///< [rows] whole numbers 0 .. 7, int64
+  Mask,    ///< [rows, width] of 1, one in eight of 0
+  Scale,   ///< [width], whole for every micro-batch, of data
+  Target,  ///< the target, as an input
+};
+
+struct Variant {
+  std::string name;  ///< of the real one; the exact one has "exact-" before it
+  std::function<std::vector<at::Tensor>(Parts&, const std::vector<at::Tensor>&)> forward;
+  std::vector<std::pair<std::string, Content>> inputs = {{"x", Content::Values}};
+  /// Extra layers.
+  std::vector<std::string> extras = {};
+  /// Before parameters are set.
+  std::function<void(Parts&)> prepare = {};
+  /// After.
+  std::function<void(Parts&, Dtype)> finish = {};
+  /// Of the exact one.
+  ExactParameters exact = {};
+  bool has_target = true;
+};
+
+/// Both families: the real one and the exact one.
+std::vector<Family> twins(const Variant& variant);
+Family real_twin(const Variant& variant);
+Family exact_twin(const Variant& variant);
+
+/// Half precision holds small numbers only: exact models have narrow weights there, and inputs of -1 and +1.
+bool is_narrow(Dtype dtype);
+
+}  // namespace plumbline::models

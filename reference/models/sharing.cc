@@ -1,0 +1,80 @@
+// Modules and parameters that are used several times: within a stage, in neighbouring stages, at both ends (which a
+// V-shaped placement puts on one rank), in three stages, transposed, frozen, or with dropout of their own.
+
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/linear.h>
+
+#include "reference/models/parts.h"
+
+namespace plumbline::models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// "common" is called after each of `places`, as often as it stands there.
+auto common_after(const std::vector<int>& places) {
+  return [places](Parts& net, const Tensors& in) -> Tensors {
+    at::Tensor h = in[0];
+    for (int i = 0; i < kParts; ++i) {
+      h = net.chain(i, i, h);
+      for (const int place : places)
+        if (place == i) h = call(net.extra("common"), h);
+    }
+    return {h};
+  };
+}
+
+/// The weight of "common", and, near the end, the same weight transposed.
+Tensors transposed(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(1, 6, call(net.extra("common"), net.chain(0, 0, in[0])));
+  return {net.chain(7, 7, at::linear(h, net.extra("common")->fc().weight().t()))};
+}
+
+/// A weight of one part is that of another, too; two names, one parameter.
+Tensors two_names(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 4, in[0]);
+  return {net.chain(5, 7, at::linear(h, net.part(1)->fc().weight(), net.part(2)->fc().bias()))};
+}
+
+Tensors with_dropout(Parts& net, const Tensors& in) {
+  at::Tensor h = in[0];
+  for (int i = 0; i < kParts; ++i) {
+    h = net.chain(i, i, h);
+    if (i % 3 == 0) h = at::dropout(call(net.extra("common"), h), 0.25, net.is_training());
+  }
+  return {h};
+}
+
+void freeze_common(Parts& net, Dtype) {
+  for (const at::Tensor& parameter : net.extra("common")->parameters()) parameter.set_requires_grad(false);
+}
+
+}  // namespace
+
+std::vector<Family> sharing_families() {
+  const std::vector<std::string> extras = {"common"};
+  const ExactParameters narrow = {.fans = {1}, .bias_hi = 2, .biased = 2};
+  const std::vector<Variant> both = {
+      {.name = "shared-ends", .forward = common_after({0, 7}), .extras = extras},
+      {.name = "shared-three", .forward = common_after({0, 3, 6}), .extras = extras, .exact = narrow},
+      {.name = "shared-transposed", .forward = transposed, .extras = extras},
+  };
+  const std::vector<Variant> exact_only = {
+      {.name = "shared-within", .forward = common_after({0, 0}), .extras = extras},
+      {.name = "shared-neighbours", .forward = common_after({3, 4}), .extras = extras},
+      {.name = "shared-everywhere",
+       .forward = common_after({0, 1, 2, 3, 4, 5, 6, 7}),
+       .extras = extras,
+       .exact = narrow},
+      {.name = "shared-parts", .forward = two_names},
+      {.name = "shared-frozen", .forward = common_after({1, 6}), .extras = extras, .finish = freeze_common},
+  };
+  std::vector<Family> all;
+  for (const Variant& variant : both)
+    for (Family& family : twins(variant)) all.push_back(std::move(family));
+  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  all.push_back(real_twin({.name = "shared-dropout", .forward = with_dropout, .extras = extras}));
+  return all;
+}
+
+}  // namespace plumbline::models

@@ -1,0 +1,161 @@
+// What changes between steps, and what a loss and an input may ask for: requires_grad, an evaluation without a target,
+// means over what counts, gradients of the inputs. Held against plain autograd over the whole module.
+#include <ATen/ops/equal.h>
+
+#include <mutex>
+
+#include "runtime/engine/engine_test_models.h"
+#include "runtime/error.h"
+
+namespace plumbline::testing {
+namespace {
+
+void require_gradient(const at::Tensor& parameter, const std::string& name, const std::string& prefix, bool required) {
+  if (name.starts_with(prefix)) parameter.set_requires_grad(required);
+}
+
+/// On every rank alike: in its module, which is captured anew, and in what its stages hold.
+void require_gradients(Fleet& fleet, Engine& engine, int rank, const std::string& prefix, bool required) {
+  for (const auto& item : fleet.nets[rank]->named_parameters())
+    require_gradient(item.value(), item.key(), prefix, required);
+  for (const auto& [stage, state] : engine.states())
+    for (const auto& [name, parameter] : state.parameters) require_gradient(parameter, name, prefix, required);
+  engine.forget_plans();
+}
+
+void require_gradients(Oracle& oracle, const std::string& prefix, bool required) {
+  for (const auto& item : oracle.net->named_parameters()) require_gradient(item.value(), item.key(), prefix, required);
+}
+
+TEST(EngineChanges, FrozenBetweenStepsKeepsItsGradientAndUnfrozenLearnsAgain) {
+  const at::Tensor x = batch_of("mlp", 6), target = target_of("mlp", 6);
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    const Schedule schedule = make_schedule(name, 4, 3);
+    Oracle oracle("mlp", 4, 3);
+    Fleet fleet("mlp", schedule);
+    Told ours[3], theirs[3];
+    for (int step = 0; step < 3; ++step) {
+      if (step == 1) require_gradients(oracle, "l0", false), require_gradients(oracle, "l2", false);
+      if (step == 2) require_gradients(oracle, "l2", true);
+      theirs[step] = oracle.train(x, target);
+    }
+    fleet.run([&](Engine& engine, int rank) {
+      for (int step = 0; step < 3; ++step) {
+        if (step == 1) {
+          require_gradients(fleet, engine, rank, "l0", false);
+          require_gradients(fleet, engine, rank, "l2", false);
+        }
+        if (step == 2) require_gradients(fleet, engine, rank, "l2", true);
+        fleet.tell(ours[step], engine, engine.train({x}, target));
+      }
+    });
+    for (int step = 0; step < 3; ++step) {
+      SCOPED_TRACE(std::string(name) + ", step " + std::to_string(step));
+      expect_same(ours[step], theirs[step]);
+    }
+    EXPECT_FALSE(at::equal(theirs[1].gradients.at("l2.weight"), theirs[2].gradients.at("l2.weight")));
+  }
+}
+
+TEST(EngineChanges, AFrozenSharedParameterIsNotSummedAgain) {
+  const at::Tensor x = batch_of("tied", 6), target = target_of("tied", 6);
+  Oracle oracle("tied", 2, 3);
+  Fleet fleet("tied", make_schedule("1f1b", 2, 3));
+  Told ours, theirs;
+  oracle.train(x, target);
+  require_gradients(oracle, "tied", false);
+  theirs = oracle.train(x, target);
+  fleet.run([&](Engine& engine, int rank) {
+    engine.train({x}, target);
+    require_gradients(fleet, engine, rank, "tied", false);
+    fleet.tell(ours, engine, engine.train({x}, target));
+  });
+  expect_same(ours, theirs);
+}
+
+TEST(EngineChanges, ZeroGradForgetsWhatAFrozenParameterHas) {
+  const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
+  Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
+  fleet.run([&](Engine& engine, int rank) {
+    engine.train({x}, target);
+    require_gradients(fleet, engine, rank, "l", false);
+    engine.zero_grad();
+    for (const auto& [stage, state] : engine.states())
+      for (const auto& [name, parameter] : state.parameters) EXPECT_FALSE(parameter.grad().defined()) << name;
+  });
+}
+
+TEST(EngineChanges, AnEvaluationMayHaveNoLoss) {
+  const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
+  Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
+  fleet.options.loss = [](const Tensors& outputs, const at::Tensor& of) {
+    return of.defined() ? mean_square(outputs, of) : at::Tensor();
+  };
+  fleet.run([&](Engine& engine, int rank) {
+    const StepResult result = engine.evaluate({x}, {});
+    EXPECT_EQ(result.outputs.size(), rank == 1 ? 2u : 0u);
+    for (const at::Tensor& loss : result.losses) EXPECT_FALSE(loss.defined());
+  });
+  EXPECT_THROW(fleet.run([&](Engine& engine, int) { engine.train({x}, {}); }), Error) << "a step needs a loss";
+}
+
+/// Rows whose target is 9 count for nothing; micro-batches of 2 rows have 2, 1 and 1 that count.
+TEST(EngineChanges, AMeanIsOverWhatCounts) {
+  const at::Tensor x = batch_of("mlp", 6);
+  const at::Tensor target = target_of("mlp", 6).clone();
+  for (const int row : {2, 5}) target[row].fill_(9);
+  const auto counting = [](const Tensors& outputs, const at::Tensor& of) {
+    const at::Tensor counts = of.select(1, 0).ne(9).to(at::kFloat).unsqueeze(1);
+    return ((outputs[0] - of).pow(2) * counts).sum() / counts.sum();
+  };
+  Net whole("mlp", 2);
+  counting(whole.forward({x}), target).backward();
+  Fleet fleet("mlp", make_schedule("1f1b", 2, 3));
+  fleet.options.loss = counting;
+  fleet.options.mean_loss = true;
+  fleet.options.mean_count = [](const at::Tensor& of) { return of.select(1, 0).ne(9).sum().item<int64_t>(); };
+  Told ours;
+  fleet.run([&](Engine& engine, int) { fleet.tell(ours, engine, engine.train({x}, target)); });
+  for (const auto& item : whole.named_parameters()) {
+    const at::Tensor &a = ours.gradients.at(item.key()), &b = item.value().grad();
+    // Twelve roundings at most lie between the two orders of sums; a wrong weight is off by a tenth and more.
+    EXPECT_LT((a - b).norm().item<double>(), 12 * 0x1p-23 * b.norm().item<double>()) << item.key();
+  }
+}
+
+class InputGradients : public EngineObserver {
+ public:
+  void on_forward(int, int, const std::string&, const at::Tensor&) override {}
+  void on_backward(int, int, const std::string&, const at::Tensor&) override {}
+  void on_partial(int, int, const std::string&, const at::Tensor&) override {}
+  void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
+    EXPECT_EQ(input, 0);
+    EXPECT_TRUE(grads.emplace(microbatch, grad.clone()).second) << "told twice";
+  }
+  std::map<int, at::Tensor> grads;
+};
+
+TEST(EngineChanges, GradientsOfTheInputsAreTold) {
+  const at::Tensor x = batch_of("skip", 6), target = target_of("skip", 6);
+  for (const char* name : {"gpipe", "zb-h1"}) {
+    Net whole("skip", 2);
+    InputGradients told;
+    Fleet fleet("skip", make_schedule(name, 2, 3));
+    fleet.adjust = [&](EngineOptions& options, int rank) { options.observer = rank == 0 ? &told : nullptr; };
+    fleet.run([&](Engine& engine, int) {
+      Microbatches batch;
+      for (const at::Tensor& piece : x.tensor_split(3)) batch.inputs.push_back({piece.detach().requires_grad_()});
+      for (const at::Tensor& piece : target.tensor_split(3)) batch.targets.push_back(piece);
+      engine.train(batch);
+    });
+    ASSERT_EQ(told.grads.size(), 3u) << name;
+    for (int m = 0; m < 3; ++m) {
+      const at::Tensor leaf = x.tensor_split(3)[m].detach().requires_grad_();
+      mean_square(whole.forward({leaf}), target.tensor_split(3)[m]).backward();
+      EXPECT_TRUE(at::equal(told.grads.at(m), leaf.grad())) << name << ", micro-batch " << m;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::testing

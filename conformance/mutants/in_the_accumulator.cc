@@ -120,11 +120,6 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                     const at::Tensor sum = a.right();
                     return sum.defined() ? sum : at::zeros_like(a.parameter).detach();
                   }),
-      accumulator("none-for-zeros", "A gradient that is all zeros is taken for none.",
-                  [](const Addition& a) {
-                    const at::Tensor sum = a.right();
-                    return sum.defined() && !sum.any().item<bool>() ? at::Tensor() : sum;
-                  }),
   };
 }
 

@@ -116,14 +116,6 @@ std::vector<Mutant> mutants_in_the_batch() {
               batch = *first;
             },
             {need::several_trainings}),
-      batch("inputs-exchanged-in-the-batch", "Two inputs of one form are exchanged.",
-            [](const FaultSite&, const Specs&, Batch& batch) {
-              for (size_t i = 1; i < batch.inputs.size(); ++i)
-                if (batch.inputs[0].defined() && batch.inputs[i].defined() &&
-                    batch.inputs[i].sizes() == batch.inputs[0].sizes() &&
-                    batch.inputs[i].scalar_type() == batch.inputs[0].scalar_type())
-                  return std::swap(batch.inputs[0], batch.inputs[i]);
-            }),
       batch("inputs-in-bf16", "Floating inputs are rounded to bf16.",
             [](const FaultSite&, const Specs&, Batch& batch) {
               for (at::Tensor& input : batch.inputs)

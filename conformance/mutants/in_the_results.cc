@@ -70,18 +70,6 @@ std::vector<Mutant> mutants_in_the_results() {
                  }
              },
              {need::division, need::several_microbatches}),
-      report("parameters-told-under-other-names", "Two parameters of one form are told under each other's name.",
-             [](const FaultSite& site, Results& results) {
-               at::Tensor* last = nullptr;
-               for (auto& [text, tensor] : results) {
-                 if (parse_result_key(text).kind != ResultKind::Param) continue;
-                 if (last && last->sizes() == tensor.sizes() && !at::equal(*last, tensor)) {
-                   std::swap(*last, tensor);
-                   return site.happens();
-                 }
-                 last = &tensor;
-               }
-             }),
   };
 }
 

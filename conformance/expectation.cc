@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "conformance/backend/host_tensors.h"
@@ -69,6 +70,26 @@ std::string exactness_problem(const Case& c, uint64_t seed) {
   return why_not_exact(interposer.result(), scalar_type(c.dtype));
 }
 
+namespace {
+
+int uses_of(const Graph& graph, ValueId value) {
+  auto uses = static_cast<int>(std::ranges::count(graph.outputs, value));
+  for (const Node& node : graph.nodes) for_each_use(node, [&](ValueId used) { uses += used == value; });
+  return uses;
+}
+
+bool groups_sums(const Pipe& pipe) {
+  return std::ranges::any_of(pipe.boundaries, [&](const Boundary& boundary) {
+    if (!boundary.has_gradient || boundary.consumers.empty()) return false;
+    return std::any_of(boundary.consumers.begin(), boundary.consumers.end() - 1, [&](const Boundary::Consumer& c) {
+      const Graph& graph = pipe.stages[c.stage].graph;
+      return uses_of(graph, graph.inputs[c.input].value) > 1;
+    });
+  });
+}
+
+}  // namespace
+
 CaseTraits case_traits(const Case& c, int stages, uint64_t seed) {
   const Model model = make_model(c.model, c.dtype, seed);
   SplitOptions split;
@@ -78,6 +99,7 @@ CaseTraits case_traits(const Case& c, int stages, uint64_t seed) {
       make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
   CaseTraits traits;
   traits.shares_parameters = !pipe.shared.empty();
+  traits.groups_sums = groups_sums(pipe);
   traits.has_buffers = !model.module->buffers().empty();
   for (const Stage& stage : pipe.stages)
     for (const Node& node : stage.graph.nodes)

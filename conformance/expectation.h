@@ -26,6 +26,9 @@ struct CaseTraits {
   bool shares_parameters = false;     ///< a parameter lies in more than one stage
   bool draws_random_numbers = false;  ///< in training
   bool has_buffers = false;
+  /// A value's gradient is the sum of what several stages send back, one of which (not the last, whose share comes
+  /// first) has added up several uses of its own by then: another order of additions than the whole model's.
+  bool groups_sums = false;
 };
 CaseTraits case_traits(const Case& c, int stages, uint64_t seed);
 

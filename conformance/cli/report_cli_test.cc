@@ -71,7 +71,7 @@ TEST_F(Cli, WhatIsNoReportIsRefusedInOneLine) {
   std::ofstream(folder_ / "w.toml") << "schema = \"plumbline-waivers/1\"\n[[waiver]]\ncase = \"nonesuch\"\n";
   expect_refused({{{"check", "nowhere"}, "no folder 'nowhere'"},
                   {{"check", "empty"}, "empty/run.json"},
-                  {{"check", "empty", "--against", "nowhere"}, "there is no rank0.json"},
+                  {{"check", "empty", "--against", "nowhere"}, "nowhere: no such folder"},
                   {{"check", "empty", "--against", "empty", "--profile", "core"}, "--against"},
                   {{"check"}, "DIR is required"},
                   {{"report", "empty", "-o", "page.html"}, "empty/report.json"},

@@ -59,7 +59,8 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
   const Case& evaluated = find_case("resnet-bn-eval");
   export_case(evaluated, gpipe(evaluated, 2), 1, folder.path());
   std::set<bool> modes;
-  for (const Json& p : read(folder / "program.json")["programs"]) modes.insert(p["training"].get<bool>());
+  const Json of_both = read(folder / "program.json");
+  for (const Json& p : of_both["programs"]) modes.insert(p["training"].get<bool>());
   EXPECT_EQ(modes, (std::set<bool>{false, true}));
 }
 

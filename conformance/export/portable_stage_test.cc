@@ -179,8 +179,8 @@ TEST(PortableStage, DrawnNumbersAreInputs) {
   const at::Tensor x = at::randn({2, 3});
   const Graph graph = graph_of([](Module& m, at::Tensor y) { return at::add(at::mul(y, m.w), at::rand_like(y)); }, x);
   EXPECT_EQ(text(portable_stage(graph, "here")),
-            R"(aten::mul.Tensor{"self":{"value":0},"other":{"value":1}} -> [2]; )"
-            R"(aten::add.Tensor{"self":{"value":2},"other":{"value":3},"alpha":1} -> [4]; return [4])");
+            R"(aten::mul.Tensor{"self":{"value":0},"other":{"value":1}} -> [3]; )"
+            R"(aten::add.Tensor{"self":{"value":3},"other":{"value":2},"alpha":1} -> [4]; return [4])");
   Tensors drawn;
   const RandomTurn seeded(7);
   Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);

@@ -198,13 +198,15 @@ Killers read_killers(const std::filesystem::path& path) {
   const JsonPlace root(json, path.string());
   if (!json.is_object()) root.fail("an object");
   Killers killers;
-  for (const auto& [mutant, ignored] : json.items())
+  for (const auto& [mutant, ignored] : json.items()) {
+    std::vector<Killer>& list = killers[mutant];
     for (const JsonPlace& item : root[mutant.c_str()].items()) {
       item.expect_only({"case", "schedule", "ranks", "by"});
       const Kill by =
           std::array{Kill::Fail, Kill::Error, Kill::Timeout}[item["by"].one_of({"fail", "error", "timeout"})];
-      killers[mutant].push_back({{item["case"].text(), item["schedule"].text(), item["ranks"].small(1, 4096)}, by});
+      list.push_back({{item["case"].text(), item["schedule"].text(), item["ranks"].small(1, 4096)}, by});
     }
+  }
   return killers;
 }
 

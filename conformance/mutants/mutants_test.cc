@@ -97,8 +97,7 @@ TEST_F(Mutants, EachHasANameOfItsOwnAndASentence) {
   for (const Mutant& mutant : mutants()) {
     EXPECT_TRUE(names.insert(mutant.name).second) << mutant.name;
     EXPECT_TRUE(sentences.insert(mutant.what).second) << mutant.what;
-    EXPECT_TRUE(mutant.what.ends_with('.') && std::count(mutant.what.begin(), mutant.what.end(), '.') == 1)
-        << mutant.what;
+    EXPECT_TRUE(mutant.what.ends_with('.') && mutant.what.find(". ") == std::string::npos) << mutant.what;
   }
   EXPECT_GE(names.size(), 100U);
 }

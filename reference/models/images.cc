@@ -9,8 +9,11 @@
 #include <ATen/ops/pixel_unshuffle.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "reference/models/counter.h"
 #include "reference/models/families.h"
+#include "reference/models/fill.h"
 #include "reference/models/layers.h"
 #include "reference/models/parameters.h"
 #include "runtime/capture/call.h"
@@ -21,16 +24,19 @@ namespace {
 constexpr int part_count = 8;
 constexpr int64_t side = 4;
 
-/// One weight of -1 or +1 for each output channel: a channel of the input, moved by at most one pixel.
+/// Weights of -1 or +1, so many that each channel of the input and of the output has one; the first is moved by at most
+/// one pixel. (What moves leaves zeros at the border: where all did in every part, little else would be left.)
 void fill_moves(const at::Tensor& weight, uint64_t seed, const std::string& name) {
   const c10::NoGradGuard no_grad;
   const Counter stream(seed, name);
   weight.zero_();
-  const std::vector<int64_t> channels = stream.permutation(weight.size(0));
-  for (int64_t out = 0; out < weight.size(0); ++out) {
-    const auto i = static_cast<uint64_t>(weight.size(0) + 3 * out);
-    const int64_t channel = channels[static_cast<size_t>(out)] % weight.size(1);
-    weight[out][channel][stream.below(i, 3)][stream.below(i + 1, 3)].fill_(stream.below(i + 2, 2) ? 1 : -1);
+  const int64_t count = std::max(weight.size(0), weight.size(1));
+  const std::vector<int64_t> channels = stream.permutation(count);
+  for (int64_t n = 0; n < count; ++n) {
+    const auto i = static_cast<uint64_t>(count + 3 * n);
+    const int64_t channel = channels[static_cast<size_t>(n)] % weight.size(1);
+    const int64_t row = n == 0 ? stream.below(i, 3) : 1, column = n == 0 ? stream.below(i + 1, 3) : 1;
+    weight[n % weight.size(0)][channel][row][column].fill_(stream.below(i + 2, 2) ? 1 : -1);
   }
 }
 
@@ -108,9 +114,12 @@ template <class Net>
 Family image_family(const std::string& name) {
   const auto model = [](Dtype dtype, uint64_t seed) {
     const auto root = std::make_shared<Net>();
-    set_exact_parameters(*root, dtype, seed, {.bias_hi = 1, .biased = 1});
-    for (const auto& item : root->named_parameters())
+    set_exact_parameters(*root, dtype, seed, {});
+    for (const auto& item : root->named_parameters()) {
       if (item.value().dim() == 4) fill_moves(item.value(), seed, item.key());
+      // Even, where most of what they are added to is odd: hardly any sum is 0, where the absolute value has no slope.
+      if (item.value().dim() == 1) fill_sparse_vector(item.value(), seed, item.key(), item.value().size(0), 2);
+    }
     return Model{.module = root,
                  .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
                  .input_names = {"image"},

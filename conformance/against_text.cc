@@ -117,8 +117,10 @@ Direction direction_of(ResultKind kind) {
     case ResultKind::Loss:
       return Direction::Loss;
     case ResultKind::Backward:
+    case ResultKind::InputGrad:
       return Direction::Backward;
     case ResultKind::Partial:
+    case ResultKind::HookCalls:
     case ResultKind::Grad:
       return Direction::Accumulation;
     case ResultKind::Buffer:

@@ -1,4 +1,6 @@
 // plumbline export: cases as files that any language can read.
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -57,6 +59,7 @@ int export_cases(const ExportOptions& options) {
   const bool locks = !options.lock.empty() || !options.check_lock.empty();
   if (options.out.empty() && !locks)
     throw InputError("export: nowhere to write to; give -o DIR, or --lock or --check-lock");
+  at::set_num_threads(1);  // what is expected is added up in the ranks' order
   const TemporaryFolder scratch;
   ExportRequest request;
   request.cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);

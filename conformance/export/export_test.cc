@@ -64,6 +64,17 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
   EXPECT_EQ(modes, (std::set<bool>{false, true}));
 }
 
+TEST(ExportCase, ParametersAreAsTheyAreBeforeTheFirstStep) {
+  const Case& c = find_case("exact-freeze-first");  // trains, then freezes half of its layers
+  const TemporaryFolder folder;
+  export_case(c, gpipe(c, 4), 1, folder.path());
+  const Json program = read(folder / "program.json");
+  for (const Json& parameter : program["parameters"]) EXPECT_EQ(parameter["requires_grad"], true) << parameter["name"];
+  const auto first = [&](int p) { return program["programs"][p]["boundaries"][0]["has_gradient"].get<bool>(); };
+  EXPECT_TRUE(first(0));
+  EXPECT_FALSE(first(1));
+}
+
 TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
   const Case& c = find_case("dropout");
   const TemporaryFolder folder;
@@ -95,7 +106,9 @@ TEST(ExportCase, OneSharedParameterAndAllItsStages) {
   const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
   for (const Json& parameter : read(folder / "program.json")["parameters"]) {
     EXPECT_TRUE(tensors.contains("parameter/" + parameter["name"].get<std::string>()));
-    if (parameter["name"] == "tok.weight") EXPECT_EQ(parameter["stages"], Json({0, 3}));
+    if (parameter["name"] == "tok.weight") {
+      EXPECT_EQ(parameter["stages"], Json({0, 3}));
+    }
   }
 }
 

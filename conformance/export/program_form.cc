@@ -92,8 +92,9 @@ Json boundaries_json(const Program& program) {
   return boundaries;
 }
 
-/// Every parameter or buffer of the first program, with the stages that hold it.
-Json owned_json(const Program& program, AttributeKind kind) {
+/// Every parameter or buffer of the first program, with the stages that hold it. `frozen` are the parameters that
+/// require no gradient before the first step.
+Json owned_json(const Program& program, AttributeKind kind, const std::set<std::string>& frozen) {
   std::vector<const Attribute*> order;
   std::map<std::string, std::vector<int>> stages;
   for (size_t s = 0; s < program.pipe.stages.size(); ++s)
@@ -109,7 +110,7 @@ Json owned_json(const Program& program, AttributeKind kind) {
                  {"stages", stages[attribute->name]},
                  {"dtype", dtype_json(attribute->tensor.scalar_type())},
                  {"shape", attribute->tensor.sizes()}};
-    if (kind == AttributeKind::Parameter) json["requires_grad"] = attribute->tensor.requires_grad();
+    if (kind == AttributeKind::Parameter) json["requires_grad"] = !frozen.contains(attribute->name);
     all.push_back(std::move(json));
   }
   return all;
@@ -121,6 +122,8 @@ ProgramSet::ProgramSet(const Case& c, uint64_t seed, int stages)
     : case_(c), model_(make_model(c.model, c.dtype, seed)) {
   split_.points = stage_points(model_, stages);
   split_.loss_outputs = std::vector<int>{0};
+  for (const auto& item : model_.module->named_parameters())
+    if (!item.value().requires_grad()) frozen_.insert(item.key());
 }
 
 std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, bool trainable) {
@@ -199,8 +202,8 @@ Json ProgramSet::to_json() const {
   json["format"] = kProgramFormat;
   json["opset"] = kOpset;
   json["stages"] = programs_.front().stages.size();
-  json["parameters"] = owned_json(programs_.front(), AttributeKind::Parameter);
-  json["buffers"] = owned_json(programs_.front(), AttributeKind::Buffer);
+  json["parameters"] = owned_json(programs_.front(), AttributeKind::Parameter, frozen_);
+  json["buffers"] = owned_json(programs_.front(), AttributeKind::Buffer, frozen_);
   json["programs"] = std::move(programs);
   return json;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class ProgramSet {
   const Case& case_;
   Model model_;
   SplitOptions split_;
+  std::set<std::string> frozen_;  ///< before the first step
   std::vector<Program> programs_;
   std::map<std::string, int> known_;
 };

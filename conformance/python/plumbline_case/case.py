@@ -118,14 +118,22 @@ class Case:
             return output
         raise FormatError(f"{self.folder}/case.json: loss.kind: {kind} is none that this reader knows")
 
+    def forward_order(self, stage):
+        """The micro-batches of a stage in the order in which schedule.csv takes them forward (in which its buffers are
+        updated), [copy][position]."""
+        return self._order(stage, "F")
+
     def backward_order(self, stage):
         """The micro-batches of a stage in the order in which schedule.csv adds up their gradients, [copy][position]:
         that of its W where the backward comes in halves, else of its B. Mostly there is one copy of a stage."""
+        return self._order(stage, "BW")
+
+    def _order(self, stage, letters):
         copies = []
         for row in self.schedule():
-            cells = re.findall(rf"(?<![0-9]){stage}([BW])([0-9]+)", ";".join(row))
+            cells = re.findall(rf"(?<![0-9]){stage}[{letters}]([0-9]+)", ";".join(row))
             if cells:
-                copies.append([int(microbatch) for _, microbatch in cells])
+                copies.append([int(microbatch) for microbatch in cells])
         return copies
 
 

@@ -68,43 +68,52 @@ class OneProcess:
         if self.details:
             self.results.put(*key_and_tensor)
 
-    def forward(self, number, microbatch, training):
-        """Stage after stage; {stage: (inputs, outputs)} and the loss."""
-        case, crossing, lanes = self.case, {}, []
-        program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]
-        for s, stage in enumerate(self.stages):
-            stage.train(training)
-            form = program["stages"][s]
-            inputs = case.inputs(number, microbatch) if s == 0 else []
-            if training and case.json["input_gradients"]:
-                inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
-            for entry in form["inputs"]:
-                if entry["from"] == "boundary":
-                    x = crossing[entry["name"]].detach().clone()
-                    inputs.append(x.requires_grad_(training and x.is_floating_point()))
-            outputs = stage(*inputs, **case.masks(number, s, microbatch))
-            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-            for entry, value in zip(form["outputs"], outputs, strict=True):
-                if entry["to"] == "boundary":
-                    crossing[entry["name"]] = value
-                    self.put(number, "forward", s, microbatch, entry["name"], value)
-                elif value is not None:
-                    self.put(number, "output", None, microbatch, entry["name"], value)
-            lanes.append((inputs, outputs))
-        loss = None
-        if case.has_loss(number):
-            loss = case.loss(outputs[0], case.target(number, microbatch))
-            self.results.put(number, "loss", None, microbatch, "loss", loss)
-        return program, lanes, loss
+    def forwards(self, number, training):
+        """Stage after stage, each in the order of its F; of each micro-batch its program, [stage] (inputs, outputs), and
+        the loss."""
+        case, runs = self.case, []
+        for microbatch in range(case.microbatches):
+            program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]
+            runs.append([program, [], None])
+        crossing = [{} for _ in runs]  # [micro-batch][boundary]
+        for s in range(case.stages):
+            for order in case.forward_order(s):
+                for microbatch in order:
+                    self.forward(number, s, microbatch, training, runs[microbatch], crossing[microbatch])
+        return runs
+
+    def forward(self, number, s, microbatch, training, run, crossing):
+        case, stage = self.case, self.stages[s]
+        program, lanes, _ = run
+        form = program["stages"][s]
+        stage.train(training)
+        inputs = case.inputs(number, microbatch) if s == 0 else []
+        if training and case.json["input_gradients"]:
+            inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
+        for entry in form["inputs"]:
+            if entry["from"] == "boundary":
+                x = crossing[entry["name"]].detach().clone()
+                inputs.append(x.requires_grad_(training and x.is_floating_point()))
+        outputs = stage(*inputs, **case.masks(number, s, microbatch))
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        for entry, value in zip(form["outputs"], outputs, strict=True):
+            if entry["to"] == "boundary":
+                crossing[entry["name"]] = value
+                self.put(number, "forward", s, microbatch, entry["name"], value)
+            elif value is not None:
+                self.put(number, "output", None, microbatch, entry["name"], value)
+        lanes.append((inputs, outputs))
+        if s + 1 == case.stages and case.has_loss(number):
+            run[2] = case.loss(outputs[0], case.target(number, microbatch))
+            self.results.put(number, "loss", None, microbatch, "loss", run[2])
 
     def evaluate(self, number):
         with torch.no_grad():
-            for microbatch in range(self.case.microbatches):
-                self.forward(number, microbatch, False)
+            self.forwards(number, False)
 
     def train(self, number):
         case = self.case
-        runs = [self.forward(number, m, True) for m in range(case.microbatches)]
+        runs = self.forwards(number, True)
         handed_back = [{} for _ in runs]  # [micro-batch][boundary]: gradients by consumer
         sums = {}  # by parameter name, copies by ascending stage
         for s in reversed(range(case.stages)):

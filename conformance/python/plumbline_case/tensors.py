@@ -99,7 +99,7 @@ def encode_tensors(tensors):
         }
         offset += len(piece)
         pieces.append(piece)
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + b"".join(pieces)
 

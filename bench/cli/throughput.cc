@@ -7,6 +7,7 @@
 #include "bench/cli/commands.h"
 #include "conformance/backend/predicted_trace.h"
 #include "conformance/backend/throughput.h"
+#include "conformance/backend_file.h"
 #include "conformance/chosen_schedule.h"
 #include "conformance/launch.h"
 #include "conformance/process.h"
@@ -99,9 +100,12 @@ int measure(const ThroughputOptions& options) {
     throw InputError("--svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
   end_children_on_signals();
-  const Launcher launcher(plumbline_path(), options.transport == "mpi", options.ranks);
+  BackendSpec runtime = runtime_backend(plumbline_path(), options.transport == "mpi", job.timeout_seconds);
+  runtime.one_case = std::chrono::milliseconds(0);  // a measurement takes as long as it was asked to
+  runtime.silence = std::chrono::minutes(10);
+  const Launcher launcher(std::move(runtime));
   std::vector<Throughput> measured;
-  const LaunchResult result = launcher.run(job, out.path(), std::chrono::minutes(10), [&](const LaunchEvent& event) {
+  const LaunchResult result = launcher.run(job, out.path(), [&](const LaunchEvent& event) {
     if (!event.done) return;
     measured.push_back(read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
   });

@@ -30,14 +30,14 @@ struct ExportedFile {
 };
 
 struct ExportedCase {
-  std::string id;
-  std::string schedule;
+  std::string id = {};
+  std::string schedule = {};
   Truth truth = Truth::Exact;
   int ranks = 0;
   int stages = 0;
-  std::string folder;   ///< below the output folder
-  std::string refused;  ///< why there is none; empty: it is there
-  std::vector<ExportedFile> files;
+  std::string folder = {};   ///< below the output folder
+  std::string refused = {};  ///< why there is none; empty: it is there
+  std::vector<ExportedFile> files = {};
 };
 
 /// Exports every case under every schedule to "ID/SCHEDULE-RANKS" and writes manifest.json; `say` gets each once it is

@@ -104,7 +104,8 @@ TEST(ExportCase, OneSharedParameterAndAllItsStages) {
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 4), 1, folder.path());
   const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
-  for (const Json& parameter : read(folder / "program.json")["parameters"]) {
+  const Json program = read(folder / "program.json");
+  for (const Json& parameter : program["parameters"]) {
     EXPECT_TRUE(tensors.contains("parameter/" + parameter["name"].get<std::string>()));
     if (parameter["name"] == "tok.weight") {
       EXPECT_EQ(parameter["stages"], Json({0, 3}));

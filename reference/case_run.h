@@ -10,6 +10,7 @@
 
 #include "reference/case.h"
 #include "reference/models/zoo.h"
+#include "reference/named_tensors.h"
 #include "reference/results.h"
 
 namespace plumbline {
@@ -27,8 +28,8 @@ class CaseSubject {
   virtual void set_trainable(const std::string& pattern, bool trainable) = 0;
   /// By canonical name, as far as this subject answers for them; more than one copy of a shared parameter is possible,
   /// and each of them is updated.
-  virtual std::vector<std::pair<std::string, at::Tensor>> parameters() const = 0;
-  virtual std::vector<std::pair<std::string, at::Tensor>> buffers() const = 0;
+  virtual NamedTensors parameters() const = 0;
+  virtual NamedTensors buffers() const = 0;
 };
 
 /// Runs every step of the case on `subject`; batches come from (model, seed, number of the batch). Records `grad` after

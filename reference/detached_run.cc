@@ -4,13 +4,11 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros_like.h>
-#include <fnmatch.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "reference/case_run.h"
 #include "reference/hooks.h"
@@ -88,24 +86,19 @@ class DetachedStages : public CaseSubject {
   }
 
   void set_trainable(const std::string& pattern, bool trainable) override {
-    const auto set = [&](const std::string& name, const at::Tensor& parameter) {
-      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) parameter.set_requires_grad(trainable);
-    };
     // Those of the model decide what a capture finds.
-    std::set<const void*> seen;
-    for (const auto& item : model_.module->named_parameters())
-      if (seen.insert(item.value().unsafeGetTensorImpl()).second) set(item.key(), item.value());
-    for_each_parameter([&](int, const std::string& name, const at::Tensor& parameter) { set(name, parameter); });
+    plumbline::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
+    plumbline::set_trainable(parameters(), pattern, trainable);
   }
 
-  std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
-    std::vector<std::pair<std::string, at::Tensor>> out;
+  NamedTensors parameters() const override {
+    NamedTensors out;
     for (const StageState& state : states_)
       for (const auto& item : state.parameters) out.push_back(item);
     return out;
   }
-  std::vector<std::pair<std::string, at::Tensor>> buffers() const override {
-    std::vector<std::pair<std::string, at::Tensor>> out;
+  NamedTensors buffers() const override {
+    NamedTensors out;
     for (const StageState& state : states_)
       for (const auto& item : state.buffers) out.push_back(item);
     return out;

@@ -4,10 +4,7 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor_split.h>
-#include <fnmatch.h>
 #include <torch/nn/module.h>
-
-#include <set>
 
 #include "reference/case_run.h"
 #include "reference/hooks.h"
@@ -122,27 +119,13 @@ class WholeModel : public CaseSubject {
   }
 
   void set_trainable(const std::string& pattern, bool trainable) override {
-    for (const auto& [name, parameter] : parameters())
-      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) parameter.set_requires_grad(trainable);
+    plumbline::set_trainable(parameters(), pattern, trainable);
   }
 
-  std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
-    return first_names(model_.module->named_parameters());
-  }
-  std::vector<std::pair<std::string, at::Tensor>> buffers() const override {
-    return first_names(model_.module->named_buffers());
-  }
+  NamedTensors parameters() const override { return first_names(model_.module->named_parameters()); }
+  NamedTensors buffers() const override { return first_names(model_.module->named_buffers()); }
 
  private:
-  template <class Items>
-  static std::vector<std::pair<std::string, at::Tensor>> first_names(const Items& items) {
-    std::vector<std::pair<std::string, at::Tensor>> named;
-    std::set<const void*> seen;
-    for (const auto& item : items)
-      if (seen.insert(item.value().unsafeGetTensorImpl()).second) named.emplace_back(item.key(), item.value());
-    return named;
-  }
-
   at::Tensor cast(const at::Tensor& tensor, bool is_target) const {
     if (!tensor.defined() || !tensor.is_floating_point()) return tensor;
     Unobserved unobserved;

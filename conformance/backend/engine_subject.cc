@@ -1,10 +1,7 @@
 #include "conformance/backend/engine_subject.h"
 
 #include <ATen/ops/scalar_tensor.h>
-#include <fnmatch.h>
 #include <torch/nn/module.h>
-
-#include <set>
 
 #include "reference/case_run.h"
 #include "reference/hooks.h"
@@ -39,24 +36,19 @@ class EngineSubject : public CaseSubject, private EngineObserver {
   }
   void zero_grad() override { engine_.zero_grad(); }
   void set_trainable(const std::string& pattern, bool trainable) override {
-    const auto set = [&](const std::string& name, const at::Tensor& parameter) {
-      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) parameter.set_requires_grad(trainable);
-    };
     // Those of the model decide what a capture finds, also of stages that other ranks have.
-    std::set<const void*> seen;
-    for (const auto& item : model_.module->named_parameters())
-      if (seen.insert(item.value().unsafeGetTensorImpl()).second) set(item.key(), item.value());
-    for (const auto& [name, parameter] : parameters()) set(name, parameter);
+    plumbline::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
+    plumbline::set_trainable(parameters(), pattern, trainable);
     engine_.forget_plans();
   }
-  std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
-    std::vector<std::pair<std::string, at::Tensor>> out;
+  NamedTensors parameters() const override {
+    NamedTensors out;
     for (const auto& [stage, state] : engine_.states())
       for (const auto& item : state.parameters) out.push_back(item);
     return out;
   }
-  std::vector<std::pair<std::string, at::Tensor>> buffers() const override {
-    std::vector<std::pair<std::string, at::Tensor>> out;
+  NamedTensors buffers() const override {
+    NamedTensors out;
     for (const auto& [stage, state] : engine_.states())
       for (const auto& item : state.buffers) out.push_back(item);
     return out;

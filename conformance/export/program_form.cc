@@ -1,7 +1,6 @@
 #include "conformance/export/program_form.h"
 
 #include <ATen/ops/tensor_split.h>
-#include <fnmatch.h>
 
 #include <numeric>
 
@@ -9,6 +8,7 @@
 #include "conformance/export/export_case.h"
 #include "conformance/export/opset.h"
 #include "reference/loss.h"
+#include "reference/named_tensors.h"
 #include "runtime/graph/host_tensors.h"
 #include "runtime/split/module_pipe.h"
 
@@ -127,13 +127,7 @@ ProgramSet::ProgramSet(const Case& c, uint64_t seed, int stages)
 }
 
 std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, bool trainable) {
-  std::vector<std::string> names;
-  for (const auto& item : model_.module->named_parameters()) {
-    if (fnmatch(pattern.c_str(), item.key().c_str(), 0) != 0) continue;
-    item.value().set_requires_grad(trainable);
-    names.push_back(item.key());
-  }
-  return names;
+  return plumbline::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
 }
 
 int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training) {

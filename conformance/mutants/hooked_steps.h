@@ -8,8 +8,6 @@
 
 namespace plumbline {
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
-
 /// Each takes the place of the step; what is empty is passed on.
 struct StepHooks {
   std::function<void(CaseSubject& inner, int step, const Batch& batch)> train = {}, evaluate = {};

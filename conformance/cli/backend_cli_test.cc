@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "conformance/cli/cli_fixture.h"
+#include "runtime/tensor_file.h"
 
 namespace plumbline {
 namespace {
@@ -66,6 +67,54 @@ TEST_F(BackendCli, TheExampleInCPassesTheExactChains) {
   const nlohmann::json& bf16 = all["exact-mlp-bf16 1f1b"];
   EXPECT_EQ(bf16.at("status"), "unsupported");
   EXPECT_EQ(bf16.at("reason"), "another element type than F32");
+}
+
+TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
+  ASSERT_EQ(
+      exit_code(start({"export", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "-o", "cases"})), 0);
+  const std::string folder = "cases/exact-mlp-sum/gpipe-2/";
+  write_file(
+      folder_ / "job.json",
+      R"({"format": "plumbline-job/1", "ranks": 2, "seed": 1, "timeout_seconds": 60.0, "cases": [{"id": "exact-mlp-sum",
+                 "schedule": "gpipe", "folder": ")" +
+          folder + R"(", "results": "gpipe/exact-mlp-sum/rank"}]})");
+  ProcessOptions options;
+  options.argv = {host_, "run", "--job", "job.json", "--out", "out"};
+  options.directory = folder_.path().string();
+  const ProcessResult good = run_process(options);
+  ASSERT_EQ(exit_code(good), 0) << good.output;
+  // What is replaced, the first time it stands there; nothing: the file is cut in half.
+  for (const auto& [file, from, to, expected] :
+       std::vector<std::tuple<std::string, std::string, std::string, std::string>>{
+           {"case.json", "", "", "case.json: cannot be read, or is no JSON"},
+           {"case.json", "\"stages\": 2", "\"stages\": 3", "program.json: not as many stages as in case.json"},
+           {"case.json", "\"microbatches\": 4", "\"microbatches\": -4",
+            "case.json: microbatches: expected a whole number"},
+           {"case.json", "\"program\":0", "\"program\":9",
+            "case.json: a micro-batch's program: expected a whole number"},
+           {"program.json", "", "", "program.json: cannot be read, or is no JSON"},
+           {"program.json", "{\"dtype\":\"F32\",\"shape\":[2,", "{\"dtype\":\"F32\",\"shape\":[2,1",
+            "program.json: aten::linear of shapes that do not fit"},
+           {"program.json", "\"value\":0", "\"value\":4000000000", "program.json: a value: expected a whole number"},
+           {"schedule.csv", "0F0", "7F0", "schedule.csv: 7F0 is no action of this case"},
+           {"schedule.csv", "0F1", "0F0", "schedule.csv: 0F0, or a part of it, comes twice"},
+           {"tensors.safetensors", "", "", "lies beyond the end of the file"},
+           {"tensors.safetensors", "[8,8]", "[4,8]", "has not the bytes of its shape"},
+           {"tensors.safetensors", "step/0/input/x", "step/0/input/y", "has no step/0/input/x of F32"},
+           {"tensors.safetensors", std::string("\0\0\0\0\0", 5), std::string("\0\0\1\0\0", 5), "a header of 4294"},
+       }) {
+    const fs::path path = folder_ / (folder + file);
+    const std::string before = read_file(path);
+    std::string text = before;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << file << " has no " << from;
+    write_file(path, from.empty() ? text.substr(0, text.size() / 2) : text.replace(at, from.size(), to));
+    const ProcessResult result = run_process(options);
+    write_file(path, before);
+    EXPECT_EQ(exit_code(result), 2) << result.output;
+    EXPECT_NE(result.output.find(expected), std::string::npos) << result.output;
+    EXPECT_EQ(times(result.output, "\n"), 2u) << "the case begins, and one line: " << result.output;
+  }
 }
 
 TEST_F(BackendCli, OurRuntimeAsACommandPasses) {

@@ -13,11 +13,6 @@
 
 #include "pipeline.h"
 
-static int fail(const char* what, const char* where) {
-  fprintf(stderr, "plumbline: %s: %s\n", where, what);
-  return 1;
-}
-
 static int describe(void) {
   puts(
       "{\"protocol\": 1, \"name\": \"C host\", \"version\": \"1\", \"schedules\": \"any\", \"level\": \"program\",\n"
@@ -28,7 +23,8 @@ static int describe(void) {
 /* Where the case lies: its folder is told from the folder of the job file. */
 static const char* folder_of(Arena* arena, const char* job_file, const Json* item) {
   const char* slash = strrchr(job_file, '/');
-  return arena_text(arena, "%.*s%s", slash ? (int)(slash - job_file) + 1 : 0, job_file, json_get(item, "folder")->text);
+  return arena_text(arena, "%.*s%s", slash ? (int)(slash - job_file) + 1 : 0, job_file,
+                    json_text(json_get(item, "folder"), "the job's folder"));
 }
 
 static void print_text(const char* text) {
@@ -47,9 +43,9 @@ static int plan(const Json* job, const char* job_file) {
     const char* why = NULL;
     const Pipeline* pipeline = pipeline_read(&arena, folder_of(&arena, job_file, item), &why);
     printf("{\"id\": ");
-    print_text(json_get(item, "id")->text);
+    print_text(json_text(json_get(item, "id"), "the job's id"));
     printf(", \"schedule\": ");
-    print_text(json_get(item, "schedule")->text);
+    print_text(json_text(json_get(item, "schedule"), "the job's schedule"));
     printf(", \"supported\": %s", pipeline ? "true" : "false, \"why\": ");
     if (!pipeline) print_text(why);
     puts(item->next ? "}," : "}");
@@ -73,7 +69,8 @@ static const char* run_case(Arena* arena, const Json* item, const char* job_file
   Pipeline* pipeline = pipeline_read(arena, folder_of(arena, job_file, item), &why);
   if (!pipeline || (why = pipeline_run(pipeline))) return why;
   for (int rank = 0; rank < pipeline_ranks(pipeline); ++rank) {
-    char* path = arena_text(arena, "%s/%s%d.safetensors", out, json_get(item, "results")->text, rank);
+    char* path =
+        arena_text(arena, "%s/%s%d.safetensors", out, json_text(json_get(item, "results"), "the job's results"), rank);
     if (!make_folders(path) || !tensors_write(path, pipeline_results(pipeline, rank)))
       return "results cannot be written";
   }
@@ -87,10 +84,11 @@ static int run(const Json* job, const char* job_file, const char* out) {
     printf("@plumbline case %d begins\n", number);
     fflush(stdout);
     const char* why = run_case(&arena, item, job_file, out);
-    if (why) return fail(why, json_get(item, "id")->text);
+    if (why) fprintf(stderr, "plumbline: %s: %s\n", json_text(json_get(item, "id"), "the job's id"), why);
+    arena_free(&arena);
+    if (why) return 1;
     printf("@plumbline case %d done\n", number);
     fflush(stdout);
-    arena_free(&arena);
   }
   return 0;
 }
@@ -106,15 +104,13 @@ int main(int argc, char** argv) {
              *out = option(argc, argv, "--out");
   if (strcmp(verb, "describe") == 0) return describe();
   if (strcmp(verb, "plan") != 0 && strcmp(verb, "run") != 0)
-    return fail("describe, plan --job J, or run --job J --out D is accepted", "usage");
+    refuse("usage: describe, plan --job J, or run --job J --out D");
   Arena arena = {0};
   const char* text = read_whole_file(&arena, job_file, NULL);
   const Json* job = text ? json_parse(&arena, text) : NULL;
-  int code = 0;
   if (!job || !json_is(json_get(job, "format"), "plumbline-job/1"))
-    code = fail("no job of format plumbline-job/1", job_file);
-  else
-    code = strcmp(verb, "plan") == 0 ? plan(job, job_file) : run(job, job_file, out);
+    refuse("%s: no job of format plumbline-job/1", job_file);
+  const int code = strcmp(verb, "plan") == 0 ? plan(job, job_file) : run(job, job_file, out);
   arena_free(&arena);
   return code;
 }

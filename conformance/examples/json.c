@@ -41,6 +41,16 @@ char* arena_text(Arena* arena, const char* format, ...) {
   return text;
 }
 
+void refuse(const char* format, ...) {
+  va_list words;
+  va_start(words, format);
+  fputs("plumbline: ", stderr);
+  vfprintf(stderr, format, words);
+  fputc('\n', stderr);
+  va_end(words);
+  exit(2);
+}
+
 typedef struct {
   Arena* arena;
   const char* at;
@@ -65,21 +75,29 @@ static size_t text_bytes(const char* at) {
   return size;
 }
 
+/* Of \uXXXX, from the u on; 0 when it is none that is read here. */
+static unsigned ascii_code(const char* at) {
+  const bool four = *at == 'u' && strspn(at + 1, "0123456789abcdefABCDEF") >= 4;
+  const char digits[] = {four ? at[3] : '0', four ? at[4] : '0', 0};
+  return four && at[1] == '0' && at[2] == '0' && at[3] < '8' ? (unsigned)strtoul(digits, NULL, 16) : 0;
+}
+
 static const char* read_text(Reader* reader) {
   if (!accept(reader, "\"")) return NULL;
   char* text = arena_new(reader->arena, text_bytes(reader->at));
   size_t size = 0;
   while (*reader->at != '"') {
-    char c = *reader->at++;
+    char c = *reader->at;
     if ((unsigned char)c < 0x20) return NULL; /* the end of the text as well */
+    ++reader->at;
     if (c == '\\') {
       static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
       const char* name = *reader->at ? strchr(names, *reader->at) : NULL;
-      unsigned code = 0;
+      const unsigned code = ascii_code(reader->at);
       if (name) {
         c = meant[name - names];
         ++reader->at;
-      } else if (sscanf(reader->at, "u%4x", &code) == 1 && code > 0 && code < 0x80) {
+      } else if (code > 0) {
         c = (char)code;
         reader->at += 5;
       } else {
@@ -142,7 +160,7 @@ const Json* json_parse(Arena* arena, const char* text) {
   Reader reader = {arena, text, 0};
   const Json* json = read_value(&reader);
   skip_space(&reader);
-  return *reader.at == 0 ? json : NULL;
+  return json && *reader.at == 0 ? json : NULL;
 }
 
 static const Json missing = {JSON_NULL, false, 0, "", NULL, NULL, NULL, 0};
@@ -161,6 +179,18 @@ const Json* json_at(const Json* list, size_t index) {
 }
 
 bool json_is(const Json* json, const char* text) { return json->kind == JSON_TEXT && strcmp(json->text, text) == 0; }
+
+const char* json_text(const Json* json, const char* what) {
+  if (json->kind != JSON_TEXT) refuse("%s: expected a text", what);
+  return json->text;
+}
+
+size_t json_index(const Json* json, size_t count, const char* what) {
+  const double number = json->kind == JSON_NUMBER ? json->number : -1;
+  if (!(number >= 0 && number < (double)count) || number != (double)(size_t)number)
+    refuse("%s: expected a whole number from 0, below %zu", what, count);
+  return (size_t)number;
+}
 
 char* read_whole_file(Arena* arena, const char* path, size_t* bytes) {
   FILE* file = fopen(path, "rb");

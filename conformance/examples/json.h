@@ -32,5 +32,12 @@ const Json* json_parse(Arena* arena, const char* text);
 const Json* json_get(const Json* object, const char* key);
 const Json* json_at(const Json* list, size_t index);
 bool json_is(const Json* json, const char* text);
+
+/* Ends the program with exit code 2: a file is not as the contract has it. Prints one line. */
+_Noreturn void refuse(const char* format, ...) __attribute__((format(printf, 1, 2)));
+/* What has to be there; anything else is refused, and called `what`. */
+const char* json_text(const Json* json, const char* what);
+size_t json_index(const Json* json, size_t count, const char* what); /* a whole number from 0, below `count` */
+
 /* Reads a whole file; NULL when it cannot be. `bytes` may be NULL. */
 char* read_whole_file(Arena* arena, const char* path, size_t* bytes);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 64 }; /* of ranks, stages, and boundaries of a stage */
+enum { MOST = 64, MOST_MICROBATCHES = 4096 }; /* MOST: of ranks and of stages */
 
 typedef struct {
   int stage, microbatch;
@@ -26,6 +26,7 @@ struct Pipeline {
   Arena* arena;
   const Json *json, *program;
   const Tensor* tensors;
+  const Tensor** forms; /* by program and stage: what stage_check gives */
   Rank ranks[MOST];
   int rank_count, stages, microbatches, boundaries, parameters;
   int rank_of_stage[MOST];
@@ -58,6 +59,7 @@ static const char* unknown_member(const Json* json) {
 
 static const char* why_not(Pipeline* p) {
   const Json *json = p->json, *loss = json_get(json, "loss");
+  if (json->kind != JSON_OBJECT) refuse("case.json: no JSON object");
   if (!json_is(json_get(json, "format"), "plumbline-case/1")) return "another format than plumbline-case/1";
   const char* member = unknown_member(json);
   if (member) return arena_text(p->arena, "member \"%s\" of case.json", member);
@@ -74,7 +76,7 @@ static const char* why_not(Pipeline* p) {
   for (const Json* step = json_get(json, "steps")->first; step; step = step->next)
     if (!json_is(json_get(step, "kind"), "train") && !json_is(json_get(step, "kind"), "eval") &&
         !json_is(json_get(step, "kind"), "zero_grad"))
-      return arena_text(p->arena, "step %s", json_get(step, "kind")->text);
+      return arena_text(p->arena, "step %s", json_text(json_get(step, "kind"), "case.json: a step's kind"));
   for (const Json* program = json_get(p->program, "programs")->first; program; program = program->next)
     for (const Json* stage = json_get(program, "stages")->first; stage; stage = stage->next) {
       const char* why = stage_why_not(p->arena, stage);
@@ -83,16 +85,106 @@ static const char* why_not(Pipeline* p) {
   return NULL;
 }
 
+/* --- the form of a case, checked once: what comes after need not doubt it ----------------------------------------- */
+
+static int number_of(const Json* list, const char* name) {
+  int number = 0;
+  for (const Json* item = list->first; item; item = item->next, ++number)
+    if (json_is(json_get(item, "name"), name)) return number;
+  return -1;
+}
+
+static void expect_named(const Json* list, const Json* port, const char* what) {
+  const char* name = json_text(json_get(port, "name"), what);
+  if (number_of(list, name) < 0) refuse("%s: there is none of the name %s", what, name);
+}
+
+static void check_parameters(const Pipeline* p) {
+  for (const Json* parameter = json_get(p->program, "parameters")->first; parameter; parameter = parameter->next) {
+    json_text(json_get(parameter, "name"), "program.json: a parameter's name");
+    json_index(json_at(json_get(parameter, "stages"), 0), (size_t)p->stages, "program.json: a parameter's stage");
+  }
+}
+
+static void check_boundaries(const Pipeline* p, const Json* boundaries) {
+  if (boundaries->count != (size_t)p->boundaries) refuse("program.json: programs with different boundaries");
+  for (const Json* boundary = boundaries->first; boundary; boundary = boundary->next) {
+    json_text(json_get(boundary, "name"), "program.json: a boundary's name");
+    json_index(json_get(boundary, "producer"), (size_t)p->stages, "program.json: a boundary's producer");
+    for (const Json* consumer = json_get(boundary, "consumers")->first; consumer; consumer = consumer->next)
+      json_index(consumer, (size_t)p->stages, "program.json: a boundary's consumer");
+  }
+}
+
+static void check_programs(Pipeline* p) {
+  const Json* programs = json_get(p->program, "programs");
+  p->forms = arena_new(p->arena, programs->count * (size_t)p->stages * sizeof *p->forms);
+  const Tensor** forms = p->forms;
+  for (const Json* program = programs->first; program; program = program->next) {
+    const Json *stages = json_get(program, "stages"), *boundaries = json_get(program, "boundaries");
+    if (stages->count != (size_t)p->stages) refuse("program.json: not as many stages as in case.json");
+    check_boundaries(p, boundaries);
+    for (const Json* stage = stages->first; stage; stage = stage->next) {
+      *forms++ = stage_check(p->arena, stage);
+      for (const Json* input = json_get(stage, "inputs")->first; input; input = input->next)
+        if (json_is(json_get(input, "from"), "boundary"))
+          expect_named(boundaries, input, "program.json: an input");
+        else
+          json_text(json_get(input, "name"), "program.json: an input");
+      for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
+        if (json_is(json_get(output, "to"), "boundary"))
+          expect_named(boundaries, output, "program.json: an output");
+        else
+          json_text(json_get(output, "name"), "program.json: an output");
+      for (const Json* parameter = json_get(stage, "parameters")->first; parameter; parameter = parameter->next)
+        expect_named(json_get(p->program, "parameters"), parameter, "program.json: a stage's parameter");
+      for (const Json* constant = json_get(stage, "constants")->first; constant; constant = constant->next)
+        json_text(json_get(constant, "tensor"), "program.json: a constant");
+    }
+  }
+}
+
+static void check_steps(const Pipeline* p) {
+  const size_t programs = json_get(p->program, "programs")->count;
+  for (const Json* step = json_get(p->json, "steps")->first; step; step = step->next) {
+    if (json_is(json_get(step, "kind"), "zero_grad")) continue;
+    const Json* microbatches = json_get(step, "microbatches");
+    if (microbatches->count != (size_t)p->microbatches)
+      refuse("case.json: a step with another number of micro-batches");
+    for (const Json* microbatch = microbatches->first; microbatch; microbatch = microbatch->next)
+      json_index(json_get(microbatch, "program"), programs, "case.json: a micro-batch's program");
+  }
+}
+
+/* --- the schedule ------------------------------------------------------------------------------------------------- */
+
 /* A cell such as 2F0. */
 static bool read_action(const char* cell, Action* action) {
   int used = 0;
-  return sscanf(cell, "%d%c%d%n", &action->stage, &action->what, &action->microbatch, &used) == 3 && !cell[used] &&
+  return sscanf(cell, "%9d%c%9d%n", &action->stage, &action->what, &action->microbatch, &used) == 3 && !cell[used] &&
          strchr("FBIW", action->what);
 }
 
+/* The parts of a stage's work on a micro-batch that an action does: each comes once. */
+static unsigned parts_of(char what) {
+  enum { FORWARD = 1, TO_INPUTS = 2, TO_WEIGHTS = 4 };
+  switch (what) {
+    case 'F':
+      return FORWARD;
+    case 'I':
+      return TO_INPUTS;
+    case 'W':
+      return TO_WEIGHTS;
+    default:
+      return TO_INPUTS | TO_WEIGHTS;
+  }
+}
+
+/* Why it cannot be run; NULL when it can. One that is of another case is refused. */
 static const char* read_schedule(Pipeline* p, char* text) {
-  if (!text) return "schedule.csv cannot be read";
+  if (!text) refuse("schedule.csv: cannot be read");
   memset(p->rank_of_stage, -1, sizeof p->rank_of_stage);
+  unsigned char* seen = arena_new(p->arena, (size_t)(p->stages * p->microbatches));
   char *row_end = NULL, *cell_end = NULL;
   for (char* row = strtok_r(text, "\r\n", &row_end); row; row = strtok_r(NULL, "\r\n", &row_end)) {
     if (p->rank_count == MOST) return "more than 64 ranks";
@@ -103,41 +195,47 @@ static const char* read_schedule(Pipeline* p, char* text) {
       if (!read_action(cell, action)) return arena_text(p->arena, "action %s", cell);
       if (action->stage < 0 || action->stage >= p->stages || action->microbatch < 0 ||
           action->microbatch >= p->microbatches)
-        return "a schedule of another case";
+        refuse("schedule.csv: %s is no action of this case", cell);
+      unsigned char* parts = &seen[action->stage * p->microbatches + action->microbatch];
+      if (*parts & parts_of(action->what)) refuse("schedule.csv: %s, or a part of it, comes twice", cell);
+      *parts |= (unsigned char)parts_of(action->what);
       int* owner = &p->rank_of_stage[action->stage];
       if (*owner >= 0 && *owner != p->rank_count) return "a stage on several ranks";
       *owner = p->rank_count;
     }
     ++p->rank_count;
   }
+  for (int stage = 0; stage < p->stages; ++stage)
+    if (p->rank_of_stage[stage] < 0) refuse("schedule.csv: no rank has stage %d", stage);
   return NULL;
 }
 
 static const Json* read_json(Arena* arena, const char* folder, const char* name) {
-  const char* text = read_whole_file(arena, arena_text(arena, "%s/%s", folder, name), NULL);
-  return text ? json_parse(arena, text) : NULL;
+  const char* path = arena_text(arena, "%s/%s", folder, name);
+  const char* text = read_whole_file(arena, path, NULL);
+  const Json* json = text ? json_parse(arena, text) : NULL;
+  if (!json) refuse("%s: cannot be read, or is no JSON", path);
+  return json;
 }
 
 Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why) {
   Pipeline* p = arena_new(arena, sizeof(Pipeline));
   p->arena = arena;
-  *why = "case.json or program.json cannot be read";
   p->json = read_json(arena, folder, "case.json");
   p->program = read_json(arena, folder, "program.json");
-  if (!p->json || !p->program) return NULL;
   if ((*why = why_not(p))) return NULL;
-  p->stages = (int)json_get(p->json, "stages")->number;
-  p->microbatches = (int)json_get(p->json, "microbatches")->number;
+  p->stages = (int)json_index(json_get(p->json, "stages"), MOST + 1, "case.json: stages");
+  p->microbatches =
+      (int)json_index(json_get(p->json, "microbatches"), MOST_MICROBATCHES + 1, "case.json: microbatches");
+  if (p->stages == 0 || p->microbatches == 0) refuse("case.json: no stages, or no micro-batches");
   p->boundaries = (int)json_get(json_at(json_get(p->program, "programs"), 0), "boundaries")->count;
   p->parameters = (int)json_get(p->program, "parameters")->count;
-  if (p->stages > MOST) {
-    *why = "more than 64 stages";
-    return NULL;
-  }
+  check_parameters(p);
+  check_programs(p);
+  check_steps(p);
   if ((*why = read_schedule(p, read_whole_file(arena, arena_text(arena, "%s/schedule.csv", folder), NULL))))
     return NULL;
-  p->tensors = tensors_read(arena, arena_text(arena, "%s/tensors.safetensors", folder), why);
-  if (!p->tensors) return NULL;
+  p->tensors = tensors_read(arena, arena_text(arena, "%s/tensors.safetensors", folder));
   p->whole_grads = arena_new(arena, (size_t)p->parameters * sizeof(Tensor*));
   return p;
 }
@@ -159,14 +257,11 @@ static const Json* microbatch_json(const Pipeline* p, int m) {
 static const Json* program_of(const Pipeline* p, int m) {
   return json_at(json_get(p->program, "programs"), (size_t)json_get(microbatch_json(p, m), "program")->number);
 }
+static const Tensor* forms_of(const Pipeline* p, int stage, int m) {
+  return p->forms[(int)json_get(microbatch_json(p, m), "program")->number * p->stages + stage];
+}
 static const Json* boundary_json(const Pipeline* p, int b, int m) {
   return json_at(json_get(program_of(p, m), "boundaries"), (size_t)b);
-}
-static int number_of(const Json* list, const char* name) {
-  int number = 0;
-  for (const Json* item = list->first; item; item = item->next, ++number)
-    if (json_is(json_get(item, "name"), name)) return number;
-  return -1;
 }
 static int boundary_named(const Pipeline* p, const Json* port, int m) {
   return number_of(json_get(program_of(p, m), "boundaries"), json_get(port, "name")->text);
@@ -185,18 +280,31 @@ static void deliver(Pipeline* p, int rank, const char* kind, int stage, int m, c
   p->results[rank] = copy;
 }
 
+/* The tensor of a file, which has to have these sizes. */
+static Tensor* tensor_named(Pipeline* p, const char* name, const Tensor* form) {
+  const Tensor* tensor = tensors_find(p->tensors, name);
+  if (!tensor) refuse("tensors.safetensors: has no %s of F32", name);
+  if (!tensor_same_form(tensor, form)) refuse("tensors.safetensors: %s has another shape than in program.json", name);
+  return (Tensor*)tensor;
+}
+
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
-static const Tensor* batch_piece(Pipeline* p, const char* what, int m) {
-  const Tensor* whole = tensors_find(p->tensors, arena_text(p->arena, "step/%d/%s", p->step, what));
-  return whole ? tensor_piece(p->arena, whole, (size_t)p->microbatches, (size_t)m) : NULL;
+/* The micro-batch's share of an input or a target, which has to have these sizes. */
+static Tensor* batch_piece(Pipeline* p, const char* what, int m, const Tensor* form) {
+  const char* name = arena_text(p->arena, "step/%d/%s", p->step, what);
+  const Tensor* whole = tensors_find(p->tensors, name);
+  if (!whole || whole->rank == 0) refuse("tensors.safetensors: has no %s of F32 that can be divided", name);
+  Tensor* piece = tensor_piece(p->arena, whole, (size_t)p->microbatches, (size_t)m);
+  if (!tensor_same_form(piece, form)) refuse("tensors.safetensors: %s has another shape than its use", name);
+  return piece;
 }
 
 /* The loss of output 0; with `gradient`, also what the backward begins with. */
 static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
   const Json* loss = json_get(p->json, "loss");
   const bool squares = json_is(json_get(loss, "kind"), "mse");
-  const Tensor* target = squares ? batch_piece(p, "target", m) : NULL;
+  const Tensor* target = squares ? batch_piece(p, "target", m, y) : NULL;
   const float count = json_is(json_get(loss, "reduction"), "mean") ? (float)tensor_count(y) : 1;
   const float weight = (float)json_get(microbatch_json(p, m), "loss_weight")->number;
   const Tensor scalar = {0};
@@ -222,22 +330,29 @@ static bool may_forward(Pipeline* p, int stage, int m) {
 static void forward(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
   run->graph = json_at(json_get(program_of(p, m), "stages"), (size_t)stage);
+  const Tensor* forms = forms_of(p, stage, m);
   const size_t count = json_get(run->graph, "values")->count;
   run->values = arena_new(p->arena, count * sizeof(Tensor*));
   run->gradients = arena_new(p->arena, count * sizeof(Tensor*));
   for (const Json* input = json_get(run->graph, "inputs")->first; input; input = input->next) {
-    const char* name = arena_text(p->arena, "input/%s", json_get(input, "name")->text);
-    run->values[value_number(input)] = json_is(json_get(input, "from"), "model")
-                                           ? (Tensor*)batch_piece(p, name, m)
-                                           : *value_of(p, boundary_named(p, input, m), m);
+    const char* name = json_get(input, "name")->text;
+    const int value = value_number(input);
+    const bool crossed = json_is(json_get(input, "from"), "boundary");
+    run->values[value] = crossed ? *value_of(p, boundary_named(p, input, m), m)
+                                 : batch_piece(p, arena_text(p->arena, "input/%s", name), m, &forms[value]);
+    if (!tensor_same_form(run->values[value], &forms[value]))
+      refuse("program.json: %s has another shape in stage %d than where it was made", name, stage);
   }
-  for (const Json* parameter = json_get(run->graph, "parameters")->first; parameter; parameter = parameter->next)
-    if (json_get(parameter, "value")->kind == JSON_NUMBER)
-      run->values[value_number(parameter)] =
-          (Tensor*)tensors_find(p->tensors, arena_text(p->arena, "parameter/%s", json_get(parameter, "name")->text));
+  for (const Json* parameter = json_get(run->graph, "parameters")->first; parameter; parameter = parameter->next) {
+    if (json_get(parameter, "value")->kind != JSON_NUMBER) continue;
+    const char* name = arena_text(p->arena, "parameter/%s", json_get(parameter, "name")->text);
+    run->values[value_number(parameter)] = tensor_named(p, name, &forms[value_number(parameter)]);
+  }
   for (const Json* constant = json_get(run->graph, "constants")->first; constant; constant = constant->next)
-    run->values[value_number(constant)] = (Tensor*)tensors_find(p->tensors, json_get(constant, "tensor")->text);
-  stage_forward(p->arena, run->graph, run->values);
+    if (json_get(constant, "value")->kind == JSON_NUMBER)
+      run->values[value_number(constant)] =
+          tensor_named(p, json_get(constant, "tensor")->text, &forms[value_number(constant)]);
+  stage_forward(p->arena, run->graph, forms, run->values);
 
   const int rank = p->rank_of_stage[stage];
   const bool trains = json_is(json_get(p->step_json, "kind"), "train");

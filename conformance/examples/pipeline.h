@@ -5,7 +5,8 @@
 
 typedef struct Pipeline Pipeline;
 
-/* Reads the case in `folder`. NULL, and why not, when it cannot be run here. */
+/* Reads the case in `folder`. NULL, and why not, when it cannot be run here; a file that is not as the contract has it
+   is refused. */
 Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why);
 int pipeline_ranks(const Pipeline* pipeline);
 

@@ -15,14 +15,16 @@ const char* stage_why_not(Arena* arena, const Json* stage) {
   if (json_get(stage, "buffers")->count) return "buffers";
   for (const Json* value = json_get(stage, "values")->first; value; value = value->next)
     if (!json_is(json_get(value, "dtype"), "F32"))
-      return arena_text(arena, "values of %s", json_get(value, "dtype")->text);
-  for (const Json* input = json_get(stage, "inputs")->first; input; input = input->next)
+      return arena_text(arena, "values of %s", json_text(json_get(value, "dtype"), "program.json: a dtype"));
+  for (const Json* input = json_get(stage, "inputs")->first; input; input = input->next) {
     if (json_is(json_get(input, "from"), "mask")) return "masks";
+    if (json_get(input, "value")->kind != JSON_NUMBER) return "an input that is None";
+  }
   for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
     if (json_get(output, "value")->kind != JSON_NUMBER) return "an output that is None";
   for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
     const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
-    if (!is_known(op)) return arena_text(arena, "operator %s", op->text ? op->text : "without a name");
+    if (!is_known(op)) return arena_text(arena, "operator %s", json_text(op, "program.json: an op"));
     if (json_is(op, "aten::add.Tensor") && json_get(arguments, "other")->kind != JSON_OBJECT)
       return "aten::add.Tensor of a number";
   }
@@ -34,6 +36,83 @@ static int value_of(const Json* arguments, const char* name) {
   const Json* value = json_get(json_get(arguments, name), "value");
   return value->kind == JSON_NUMBER ? (int)value->number : -1;
 }
+
+/* --- the form of a stage, checked once: what comes after need not doubt it ---------------------------------------- */
+
+typedef struct {
+  Tensor* forms; /* by value */
+  bool* defined; /* by value */
+  size_t count;
+} Check;
+
+static size_t define(const Check* check, const Json* number) {
+  const size_t value = json_index(number, check->count, "program.json: a value");
+  if (check->defined[value]) refuse("program.json: value %zu is defined twice", value);
+  check->defined[value] = true;
+  return value;
+}
+
+static const Tensor* used(const Check* check, const Json* number) {
+  const size_t value = json_index(number, check->count, "program.json: a value");
+  if (!check->defined[value]) refuse("program.json: value %zu is used before it is defined", value);
+  return &check->forms[value];
+}
+
+static const Tensor* argument(const Check* check, const Json* node, const char* name) {
+  return used(check, json_get(json_get(json_get(node, "arguments"), name), "value"));
+}
+
+static size_t size_from_end(const Tensor* form, size_t back) {
+  return back <= form->rank ? form->sizes[form->rank - back] : 1;
+}
+
+/* What the operator gives for arguments of these forms. */
+static Tensor form_of_result(const Check* check, const Json* node) {
+  const Json* op = json_get(node, "op");
+  if (json_is(op, "aten::linear")) {
+    const Tensor *x = argument(check, node, "input"), *w = argument(check, node, "weight");
+    Tensor result = *x;
+    if (w->rank != 2 || x->rank == 0 || w->sizes[1] == 0 || tensor_width(x) != w->sizes[1])
+      refuse("program.json: aten::linear of shapes that do not fit");
+    result.sizes[result.rank - 1] = w->sizes[0];
+    if (json_get(json_get(json_get(node, "arguments"), "bias"), "value")->kind != JSON_NULL) {
+      const Tensor* bias = argument(check, node, "bias");
+      if (bias->rank != 1 || bias->sizes[0] != w->sizes[0]) refuse("program.json: aten::linear with another bias");
+    }
+    return result;
+  }
+  if (!json_is(op, "aten::add.Tensor")) return *argument(check, node, "self");
+  const Tensor *a = argument(check, node, "self"), *b = argument(check, node, "other");
+  Tensor result = a->rank > b->rank ? *a : *b;
+  for (size_t back = 1; back <= result.rank; ++back) {
+    const size_t left = size_from_end(a, back), right = size_from_end(b, back);
+    if (left != right && left != 1 && right != 1) refuse("program.json: aten::add.Tensor of shapes that do not fit");
+    result.sizes[result.rank - back] = left == 1 ? right : left;
+  }
+  return result;
+}
+
+const Tensor* stage_check(Arena* arena, const Json* stage) {
+  const Json* values = json_get(stage, "values");
+  Check check = {arena_new(arena, values->count * sizeof(Tensor)), arena_new(arena, values->count), values->count};
+  size_t next = 0;
+  for (const Json* value = values->first; value; value = value->next)
+    check.forms[next++] = tensor_form(json_get(value, "shape"), "program.json: a shape");
+  static const char* const given[] = {"inputs", "parameters", "constants"};
+  for (size_t i = 0; i < sizeof given / sizeof *given; ++i)
+    for (const Json* port = json_get(stage, given[i])->first; port; port = port->next)
+      if (json_get(port, "value")->kind != JSON_NULL) define(&check, json_get(port, "value"));
+  for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
+    const Tensor form = form_of_result(&check, node);
+    if (!tensor_same_form(&form, &check.forms[define(&check, json_at(json_get(node, "results"), 0))]))
+      refuse("program.json: %s gives another shape than it says", json_get(node, "op")->text);
+  }
+  for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
+    used(&check, json_get(output, "value"));
+  return check.forms;
+}
+
+/* --- the operators ------------------------------------------------------------------------------------------------ */
 
 /* Where an element of `from` is used in the broadcast result at `index`. */
 static size_t broadcast_from(const Tensor* from, const Tensor* result, size_t index) {
@@ -49,13 +128,10 @@ static size_t broadcast_from(const Tensor* from, const Tensor* result, size_t in
   return at;
 }
 
-static Tensor* add(Arena* arena, const Json* arguments, Tensor** values, const Json* form) {
+static Tensor* add(Arena* arena, const Json* arguments, Tensor** values, const Tensor* form) {
   const Tensor *a = values[value_of(arguments, "self")], *b = values[value_of(arguments, "other")];
   const float alpha = (float)json_get(arguments, "alpha")->number;
-  Tensor shape = {0};
-  for (const Json* size = json_get(form, "shape")->first; size; size = size->next)
-    shape.sizes[shape.rank++] = (size_t)size->number;
-  Tensor* result = tensor_like(arena, &shape);
+  Tensor* result = tensor_like(arena, form);
   for (size_t i = 0; i < tensor_count(result); ++i)
     result->data[i] = a->data[broadcast_from(a, result, i)] + alpha * b->data[broadcast_from(b, result, i)];
   return result;
@@ -75,7 +151,7 @@ static Tensor* linear(Arena* arena, const Tensor* x, const Tensor* weight, const
   return y;
 }
 
-void stage_forward(Arena* arena, const Json* stage, Tensor** values) {
+void stage_forward(Arena* arena, const Json* stage, const Tensor* forms, Tensor** values) {
   for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
     const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
     const int result = (int)json_at(json_get(node, "results"), 0)->number;
@@ -84,7 +160,7 @@ void stage_forward(Arena* arena, const Json* stage, Tensor** values) {
       values[result] = linear(arena, values[value_of(arguments, "input")], values[value_of(arguments, "weight")],
                               bias < 0 ? NULL : values[bias]);
     } else if (json_is(op, "aten::add.Tensor")) {
-      values[result] = add(arena, arguments, values, json_at(json_get(stage, "values"), (size_t)result));
+      values[result] = add(arena, arguments, values, &forms[result]);
     } else {
       const Tensor* x = values[value_of(arguments, "self")];
       Tensor* y = values[result] = tensor_like(arena, x);

@@ -6,9 +6,13 @@
 /* Why this reader cannot run a stage; NULL when it can. */
 const char* stage_why_not(Arena* arena, const Json* stage);
 
+/* The sizes of each value of a stage that it can run. One in which a value is used before it is defined, or has sizes
+   that its operator does not give, is refused. */
+const Tensor* stage_check(Arena* arena, const Json* stage);
+
 /* Carries out the nodes. `values` has a place for each value of the stage; those of inputs, parameters and constants
-   are there already. */
-void stage_forward(Arena* arena, const Json* stage, Tensor** values);
+   are there already, and have the sizes in `forms`. */
+void stage_forward(Arena* arena, const Json* stage, const Tensor* forms, Tensor** values);
 
 /* The way back: `gradients` has those of the outputs and gets those of everything before them that has one. */
 void stage_backward(Arena* arena, const Json* stage, Tensor** values, Tensor** gradients);

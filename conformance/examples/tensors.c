@@ -4,6 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
+Tensor tensor_form(const Json* shape, const char* what) {
+  Tensor form = {0};
+  const size_t most = (size_t)1 << 31; /* of elements: far more than any case has */
+  size_t count = 1;
+  if (shape->kind != JSON_LIST || shape->count > 8) refuse("%s: expected a shape of up to 8 sizes", what);
+  for (const Json* size = shape->first; size; size = size->next) {
+    const size_t rows = form.sizes[form.rank++] = json_index(size, most, what);
+    if (rows != 0 && count > most / rows) refuse("%s: a shape of more than 2^31 elements", what);
+    count *= rows;
+  }
+  return form;
+}
+
+bool tensor_same_form(const Tensor* a, const Tensor* b) {
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof *a->sizes) == 0;
+}
+
 size_t tensor_count(const Tensor* tensor) {
   size_t count = 1;
   for (size_t i = 0; i < tensor->rank; ++i) count *= tensor->sizes[i];
@@ -41,39 +58,37 @@ Tensor* tensor_piece(Arena* arena, const Tensor* whole, size_t pieces, size_t in
   return piece;
 }
 
-const Tensor* tensors_read(Arena* arena, const char* path, const char** why) {
+const Tensor* tensors_read(Arena* arena, const char* path) {
   size_t bytes = 0;
   const char* file = read_whole_file(arena, path, &bytes);
   uint64_t header = 0;
-  *why = "cannot be read";
-  if (!file) return NULL;
-  *why = "is no safetensors file";
-  if (bytes < 8) return NULL;
+  if (!file || bytes < 8) refuse("%s: cannot be read, or is truncated", path);
   for (int i = 7; i >= 0; --i) header = header << 8 | (unsigned char)file[i];
-  if (header > bytes - 8) return NULL;
+  if (header > bytes - 8)
+    refuse("%s: a header of %llu bytes in a file of %zu", path, (unsigned long long)header, bytes);
   char* text = arena_new(arena, header + 1);
   memcpy(text, file + 8, header);
   const Json* json = json_parse(arena, text);
-  if (!json || json->kind != JSON_OBJECT) return NULL;
+  if (!json || json->kind != JSON_OBJECT) refuse("%s: its header is no JSON object", path);
   const char* data = file + 8 + header;
   const size_t data_bytes = bytes - 8 - header;
   Tensor* all = NULL;
   for (const Json* item = json->first; item; item = item->next) {
     if (!json_is(json_get(item, "dtype"), "F32")) continue;
-    const Json *shape = json_get(item, "shape"), *offsets = json_get(item, "data_offsets");
+    const Json* offsets = json_get(item, "data_offsets");
     Tensor* tensor = arena_new(arena, sizeof(Tensor));
-    if (shape->count > 8) return NULL;
-    tensor->rank = shape->count;
-    for (size_t i = 0; i < shape->count; ++i) tensor->sizes[i] = (size_t)json_at(shape, i)->number;
-    const size_t begin = (size_t)json_at(offsets, 0)->number, end = (size_t)json_at(offsets, 1)->number;
-    if (begin > end || end > data_bytes || end - begin != tensor_count(tensor) * sizeof(float)) return NULL;
+    *tensor = tensor_form(json_get(item, "shape"), path);
+    const size_t begin = json_index(json_at(offsets, 0), (size_t)1 << 53, path),
+                 end = json_index(json_at(offsets, 1), (size_t)1 << 53, path);
+    if (end > data_bytes) refuse("%s: %s lies beyond the end of the file (truncated?)", path, item->key);
+    if (begin > end || end - begin != tensor_count(tensor) * sizeof(float))
+      refuse("%s: %s has not the bytes of its shape", path, item->key);
     tensor->name = item->key;
     tensor->data = arena_new(arena, end - begin);
     memcpy(tensor->data, data + begin, end - begin); /* floats are little-endian here as in the file */
     tensor->next = all;
     all = tensor;
   }
-  *why = "holds no tensor of F32";
   return all;
 }
 

@@ -1,4 +1,5 @@
-// plumbline check: judges a result folder again, or holds two recordings against each other.
+// plumbline check: judges a result folder again, looks through exported cases, or holds two recordings against each
+// other.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "conformance/check.h"
 #include "conformance/cli/commands.h"
 #include "conformance/corpus.h"
+#include "conformance/export/check_export.h"
 #include "conformance/progress.h"
 #include "conformance/report/text.h"
 #include "runtime/error.h"
@@ -50,6 +52,15 @@ int check(const Options& options) {
   return exit_code(result);
 }
 
+int check_cases(const Options& options) {
+  const ExportCheck result = check_export(options.folder);
+  list(std::cerr, result.problems, "plumbline: ");
+  std::cout << result.cases << " cases, " << result.files << " files: "
+            << (result.problems.empty() ? "all are as they were exported\n"
+                                        : std::to_string(result.problems.size()) + " problems\n");
+  return result.problems.empty() ? 0 : 2;
+}
+
 /// What plumbline_recorder.py left of a training script's two runs.
 int compare_recorded(const Options& options) {
   const AgainstVerdict verdict =
@@ -69,10 +80,14 @@ void add_check(CLI::App& app, Command& chosen) {
       "Exit 0: every verdict stands, and nothing failed; 1: something failed, or is missing from --profile; 2: the\n"
       "folder is no sound record (a file is missing, too much or unreadable, or a verdict is not what its files say);\n"
       "3: some of it was never run.\n"
+      "Or look through what `plumbline export -o DIR` wrote: exit 0 when every file is as it was exported, else 2.\n"
       "With --against: hold what a pipeline recorded against what one rank recorded of the same training, and name "
       "the\n"
       "first module, micro-batch and direction that differ.");
-  command->add_option("DIR", options->folder, "What `plumbline run --report DIR` left, or a recording")->required();
+  command
+      ->add_option("DIR", options->folder,
+                   "What `plumbline run --report DIR` left, `plumbline export -o DIR` wrote, or a recording")
+      ->required();
   command
       ->add_option("--profile", options->profile, "Every run of this profile must be there: " + join(profile_names()))
       ->type_name("P");
@@ -84,9 +99,17 @@ void add_check(CLI::App& app, Command& chosen) {
                  "With --against: leave aside the perturbed runs that say how far rounding may move a value")
       ->needs(against);
   command->callback([=, &chosen] {
-    if (against->count() > 0 && (command->count("--profile") > 0 || command->count("--case") > 0))
+    const bool about_runs = command->count("--profile") > 0 || command->count("--case") > 0;
+    if (against->count() > 0 && about_runs)
       throw InputError("--against is about recordings; it does not go with --profile and --case");
-    chosen = [options] { return options->against.empty() ? check(*options) : compare_recorded(*options); };
+    chosen = [=] {
+      if (!options->against.empty()) return compare_recorded(*options);
+      if (!std::filesystem::exists(options->folder / "manifest.json")) return check(*options);
+      if (about_runs)
+        throw InputError("--profile and --case are about runs; " + options->folder.string() +
+                         " holds exported cases (manifest.json)");
+      return check_cases(*options);
+    };
   });
 }
 

@@ -1,0 +1,112 @@
+#include "conformance/export/check_export.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "conformance/export/sha256.h"
+#include "runtime/error.h"
+#include "runtime/json_place.h"
+#include "runtime/schedule/text/csv.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a manifest names must not lead out of its folder.
+std::string plain_path(const JsonPlace& place, const std::string& text) {
+  const fs::path path = text;
+  const bool leads_out = std::any_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+  if (text.empty() || path.is_absolute() || leads_out) place.refuse("'" + text + "' is no path below the folder");
+  return text;
+}
+
+void expect_format(const JsonPlace& file, const char* format) {
+  if (const std::string written = file["format"].text(); written != format)
+    file["format"].refuse("this plumbline reads " + std::string(format) + ", not '" + written + "'");
+}
+
+/// The initial values of what program.json lists have to be among the tensors, in its form.
+void expect_initial_values(const JsonPlace& program, const fs::path& file, const TensorMap& tensors) {
+  for (const auto& [list, kind] : {std::pair{"parameters", "parameter/"}, std::pair{"buffers", "buffer/"}})
+    for (const JsonPlace& item : program[list].items()) {
+      const std::string key = kind + item["name"].text();
+      const auto it = tensors.find(key);
+      if (it == tensors.end()) throw InputError(file.string() + ": lacks " + key + ", which program.json lists");
+      HostTensor form{item["dtype"].text(), item["shape"].integers(0), {}};
+      if (it->second.dtype != form.dtype || it->second.shape != form.shape)
+        throw InputError(file.string() + ": " + key + " is " + describe(it->second) + ", and " + describe(form) +
+                         " in program.json");
+    }
+}
+
+/// Throws InputError when it is not what a file of this name is.
+void read_file_of_case(const fs::path& path, const std::string& bytes) {
+  const std::string name = path.filename().string();
+  if (name == "schedule.csv") {
+    parse_csv(bytes, path.string());
+  } else if (name.ends_with(".safetensors")) {
+    const TensorMap tensors = decode_tensors(bytes, path.string());
+    if (name != "tensors.safetensors") return;
+    const fs::path program = path.parent_path() / "program.json";
+    const nlohmann::json json = parse_json(read_file(program), program.string());
+    expect_initial_values(JsonPlace(json, program.string()), path, tensors);
+  } else {
+    const nlohmann::json json = parse_json(bytes, path.string());
+    const JsonPlace file(json, path.string());
+    if (name == "case.json") expect_format(file, "plumbline-case/1");
+    if (name == "expected.json") expect_format(file, "plumbline-expected/1");
+    if (name == "program.json") {
+      expect_format(file, "plumbline-program/1");
+      file["opset"].integer(1, 1);
+    }
+  }
+}
+
+void check_file(const fs::path& path, const JsonPlace& pinned) {
+  if (!fs::exists(path)) throw InputError(path.string() + ": is not there");
+  const std::string bytes = read_file(path);
+  read_file_of_case(path, bytes);
+  const int64_t size = pinned["bytes"].integer(0);
+  if (std::cmp_not_equal(bytes.size(), size))
+    throw InputError(path.string() + ": has " + std::to_string(bytes.size()) + " bytes, and " + std::to_string(size) +
+                     " in manifest.json");
+  if (sha256(bytes) != pinned["sha256"].text())
+    throw InputError(path.string() + ": was changed since the export (its SHA-256 is not that in manifest.json)");
+}
+
+}  // namespace
+
+ExportCheck check_export(const fs::path& folder) {
+  const fs::path path = folder / "manifest.json";
+  const nlohmann::json json = parse_json(read_file(path), path.string());
+  const JsonPlace manifest(json, path.string());
+  expect_format(manifest, "plumbline-manifest/1");
+  ExportCheck check;
+  for (const JsonPlace& c : manifest["cases"].items()) {
+    ++check.cases;
+    const fs::path at = folder / plain_path(c["folder"], c["folder"].text());
+    const JsonPlace files = c["files"];
+    if (!files.json().is_object()) files.fail("an object");
+    for (const auto& [name, pinned] : files.json().items()) {
+      ++check.files;
+      const fs::path file = at / plain_path(files, name);
+      try {
+        check_file(file, files[name.c_str()]);
+      } catch (const Error& error) {
+        check.problems.push_back(error.what());
+      }
+    }
+    for (const char* needed : {"case.json", "program.json", "schedule.csv", "tensors.safetensors"})
+      if (!files.find(needed)) files.refuse("a case without " + std::string(needed));
+    if (!fs::is_directory(at)) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(at))
+      if (!files.find(entry.path().filename().c_str()))
+        check.problems.push_back(entry.path().string() + ": is not in manifest.json");
+  }
+  return check;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,121 @@
+#include "conformance/export/check_export.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <tuple>
+
+#include "conformance/corpus.h"
+#include "conformance/export/export_corpus.h"
+#include "runtime/temporary_folder.h"
+#include "runtime/tensor_file.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckExport : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    export_cases({.cases = {find_case("exact-mlp-sum"), find_case("exact-tied")},
+                  .schedules = {ChosenSchedule{"gpipe", ""}},
+                  .ranks = 2,
+                  .expected = true,
+                  .out = folder_.path()},
+                 [](const ExportedCase&) {});
+  }
+  fs::path file(const std::string& name) const { return folder_ / "exact-mlp-sum" / "gpipe-2" / name; }
+
+  /// The only problem when the file has these bytes; it is as it was afterwards.
+  std::string problem_of(const std::string& name, const std::string& bytes) const {
+    const std::string before = read_file(file(name));
+    write_file(file(name), bytes);
+    const ExportCheck check = check_export(folder_.path());
+    write_file(file(name), before);
+    EXPECT_EQ(check.problems.size(), 1u) << name;
+    return check.problems.empty() ? "accepted" : check.problems.front();
+  }
+  std::string replaced(const std::string& name, const std::string& from, const std::string& to) const {
+    std::string text = read_file(file(name));
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << name << " has no " << from;
+    return text.replace(at, from.size(), to);
+  }
+  std::string with_tensors(const std::function<void(TensorMap&)>& change) const {
+    TensorMap tensors = read_tensor_file(file("tensors.safetensors"));
+    change(tensors);
+    return encode_tensors(tensors);
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(CheckExport, WhatWasExportedIsAccepted) {
+  const ExportCheck check = check_export(folder_.path());
+  EXPECT_TRUE(check.problems.empty()) << check.problems.front();
+  EXPECT_EQ(check.cases, 2u);
+  EXPECT_EQ(check.files, 12u);
+}
+
+TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {
+  const std::string tensors = "tensors.safetensors", weight = "parameter/layers.0.fc.weight";
+  const std::string good = read_file(file(tensors));
+  std::string four_gib = good;
+  four_gib.replace(0, 8, std::string("\0\0\0\0\1\0\0\0", 8));
+  const auto nan = [](TensorMap& all) { all.at("step/0/input/x") = make_f64({1}, {std::nan("")}); };
+  struct Change {
+    std::string name, bytes, expected;
+  };
+  for (const Change& change : std::vector<Change>{
+           {"case.json", "", "not JSON"},
+           {"case.json", "[]", "expected an object"},
+           {"case.json", replaced("case.json", "plumbline-case/1", "plumbline-case/2"), "reads plumbline-case/1, not"},
+           {"case.json", replaced("case.json", "\"reduction\":\"sum\"", "\"reduction\":\"mean\""), "has "},
+           {"case.json", replaced("case.json", "\"exact\"", "\"exacT\""), "was changed since the export"},
+           {"program.json", replaced("program.json", "\"opset\": 1", "\"opset\": 2"), "opset: expected"},
+           {"program.json", replaced("program.json", "{", "["), "not JSON"},
+           {"schedule.csv", "0F0,zero\r\n", "zero"},
+           {"expected.json", replaced("expected.json", "expected/1", "expected/9"), "reads plumbline-expected/1"},
+           {"expected.safetensors", good, "manifest.json"},
+           {tensors, good.substr(0, good.size() / 2), "truncated"},
+           {tensors, four_gib, "header length 4294967296"},
+           {tensors, with_tensors([&](TensorMap& all) { all.erase(weight); }), "lacks " + weight},
+           {tensors, with_tensors([&](TensorMap& all) { all.at(weight) = make_f64({1}, {1}); }),
+            "is f64[1], and f32[8,8]"},
+           {tensors, with_tensors([&](TensorMap& all) { all["more"] = make_f64({1}, {1}); }), "in manifest.json"},
+           {tensors, with_tensors(nan), "in manifest.json"},
+       })
+    expect_line(problem_of(change.name, change.bytes), file(change.name).string() + ":", change.expected);
+}
+
+TEST_F(CheckExport, FilesThatAreMissingOrTooMuchAreNamed) {
+  fs::rename(file("schedule.csv"), file("other.csv"));
+  const ExportCheck check = check_export(folder_.path());
+  ASSERT_EQ(check.problems.size(), 2u);
+  EXPECT_EQ(check.problems[0], file("schedule.csv").string() + ": is not there");
+  EXPECT_EQ(check.problems[1], file("other.csv").string() + ": is not in manifest.json");
+}
+
+TEST_F(CheckExport, AManifestThatLeadsElsewhereIsRefused) {
+  const fs::path path = folder_ / "manifest.json";
+  const std::string good = read_file(path);
+  for (const auto& [from, to, expected] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"manifest/1", "manifest/2",
+            "format: this plumbline reads plumbline-manifest/1, not 'plumbline-manifest/2'"},
+           {"exact-mlp-sum/gpipe-2", "../elsewhere", "cases[0].folder: '../elsewhere' is no path below the folder"},
+           {"exact-mlp-sum/gpipe-2", "/etc", "is no path below the folder"},
+           {"\"case.json\"", "\"../case.json\"", "is no path below the folder"},
+           {"\"case.json\"", "\"kase.json\"", "a case without case.json"},
+       }) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write_file(path, text);
+    expect_line(refusal([&] { check_export(folder_.path()); }), path.string() + ":", expected);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

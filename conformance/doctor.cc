@@ -206,15 +206,13 @@ class BackendExamination {
     if (files_.empty())
       throw Error("none below --out; for rank 0 there should be " + result_path("", job_.cases.front(), 0).string() +
                   " (the job file's \"results\", the rank, \".safetensors\")");
-    for (const fs::path& file : files_) {
-      const TensorMap part = read_tensor_file(file);
-      merge_results(results_, part);
-    }
-    return std::to_string(files_.size()) + ", " + std::to_string(results_.size()) + " tensors";
+    size_t tensors = 0;
+    for (const fs::path& file : files_) tensors += read_tensor_file(file).size();
+    return std::to_string(files_.size()) + ", " + std::to_string(tensors) + " tensors";
   }
 
   std::string keys() {
-    for (const auto& [key, tensor] : results_) parse_result_key(key);
+    results_ = merge_rank_files(files_);
     return std::to_string(results_.size()) + " can be read, the first is " +
            (results_.empty() ? "none" : results_.begin()->first);
   }

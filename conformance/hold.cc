@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <cstdio>
-#include <mutex>
 #include <optional>
 
 #include "conformance/backend/engine_subject.h"
@@ -71,29 +70,30 @@ Case register_case(const std::function<OwnModel()>& make, const HoldOptions& opt
   return c;
 }
 
+std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
+
 /// Runs the case over whatever ranks there are; all results arrive where there is a judge (elsewhere: none).
 using RunRanks = std::function<std::optional<TensorMap>(const Case&, const EngineCaseOptions&)>;
 
 std::optional<TensorMap> run_on_threads(const Case& c, const EngineCaseOptions& options) {
-  TensorMap all;
-  std::mutex mutex;
-  run_thread_ranks(static_cast<int>(options.schedule.ranks.size()), [&](Transport& transport) {
+  std::vector<RankResults> ranks(options.schedule.ranks.size());
+  run_thread_ranks(static_cast<int>(ranks.size()), [&](Transport& transport) {
     at::set_num_threads(1);
-    const TensorMap mine = to_host(run_case_on_rank(c, transport, options));
-    const std::lock_guard<std::mutex> lock(mutex);
-    merge_results(all, mine);
+    ranks[transport.rank()] = {rank_text(transport.rank()), to_host(run_case_on_rank(c, transport, options))};
   });
-  return all;
+  return merge_results(ranks);
 }
 
 std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, const EngineCaseOptions& options) {
   const std::string mine = encode_tensors(to_host(run_case_on_rank(c, transport, options)));
   const auto parts = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), Deadline::after(options.timeout));
   if (transport.rank() != 0) return std::nullopt;
-  TensorMap all;
-  for (const auto& part : parts)
-    merge_results(all, decode_tensors({reinterpret_cast<const char*>(part.data()), part.size()}, "a rank's results"));
-  return all;
+  std::vector<RankResults> ranks;
+  for (const auto& part : parts) {
+    const std::string from = rank_text(static_cast<int>(ranks.size()));
+    ranks.push_back({from, decode_tensors({reinterpret_cast<const char*>(part.data()), part.size()}, from)});
+  }
+  return merge_results(ranks);
 }
 
 CaseVerdict unsupported(const Case& c, const std::string& schedule, const std::string& reason) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/host_tensors.h"
@@ -40,14 +39,12 @@ Schedule placed(const std::vector<int>& rank_of_stage, int microbatches, bool ha
 
 /// The bytes of one file with what all ranks have to say.
 std::string result_bytes(const Case& c, const Schedule& schedule) {
-  TensorMap all;
-  std::mutex mutex;
-  run_thread_ranks(static_cast<int>(schedule.ranks.size()), [&](Transport& transport) {
-    const TensorMap mine = to_host(run_case_on_rank(c, transport, {.schedule = schedule, .seed = kSeed}));
-    const std::lock_guard<std::mutex> lock(mutex);
-    merge_results(all, mine);
+  std::vector<RankResults> ranks(schedule.ranks.size());
+  run_thread_ranks(static_cast<int>(ranks.size()), [&](Transport& transport) {
+    ranks[transport.rank()] = {"rank " + std::to_string(transport.rank()),
+                               to_host(run_case_on_rank(c, transport, {.schedule = schedule, .seed = kSeed}))};
   });
-  return encode_tensors(all);
+  return encode_tensors(merge_results(ranks));
 }
 
 TEST(Placement, EqualStagesGiveEqualBytesWhereverTheyAre) {

@@ -1,31 +1,56 @@
 #include "conformance/rank_files.h"
 
+#include <map>
+
 #include "reference/result_key.h"
 #include "runtime/error.h"
 
 namespace plumbline {
+namespace {
 
-void merge_results(TensorMap& all, const TensorMap& part) {
-  for (const auto& [key, tensor] : part) {
-    const auto [it, inserted] = all.emplace(key, tensor);
-    if (!inserted && it->second != tensor)
-      throw Error("ranks disagree on " + key + " (copies of one tensor must be equal)");
+/// A rank has a copy of a parameter if it delivers its value; then it has every gradient that another copy has. Without
+/// this, what one copy lost would be answered for by the others.
+void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const TensorMap& merged) {
+  std::map<std::string, std::vector<const RankResults*>> holders;
+  for (const RankResults& rank : ranks)
+    for (const auto& [key, tensor] : rank.results)
+      if (const ResultKey parsed = parse_result_key(key); parsed.kind == ResultKind::Param)
+        holders[parsed.name].push_back(&rank);
+  for (const auto& [key, tensor] : merged) {
+    const ResultKey parsed = parse_result_key(key);
+    if (parsed.kind != ResultKind::Grad) continue;
+    for (const RankResults* rank : holders[parsed.name])
+      if (!rank->results.contains(key))
+        throw Error(rank->from + ": has a copy of " + parsed.name + ", and lacks " + key + ", which another rank has");
   }
 }
 
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
+}  // namespace
+
+TensorMap merge_results(const std::vector<RankResults>& ranks) {
   TensorMap merged;
+  for (const RankResults& rank : ranks)
+    for (const auto& [key, tensor] : rank.results) {
+      const auto [it, inserted] = merged.emplace(key, tensor);
+      if (!inserted && it->second != tensor)
+        throw Error(rank.from + ": ranks disagree on " + key + " (copies of one tensor must be equal)");
+    }
+  expect_gradients_of_all_copies(ranks, merged);
+  return merged;
+}
+
+TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
+  std::vector<RankResults> ranks;
   for (const std::filesystem::path& file : files) {
     if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
-    const TensorMap part = read_tensor_file(file);  // its errors name the file
+    ranks.push_back({file.string(), read_tensor_file(file)});  // its errors name the file
     try {
-      for (const auto& [key, tensor] : part) parse_result_key(key);
-      merge_results(merged, part);
+      for (const auto& [key, tensor] : ranks.back().results) parse_result_key(key);
     } catch (const Error& error) {
       throw Error(file.string() + ": " + error.what());
     }
   }
-  return merged;
+  return merge_results(ranks);
 }
 
 }  // namespace plumbline

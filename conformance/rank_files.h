@@ -1,20 +1,26 @@
-// What the ranks of one run left on disk, put together. No torch.
+// What the ranks of one run delivered, put together. No torch.
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "runtime/tensor_file.h"
 
 namespace plumbline {
 
-/// Adds what one rank delivered. Throws Error naming the result on which it disagrees with another (copies of a shared
-/// parameter must be equal).
-void merge_results(TensorMap& all, const TensorMap& part);
+struct RankResults {
+  std::string from;  ///< who delivered them, for messages: "rank 2", or a file
+  TensorMap results;
+};
 
-/// One map from the files that the ranks wrote. Throws Error, in one line that names the file: it is missing, it is not
-/// one well-formed safetensors file, a name in it is no result key, or two ranks disagree on a result (copies of a
-/// shared parameter must be equal).
+/// One map of what all ranks delivered. Throws Error, naming who, where two disagree on a result or one lacks a
+/// gradient that another has, of a parameter that both have: copies of a shared parameter must be equal. InputError for
+/// a name that is no result key.
+TensorMap merge_results(const std::vector<RankResults>& ranks);
+
+/// The same from the files that the ranks wrote. Throws Error, in one line that names the file, also where it is
+/// missing or is not one well-formed safetensors file.
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
 
 }  // namespace plumbline

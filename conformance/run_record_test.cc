@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
 
-#include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -80,15 +79,7 @@ TEST(RunRecord, RefusesWhatItDidNotWriteInOneLine) {
   };
   for (const auto& [text, expected] : files) {
     write_file(path, text);
-    try {
-      read_run_record(path);
-      ADD_FAILURE() << "accepted: " << text;
-    } catch (const InputError& error) {
-      const std::string line = error.what();
-      EXPECT_TRUE(line.starts_with(path.string())) << line;
-      EXPECT_NE(line.find(expected), std::string::npos) << line;
-      EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 0) << line;
-    }
+    expect_line(refusal([&] { read_run_record(path); }), path.string(), expected);
   }
 }
 

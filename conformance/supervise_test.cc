@@ -10,6 +10,7 @@
 
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -236,14 +237,7 @@ TEST(DescribeVerb, IsReadOrToldInOneLine) {
            {"exec tr '\\0' x < /dev/zero", "scripted: describe: no end within 2 s"}}) {
     std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
     fs::permissions(program, fs::perms::owner_all);
-    try {
-      Launcher(spec).describe();
-      ADD_FAILURE() << "accepted: " << script;
-    } catch (const BackendError& error) {
-      const std::string what = error.what();
-      EXPECT_TRUE(what.starts_with(expected)) << what;
-      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    }
+    expect_line(failure<BackendError>([&] { Launcher(spec).describe(); }), expected);
   }
   std::ofstream(program) << "#!/bin/sh\necho warning >&2\necho '{\"protocol\": 1, \"name\": \"n\", \"version\": \"v\", "
                             "\"schedules\": \"any\", \"delivers\": [\"loss\"], \"level\": \"program\"}'\n";

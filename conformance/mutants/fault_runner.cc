@@ -2,8 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <mutex>
-
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/host_tensors.h"
 #include "conformance/chosen_schedule.h"
@@ -48,8 +46,8 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
   const Place& place = find(run);
   FaultOutcome outcome;
   std::atomic<int64_t> happened = 0;
-  std::mutex mutex;
   try {
+    std::vector<RankResults> ranks(run.ranks);
     run_thread_ranks(run.ranks, [&](Transport& transport) {
       at::set_num_threads(1);  // of this thread: each kernel adds up in one order
       EngineCaseOptions options{place.schedule, seed_, timeout};
@@ -57,10 +55,10 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
       const Fault fault = make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();
       options.fault = &fault;
       const std::unique_ptr<Transport> around = fault.transport ? fault.transport(transport) : nullptr;
-      const TensorMap mine = to_host(run_case_on_rank(place.of, around ? *around : transport, options));
-      const std::lock_guard<std::mutex> lock(mutex);
-      merge_results(outcome.results, mine);
+      ranks[transport.rank()] = {"rank " + std::to_string(transport.rank()),
+                                 to_host(run_case_on_rank(place.of, around ? *around : transport, options))};
     });
+    outcome.results = merge_results(ranks);
     const CaseVerdict verdict = judge_.judge(place.of, place.schedule, outcome.results);
     outcome.status = verdict.status;
     outcome.reason = sentence(verdict);

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "conformance/report/json.h"
 #include "conformance/report/sample_report.h"
-#include "runtime/error.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -64,15 +62,7 @@ class Corrupt : public ::testing::Test {
   void expect_refused(const std::string& text, const std::string& expected, const Read& read) {
     const fs::path path = folder_ / "report.json";
     write_file(path, text);
-    try {
-      read(path);
-      ADD_FAILURE() << "accepted, although: " << expected;
-    } catch (const InputError& error) {
-      const std::string line = error.what();
-      EXPECT_TRUE(line.starts_with(path.string())) << line;
-      EXPECT_NE(line.find(expected), std::string::npos) << line;
-      EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 0) << line;
-    }
+    expect_line(refusal([&] { read(path); }), path.string(), expected);
   }
   const TemporaryFolder folder_;
 };

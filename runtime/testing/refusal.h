@@ -28,4 +28,11 @@ inline void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
 }
 
+/// `message` is one line that begins with where it is about and has `part` somewhere.
+inline void expect_line(const std::string& message, const std::string& beginning, const std::string& part = "") {
+  EXPECT_TRUE(message.starts_with(beginning)) << message << "\ndoes not begin with: " << beginning;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message << "\nis more than one line";
+  expect_part(message, part);
+}
+
 }  // namespace plumbline

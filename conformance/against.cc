@@ -235,6 +235,10 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
     for (AlignedValue& value : values) {
       value.differs = !value.expected || !value.actual || *value.expected != *value.actual;
       verdict.equal += !value.differs;
+      if (value.expected && value.actual) {
+        verdict.elements += element_count(*value.expected);
+        verdict.kinds.insert(value.key.kind);
+      }
     }
     allow_orders(values, one, verdict);
     if (use_perturbed && !one.perturbed.empty()) allow_rounding(values, one, step, verdict);

@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct AgainstVerdict {
   std::string where;                ///< one sentence: what went before it agrees, and where to look
   int64_t differing = 0;            ///< values of that step
   int64_t equal = 0;                ///< bit for bit, in all steps
+  int64_t elements = 0;             ///< of all values that were compared
+  std::set<ResultKind> kinds;       ///< of which some value was compared
   int64_t reordered = 0;            ///< gradients that are the same sum in another order
   int64_t rounded = 0;              ///< within what the perturbed runs allow
   double largest_ratio = 0;         ///< of those: the largest error over its bound

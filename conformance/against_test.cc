@@ -1,4 +1,4 @@
-// Recordings made by hand: two stages of two modules each, three micro-batches, with faults whose place is known.
+// Recordings made by hand (sample_recording.h), with faults whose place is known.
 #include "conformance/against.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "conformance/sample_recording.h"
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 
@@ -16,91 +17,7 @@ namespace plumbline {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kMicrobatches = 3;
-const std::vector<std::string> kModules = {"embed", "layers.0", "layers.1", "head"};
-int stage_of(size_t module) { return module < 2 ? 0 : 1; }
-
-HostTensor f32(const std::vector<float>& values) {
-  HostTensor tensor{"F32", {static_cast<int64_t>(values.size())}, std::vector<std::byte>(values.size() * 4)};
-  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
-  return tensor;
-}
-
-float& element(HostTensor& tensor, size_t index) { return reinterpret_cast<float*>(tensor.data.data())[index]; }
-
-/// What one rank wrote.
-struct Rank {
-  TensorMap tensors;
-  std::vector<std::string> order, parameters;
-};
-
-/// A folder before it is written: `stages` ranks, or one that holds all.
-struct Made {
-  std::vector<Rank> ranks;
-  std::map<std::string, nlohmann::json> index;  ///< in place of what the indexes would say
-
-  /// The tensor of that key, whatever its rank; a stage is named by the key of the pipelined run.
-  TensorMap& holder(const std::string& key) {
-    for (Rank& rank : ranks)
-      if (rank.tensors.contains(key)) return rank.tensors;
-    throw std::logic_error("no " + key);
-  }
-  HostTensor& at(const std::string& key) { return holder(key)[key]; }
-};
-
-/// Every module adds 1 to two numbers; each value tells its module and micro-batch.
-Made made(bool pipelined) {
-  Made all;
-  all.ranks.resize(pipelined ? 2 : 1);
-  for (size_t m = 0; m < kModules.size(); ++m) {
-    const std::string &name = kModules[m], stage = pipelined ? std::to_string(stage_of(m)) : "-";
-    Rank& rank = all.ranks[pipelined ? static_cast<size_t>(stage_of(m)) : 0];
-    const auto put = [&](const std::string& kind, int microbatch, const std::string& what, float value) {
-      const std::string number = microbatch < 0 ? "-" : std::to_string(microbatch);
-      rank.tensors["0/" + kind + "/" + stage + "/" + number + "/" + name + what] = f32({value, value + 0.5f});
-    };
-    for (const char* what : {":in", ".weight", ":out"}) rank.order.push_back(name + what);
-    rank.parameters.push_back(name + ".weight");
-    const auto v = static_cast<float>(m);
-    put("forward", 0, ".weight", v + 40);
-    put("grad", -1, ".weight", 3 * v + 63);  // of 20 + v, 21 + v, 22 + v
-    put("buffer", -1, ".count", v);
-    for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
-      const float base = 10 * v + static_cast<float>(microbatch);
-      put("forward", microbatch, ":in", base);
-      put("forward", microbatch, ":out", base + 10);
-      put("backward", microbatch, ":out", -base);
-      put("backward", microbatch, ".weight", v + 20 + static_cast<float>(microbatch));
-      put("backward", microbatch, ":in", -base - 1);
-    }
-  }
-  for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch)
-    all.ranks.back().tensors["0/loss/-/" + std::to_string(microbatch) + "/loss"] = f32({0.25f});
-  return all;
-}
-
-fs::path write(const fs::path& folder, const Made& all) {
-  fs::create_directories(folder);
-  for (size_t rank = 0; rank < all.ranks.size(); ++rank) {
-    const std::string name = "rank" + std::to_string(rank);
-    write_tensor_file(folder / (name + ".step0.safetensors"), all.ranks[rank].tensors);
-    nlohmann::json index = {{"schema", "plumbline-recorder/1"},
-                            {"rank", rank},
-                            {"ranks", all.ranks.size()},
-                            {"microbatches", kMicrobatches},
-                            {"whole_batch", false},
-                            {"loss_scale", 1.0},
-                            {"perturb", nullptr},
-                            {"torch", "2.15.0"},
-                            {"files", {name + ".step0.safetensors"}},
-                            {"parameters", all.ranks[rank].parameters},
-                            {"order", all.ranks[rank].order}};
-    for (const auto& [key, value] : all.index) index[key] = value;
-    write_file(folder / (name + ".json"), index.dump());
-  }
-  return folder;
-}
+using namespace sample;
 
 class Against : public testing::Test {
  protected:
@@ -117,6 +34,8 @@ TEST_F(Against, StagesAndRanksDoNotCount) {
   const AgainstVerdict verdict = hold(made(true));
   EXPECT_TRUE(verdict.agrees());
   EXPECT_EQ(verdict.equal, kValues);
+  EXPECT_EQ(verdict.elements, 2 * kValues - kMicrobatches);  // a loss is one number
+  EXPECT_EQ(verdict.kinds.size(), 5u);
   EXPECT_TRUE(verdict.notes.empty()) << verdict.notes.front();
   EXPECT_EQ(report_text(verdict), "PASS: " + std::to_string(kValues) + " values in 1 step agree, " +
                                       std::to_string(kValues) + " bit for bit\n");

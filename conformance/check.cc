@@ -3,11 +3,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "conformance/context.h"
 #include "conformance/corpus.h"
 #include "conformance/judge_files.h"
+#include "conformance/judge_recording.h"
+#include "conformance/own_models.h"
 #include "conformance/plan.h"
 #include "conformance/report/read_json.h"
 #include "conformance/run_record.h"
@@ -67,6 +70,14 @@ bool agree(const CaseVerdict& recorded, const CaseVerdict& judged) {
          (!recorded.first || sentence(*recorded.first) == sentence(*judged.first));
 }
 
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  return files;
+}
+
 class Checker {
  public:
   explicit Checker(const CheckOptions& options)
@@ -79,15 +90,14 @@ class Checker {
         judge_(record_.seed) {}
 
   CheckResult run() {
+    if (own_models() && !options_.profile.empty())
+      throw InputError("--profile: " + options_.profile + " has cases, and " + record_.backend +
+                       " ran models of its own");
     for (const RecordedRun& run : record_.runs) {
-      require_case(run);
-      const fs::path group = group_of(options_, run);
-      const JobCase item{run.case_id, run.schedule, run.csv};
-      const RunCircumstances circumstances = {run.ranks, record_.microbatches,
-                                              run.transport == transport_name(TransportKind::Own), &backend_};
-      const std::vector<fs::path> files = rank_files(group, item, circumstances);
-      if (run.unsupported.empty()) expected_files_.insert(files.begin(), files.end());
-      if (chosen(options_.case_glob, run.case_id)) check(run, item, group, circumstances, files);
+      if (!own_models()) require_case(run);
+      const Left left = own_models() ? recorded_by(run) : left_by(run);
+      if (run.unsupported.empty()) expected_files_.insert(left.files.begin(), left.files.end());
+      if (chosen(options_.case_glob, run.case_id)) check(run, left);
     }
     if (result_.verdicts.empty())
       throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
@@ -104,13 +114,39 @@ class Checker {
   }
 
  private:
-  void check(const RecordedRun& run, const JobCase& item, const fs::path& group, const RunCircumstances& circumstances,
-             const std::vector<fs::path>& files) {
+  /// What a run leaves, and how that is judged.
+  struct Left {
+    fs::path folder;
+    std::vector<fs::path> files;
+    std::function<CaseVerdict()> judge;
+  };
+
+  bool own_models() const { return backend_.level == CaseLevel::Own; }
+
+  Left left_by(const RecordedRun& run) {
+    const fs::path group = group_of(options_, run);
+    const JobCase item{run.case_id, run.schedule, run.csv};
+    const RunCircumstances circumstances = {run.ranks, record_.microbatches,
+                                            run.transport == transport_name(TransportKind::Own), &backend_};
+    return {result_path(group, item, 0).parent_path(), rank_files(group, item, circumstances),
+            [=, this] { return judge_files(judge_, group, item, circumstances); }};
+  }
+
+  /// Of a model of the backend's own; what it recorded on one rank is there as well.
+  Left recorded_by(const RecordedRun& run) {
+    const fs::path one = one_rank_recording(options_.folder, run.case_id);
+    const fs::path own = recording_of(options_.folder, {run.case_id, run.schedule}, run.ranks);
+    const std::vector<fs::path> expected = files_below(one);
+    expected_files_.insert(expected.begin(), expected.end());
+    return {own, files_below(own), [=, this] { return judge_recording(one, own, run.ranks, backend_.delivers); }};
+  }
+
+  void check(const RecordedRun& run, const Left& left) {
     const auto said = std::find_if(recorded_.begin(), recorded_.end(),
                                    [&](const CaseVerdict& verdict) { return is_of(verdict, run); });
     const bool is_recorded = said != recorded_.end();
     const bool any_file =
-        std::any_of(files.begin(), files.end(), [](const fs::path& file) { return fs::exists(file); });
+        std::any_of(left.files.begin(), left.files.end(), [](const fs::path& file) { return fs::exists(file); });
     CaseVerdict verdict;
     if (is_recorded && left_nothing(*said)) {
       verdict = *said;
@@ -121,20 +157,24 @@ class Checker {
       verdict.status = Status::NotRun;
       verdict.reason = "the run ended before it";
     } else {
-      verdict = judge_files(judge_, group, item, circumstances);
-      if (verdict.status == Status::Error) {
-        result_.problems.push_back(verdict.reason);
-      } else if (is_recorded && !agree(*said, verdict)) {
-        result_.problems.push_back(one_line(result_path(group, item, 0).parent_path().string() +
-                                            ": the run recorded \"" + sentence(*said) + "\", its files say \"" +
-                                            sentence(verdict) + "\""));
-      } else if (is_recorded) {
-        verdict.status = said->status;  // as waived
-        verdict.waiver = said->waiver;
-      }
+      verdict = left.judge();
+      hold_against_the_said(verdict, is_recorded ? &*said : nullptr, left.folder);
     }
     describe(verdict, run, is_recorded ? &*said : nullptr);
     result_.verdicts.push_back(std::move(verdict));
+  }
+
+  /// Notes as a problem where files cannot be judged, or say something else than the run did.
+  void hold_against_the_said(CaseVerdict& verdict, const CaseVerdict* said, const fs::path& folder) {
+    if (verdict.status == Status::Error) {
+      result_.problems.push_back(verdict.reason);
+    } else if (said != nullptr && !agree(*said, verdict)) {
+      result_.problems.push_back(one_line(folder.string() + ": the run recorded \"" + sentence(*said) +
+                                          "\", its files say \"" + sentence(verdict) + "\""));
+    } else if (said != nullptr) {
+      verdict.status = said->status;  // as waived
+      verdict.waiver = said->waiver;
+    }
   }
 
   void require_case(const RecordedRun& run) const {
@@ -146,11 +186,13 @@ class Checker {
   }
 
   void describe(CaseVerdict& verdict, const RecordedRun& run, const CaseVerdict* said) const {
-    const Case& c = find_case(run.case_id);
-    verdict.case_id = c.id;
-    verdict.title = c.title;
+    verdict.case_id = run.case_id;
     verdict.schedule = run.schedule;
-    verdict.dtype = dtype_text(c.dtype);
+    if (!own_models()) {
+      const Case& c = find_case(run.case_id);
+      verdict.title = c.title;
+      verdict.dtype = dtype_text(c.dtype);
+    }
     verdict.backend = record_.backend;
     verdict.ranks = run.ranks;
     verdict.transport = run.transport;

@@ -2,8 +2,9 @@
 //
 // run.json says which runs there should be, results/ holds what their ranks left, results.jsonl or report.json what the
 // run said of them. Every run that left results is judged anew by the oracles, computed here; what ended without
-// results (a crash, a time-out, "unsupported") stays as recorded. The folder is good when every verdict is the recorded
-// one and nothing is missing, unreadable or too much.
+// results (a crash, a time-out, "unsupported") stays as recorded; a backend's own models are held against their runs on
+// one rank again. The folder is good when every verdict is the recorded one and nothing is missing, unreadable or too
+// much.
 #pragma once
 
 #include <filesystem>

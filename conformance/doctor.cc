@@ -19,6 +19,7 @@
 #include "conformance/corpus.h"
 #include "conformance/export_job.h"
 #include "conformance/judge.h"
+#include "conformance/judge_recording.h"
 #include "conformance/process.h"
 #include "conformance/rank_files.h"
 #include "conformance/supervise.h"
@@ -130,8 +131,9 @@ class BackendExamination {
       return spec_.launcher.empty() ? "none: the backend starts its own ranks" : start_trivial_ranks(spec_, ranks());
     });
     steps_.needed("describe", [&] { return describe_verb(); });
+    if (backend_.level == CaseLevel::Own) return examine_own_model();
     steps_.needed("plan", [&] { return plan(); });
-    steps_.needed("run", [&] { return run(); });
+    steps_.needed("run", [&] { return run(folder_.path()); });
     steps_.needed("result files", [&] { return files(); });
     steps_.needed("keys", [&] { return keys(); });
     steps_.needed("first comparison", [&] { return comparison(); });
@@ -139,6 +141,45 @@ class BackendExamination {
   }
 
  private:
+  /// The first of its own models, on one rank and on several under the first of its schedules.
+  int examine_own_model() {
+    const JobCase one{backend_.models.front(), kOneRank}, several{one.id, backend_.schedules->front()};
+    const fs::path baseline = recording_folder(folder_.path() / "one", one);
+    steps_.needed("plan", [&] { return plan_own(one, 1) + "; " + plan_own(several, ranks()); });
+    steps_.needed("run on one rank", [&] { return run_own(one, 1, "one"); });
+    steps_.needed("recording", [&] {
+      if (const auto wrong = why_no_baseline(baseline)) throw Error(*wrong);
+      const Recording recording = read_recording(baseline);
+      return std::to_string(recording.order.size()) + " names, steps: " + std::to_string(recording.steps());
+    });
+    steps_.needed("run on several", [&] { return run_own(several, ranks(), "several"); });
+    steps_.needed("first comparison", [&] {
+      CaseVerdict verdict =
+          judge_recording(baseline, recording_folder(folder_.path() / "several", several), ranks(), backend_.delivers);
+      verdict.case_id = several.id, verdict.schedule = several.schedule;
+      if (verdict.status != Status::Pass) throw Error(sentence(verdict));
+      return sentence(verdict);
+    });
+    return steps_.exit_code();
+  }
+
+  std::string plan_own(const JobCase& item, int count) {
+    job_.ranks = count;
+    job_.cases = {item};
+    const auto answer = Launcher(spec_).plan(job_, folder_.path()).front();
+    const std::string what =
+        item.id + " x " + item.schedule + " on " + std::to_string(count) + (count == 1 ? " rank" : " ranks");
+    if (!answer) throw Error("no answer for " + what + "; every case of the job needs one");
+    if (!answer->supported) throw Error(what + " is not supported: " + answer->why);
+    return what + " is supported";
+  }
+
+  std::string run_own(const JobCase& item, int count, const char* out) {
+    job_.ranks = count;
+    job_.cases = {item};
+    return run(folder_.path() / out);
+  }
+
   int ranks() const {
     if (spec_.ranks.empty()) return 2;
     const auto several = std::ranges::find_if(spec_.ranks, [](int n) { return n > 1; });
@@ -156,7 +197,9 @@ class BackendExamination {
     backend_ = Launcher(spec_).describe();
     std::vector<std::string> kinds;
     for (const ResultKind kind : backend_.delivers) kinds.emplace_back(kind_name(kind));
-    return backend_.name + " " + backend_.version + "; delivers " + join(kinds) + "; " +
+    return backend_.name + " " + backend_.version + "; " +
+           (backend_.models.empty() ? "" : "models of its own: " + join(backend_.models) + "; ") + "delivers " +
+           join(kinds) + "; " +
            (backend_.schedules ? std::to_string(backend_.schedules->size()) + " schedules" : "any schedule");
   }
 
@@ -189,10 +232,10 @@ class BackendExamination {
     throw Error("none of the quick cases is supported, so there is nothing to try" + why_none);
   }
 
-  std::string run() {
+  std::string run(const fs::path& out) {
     bool done = false;
     const LaunchResult result =
-        Launcher(spec_).run(job_, folder_.path(), [&](const LaunchEvent& event) { done = done || event.done; });
+        Launcher(spec_).run(job_, out, [&](const LaunchEvent& event) { done = done || event.done; });
     if (!result.succeeded) throw Error(reason_of(result));
     if (!result.any_event)
       throw Error("it said nothing; rank 0 has to print `" + std::string(kEventPrefix) +

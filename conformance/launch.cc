@@ -80,14 +80,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback.
+/// What torchrun says of the rank that failed first, which died without a word of its own; empty where it says nothing.
+std::string torchruns_root_cause(const std::vector<std::string>& lines) {
+  auto line = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("Root Cause"); });
+  std::string rank, code;
+  for (; line != lines.end() && code.empty(); ++line) {
+    const size_t begin = line->find_first_not_of(' '), colon = line->find(" : ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line->substr(colon + 3);
+    if (line->compare(begin, 5, "rank ") == 0) rank = value.substr(0, value.find(' '));
+    if (line->compare(begin, 9, "exitcode ") == 0) code = value;
+  }
+  return code.empty() ? "" : "rank " + rank + " failed first: exitcode " + code;
+}
+
+/// "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback; not what torchrun raises about its ranks.
 bool names_an_exception(std::string_view line) {
   if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
   const std::string_view word = line.substr(0, line.find(':'));
   const bool is_name =
       !word.empty() && word.size() < line.size() &&
       std::ranges::all_of(word, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
-  return is_name && (word.ends_with("Error") || word.ends_with("Exception"));
+  return is_name && (word.ends_with("Error") || word.ends_with("Exception")) && !word.ends_with(".ChildFailedError");
 }
 
 ProcessOptions options_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
@@ -128,6 +142,9 @@ std::string reason_of(const LaunchResult& result) {
   if (result.timed_out) return result.ending;
   const std::vector<std::string> lines = lines_of(result.errors);
   auto said = std::ranges::find_if(lines, names_an_exception);
+  if (said == lines.end())
+    if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
+      return one_line(cause) + " (" + result.ending + ")";
   if (said == lines.end())  // what mpirun calls the end of a rank
     said =
         std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });

@@ -198,6 +198,14 @@ TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
             "ValueError: no (exited with code 1)");
   EXPECT_EQ(reason("[rank3]: torch.cuda.OutOfMemoryError: out\nmore\n"),
             "[rank3]: torch.cuda.OutOfMemoryError: out (exited with code 1)");
+  const std::string torchrun =
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\nsh FAILED\n----\nFailures:\n[1]:\n"
+      "  rank      : 0 (local_rank: 0)\n  exitcode  : -15 (pid: 36)  (SIGTERM)\n----\nRoot Cause (first observed "
+      "failure):\n[0]:\n  time      : 2026-11-22_09:12:37\n  rank      : 3 (local_rank: 1)\n"
+      "  exitcode  : -11 (pid: 37) (SIGSEGV)\n  error_file: <N/A>\n====\n";
+  EXPECT_EQ(reason("E1122 api.py:1002] failed\n" + torchrun),
+            "rank 3 failed first: exitcode -11 (pid: 37) (SIGSEGV) (exited with code 1)");
+  EXPECT_EQ(reason("[rank3]: ValueError: no\n" + torchrun), "[rank3]: ValueError: no (exited with code 1)");
   EXPECT_EQ(reason("----\nrank 0 exited on signal 11 (Segmentation fault).\n----\n"),
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }

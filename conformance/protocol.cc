@@ -1,7 +1,9 @@
 #include "conformance/protocol.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/join.h"
 #include "runtime/json_place.h"
@@ -9,7 +11,10 @@
 namespace plumbline {
 namespace {
 
-constexpr const char* kLevels[] = {"program", "stage", "model"};
+constexpr const char* kLevels[] = {"program", "stage", "model", "own"};
+/// What plumbline_recorder.py records.
+constexpr ResultKind kRecorded[] = {ResultKind::Forward, ResultKind::Loss, ResultKind::Backward, ResultKind::Grad,
+                                    ResultKind::Buffer};
 
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
@@ -30,6 +35,34 @@ std::vector<std::string> texts(const JsonPlace& place) {
   return all;
 }
 
+/// Names that a backend gives: files are called by them.
+std::vector<std::string> own_names(const JsonPlace& place) {
+  std::set<std::string> known;
+  for (const JsonPlace& item : place.items()) {
+    const std::string name = item.text();
+    const bool plain = std::ranges::all_of(
+        name, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '+'; });
+    if (name.empty() || name.front() == '.' || !plain)
+      item.fail("a name of letters, digits and . _ - +, which does not begin with a point");
+    if (name == kOneRank) item.refuse(std::string("\"") + kOneRank + "\" stands for the run on one rank");
+    if (!known.insert(name).second) item.refuse("\"" + name + "\" stands there twice");
+  }
+  if (known.empty()) place.fail("a list of at least one name");
+  return texts(place);
+}
+
+/// What only a backend has that runs models of its own, and what it cannot have.
+void read_own(const JsonPlace& json, BackendDescription& description) {
+  description.models = own_names(json["models"]);
+  if (json["schedules"].json().is_string()) json["schedules"].fail("the names of its schedules, with level \"own\"");
+  description.schedules = own_names(json["schedules"]);
+  std::vector<std::string> names;
+  for (const ResultKind kind : kRecorded) names.emplace_back(kind_name(kind));
+  for (const JsonPlace& item : json["delivers"].items())
+    if (std::ranges::find(kRecorded, kind_of(item)) == std::end(kRecorded))
+      item.fail("with level \"own\" one of " + join(names));
+}
+
 }  // namespace
 
 std::vector<ResultKind> all_result_kinds() {
@@ -45,7 +78,8 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   if (const int version = json["protocol"].small(1, 1'000'000); version != kProtocolVersion)
     json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline speaks " +
                             std::to_string(kProtocolVersion));
-  json.expect_only({"protocol", "name", "version", "features", "schedules", "delivers", "level", "order", "libtorch"});
+  json.expect_only(
+      {"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order", "libtorch"});
   BackendDescription description;
   description.name = json["name"].text();
   description.version = json["version"].text();
@@ -56,7 +90,11 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     description.schedules = texts(schedules);
   for (const JsonPlace& item : json["delivers"].items()) description.delivers.push_back(kind_of(item));
   if (description.delivers.empty()) json["delivers"].fail("at least one of " + join(kinds()));
-  description.level = static_cast<CaseLevel>(json["level"].one_of({kLevels[0], kLevels[1], kLevels[2]}));
+  description.level = static_cast<CaseLevel>(json["level"].one_of({kLevels[0], kLevels[1], kLevels[2], kLevels[3]}));
+  if (description.level == CaseLevel::Own)
+    read_own(json, description);
+  else if (const auto models = json.find("models"))
+    models->refuse("they go with level \"own\"");
   if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
   if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
   return description;
@@ -74,6 +112,7 @@ std::string description_text(const BackendDescription& description) {
   json["delivers"] = nlohmann::ordered_json::array();
   for (const ResultKind kind : description.delivers) json["delivers"].push_back(kind_name(kind));
   json["level"] = kLevels[static_cast<int>(description.level)];
+  if (!description.models.empty()) json["models"] = description.models;
   json["order"] = description.follows_order ? "given" : "own";
   if (!description.libtorch.empty()) json["libtorch"] = description.libtorch;
   return json.dump(2);

@@ -18,7 +18,11 @@ enum class CaseLevel {
   Program,  ///< runs the op graph
   Stage,    ///< runs each stage as a module that a loader made of the op graph
   Model,    ///< builds the named architecture itself
+  Own,      ///< takes none: it runs models of its own, and is held against its own run on one rank
 };
+
+/// The schedule of that run in a job, and in the names of its files; no schedule of a backend is called so.
+inline constexpr const char* kOneRank = "one-rank";
 
 /// Every kind, in the order of the enumeration.
 std::vector<ResultKind> all_result_kinds();
@@ -30,6 +34,8 @@ struct BackendDescription {
   std::optional<std::vector<std::string>> schedules;
   std::vector<ResultKind> delivers;
   CaseLevel level = CaseLevel::Program;
+  /// Of CaseLevel::Own, and then not empty: what it calls them.
+  std::vector<std::string> models;
   /// It runs the actions of schedule.csv in their order; else its own order of the schedule of that name.
   bool follows_order = true;
   /// Of the LibTorch that computes, if one does: with another than ours real numbers are not held to the same bits.

@@ -31,11 +31,24 @@ TEST(Description, WhatMayBeLeftOut) {
   EXPECT_EQ(d.level, CaseLevel::Model);
 }
 
+const char* const kOwnDescription = R"({"protocol": 1, "name": "n", "version": "v", "schedules": ["1F1B", "GPipe"],
+  "delivers": ["forward", "grad"], "level": "own", "models": ["net", "net.2"]})";
+
+TEST(Description, ModelsOfItsOwn) {
+  const BackendDescription read = parse_description(kOwnDescription, "b");
+  for (const BackendDescription& d : {read, parse_description(description_text(read), "b")}) {
+    EXPECT_EQ(d.level, CaseLevel::Own);
+    EXPECT_EQ(d.models, (std::vector<std::string>{"net", "net.2"}));
+    EXPECT_EQ(d.schedules, (std::vector<std::string>{"1F1B", "GPipe"}));
+  }
+}
+
 TEST(Description, AnythingElseIsRefusedWithItsPlace) {
-  const auto with = [](const std::string& from, const std::string& to) {
-    std::string text = kDescription;
+  const auto changed = [](std::string text, const std::string& from, const std::string& to) {
     return text.replace(text.find(from), from.size(), to);
   };
+  const auto with = [&](const std::string& from, const std::string& to) { return changed(kDescription, from, to); };
+  const auto own = [&](const std::string& from, const std::string& to) { return changed(kOwnDescription, from, to); };
   for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
            {"hello", "b is not JSON: "},
            {"", "b is not JSON: "},
@@ -43,12 +56,22 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
            {"[]", "b: expected an object"},
            {"{}", "b: expected an object with \"protocol\""},
            {with("\"protocol\": 1", "\"protocol\": 2"), "b: protocol: protocol 2; this plumbline speaks 1"},
-           {with("\"level\": \"stage\"", "\"level\": \"module\""), "b: level: expected one of program, stage, model"},
+           {with("\"level\": \"stage\"", "\"level\": \"module\""),
+            "b: level: expected one of program, stage, model, own"},
            {with("[\"loss\", \"grad\"]", "[]"), "b: delivers: expected at least one of forward, output"},
            {with("\"grad\"", "\"gradient\""), "b: delivers[1]: expected one of forward, output"},
            {with("[\"gpipe\"]", "\"all\""), "b: schedules: expected one of any"},
            {with("\"features\"", "\"feature\""), "b: expected an object with no other members"},
            {with("\"n\"", "3"), "b: name: expected a text, not 3"},
+           {with("\"features\"", "\"models\""), "b: models: they go with level \"own\""},
+           {own("\"models\"", "\"features\""), "b: expected an object with \"models\""},
+           {own("[\"net\", \"net.2\"]", "[]"), "b: models: expected a list of at least one name"},
+           {own("net.2", "../net"), "b: models[1]: expected a name of letters"},
+           {own("net.2", ".net"), "b: models[1]: expected a name of letters"},
+           {own("net.2", "net"), "b: models[1]: \"net\" stands there twice"},
+           {own("GPipe", "one-rank"), "b: schedules[1]: \"one-rank\" stands for the run on one rank"},
+           {own("[\"1F1B\", \"GPipe\"]", "\"any\""), "b: schedules: expected the names of its schedules"},
+           {own("\"grad\"", "\"param\""), "b: delivers[1]: expected with level \"own\" one of forward, loss, backward"},
        }) {
     expect_line(refusal([&] { parse_description(text, "b"); }), expected);
   }

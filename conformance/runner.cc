@@ -10,6 +10,7 @@
 
 #include "conformance/backend/run_job.h"
 #include "conformance/export_job.h"
+#include "conformance/own_models.h"
 #include "conformance/session.h"
 #include "conformance/supervise.h"
 #include "runtime/error.h"
@@ -53,17 +54,19 @@ void drop_judged(RunGroup& group, const Session& session) {
   }
 }
 
-/// Takes the cases that `keep` refuses with a reason out of the group.
-void keep_cases(RunGroup& group, Session& session, const std::function<std::string(JobCase&)>& keep) {
+/// Takes out of the group what `fate` does not let pass: it fails as that says, or, not run, without a word.
+void keep_cases(RunGroup& group, Session& session,
+                const std::function<std::pair<Status, std::string>(JobCase&)>& fate) {
   const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
   group.job.cases.clear();
   for (size_t i = 0; i < all.runs.size(); ++i) {
     JobCase item = all.job.cases[i];
-    if (const std::string why = keep(item); !why.empty()) {
-      session.failed(all.runs[i], Status::Unsupported, why);
-    } else {
+    const auto [status, why] = fate(item);
+    if (status == Status::Pass) {
       group.job.cases.push_back(std::move(item));
       group.runs.push_back(all.runs[i]);
+    } else if (status != Status::NotRun) {
+      session.failed(all.runs[i], status, why);
     }
   }
 }
@@ -86,26 +89,40 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
                         ? runtime_backend(options.program, transport == TransportKind::Mpi, options.timeout_seconds)
                         : foreign);
   };
-  RunPlan plan = make_plan(options);
   BackendDescription backend;
   try {
     backend = launcher(TransportKind::Threads).describe();
   } catch (const BackendError& error) {
+    make_plan(options);  // what is wrong with the user's input is told before this
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 3;
   }
+  const bool own_models = backend.level == CaseLevel::Own;
+  RunPlan plan = own_models ? plan_own_models(options, backend) : make_plan(options);
+  if (own_models) options.profile = "its own models";
   Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
+  std::optional<OneRankRuns> one_rank;
+  if (own_models) one_rank.emplace(plan, options, Launcher(foreign), session);
   for (RunGroup& group : plan.groups) {
     drop_judged(group, session);
     if (group.job.cases.empty() && group.job.throughput.empty()) continue;
     const std::filesystem::path results = session.results(group.job.ranks, group.transport);
-    keep_cases(group, session, [&](JobCase& item) -> std::string {
+    keep_cases(group, session, [&](JobCase& item) -> std::pair<Status, std::string> {
+      if (own_models) {
+        std::filesystem::remove_all(recording_of(options.report, item, group.job.ranks));
+        return one_rank->of(item.id);
+      }
+      std::string why_not;
       if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
-        return backend.name + " does not have this schedule";
-      return is_runtime ? "" : export_for_job(item, group.job, options.microbatches, backend, results);
+        why_not = backend.name + " does not have this schedule";
+      else if (!is_runtime)
+        why_not = export_for_job(item, group.job, options.microbatches, backend, results);
+      return {why_not.empty() ? Status::Pass : Status::Unsupported, why_not};
     });
     GroupObserver observer(session, group);
-    supervise(launcher(group.transport), group.job, results, observer);
+    if (!group.job.cases.empty() || !group.job.throughput.empty())
+      supervise(launcher(group.transport), group.job, results, observer,
+                own_models ? Delivery::Recording : Delivery::Results);
   }
   return session.report();
 }

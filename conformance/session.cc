@@ -11,6 +11,8 @@
 #include "conformance/context.h"
 #include "conformance/corpus.h"
 #include "conformance/judge_files.h"
+#include "conformance/judge_recording.h"
+#include "conformance/own_models.h"
 #include "conformance/process.h"
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
@@ -49,7 +51,9 @@ Places places_of(const RunPlan& plan) {
   return {join(numbers), join(names)};
 }
 
-std::vector<std::string> case_ids() {
+/// What there is to run: the corpus, or the backend's own models.
+std::vector<std::string> case_ids(const BackendDescription& backend) {
+  if (backend.level == CaseLevel::Own) return backend.models;
   std::vector<std::string> ids;
   for (const Case& c : corpus()) ids.push_back(c.id);
   return ids;
@@ -126,7 +130,8 @@ std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const Run
   if (access(report.c_str(), R_OK | W_OK | X_OK) != 0)
     throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
                      ")");
-  if (!options.waivers.empty()) read_waivers(options.waivers, case_ids());  // refused before anything is taken away
+  if (!options.waivers.empty())
+    read_waivers(options.waivers, case_ids(backend));  // refused before anything is taken away
   const RunRecord record = record_of(options, plan, backend);
   if (options.resume) return earlier_verdicts(report, record);
   const std::filesystem::path results = report / "results", log = report / "results.jsonl";
@@ -153,7 +158,8 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
       plan_(plan),
       out_(out),
       judge_(options.seed),
-      waivers_(options.waivers.empty() ? std::vector<Waiver>() : read_waivers(options.waivers, case_ids()), today()),
+      waivers_(options.waivers.empty() ? std::vector<Waiver>() : read_waivers(options.waivers, case_ids(backend)),
+               today()),
       backend_(or_runtime(std::move(backend))),
       verdicts_(plan.runs.size()),
       begin_(std::chrono::steady_clock::now()),
@@ -185,9 +191,17 @@ void Session::begins(size_t index) {
 
 void Session::done(size_t index) {
   const PlannedRun& run = plan_.runs[index];
-  CaseVerdict verdict = judge_files(judge_, results(run.ranks, run.transport), run.item,
-                                    {run.ranks, options_.microbatches, run.transport == TransportKind::Own, &backend_});
   const CaseVerdict empty = empty_verdict(index);
+  CaseVerdict verdict;
+  if (backend_.level == CaseLevel::Own) {
+    verdict = judge_recording(one_rank_recording(options_.report, run.item.id),
+                              recording_of(options_.report, run.item, run.ranks), run.ranks, backend_.delivers);
+    verdict.case_id = empty.case_id;
+    verdict.schedule = empty.schedule;
+  } else {
+    verdict = judge_files(judge_, results(run.ranks, run.transport), run.item,
+                          {run.ranks, options_.microbatches, run.transport == TransportKind::Own, &backend_});
+  }
   verdict.repro = empty.repro;
   verdict.ranks = empty.ranks;
   verdict.transport = empty.transport;
@@ -225,17 +239,21 @@ void Session::not_started(const std::string& reason) {
 
 CaseVerdict Session::empty_verdict(size_t index) const {
   const PlannedRun& run = plan_.runs[index];
-  const Case& c = find_case(run.item.id);
   CaseVerdict verdict;
   verdict.case_id = run.item.id;
-  verdict.title = c.title;
   verdict.schedule = run.item.schedule;
   verdict.backend = backend_.name;
   verdict.device = "cpu";
-  verdict.dtype = dtype_text(c.dtype);
   verdict.ranks = run.ranks;
   verdict.transport = transport_name(run.transport);
-  verdict.truth = c.truth;
+  if (backend_.level == CaseLevel::Own) {
+    verdict.truth = Truth::SameOrder;
+  } else {
+    const Case& c = find_case(run.item.id);
+    verdict.title = c.title;
+    verdict.dtype = dtype_text(c.dtype);
+    verdict.truth = c.truth;
+  }
   verdict.reason = not_started_.empty() ? "the run ended before it" : not_started_;
   verdict.repro = "plumbline run --case " + run.item.id + " --schedule " + shell_word(run.item.schedule) +
                   (run.transport == TransportKind::Own ? " --backend " + shell_word(options_.backend)

@@ -60,6 +60,11 @@ class Session {
   void not_started(const std::string& reason);
 
   bool judged(size_t index) const { return judged_.contains(index); }
+  /// Of a run that is judged.
+  const CaseVerdict& verdict(size_t index) const { return verdicts_.at(index); }
+
+  /// Something that is no run of the plan is under way.
+  void working_on(const std::string& what) { progress_.working_on(what); }
 
   /// Prints the matrix, the failures and the measurements, writes the report folder; returns the exit code.
   int report();

@@ -3,16 +3,20 @@
 #include <optional>
 #include <vector>
 
+#include "conformance/judge_recording.h"
+
 namespace plumbline {
 namespace {
 
 class Supervisor {
  public:
-  Supervisor(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer)
+  Supervisor(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+             Delivery delivery)
       : launcher_(launcher),
         job_(job),
         out_(out),
         observer_(observer),
+        delivery_(delivery),
         settled_(job.cases.size()),
         measured_(job.throughput.size()) {}
 
@@ -101,11 +105,18 @@ class Supervisor {
     observer_.failed(index, status, reason);
   }
 
+  /// Which file a case lacks; empty when what there is can be judged.
+  std::string what_is_not_there(const JobCase& c) const {
+    std::filesystem::path file = result_path("", c, 0);
+    if (delivery_ == Delivery::Results)
+      return result_files(out_, c).empty() ? file.string() + " nor of another rank" : "";
+    return is_recording(recording_folder(out_, c)) ? "" : file.replace_extension("json").string();
+  }
+
   void done(size_t index) {
     const JobCase& c = job_.cases[index];
-    if (result_files(out_, c).empty())
-      return settle(index, Status::Error,
-                    "said to be done, but there is no file " + result_path("", c, 0).string() + " nor of another rank");
+    const std::string not_there = what_is_not_there(c);
+    if (!not_there.empty()) return settle(index, Status::Error, "said to be done, but there is no file " + not_there);
     settled_[index] = true;
     observer_.done(index);
   }
@@ -114,14 +125,16 @@ class Supervisor {
   const Job& job_;
   const std::filesystem::path& out_;
   JobObserver& observer_;
+  Delivery delivery_;
   std::vector<bool> settled_, measured_;
   bool started_ = false;
 };
 
 }  // namespace
 
-void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer) {
-  Supervisor supervisor(launcher, job, out, observer);
+void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+               Delivery delivery) {
+  Supervisor supervisor(launcher, job, out, observer, delivery);
   if (!supervisor.plan()) return;
   while (supervisor.launch()) {
   }

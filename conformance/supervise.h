@@ -26,9 +26,13 @@ class JobObserver {
   virtual void not_started(const std::string& reason) = 0;
 };
 
+/// What is there of a case when it is done: result files, or a recording (recording.h) by the same name.
+enum class Delivery { Results, Recording };
+
 /// Asks for the plan, then runs what is supported. A case in which the backend crashes, hangs, or says what cannot be
 /// read is failed, its processes are ended, and it is started anew with the rest. Every case is heard of once, unless
 /// the backend does not start.
-void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer);
+void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+               Delivery delivery = Delivery::Results);
 
 }  // namespace plumbline

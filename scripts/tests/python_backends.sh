@@ -17,6 +17,25 @@ held "$1/mpi4py_gpipe/backend.toml" 'exact-tied' gpipe
 held "$1/torch_pipelining/manual-$version.toml" 'exact-tied' 1f1b
 held "$1/torch_pipelining/traced-$version.toml" 'exact-tied' gpipe
 
+# A training script that runs its own model only: sound, with a fault planted on two ranks, and broken on one rank.
+own=$1/examples
+trained() { # report, word for train_pipeline.py
+  sed -e "s|\"train_backend.py\"|&, \"$2\"|" -e "s|^schema.*|&\nfolder = \"$own\"|" \
+    -e "s|\"../../../scripts/peer\"|\"$(realpath "$peer")\"|g" "$own/train_backend.toml" > "$report/$1.toml"
+  "$PLUMBLINE_PROGRAM" run --backend "$report/$1.toml" --case transformer --schedule "${3:-1F1B}" --ranks 2 --report "$report/$1"
+}
+expect_text() { # text; what a run printed
+  if grep -qF "$1"; then return; fi
+  echo "not found: $1" >&2
+  exit 1
+}
+trained sound --steps=2 1F1B,InterleavedZeroBubble
+"$PLUMBLINE_PROGRAM" check "$report/sound"
+if trained fault --fault=backward > "$report/fault.txt"; then echo 'the fault was not found' >&2; exit 1; fi
+expect_text 'FAIL transformer x 1F1B (2 ranks, own): step 0, stage 1, micro-batch 3: backward `layers.2:out`' < "$report/fault.txt"
+if trained broken --dtype=nonsense > "$report/broken.txt"; then echo 'a broken run on one rank passed' >&2; exit 1; fi
+expect_text "ERROR transformer x 1F1B (2 ranks, own): on one rank: " < "$report/broken.txt"
+
 if "$peer" $version -- "$1/torch_pipelining/deviations/accumulated_gradients_are_divided_again.py"; then
   echo "PyTorch $version has lost the deviation that a waiver expects" >&2
   exit 1

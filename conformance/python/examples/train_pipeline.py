@@ -112,7 +112,8 @@ def train(options):
     loss_fn, options.microbatch = loss_of(options), None
 
     if ranks > 1:
-        dist.init_process_group('gloo')
+        if not dist.is_initialized():
+            dist.init_process_group('gloo')
         kind = get_schedule_class(options.schedule)
         stages_here = options.stages_per_rank if issubclass(kind, PipelineScheduleMulti) else 1
         total = ranks * stages_here
@@ -157,11 +158,9 @@ def train(options):
             recorder.losses(losses)  # recorder 6
         recorder.step_done()  # recorder 7
         optimizer.step()
-    if ranks > 1:
-        dist.destroy_process_group()
 
 
-def main():
+def options_of(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--record', required=True, help='the folder of the recording')
     parser.add_argument('--schedule', default='1F1B', help='GPipe, 1F1B, Interleaved1F1B, InterleavedZeroBubble, ZBVZeroBubble, ...')
@@ -175,10 +174,11 @@ def main():
     parser.add_argument('--whole-batch', action='store_true', help='one rank: the whole batch in one forward')
     parser.add_argument('--perturb', type=int, help='one rank: move every value in the last place, by this number')
     parser.add_argument('--fault', default='no', choices=('no', 'forward', 'backward', 'detach', 'drop-loss', 'scale-grad'))
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    train(options)
+    return parser.parse_args(words)
 
 
 if __name__ == '__main__':
-    main()
+    torch.set_num_threads(1)
+    train(options_of())
+    if dist.is_initialized():
+        dist.destroy_process_group()

@@ -65,7 +65,7 @@ def first_wrong(value, schema, root, place):
     if "oneOf" in schema:
         tries = [first_wrong(value, option, root, place) for option in schema["oneOf"]]
         if tries.count(None) != 1:
-            return f"{place}: {json.dumps(value)[:80]} is not one of the forms that may stand here"
+            return f"{place or 'the document'}: {json.dumps(value)[:80]} is not one of the forms that may stand here"
     if isinstance(value, dict):
         for name, item in value.items():
             inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", True))

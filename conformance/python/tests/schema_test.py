@@ -1,6 +1,7 @@
-"""Every exported file against the JSON schemas, by the jsonschema library and by the loader's own small reader.
+"""Every exported file, and what passes between plumbline and a backend, against the JSON schemas, by the jsonschema
+library and by the loader's own small reader.
 
-    PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p schema_test.py
+    PLUMBLINE_PROGRAM=build/plumbline PLUMBLINE_C_HOST=build/conformance/examples/c_host python3 -m unittest discover -s conformance/python/tests -p schema_test.py
 """
 
 import copy
@@ -10,7 +11,9 @@ import json
 import os
 import random
 import re
+import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -19,6 +22,8 @@ import jsonschema
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFORMANCE = os.path.join(HERE, "..", "..")
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
+C_HOST = os.environ["PLUMBLINE_C_HOST"]
+PEER = os.path.join(CONFORMANCE, "..", "scripts", "peer")
 FILES = {
     "case.json": "case",
     "program.json": "program",
@@ -38,7 +43,7 @@ def loaders_schema_reader():
 
 OWN = loaders_schema_reader()
 SCHEMAS = {}
-for name in FILES.values():
+for name in (*FILES.values(), "describe", "job", "plan"):
     with open(os.path.join(CONFORMANCE, "schema", name + ".schema.json"), encoding="utf-8") as text:
         SCHEMAS[name] = json.load(text)
 
@@ -62,6 +67,21 @@ def at(value, path):
     for step in path:
         value = value[step]
     return value
+
+
+def spoilt(document, rng, everywhere):
+    """A copy with one change at a random place: a member more, less, of another type, out of range."""
+    changed = copy.deepcopy(document)
+    place = rng.choice(everywhere)
+    value = at(changed, place)
+    if isinstance(value, dict) and rng.random() < 0.7:
+        if value and rng.random() < 0.5:
+            value.pop(rng.choice(list(value)))
+        else:
+            value["unheard-of"] = 1
+    elif place:
+        at(changed, place[:-1])[place[-1]] = rng.choice([None, -1, 3, 0.5, True, "x", "", [], {}])
+    return changed
 
 
 class Schemas(unittest.TestCase):
@@ -97,7 +117,7 @@ class Schemas(unittest.TestCase):
                 self.assertEqual(document["refused"], [], path)
 
     def test_both_readers_refuse_the_same(self):
-        """One change at a random place of some documents: a member more, less, of another type, out of range."""
+        """One change at a random place of some documents."""
         seed = random.randrange(2**32)
         rng = random.Random(seed)
         refused = 0
@@ -106,19 +126,10 @@ class Schemas(unittest.TestCase):
             validator = jsonschema.Draft202012Validator(SCHEMAS[name])
             everywhere = [p for p, _ in places(document)]
             for _ in range(4):
-                changed = copy.deepcopy(document)
-                place = rng.choice(everywhere)
-                spoilt = at(changed, place)
-                if isinstance(spoilt, dict) and rng.random() < 0.7:
-                    if spoilt and rng.random() < 0.5:
-                        spoilt.pop(rng.choice(list(spoilt)))
-                    else:
-                        spoilt["unheard-of"] = 1
-                elif place:
-                    at(changed, place[:-1])[place[-1]] = rng.choice([None, -1, 3, 0.5, True, "x", "", [], {}])
+                changed = spoilt(document, rng, everywhere)
                 valid = validator.is_valid(changed)
                 wrong = OWN.first_wrong(changed, SCHEMAS[name], SCHEMAS[name], "")
-                self.assertEqual(valid, wrong is None, f"seed {seed}: {path} at {place}: {wrong}")
+                self.assertEqual(valid, wrong is None, f"seed {seed}: {path}: {wrong}")
                 refused += not valid
         self.assertGreater(refused, len(sample), f"seed {seed}")
 
@@ -168,6 +179,175 @@ class Schemas(unittest.TestCase):
         self.assertEqual(sorted(defined), list(range(len(stage["values"]))), path)
         for entry in stage["outputs"] + stage["buffer_updates"]:
             self.assertTrue(entry["value"] is None or entry["value"] in defined, path)
+
+
+def answer(words, *more):
+    """What a backend prints, as JSON."""
+    result = subprocess.run([*words, *more], check=True, capture_output=True, text=True, timeout=60)
+    return json.loads(result.stdout)
+
+
+class Protocol(unittest.TestCase):
+    """Jobs as plumbline writes them, and what our runtime and the example backends answer."""
+
+    BACKENDS = {
+        "runtime": [PROGRAM, "backend"],
+        "C host": [C_HOST],
+        "own models": [sys.executable, os.path.join(HERE, "..", "examples", "train_backend.py")],
+    }
+    # These ask their environment for the version of PyTorch.
+    IN_PEER = {
+        "mpi4py": [PEER, "2.15.0", "--", os.path.join(HERE, "..", "mpi4py_gpipe", "adapter.py")],
+        "torch": [PEER, "2.15.0", "--", os.path.join(HERE, "..", "torch_pipelining", "adapter.py")],
+    }
+
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+        if subprocess.run([PEER, "2.15.0", "--check"], capture_output=True).returncode == 0:
+            cls.BACKENDS = cls.BACKENDS | cls.IN_PEER
+        else:
+            print("not asked, for want of scripts/peer 2.15.0:", *cls.IN_PEER)
+        quick = ["--case", "exact-mlp-sum", "--schedule", "1f1b", "--ranks", "2"]
+        host, trainer = (shlex.join(cls.BACKENDS[name]) for name in ("C host", "own models"))
+        cls.jobs = {
+            name: cls.job_of(name, *words)
+            for name, words in {
+                "plain": quick,
+                "options": [*quick, "--mutant", "drop-last-microbatch", "--recompute", "always", "--microbatches", "2"],
+                "remat": [*quick, "--remat", "bytes", "--remat-policy", "seed"],
+                "throughput": [*quick, "--throughput"],
+                "files": [*quick, "--backend", host],
+                "files, micro-batches": [*quick, "--backend", host, "--microbatches", "2"],
+                "own models": ["--backend", trainer, "--ranks", "2"],
+            }.items()
+        }
+
+    @classmethod
+    def job_of(cls, name, *words):
+        """The path of the first job.json of such a run; how it ends is another matter (torch is not everywhere)."""
+        report = os.path.join(cls.folder, name)
+        said = subprocess.run([PROGRAM, "run", *words, "--report", report], capture_output=True, text=True, timeout=300)
+        found = sorted(glob.glob(os.path.join(report, "results", "*", "job.json")))
+        if not found:
+            raise AssertionError(said.stdout + said.stderr)
+        return found[0]
+
+    def wrong(self, name, document):
+        """What is wrong with it, None if nothing; both readers agree on whether something is."""
+        valid = jsonschema.Draft202012Validator(SCHEMAS[name]).is_valid(document)
+        wrong = OWN.first_wrong(document, SCHEMAS[name], SCHEMAS[name], "")
+        self.assertEqual(valid, wrong is None, f"{name}: {wrong}\n{document}")
+        return wrong
+
+    def documents(self):
+        """(schema, whose, document) of all that is said."""
+        for name, path in self.jobs.items():
+            with open(path, encoding="utf-8") as file:
+                yield "job", name, json.load(file)
+        for name, words in self.BACKENDS.items():
+            yield "describe", name, answer(words, "describe")
+            asked = {"runtime": "plain", "own models": "own models"}.get(name, "files")
+            yield "plan", name, answer(words, "plan", "--job", self.jobs[asked])
+
+    def test_what_is_said_is_valid(self):
+        for schema, whose, document in self.documents():
+            self.assertIsNone(self.wrong(schema, document), f"{schema} of {whose}")
+            if schema == "plan":
+                self.assertGreater(len(document), 0, whose)
+
+    def test_jobs_hold_what_was_asked_for(self):
+        """So that the test above has seen every member."""
+        members, of_cases = set(), set()
+        for schema, _, document in self.documents():
+            if schema == "job":
+                members |= set(document)
+                of_cases |= {key for case in document["cases"] for key in case}
+        self.assertEqual(members, set(SCHEMAS["job"]["$defs"]["of_names"]["properties"]))
+        self.assertEqual(of_cases, {"id", "schedule", "results", "folder"})
+
+    def test_the_readers_refuse_the_same(self):
+        seed = random.randrange(2**32)
+        rng = random.Random(seed)
+        for schema, whose, document in self.documents():
+            refused = 0
+            everywhere = [path for path, _ in places(document)]
+            for _ in range(60):
+                changed = spoilt(document, rng, everywhere)
+                refused += self.wrong(schema, changed) is not None
+            self.assertGreater(refused, 0, f"seed {seed}: {schema} of {whose}")
+
+    def test_plumbline_refuses_the_descriptions_that_the_schema_refuses(self):
+        seed = random.randrange(2**32)
+        rng = random.Random(seed)
+        for whose in ("C host", "own models"):
+            document = answer(self.BACKENDS[whose], "describe")
+            everywhere = [path for path, _ in places(document)]
+            for number in range(12):
+                changed = spoilt(document, rng, everywhere) if number else document
+                path = os.path.join(self.folder, "describe.json")
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(changed, file)
+                program = f"sh -c 'test $0 = describe && cat {path}'"
+                said = subprocess.run([PROGRAM, "doctor", "--backend", program], capture_output=True, text=True, timeout=60)
+                taken = "ok         describe" in said.stdout
+                self.assertEqual(taken, self.wrong("describe", changed) is None, f"seed {seed}: {changed}\n{said.stdout}")
+
+    def test_wrong_jobs_are_refused(self):
+        with open(self.jobs["throughput"], encoding="utf-8") as file:
+            job = json.load(file)
+
+        def said(document):
+            path = os.path.join(self.folder, "job.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(document, file)
+            return subprocess.run([PROGRAM, "backend", "plan", "--job", path], capture_output=True, text=True, timeout=60)
+
+        self.assertEqual(said(job).returncode, 0)
+        for change in (
+            {"format": "plumbline-job/2"}, {"ranks": 0}, {"ranks": "2"}, {"seed": -1}, {"seed": 0.5}, {"timeout_seconds": -1},
+            {"timeout_seconds": None}, {"cases": {}}, {"cases": [{"id": "exact-mlp-sum", "schedule": "1f1b"}]}, {"unheard-of": 1},
+            {"cases": [{"id": "exact-mlp-sum", "schedule": "1f1b", "results": "r", "rank": 1}]}, {"microbatches": 0},
+            {"recompute": "sometimes"}, {"mutant": 3}, {"throughput": [{"schedule": "1f1b"}]},
+        ):  # fmt: skip
+            result = said(job | change)
+            self.assertEqual(result.returncode, 2, f"{change}: {result.stdout}")
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+            self.assertIn(next(iter(change)), result.stderr)
+            self.assertIsNotNone(self.wrong("job", job | change), change)
+        for missing in ("format", "ranks", "seed", "timeout_seconds", "cases"):
+            less = {key: value for key, value in job.items() if key != missing}
+            self.assertEqual(said(less).returncode, 2, missing)
+            self.assertIsNotNone(self.wrong("job", less), missing)
+
+    def test_wrong_plans_are_refused(self):
+        describe = os.path.join(self.folder, "description.json")
+        with open(describe, "w", encoding="utf-8") as file:
+            json.dump(answer(self.BACKENDS["own models"], "describe"), file)
+        path = os.path.join(self.folder, "plan.json")
+        program = f"sh -c 'case $0 in describe) cat {describe} ;; plan) cat {path} ;; *) exit 9 ;; esac'"
+        good = {"id": "transformer", "schedule": "one-rank", "supported": True}
+        for plan, valid in (
+            ([good], True),
+            ([good | {"why": "it can"}], True),
+            ([good | {"supported": False, "why": "no memory"}], True),
+            ([good | {"supported": False}], False),
+            ([good | {"supported": False, "why": ""}], False),
+            ([good | {"supported": 1}], False),
+            ([good | {"unheard-of": 1}], False),
+            ([{"id": "transformer", "supported": True}], False),
+            (good, False),
+            (None, False),
+        ):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(plan, file)
+            words = ["run", "--backend", program, "--case", "transformer", "--ranks", "2", "--report", os.path.join(self.folder, "p")]
+            said = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60)
+            refused = "NOT STARTED sh: plan" in said.stdout
+            self.assertEqual(refused, not valid, f"{plan}\n{said.stdout}")
+            self.assertEqual(self.wrong("plan", plan) is None, valid, plan)
 
 
 class CommandLine(unittest.TestCase):

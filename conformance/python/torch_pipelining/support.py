@@ -53,7 +53,7 @@ class Files:
 
 def why_not(files, version, traced):
     """None where PyTorch in that version ("2.15.0") can be asked to run the case, else the reason."""
-    for test in (_placement, _class_limits, _gradients, _inputs, _absent):
+    for test in (_placement, _class_limits, _gradients, _inputs, _borders):
         if reason := test(files):
             return reason
     checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
@@ -123,7 +123,9 @@ def _inputs(files):
     return None
 
 
-def _absent(files):
+def _borders(files):
+    if "outputs" in files.case:
+        return "outputs in a dict: PyTorch says that a stage gives a tensor, a tuple or a list"
     ports = [
         port
         for program in files.program["programs"]

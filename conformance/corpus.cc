@@ -51,9 +51,10 @@ std::string near_ids(const std::vector<Case>& cases, const std::string& glob) {
 const std::vector<Case>& corpus() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
-    for (auto* const axis : {cases::exact_basics, cases::real_basics, cases::borders, cases::sharing, cases::gradients,
-                             cases::families, cases::microbatches, cases::losses, cases::dtypes, cases::randomness,
-                             cases::steps, cases::recomputation, cases::orders})
+    for (auto* const axis :
+         {cases::exact_basics, cases::real_basics, cases::borders, cases::presence, cases::dicts, cases::splits,
+          cases::sharing, cases::gradients, cases::families, cases::microbatches, cases::losses, cases::dtypes,
+          cases::randomness, cases::steps, cases::recomputation, cases::orders})
       for (Case& c : axis()) all.push_back(std::move(c));
     return all;
   }();
@@ -62,7 +63,7 @@ const std::vector<Case>& corpus() {
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"core", "full", "nightly", "smoke"};
+    std::vector<std::string> all = {"core", "full", "nightly", "ranks", "smoke"};
     for (const Feature& feature : features()) all.push_back(feature.name);
     return all;
   }();
@@ -70,7 +71,7 @@ const std::vector<std::string>& profile_names() {
 }
 
 std::vector<Case> profile(std::string_view name) {
-  if (name == "core" || name == "nightly" || name == "full") return corpus();
+  if (name == "core" || name == "nightly" || name == "full" || name == "ranks") return corpus();
   const auto is_named = [&](const Feature& feature) { return feature.name == name; };
   const bool is_feature = std::ranges::any_of(features(), is_named);
   if (name != "smoke" && !is_feature)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "reference/models/names.h"
@@ -151,10 +153,41 @@ TEST(Corpus, ProfilesAreParts) {
   EXPECT_EQ(ids(profile("nightly")), ids(corpus()));
   EXPECT_EQ(ids(profile("full")), ids(corpus()));
   EXPECT_EQ(profile("smoke").size(), 12u);
-  EXPECT_EQ(ids(profile("none")), (std::set<std::string>{"exact-none", "none", "exact-uneven-none"}));
+  EXPECT_EQ(ids(profile("ranks")), ids(corpus()));
+  EXPECT_EQ(ids(profile("stage-sizes")),
+            (std::set<std::string>{"exact-lopsided", "lopsided", "exact-lopsided-gradients", "exact-lopsided-frozen",
+                                   "exact-split-twice", "exact-split-twice-accumulate", "split-twice"}));
   for (const std::string& name : profile_names()) EXPECT_FALSE(profile(name).empty()) << name;
   const std::string text = refusal([] { profile("cure"); });
   for (const std::string& name : profile_names()) EXPECT_NE(text.find(name), std::string::npos) << text;
+}
+
+/// The table of docs/corpus.md: what stands in backquotes in its second column are patterns of cases.
+TEST(Corpus, TheTableOfWhatIsHuntedNamesEachCase) {
+  const char* docs = std::getenv("PLUMBLINE_DOCS");
+  if (!docs) GTEST_SKIP() << "PLUMBLINE_DOCS does not say where docs/ is";
+  std::ifstream file(std::string(docs) + "/corpus.md");
+  ASSERT_TRUE(file) << docs << "/corpus.md cannot be read";
+  std::string line;
+  while (std::getline(file, line) && line != "## What is hunted, and where") continue;
+  std::set<std::string> named;
+  int rows = 0;
+  while (std::getline(file, line)) {
+    if (!line.starts_with("| ") || line == "| what | cases |") continue;
+    ++rows;
+    const std::string cell = line.substr(line.rfind('|', line.size() - 2) + 1);
+    bool has_pattern = false;
+    for (size_t begin = cell.find('`'); begin != std::string::npos;) {
+      const size_t end = cell.find('`', begin + 1);
+      ASSERT_NE(end, std::string::npos) << line;
+      has_pattern = true;
+      EXPECT_NO_THROW(named.merge(ids(select(corpus(), cell.substr(begin + 1, end - begin - 1))))) << line;
+      begin = cell.find('`', end + 1);
+    }
+    EXPECT_TRUE(has_pattern) << line;
+  }
+  EXPECT_GT(rows, 30);
+  for (const Case& c : corpus()) EXPECT_TRUE(named.contains(c.id)) << c.id << " stands in no row of docs/corpus.md";
 }
 
 TEST(Corpus, SelectsByPattern) {

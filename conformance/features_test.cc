@@ -43,6 +43,16 @@ TEST(Features, FieldsAndModelsSpeak) {
   EXPECT_EQ(features_of(find_case("mlp-f16")), (std::vector<std::string>{"same-order", "mlp", "mean", "f16"}));
 }
 
+/// Each family of models in each precision.
+TEST(Features, EachFamilyIsThereInEachNarrowDtype) {
+  for (const char* family :
+       {"mlp", "transformer", "encoder-decoder", "convolution", "buffers", "u-net", "experts", "recurrent", "mixed"})
+    for (const char* dtype : {"f32", "f16", "bf16"})
+      EXPECT_TRUE(
+          std::ranges::any_of(corpus(), [&](const Case& c) { return has_feature(c, family) && has_feature(c, dtype); }))
+          << family << " in " << dtype;
+}
+
 /// Pairs of axes that belong together: somewhere in the corpus both are there.
 TEST(Features, PairsOfAxesMeet) {
   const std::pair<const char*, const char*> pairs[] = {{"shared", "freezing"},
@@ -64,6 +74,15 @@ TEST(Features, PairsOfAxesMeet) {
                                                        {"input-gradients", "frozen"},
                                                        {"accumulation", "unused"},
                                                        {"bf16", "hooks"},
+                                                       {"none", "keywords"},
+                                                       {"none", "input-gradients"},
+                                                       {"none", "optimizer"},
+                                                       {"none", "recompute"},
+                                                       {"dicts", "uneven"},
+                                                       {"dicts", "loss-inside"},
+                                                       {"other-dimension", "input-gradients"},
+                                                       {"other-dimension", "keywords"},
+                                                       {"stage-sizes", "shared"},
                                                        {"evaluation", "other-dimension"}};
   for (const auto& [a, b] : pairs)
     EXPECT_TRUE(std::ranges::any_of(corpus(), [&](const Case& c) { return has_feature(c, a) && has_feature(c, b); }))

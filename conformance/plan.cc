@@ -118,6 +118,7 @@ class Choices {
     const bool is_full = options.profile == "nightly" || options.profile == "full";
     pairs_only = (options.case_glob.empty() || options.profile_given) && !is_full && options.profile != "smoke";
     whole = spread;
+    every_rank = options.profile == "ranks";
     cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
     for (Case& c : cases) {
       too_few_rows_.push_back(options.microbatches <= c.rows
@@ -145,7 +146,7 @@ class Choices {
       if (const int own = ranks_of_files(schedules); own > 0) {
         ranks = {own};
       } else if (spread) {
-        ranks = {2, 4, 8};
+        ranks = every_rank ? std::vector{1, 2, 3, 4, 5, 6, 7, 8} : std::vector{2, 4, 8};
       }
     }
     keep_ranks_of_backend();
@@ -186,10 +187,16 @@ class Choices {
     return {{cases[row[0]].id, schedule.name, csv}, own_ranks, transports[row[3]], why_not(row)};
   }
 
-  /// What core has to show with such a row, one word each.
+  /// What core, or the profile of all numbers of ranks, has to show with such a row, one word each.
   std::vector<std::string> shown_by(const Row& row) {
     const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
-    const std::string r = "ranks " + std::to_string(ranks[row[2]]), t = transport_name(transports[row[3]]);
+    const std::string r = "ranks " + std::to_string(every_rank ? run(row).ranks : ranks[row[2]]);
+    const std::string t = transport_name(transports[row[3]]);
+    if (every_rank) {
+      std::vector<std::string> words = {s + r, r + t};
+      for (const std::string& feature : features_of(cases[row[0]])) words.push_back(feature + " " + r);
+      return words;
+    }
     std::vector<std::string> words = {c + r, c + t, s + r, s + t};
     if (!is_own(row))
       words.push_back(c + "kind " +
@@ -204,7 +211,8 @@ class Choices {
   }
 
   bool pairs_only;
-  bool whole;  ///< a whole profile: what is not meant is not worth a word
+  bool whole;               ///< a whole profile: what is not meant is not worth a word
+  bool every_rank = false;  ///< the profile of all numbers of ranks
   std::vector<Case> cases;
   std::vector<ChosenSchedule> schedules;
   std::vector<int> ranks;

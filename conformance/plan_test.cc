@@ -62,6 +62,36 @@ TEST(Plan, CoreShowsEveryPairThatItPromises) {
   EXPECT_LE(some.size(), 5 * corpus().size());
 }
 
+/// Everything that some case and schedule make possible on a number of ranks is shown there: counted over all rows of
+/// 1 to 8 ranks, asked for one by one.
+TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
+  RunOptions options = quiet();
+  options.profile = "ranks";
+  const std::set<Row> some = rows(make_plan(options), true);
+  const auto said_by = [](const Row& row) {
+    const auto& [id, schedule, ranks, transport] = row;
+    const std::string on = " on " + std::to_string(ranks);
+    std::vector<std::string> words = {schedule + on, transport_name(transport) + on};
+    for (const std::string& feature : features_of(find_case(id))) words.push_back(feature + on);
+    return words;
+  };
+  std::set<std::string> wanted, shown;
+  for (const Row& row : some)
+    for (const std::string& word : said_by(row)) shown.insert(word);
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    RunOptions one = quiet();
+    one.profile = "nightly";
+    one.ranks = ranks;
+    one.ranks_given = true;
+    for (const Row& row : rows(make_plan(one), true))
+      for (const std::string& word : said_by(row)) wanted.insert(word);
+    for (const char* feature : {"exact", "same-order", "none", "dicts", "shared", "uneven"})
+      EXPECT_TRUE(shown.contains(std::string(feature) + " on " + std::to_string(ranks))) << feature << " on " << ranks;
+  }
+  EXPECT_EQ(shown, wanted);
+  EXPECT_LE(some.size(), 2 * corpus().size());
+}
+
 TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
   std::map<std::string, std::set<std::string>> schedules;
   for (const Row& row : rows(make_plan(quiet()), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));

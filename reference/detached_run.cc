@@ -181,7 +181,7 @@ class DetachedStages : public CaseSubject {
   void forward(int step, Lane& lane, int stage, int microbatch, bool training) {
     const Stage& part = lane.pipe.stages[stage];
     std::vector<at::Tensor>& inputs = lane.stage_inputs[stage];
-    if (stage == 0) inputs = lane.inputs;
+    if (stage == 0) inputs = given_inputs(lane.inputs);
     for (int b : part.inputs) {
       const Boundary& boundary = lane.pipe.boundaries[b];
       const at::Tensor& value = lane.stage_outputs[boundary.producer][boundary.output];
@@ -200,7 +200,7 @@ class DetachedStages : public CaseSubject {
     if (stage + 1 < lane.pipe.num_stages()) return;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
       if (outputs[i].defined())
-        put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+        put(results_, {step, ResultKind::Output, -1, microbatch, output_name(model_, i)}, outputs[i]);
     if (!has_loss(case_.loss, lane.target)) return;
     lane.loss = compute_loss(case_.loss, outputs, lane.target);
     put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
@@ -253,8 +253,8 @@ class DetachedStages : public CaseSubject {
         put(results_, {step, ResultKind::Backward, stage, microbatch, boundary.name}, input_grads[i]);
     }
     for (size_t i = 0; stage == 0 && keeps_details(case_) && i < lane.inputs.size(); ++i)
-      if (case_.input_gradients && input_grads[i].defined())
-        put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, input_grads[i]);
+      if (case_.input_gradients && lane.inputs[i].defined() && lane.inputs[i].grad().defined())
+        put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, lane.inputs[i].grad());
     for (const auto& [name, parameter] : states_[stage].parameters) {
       if (!keeps_details(case_) || !parameter.grad().defined()) continue;
       put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());

@@ -186,7 +186,7 @@ class WholeModel : public CaseSubject {
     if (!options_.by_microbatch) return loss;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
       if (outputs[i].defined())
-        put(results_, {step, ResultKind::Output, -1, microbatch, std::to_string(i)}, outputs[i]);
+        put(results_, {step, ResultKind::Output, -1, microbatch, output_name(model_, i)}, outputs[i]);
     if (loss.defined()) put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
     return loss;
   }

@@ -121,7 +121,8 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     for (size_t m = 0; m < step.outputs.size(); ++m)
       for (size_t i = 0; i < step.outputs[m].size(); ++i)
         if (step.outputs[m][i].defined())
-          put(results_, {step_, ResultKind::Output, -1, static_cast<int>(m), std::to_string(i)}, step.outputs[m][i]);
+          put(results_, {step_, ResultKind::Output, -1, static_cast<int>(m), output_name(model_, i)},
+              step.outputs[m][i]);
   }
 
   void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) override {

@@ -19,6 +19,9 @@ std::vector<Step> training_run();
 std::vector<Case> exact_basics();   // the plain chain and its first variations
 std::vector<Case> real_basics();    // each family once, with real numbers; runs of training
 std::vector<Case> borders();        // what lies at borders of stages
+std::vector<Case> presence();       // what is there in one step and None in another
+std::vector<Case> dicts();          // outputs in a dict
+std::vector<Case> splits();         // where the split falls
 std::vector<Case> sharing();        // modules and parameters used several times
 std::vector<Case> gradients();      // no gradients, zero ones, those of inputs; users' hooks
 std::vector<Case> families();       // recurrent, encoder and decoder, attention, experts, convolutions, U-Net

@@ -3,6 +3,8 @@
 
 namespace plumbline::cases {
 
+using enum StepKind;
+
 std::vector<Case> microbatches() {
   return {
       {.id = "exact-eleven-rows",
@@ -130,6 +132,56 @@ std::vector<Case> microbatches() {
        .rows = 8,
        .microbatches = 8,
        .loss = squares},
+      {.id = "exact-dimensions",
+       .title =
+           "rows are dimension 1 of one input, 2 of another, 0 of a third and of the target; a fourth is not divided",
+       .why = "one dimension for all inputs, or that of the inputs taken for the target's",
+       .model = "exact-dimensions",
+       .loss = squares},
+      {.id = "exact-dimensions-uneven",
+       .title = "rows along three dimensions, 10 over 4 micro-batches",
+       .why = "sizes of micro-batches counted along the first dimension of each input",
+       .model = "exact-dimensions",
+       .rows = 10,
+       .loss = squares},
+      {.id = "exact-dimensions-keywords",
+       .title = "rows along three dimensions, inputs by name",
+       .why = "dimensions looked up by position where inputs come by name",
+       .model = "exact-dimensions",
+       .loss = squares,
+       .keyword_inputs = true},
+      {.id = "exact-dimensions-gradients",
+       .title = "gradients of inputs whose rows are other dimensions",
+       .why = "the gradient of an input with its dimensions exchanged",
+       .model = "exact-dimensions",
+       .rows = 10,
+       .loss = squares,
+       .input_gradients = true},
+      {.id = "exact-dimensions-eval",
+       .title = "rows along three dimensions, an evaluation of 6 rows without a target between",
+       .why = "dimensions of training forgotten in an evaluation",
+       .model = "exact-dimensions",
+       .loss = squares,
+       .steps = {Train, {Eval, 6, false}, Train}},
+      {.id = "dimensions",
+       .title = "rows along three dimensions, mean of squares, 10 rows over 4 micro-batches",
+       .why = "micro-batches weighed by the size of another dimension than that of the rows",
+       .truth = Truth::SameOrder,
+       .model = "dimensions",
+       .rows = 10,
+       .loss = mean_square},
+      {.id = "exact-columns",
+       .title = "rows are dimension 0 of the input and 1 of target and output, 10 over 4 micro-batches",
+       .why = "a target divided along the dimension of the input",
+       .model = "exact-columns",
+       .rows = 10,
+       .loss = squares},
+      {.id = "exact-columns-eval",
+       .title = "outputs in columns, an evaluation of 7 rows between two steps",
+       .why = "outputs joined along the dimension of the input",
+       .model = "exact-columns",
+       .loss = squares,
+       .steps = {Train, {Eval, 7}, Train}},
   };
 }
 

@@ -46,6 +46,33 @@ constexpr const char* kThreeRanks =
     "1F2,1F1,1F0,1B2,1F3,1B1,1B3,1B0\n"
     "2F2,2B2,2F1,2F0,2B1,2F3,2B3,2B0\n";
 
+/// Five ranks, one forward and one backward in turn, out of order.
+constexpr const char* kFiveRanks =
+    "0F3,0F1,0F0,0F2,0B3,0B1,0B0,0B2\n"
+    "1F3,1F1,1F0,1F2,1B3,1B1,1B0,1B2\n"
+    "2F3,2F1,2F0,2B3,2F2,2B1,2B0,2B2\n"
+    "3F3,3F1,3B3,3F0,3B1,3F2,3B0,3B2\n"
+    "4F3,4B3,4F1,4B1,4F0,4B0,4F2,4B2\n";
+
+/// Six ranks, in halves, each in an order of its own.
+constexpr const char* kSixRanks =
+    "0F1,0F3,0F2,0F0,0I1,0I3,0I2,0I0,0W2,0W0,0W3,0W1\n"
+    "1F1,1F3,1F2,1F0,1I1,1I3,1I2,1I0,1W2,1W0,1W3,1W1\n"
+    "2F1,2F3,2F2,2F0,2I1,2I3,2I2,2I0,2W2,2W0,2W3,2W1\n"
+    "3F1,3F3,3F2,3I1,3F0,3I3,3I2,3I0,3W2,3W0,3W3,3W1\n"
+    "4F1,4F3,4I1,4F2,4I3,4F0,4I2,4I0,4W2,4W0,4W3,4W1\n"
+    "5F1,5I1,5F3,5I3,5F2,5I2,5F0,5I0,5W2,5W0,5W3,5W1\n";
+
+/// Seven ranks in a ring: the first has the eighth stage as well.
+constexpr const char* kSevenRanks =
+    "0F2,0F0,0F3,0F1,7F2,7B2,7F0,7B0,7F3,7B3,7F1,7B1,0B2,0B0,0B3,0B1\n"
+    "1F2,1F0,1F3,1F1,1B2,1B0,1B3,1B1\n"
+    "2F2,2F0,2F3,2F1,2B2,2B0,2B3,2B1\n"
+    "3F2,3F0,3F3,3F1,3B2,3B0,3B3,3B1\n"
+    "4F2,4F0,4F3,4F1,4B2,4B0,4B3,4B1\n"
+    "5F2,5F0,5F3,5F1,5B2,5B0,5B3,5B1\n"
+    "6F2,6F0,6F3,6F1,6B2,6B0,6B3,6B1\n";
+
 }  // namespace
 
 std::vector<Case> orders() {
@@ -123,6 +150,32 @@ std::vector<Case> orders() {
        .model = "exact-wide",
        .loss = squares,
        .schedule_csv = kThreeRanks},
+      {.id = "exact-own-five-ranks",
+       .title = "five ranks, out of order",
+       .why = "stages given to ranks by division, which five does not come out of",
+       .model = "exact-multi-io",
+       .loss = squares,
+       .schedule_csv = kFiveRanks},
+      {.id = "exact-own-six-ranks",
+       .title = "six ranks, halves in orders of their own",
+       .why = "a weight half that waits for a rank with an even number",
+       .model = "exact-skip",
+       .rows = 10,
+       .loss = squares,
+       .schedule_csv = kSixRanks},
+      {.id = "exact-own-seven-ranks",
+       .title = "eight stages in a ring of seven ranks, one module in the first stage and the last",
+       .why = "the last rank taken for the one that has the last stage",
+       .model = "exact-shared-ends",
+       .loss = squares,
+       .schedule_csv = kSevenRanks},
+      {.id = "own-five-ranks",
+       .title = "five ranks, out of order, real values",
+       .why = "stages cut at other places where their number does not divide that of the layers",
+       .truth = Truth::SameOrder,
+       .model = "mlp",
+       .loss = mean_square,
+       .schedule_csv = kFiveRanks},
       {.id = "exact-own-recompute",
        .title = "micro-batches out of order, all but the last run again",
        .why = "the last of the order taken for the last by number",

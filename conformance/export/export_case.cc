@@ -119,6 +119,20 @@ class CaseFiles {
     return inputs;
   }
 
+  /// What the model gives back, with the names of its outputs where they stand.
+  Json outputs_json(const OutputTree& tree) const {
+    if (tree.kind == OutputTree::Kind::Value) return output_name(programs_.model(), static_cast<size_t>(tree.output));
+    const bool is_dict = tree.kind == OutputTree::Kind::Dict;
+    Json json = is_dict ? Json::object() : Json::array();
+    for (size_t i = 0; i < tree.items.size(); ++i) {
+      if (is_dict)
+        json[tree.keys[i]] = outputs_json(tree.items[i]);
+      else
+        json.push_back(outputs_json(tree.items[i]));
+    }
+    return json;
+  }
+
   Json optimizer_json() const {
     if (std::find(case_.steps.begin(), case_.steps.end(), StepKind::Optimizer) == case_.steps.end()) return nullptr;
     const OptimizerSpec& spec = case_.optimizer;
@@ -177,6 +191,8 @@ class CaseFiles {
     json["schedule"] = schedule_json();
     json["microbatches"] = case_.microbatches;
     json["inputs"] = inputs_json();
+    if (const OutputTree& outputs = programs_.model().outputs; outputs.kind != OutputTree::Kind::Value)
+      json["outputs"] = outputs_json(outputs);
     json["target"] = chunk_json(programs_.model().target_chunk);
     json["keyword_inputs"] = case_.keyword_inputs;
     json["input_gradients"] = case_.input_gradients;

@@ -99,6 +99,54 @@ TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
   EXPECT_EQ(masks, 8);
 }
 
+/// By stage: what it takes and gives in a program, "name" or "name=None".
+std::vector<std::string> ports(const Json& program) {
+  std::vector<std::string> stages;
+  for (const Json& stage : program["stages"]) {
+    std::string text;
+    for (const char* side : {"inputs", "outputs"})
+      for (const Json& port : stage[side])
+        text += port["name"].get<std::string>() + (port["value"].is_null() ? "=None " : " ");
+    stages.push_back(text);
+  }
+  return stages;
+}
+
+TEST(ExportCase, WhatIsNoneHasItsPlaceInEachProgram) {
+  const Case& mask = find_case("exact-optional-mask");  // a mask in the first step, None in the second
+  const TemporaryFolder folder;
+  export_case(mask, gpipe(mask, 2), 1, folder.path());
+  const Json programs = read(folder / "program.json")["programs"];
+  ASSERT_EQ(programs.size(), 2u);
+  EXPECT_EQ(ports(programs[0]), (std::vector<std::string>{"x mask mask parts.3 ", "mask parts.3 0 "}));
+  EXPECT_EQ(ports(programs[1]), (std::vector<std::string>{"x mask=None mask=None parts.3 ", "mask=None parts.3 0 "}));
+  EXPECT_EQ(programs[0]["boundaries"].size(), 2u);
+  EXPECT_EQ(programs[1]["boundaries"].size(), 1u) << "None crosses nothing";
+
+  const Case& absent = find_case("exact-absent-value-first");  // an evaluation, then a step that sends a value more
+  export_case(absent, gpipe(absent, 2), 1, folder.path());
+  const Json of_both = read(folder / "program.json")["programs"];
+  ASSERT_EQ(of_both.size(), 3u) << "the evaluation's rows do not divide evenly";
+  EXPECT_EQ(ports(of_both[0]), (std::vector<std::string>{"x parts.3 mul=None ", "parts.3 mul=None 0 1=None "}));
+  EXPECT_EQ(ports(of_both[2]), (std::vector<std::string>{"x parts.3 mul ", "parts.3 mul 0 1 "}));
+}
+
+TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
+  const Case& c = find_case("exact-dict");
+  const TemporaryFolder folder;
+  export_case(c, gpipe(c, 2), 1, folder.path());
+  EXPECT_EQ(read(folder / "case.json")["outputs"],
+            Json::parse(R"({"hidden": "hidden", "logits": "logits", "absent": "absent",
+                            "states": {"sums": "states.sums", "layers": ["states.layers.0"]}})"));
+  std::string names;
+  for (const Json& output : read(folder / "program.json")["programs"][0]["stages"][1]["outputs"])
+    names += output["name"].get<std::string>() + (output["value"].is_null() ? "=None " : " ");
+  EXPECT_EQ(names, "logits hidden absent=None states.layers.0 states.sums ") << "what the loss is made of comes first";
+  const Case& plain = find_case("exact-multi-io");
+  export_case(plain, gpipe(plain, 2), 1, folder.path());
+  EXPECT_FALSE(read(folder / "case.json").contains("outputs"));
+}
+
 TEST(ExportCase, OneSharedParameterAndAllItsStages) {
   const Case& c = find_case("exact-tied");
   const TemporaryFolder folder;

@@ -6,6 +6,7 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
+#include "runtime/split/module_pipe.h"
 
 namespace plumbline {
 namespace {
@@ -35,7 +36,7 @@ void add_masks(const ProgramSet& set, const std::vector<ProgramUse>& uses, uint6
     std::vector<std::vector<at::Tensor>> outputs(pipe.stages.size());
     for (size_t s = 0; s < pipe.stages.size(); ++s) {
       std::vector<at::Tensor> inputs;
-      if (s == 0) inputs = uses[m].inputs;
+      if (s == 0) inputs = given_inputs(uses[m].inputs);
       for (int b : pipe.stages[s].inputs)
         inputs.push_back(outputs[pipe.boundaries[b].producer].at(pipe.boundaries[b].output).contiguous());
       {

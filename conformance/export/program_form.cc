@@ -2,6 +2,8 @@
 
 #include <ATen/ops/tensor_split.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "conformance/export/call_arguments.h"
@@ -29,35 +31,57 @@ std::string constant_key(size_t program, size_t stage, int value) {
   return "constant/" + std::to_string(program) + "/" + std::to_string(stage) + "/" + std::to_string(value);
 }
 
-Json inputs_json(const Pipe& pipe, size_t s, const PortableStage& stage) {
-  Json inputs = Json::array();
-  for (size_t i = 0; i < stage.inputs.size(); ++i) {
-    const bool of_model = s == 0;
-    const std::string& name = of_model ? stage.inputs[i].name : pipe.boundaries[pipe.stages[s].inputs[i]].name;
-    inputs.push_back({{"from", of_model ? "model" : "boundary"}, {"name", name}, {"value", stage.inputs[i].value}});
-  }
-  for (const PortableName& mask : stage.masks)
-    inputs.push_back({{"from", "mask"}, {"name", mask.name}, {"value", mask.value}});
-  return inputs;
+using Names = std::vector<std::string>;
+
+/// What a stage takes of the model or of other stages, by name.
+std::map<std::string, int> taken_by(const Program& program, size_t s) {
+  const Pipe& pipe = program.pipe;
+  const std::vector<PortableName>& inputs = program.stages[s].inputs;
+  std::map<std::string, int> values;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values.emplace(s == 0 ? inputs[i].name : pipe.boundaries[pipe.stages[s].inputs[i]].name, inputs[i].value);
+  return values;
 }
 
-Json outputs_json(const Pipe& pipe, size_t s, const PortableStage& stage) {
+/// What a stage that is not the last one gives to others, by name.
+std::map<std::string, int> given_by(const Program& program, size_t s) {
+  std::map<std::string, int> values;
+  for (int b : program.pipe.stages[s].outputs) {
+    const Boundary& boundary = program.pipe.boundaries[b];
+    values.emplace(boundary.name, program.stages[s].outputs.at(boundary.output));
+  }
+  return values;
+}
+
+/// The boundaries that a stage takes, or gives, in any of the programs: what is None in one has its place there too.
+Names boundaries_of(const std::vector<Program>& programs, size_t s, std::vector<int> Stage::* side) {
+  Names names;
+  for (const Program& program : programs)
+    for (int b : program.pipe.stages[s].*side)
+      if (const std::string& name = program.pipe.boundaries[b].name; std::ranges::find(names, name) == names.end())
+        names.push_back(name);
+  return names;
+}
+
+/// In the order of `names`, with null for what this program does not have.
+Json ports_json(const char* direction, const char* what, const Names& names, const std::map<std::string, int>& values) {
+  Json ports = Json::array();
+  for (const std::string& name : names) {
+    const auto it = values.find(name);
+    ports.push_back({{direction, what}, {"name", name}, {"value", number_json(it == values.end() ? -1 : it->second)}});
+  }
+  return ports;
+}
+
+Json model_outputs_json(const Model& model, const PortableStage& stage) {
   Json outputs = Json::array();
-  const bool last = s + 1 == pipe.stages.size();
-  if (last) {
-    for (size_t i = 0; i < stage.outputs.size(); ++i)
-      outputs.push_back({{"to", "model"}, {"name", std::to_string(i)}, {"value", number_json(stage.outputs[i])}});
-    return outputs;
-  }
-  for (int b : pipe.stages[s].outputs) {
-    const Boundary& boundary = pipe.boundaries[b];
-    outputs.push_back(
-        {{"to", "boundary"}, {"name", boundary.name}, {"value", number_json(stage.outputs.at(boundary.output))}});
-  }
+  for (size_t i = 0; i < stage.outputs.size(); ++i)
+    outputs.push_back({{"to", "model"}, {"name", output_name(model, i)}, {"value", number_json(stage.outputs[i])}});
   return outputs;
 }
 
-Json stage_json(const Program& program, size_t p, size_t s) {
+Json stage_json(const std::vector<Program>& programs, const Model& model, size_t p, size_t s) {
+  const Program& program = programs[p];
   const PortableStage& stage = program.stages[s];
   Json values = Json::array(), constants = Json::array(), nodes = Json::array();
   for (const PortableValue& value : stage.values) values.push_back(value_json(value));
@@ -66,13 +90,20 @@ Json stage_json(const Program& program, size_t p, size_t s) {
   for (const PortableNode& node : stage.nodes)
     nodes.push_back({{"op", node.op}, {"arguments", node.arguments}, {"results", node.results}});
   Json json = Json::object();
-  json["inputs"] = inputs_json(program.pipe, s, stage);
+  json["inputs"] =
+      ports_json("from", s == 0 ? "model" : "boundary",
+                 s == 0 ? model.input_names : boundaries_of(programs, s, &Stage::inputs), taken_by(program, s));
+  for (const PortableName& mask : stage.masks)
+    json["inputs"].push_back({{"from", "mask"}, {"name", mask.name}, {"value", mask.value}});
   json["parameters"] = names_json(stage.parameters);
   json["buffers"] = names_json(stage.buffers);
   json["constants"] = std::move(constants);
   json["values"] = std::move(values);
   json["nodes"] = std::move(nodes);
-  json["outputs"] = outputs_json(program.pipe, s, stage);
+  json["outputs"] =
+      s + 1 == program.stages.size()
+          ? model_outputs_json(model, stage)
+          : ports_json("to", "boundary", boundaries_of(programs, s, &Stage::outputs), given_by(program, s));
   json["buffer_updates"] = names_json(stage.buffer_updates);
   return json;
 }
@@ -187,7 +218,7 @@ Json ProgramSet::to_json() const {
   Json programs = Json::array();
   for (size_t p = 0; p < programs_.size(); ++p) {
     Json stages = Json::array();
-    for (size_t s = 0; s < programs_[p].stages.size(); ++s) stages.push_back(stage_json(programs_[p], p, s));
+    for (size_t s = 0; s < programs_[p].stages.size(); ++s) stages.push_back(stage_json(programs_, model_, p, s));
     programs.push_back({{"training", programs_[p].training},
                         {"boundaries", boundaries_json(programs_[p])},
                         {"stages", std::move(stages)}});

@@ -72,8 +72,8 @@ class Watch {
 
 /// Products of activations, or a layer that is used eight times: their squares would not fit.
 bool is_only_summed(const std::string& name) {
-  for (const char* one :
-       {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere", "exact-loss-inside"})
+  for (const char* one : {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere",
+                          "exact-loss-inside", "exact-dict-loss"})
     if (name == one) return true;
   return false;
 }

@@ -80,6 +80,7 @@ std::vector<Family> gradient_families() {
       {.name = "unused-parameters", .forward = unused, .extras = {"aside", "aside_uncalled", "zeroed"}},
       {.name = "frozen-last", .forward = plain, .finish = frozen(6, 7)},
       {.name = "mixed-double", .forward = by_own_dtype, .finish = inner_dtype(at::kDouble)},
+      {.name = "mixed-half", .forward = by_own_dtype, .finish = widen_ends},
   };
   const std::vector<Variant> exact_only = {
       {.name = "frozen-first", .forward = plain, .finish = frozen(0, 5)},

@@ -16,6 +16,7 @@
 #include "reference/models/fill.h"
 #include "reference/models/layers.h"
 #include "reference/models/parameters.h"
+#include "reference/models/parts.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -118,7 +119,8 @@ Family image_family(const std::string& name) {
     for (const auto& item : root->named_parameters()) {
       if (item.value().dim() == 4) fill_moves(item.value(), seed, item.key());
       // Even, where most of what they are added to is odd: hardly any sum is 0, where the absolute value has no slope.
-      if (item.value().dim() == 1) fill_sparse_vector(item.value(), seed, item.key(), item.value().size(0), 2);
+      if (item.value().dim() == 1)
+        fill_sparse_vector(item.value(), seed, item.key(), is_narrow(dtype) ? 1 : item.value().size(0), 2);
     }
     return Model{.module = root,
                  .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
@@ -129,8 +131,9 @@ Family image_family(const std::string& name) {
   };
   const auto batch = [](Dtype dtype, int rows, uint64_t seed, int step) {
     const std::vector<int64_t> sizes = {rows, Net::channels, side, side};
-    return Batch{.inputs = {exact_data(sizes, 3, dtype, seed, step, "image")},
-                 .target = exact_data(sizes, 3, dtype, seed, step, "target")};
+    const int64_t max = is_narrow(dtype) ? 1 : 3;
+    return Batch{.inputs = {exact_data(sizes, max, dtype, seed, step, "image")},
+                 .target = exact_data(sizes, max, dtype, seed, step, "target")};
   };
   return {name, model, batch};
 }

@@ -1,6 +1,8 @@
 #include "reference/models/parts.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mul.h>
 
 #include "reference/models/counter.h"
 #include "reference/models/fill.h"
@@ -41,16 +43,24 @@ Family family(const Variant& variant, bool is_exact) {
                .input_names = {},
                .input_chunks = {},
                .split_points = later_children("parts", kParts),
-               .fine_split_points = halved_children("parts", kParts, {"fc", SplitPoint::Where::End})};
+               .fine_split_points = halved_children("parts", kParts, {"fc", SplitPoint::Where::End}),
+               .target_chunk = {.dim = variant.target_in_columns ? 1 : 0},
+               .outputs = variant.outputs};
     for (const auto& [name, content] : variant.inputs) {
       made.input_names.push_back(name);
-      made.input_chunks.push_back({.replicate = content == Content::Scale});
+      made.input_chunks.push_back({.replicate = content == Content::Scale,
+                                   .dim = content == Content::Columns  ? 1
+                                          : content == Content::Halves ? 2
+                                                                       : 0});
     }
     return made;
   };
   const auto batch = [variant, is_exact](Dtype dtype, int rows, uint64_t seed, int step) {
     const int64_t width = is_exact ? exact_width : real_width;
-    const auto target = [&] { return values(is_exact, {rows, width}, dtype, seed, step, "target"); };
+    const auto target = [&] {
+      return variant.target_in_columns ? values(is_exact, {width, rows}, dtype, seed, step, "target")
+                                       : values(is_exact, {rows, width}, dtype, seed, step, "target");
+    };
     Batch made;
     for (const auto& [name, content] : variant.inputs) {
       switch (content) {
@@ -60,8 +70,20 @@ Family family(const Variant& variant, bool is_exact) {
         case Content::Ids:
           made.inputs.push_back(index_data({rows}, id_count, seed, step, name));
           break;
+        case Content::Columns:
+          made.inputs.push_back(values(is_exact, {width, rows}, dtype, seed, step, name));
+          break;
+        case Content::Halves:
+          made.inputs.push_back(values(is_exact, {2, width / 2, rows}, dtype, seed, step, name));
+          break;
         case Content::Mask:
           made.inputs.push_back(mask({rows, width}, dtype, seed, step, name));
+          break;
+        case Content::FirstMask:
+        case Content::SecondMask:
+          made.inputs.push_back(step % 2 == (content == Content::FirstMask ? 0 : 1)
+                                    ? mask({rows, width}, dtype, seed, step, name)
+                                    : at::Tensor());
           break;
         case Content::Scale:
           made.inputs.push_back(is_exact ? exact_data({width}, 1, dtype, seed, step, name)
@@ -90,6 +112,11 @@ at::Tensor Part::forward(const at::Tensor& x) {
   else if (opening == Opening::InPlace)
     opened.add_(2);
   return activate(call(fc_, opened), activation_);
+}
+
+at::Tensor Part::forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting) {
+  if (!other.defined()) return forward(x);
+  return forward(meeting == Meeting::Factor ? at::mul(x, other) : at::add(x, other));
 }
 
 Parts::Parts(int64_t width, Activation activation)

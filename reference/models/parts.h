@@ -24,11 +24,16 @@ enum class Opening {
   InPlace,  ///< 2 is added to what it is given, in place
 };
 
+/// How a part takes a second value into the first one, before its linear.
+enum class Meeting { Factor, Addend };
+
 /// Linear (as child "fc") and activation, after the opening; [rows, width] -> the same.
 class Part : public torch::nn::Module {
  public:
   Part(int64_t width, Activation activation);
   at::Tensor forward(const at::Tensor& x);
+  /// `other` may be undefined: then there is nothing to meet.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting);
   const Linear& fc() const { return *fc_; }
   Opening opening = Opening::None;
 
@@ -61,11 +66,15 @@ class Parts : public torch::nn::Module {
 
 /// What an input holds.
 enum class Content {
-  Values,  ///< [rows, width] of data
-  Ids,     ///< [rows] whole numbers 0 .. 7, int64
-  Mask,    ///< [rows, width] of 1, one in eight of 0
-  Scale,   ///< [width], whole for every micro-batch, of data
-  Target,  ///< the target, as an input
+  Values,      ///< [rows, width] of data
+  Columns,     ///< [width, rows] of data, divided along dimension 1
+  Halves,      ///< [2, width / 2, rows] of data, divided along dimension 2
+  Ids,         ///< [rows] whole numbers 0 .. 7, int64
+  Mask,        ///< [rows, width] of 1, one in eight of 0
+  FirstMask,   ///< the same in the first batch and every second one after it, None in the others
+  SecondMask,  ///< the same in the second batch and every second one after it, None in the others
+  Scale,       ///< [width], whole for every micro-batch, of data
+  Target,      ///< the target, as an input
 };
 
 struct Variant {
@@ -81,6 +90,9 @@ struct Variant {
   /// Of the exact one.
   ExactParameters exact = {};
   bool has_target = true;
+  /// The target (and output 0) is [width, rows], divided along dimension 1.
+  bool target_in_columns = false;
+  OutputTree outputs = {};
 };
 
 /// Both families: the real one and the exact one.

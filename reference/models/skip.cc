@@ -6,6 +6,7 @@
 #include "reference/models/families.h"
 #include "reference/models/layers.h"
 #include "reference/models/parameters.h"
+#include "reference/models/parts.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -59,7 +60,8 @@ namespace {
 template <class Root>
 Model make(Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<Root>();
-  set_exact_parameters(*root, dtype, seed, {});
+  set_exact_parameters(*root, dtype, seed,
+                       is_narrow(dtype) ? ExactParameters{.fans = {1}, .bias_hi = 2, .biased = 1} : ExactParameters{});
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"x"},
@@ -69,8 +71,9 @@ Model make(Dtype dtype, uint64_t seed) {
 }
 
 Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
-  return {.inputs = {exact_data({rows, width}, 3, dtype, seed, step, "x")},
-          .target = exact_data({rows, width}, 3, dtype, seed, step, "target")};
+  const int64_t max = is_narrow(dtype) ? 1 : 3;
+  return {.inputs = {exact_data({rows, width}, max, dtype, seed, step, "x")},
+          .target = exact_data({rows, width}, max, dtype, seed, step, "target")};
 }
 
 }  // namespace

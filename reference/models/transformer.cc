@@ -1,6 +1,7 @@
 // transformer-lm: a language model on the bytes of a text; pre-norm blocks, causal attention, embedding tied to the
-// head.
+// head. transformer-mixed: the same, its middle in another dtype than its ends.
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -96,11 +97,27 @@ class TransformerLm : public torch::nn::Module {
   }
   at::Tensor forward(const at::Tensor& tokens) {
     at::Tensor h = call(pos_, call(tok_, tokens));
-    for (std::shared_ptr<Block>& block : blocks_->all()) h = call(block, h);
+    for (std::shared_ptr<Block>& block : blocks_->all()) {
+      if (is_mixed_) h = h.to(block->parameters().front().scalar_type());
+      h = call(block, h);
+    }
     return at::linear(call(norm_, h), tok_->weight());
+  }
+  /// All but blocks 2 to 5 in float32, where the others are in less; each block takes what comes in its own dtype.
+  void widen_ends() {
+    is_mixed_ = true;
+    if (tok_->weight().element_size() > 2) return;
+    const c10::NoGradGuard no_grad;
+    for (const auto& item : named_parameters()) {
+      bool inner = false;
+      for (const char* name : {"blocks.2.", "blocks.3.", "blocks.4.", "blocks.5."})
+        inner = inner || item.key().starts_with(name);
+      if (!inner) item.value().set_data(item.value().to(at::kFloat));
+    }
   }
 
  private:
+  bool is_mixed_ = false;
   std::shared_ptr<Embedding> tok_;
   std::shared_ptr<Positions> pos_;
   std::shared_ptr<ChildList<Block>> blocks_;
@@ -109,9 +126,10 @@ class TransformerLm : public torch::nn::Module {
 
 namespace {
 
-Model model(Dtype dtype, uint64_t seed) {
+Model model(Dtype dtype, uint64_t seed, bool is_mixed) {
   const auto root = std::make_shared<TransformerLm>();
   set_real_parameters(*root, dtype, seed);
+  if (is_mixed) root->widen_ends();
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"tokens"},
@@ -137,6 +155,9 @@ Batch batch(Dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
-std::vector<Family> transformer_families() { return {{"transformer-lm", model, batch}}; }
+std::vector<Family> transformer_families() {
+  return {{"transformer-lm", [](Dtype dtype, uint64_t seed) { return model(dtype, seed, false); }, batch},
+          {"transformer-mixed", [](Dtype dtype, uint64_t seed) { return model(dtype, seed, true); }, batch}};
+}
 
 }  // namespace plumbline::models

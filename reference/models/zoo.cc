@@ -19,7 +19,8 @@ std::vector<Family> all_families() {
   for (auto* const families :
        {models::mlp_families, models::skip_families, models::multi_io_families, models::transformer_families,
         models::tied_families, models::resnet_families, models::unet_families, models::stash_families,
-        models::border_families, models::sharing_families, models::gradient_families, models::sequence_families,
+        models::border_families, models::presence_families, models::dict_families, models::dimension_families,
+        models::stage_families, models::sharing_families, models::gradient_families, models::sequence_families,
         models::expert_families, models::image_families})
     for (Family& family : families()) all.push_back(std::move(family));
   return all;
@@ -51,7 +52,23 @@ Family find(const std::string& name, Dtype dtype) {
   return *found;
 }
 
+/// The way to an output in what `tree` holds, with a dot before each step; empty where it is not there.
+std::string way_to(const OutputTree& tree, int output) {
+  for (size_t i = 0; i < tree.items.size(); ++i) {
+    const OutputTree& item = tree.items[i];
+    const std::string step = "." + (tree.kind == OutputTree::Kind::Dict ? tree.keys[i] : std::to_string(i));
+    if (item.kind == OutputTree::Kind::Value && item.output == output) return step;
+    if (const std::string rest = way_to(item, output); !rest.empty()) return step + rest;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string output_name(const Model& model, size_t output) {
+  const std::string way = way_to(model.outputs, static_cast<int>(output));
+  return way.empty() ? std::to_string(output) : way.substr(1);
+}
 
 int most_stages(const Model& model) {
   return static_cast<int>(std::max(model.split_points.size(), model.fine_split_points.size())) + 1;

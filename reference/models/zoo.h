@@ -13,6 +13,7 @@
 
 #include "reference/case.h"
 #include "reference/models/names.h"
+#include "runtime/graph/output_tree.h"
 #include "runtime/microbatch/chunk_spec.h"
 #include "runtime/split/split.h"
 
@@ -20,7 +21,8 @@ namespace plumbline {
 
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
-  /// Positional, in the order of input_names. An output may be undefined (None).
+  /// Positional, in the order of input_names. An input that a batch does not have, and an output, may be undefined
+  /// (None). Output 0 is the one that the loss is made of.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<ChunkSpec> input_chunks;  ///< one for each input
@@ -30,7 +32,13 @@ struct Model {
   /// the same eight parts in two pieces each.
   std::vector<SplitPoint> fine_split_points = {};
   ChunkSpec target_chunk = {};
+  /// How the outputs are nested (in a dict, say), by their positions in what forward gives; as it stands here: a list.
+  OutputTree outputs = {};
 };
+
+/// What results call an output of the model: its position, or, of nested ones, the keys and positions on the way to it
+/// with dots between, as parameters are called: "states.last".
+std::string output_name(const Model& model, size_t output);
 
 /// Into how many stages a model can be cut.
 int most_stages(const Model& model);

@@ -14,6 +14,7 @@
 #include "runtime/microbatch/chunk.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
+#include "runtime/split/module_pipe.h"
 
 namespace plumbline {
 namespace {
@@ -284,7 +285,7 @@ void Engine::forward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
   const Plan& plan = mode_->plan;
   const Pipe& pipe = plan.pipe(microbatch);
-  if (stage == 0) f.inputs = batch_.inputs[microbatch];
+  if (stage == 0) f.inputs = given_inputs(batch_.inputs[microbatch]);
   f.inputs.resize(pipe.stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
     const Boundary& boundary = plan.boundary(c, microbatch);

@@ -92,10 +92,14 @@ bool Engine::pass_back(int stage, int microbatch, Pass pass) {
     grad = as_it_crosses(grad, options_.keep_strides);
     if (options_.observer) options_.observer->on_backward(stage, microbatch, boundary.name, grad);
   }
-  if (stage == 0 && options_.observer)
-    for (size_t i = 0; i < f.input_grads.size(); ++i)
-      if (f.input_grads[i].defined())
-        options_.observer->on_input_gradient(microbatch, static_cast<int>(i), f.input_grads[i]);
+  if (stage == 0 && options_.observer) {
+    size_t given = 0;
+    for (size_t i = 0; i < batch_.inputs[microbatch].size(); ++i) {
+      if (!batch_.inputs[microbatch][i].defined()) continue;
+      const at::Tensor& grad = f.input_grads[given++];
+      if (grad.defined()) options_.observer->on_input_gradient(microbatch, static_cast<int>(i), grad);
+    }
+  }
   // What a second half needs of these autograd keeps.
   f.outputs.clear();
   f.inputs.clear();

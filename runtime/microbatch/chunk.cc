@@ -3,6 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "runtime/error.h"
@@ -44,8 +45,11 @@ std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatch
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword) {
   std::vector<at::Tensor> inputs;
-  for (NamedTensor& input : Signature::from_placeholders(names).bind(positional, keyword))
-    inputs.push_back(std::move(input.tensor));
+  Signature signature = Signature::from_placeholders(names);
+  for (Parameter& parameter : signature.parameters)
+    if (const auto given = keyword.find(parameter.name); given != keyword.end() && !given->second.defined())
+      parameter.default_value = at::Tensor();
+  for (NamedTensor& input : signature.bind(positional, keyword)) inputs.push_back(std::move(input.tensor));
   return inputs;
 }
 
@@ -62,11 +66,13 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
   if (specs.size() != inputs.size() || names.size() != inputs.size())
     throw InputError("micro-batches: " + std::to_string(inputs.size()) + " inputs, " + std::to_string(names.size()) +
                      " names and " + std::to_string(specs.size()) + " chunk specs; give one of each for every input");
+  if (!inputs.empty() && std::ranges::none_of(inputs, &at::Tensor::defined))
+    throw InputError("micro-batches: input '" + names[0] + "' is missing, and so are all others");
   std::vector<std::vector<at::Tensor>> chunks(microbatches, std::vector<at::Tensor>(inputs.size()));
   int64_t common_rows = -1;
   size_t first_divided = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) throw InputError("micro-batches: input '" + names[i] + "' is missing");
+    if (!inputs[i].defined()) continue;
     if (specs[i].replicate) {
       for (auto& chunk : chunks) chunk[i] = inputs[i];
       continue;

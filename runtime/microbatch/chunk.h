@@ -15,12 +15,14 @@
 namespace plumbline {
 
 /// Positional and keyword inputs in the model's order; `names` may hold "*rest" and "**extra". Throws InputError naming
-/// a missing, unknown or doubled input; see Signature::bind().
+/// a missing, unknown or doubled input; see Signature::bind(). One that is undefined in `keyword` is not missing: it is
+/// None.
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword = {});
 
-/// [micro-batch][input]. Throws InputError naming the input when a spec is missing, its dimension does not exist, it
-/// has fewer rows than micro-batches, or two divided inputs have different numbers of rows that do not divide evenly.
+/// [micro-batch][input]. An undefined input is None in each micro-batch, whatever its spec; not all may be. Throws
+/// InputError naming the input when a spec is missing, its dimension does not exist, it has fewer rows than
+/// micro-batches, or two divided inputs have different numbers of rows that do not divide evenly.
 std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches);

@@ -71,6 +71,19 @@ TEST(Chunk, ReplicatedInputsGoWholeToAll) {
   EXPECT_EQ(split_inputs({}, {}, {}, 2).size(), 2u);
 }
 
+TEST(Chunk, NoneIsNoneInEachMicrobatch) {
+  const auto chunks = split_inputs({"x", "mask", "scale"}, {at::ones({4, 2}), at::Tensor(), at::Tensor()},
+                                   {along(0), along(7), kReplicate}, 2);
+  ASSERT_EQ(chunks.size(), 2u);
+  for (const Tensors& chunk : chunks) {
+    EXPECT_EQ(chunk[0].size(0), 2);
+    EXPECT_FALSE(chunk[1].defined());
+    EXPECT_FALSE(chunk[2].defined());
+  }
+  expect_part(refusal([] { split_inputs({"x", "mask"}, {at::Tensor(), at::Tensor()}, {along(0), along(0)}, 2); }),
+              "input 'x' is missing, and so are all others");
+}
+
 TEST(Chunk, GradientsFlowToTheWholeInput) {
   const at::Tensor x = at::ones({5}).requires_grad_(true);
   const auto chunks = split_inputs({"x"}, {x}, {along(0)}, 2);
@@ -114,6 +127,8 @@ TEST(Chunk, BindsInputsByPositionAndName) {
   EXPECT_TRUE(ordered(bind_inputs(names, {a}, {{"c", c}, {"b", b}})));
   EXPECT_TRUE(ordered(bind_inputs(names, {}, {{"c", c}, {"b", b}, {"a", a}})));
   EXPECT_TRUE(bind_inputs({}, {}).empty());
+  const Tensors none = bind_inputs(names, {a}, {{"c", c}, {"b", at::Tensor()}});
+  EXPECT_TRUE(none.size() == 3 && none[0].is_same(a) && !none[1].defined() && none[2].is_same(c));
   const auto of = [&](const Tensors& positional, const std::map<std::string, at::Tensor>& keyword) {
     return refusal([&] { bind_inputs(names, positional, keyword); });
   };

@@ -10,9 +10,22 @@ Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, 
     throw InputError("model: " + std::to_string(inputs.size()) + " inputs given, it takes " +
                      std::to_string(model.input_names.size()));
   std::vector<NamedTensor> named;
-  for (size_t i = 0; i < inputs.size(); ++i) named.push_back({model.input_names[i], inputs[i]});
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined()) named.push_back({model.input_names[i], inputs[i]});
+  const ForwardFunction forward = [&](const std::vector<at::Tensor>& given) {
+    std::vector<at::Tensor> all(inputs.size());
+    auto next = given.begin();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].defined()) all[i] = *next++;
+    return model.forward(all);
+  };
   model.module->train(training);
-  return split(capture(*model.module, model.forward, named), options);
+  return split(capture(*model.module, forward, named), options);
+}
+
+std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs) {
+  std::erase_if(inputs, [](const at::Tensor& input) { return !input.defined(); });
+  return inputs;
 }
 
 }  // namespace plumbline

@@ -16,8 +16,12 @@ struct ModelHandle {
 };
 
 /// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it.
-/// The module is left in that mode.
+/// The module is left in that mode. An undefined input is None: forward is given it so, and the pipe, which is for just
+/// these inputs, takes those that are there (given_inputs).
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
                const SplitOptions& options);
+
+/// What the first stage of such a pipe takes: the inputs without those that are None.
+std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs);
 
 }  // namespace plumbline

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -44,6 +45,39 @@ struct Net : torch::nn::Module {
 
 Pipe pipe_of(Net& net, const SplitOptions& options = {}) {
   return make_pipe(net.handle(), {at::randint(-2, 3, {4, 4}, at::kDouble)}, true, options);
+}
+
+/// The second of three inputs is None: forward is told so, and no stage takes it.
+TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
+  at::manual_seed(2);
+  Net net([](Net& n, const Tensors& in) {
+    const at::Tensor h = n.run(0, in[0]);
+    pipe_split();
+    const at::Tensor k = in[1].defined() ? h * in[1] : h;
+    return Tensors{n.run(1, k) + in[2], in[1]};
+  });
+  ModelHandle model = net.handle();
+  model.input_names = {"x", "mask", "late"};
+  const auto random = [] { return at::randint(-2, 3, {4, 4}, at::kDouble); };
+  for (const bool given : {true, false}) {
+    const Tensors inputs = {random(), given ? random() : at::Tensor(), random()};
+    const Pipe pipe = make_pipe(model, inputs, true, {});
+    std::vector<std::string> taken, crossing;
+    for (const GraphInput& input : pipe.stages[0].graph.inputs) taken.push_back(input.name);
+    for (const Boundary& boundary : pipe.boundaries) crossing.push_back(boundary.name);
+    EXPECT_EQ(taken, given ? model.input_names : (std::vector<std::string>{"x", "late"}));
+    EXPECT_EQ(std::ranges::count(crossing, "mask"), given);
+    Tensors made, outputs;
+    const Tensors first = given_inputs(inputs);
+    ASSERT_EQ(first.size(), taken.size());
+    Interpreter(pipe.stages[0].graph).run(first, made);
+    Tensors second;
+    for (const int b : pipe.stages[1].inputs) second.push_back(made.at(pipe.boundaries[b].output));
+    Interpreter(pipe.stages[1].graph).run(second, outputs);
+    const Tensors expected = net.body(net, inputs);
+    EXPECT_TRUE(at::equal(outputs.at(0), expected.at(0)));
+    EXPECT_EQ(outputs.at(1).defined(), given);
+  }
 }
 
 TEST(SplitModules, StagesOwnTheirStateUnderTheOriginalNames) {

@@ -67,23 +67,25 @@ class Rank:
         form = self.case.program["programs"][self.case.steps[step]["microbatches"][m]["program"]]
         boundaries = {b["name"]: b for b in form["boundaries"]}
         given = self.case.inputs(step, m) if self.me == 0 else []
-        names = [e["name"] for e in form["stages"][self.me]["inputs"] if e["from"] == "boundary"]
-        for name in names:
-            x = self.comm.recv(source=boundaries[name]["producer"], tag=list(boundaries).index(name))
-            given.append(x.requires_grad_(train and boundaries[name]["has_gradient"]))
-        outputs = self.stage(*given, **self.case.masks(step, self.me, m))
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        taken = {}
+        for name, value in [(e["name"], e["value"]) for e in form["stages"][self.me]["inputs"] if e["from"] == "boundary"]:
+            if value is not None:
+                x = self.comm.recv(source=boundaries[name]["producer"], tag=list(boundaries).index(name))
+                taken[name] = x.requires_grad_(train and boundaries[name]["has_gradient"])
+            given.append(taken.get(name))
+        outputs = self.case.flat_outputs(self.stage(*given, **self.case.masks(step, self.me, m)))
         loss = None
         for entry, value in zip(form["stages"][self.me]["outputs"], outputs, strict=True):
-            if value is not None:
-                kind, stage = ("output", None) if entry["to"] == "model" else ("forward", self.me)
-                self.results.put(step, kind, stage, m, entry["name"], value)
+            if value is None:
+                continue
+            kind, stage = ("output", None) if entry["to"] == "model" else ("forward", self.me)
+            self.results.put(step, kind, stage, m, entry["name"], value)
             for consumer in boundaries[entry["name"]]["consumers"] if entry["to"] == "boundary" else ():
                 self.send(value.detach(), consumer, list(boundaries).index(entry["name"]))
         if self.me == self.case.stages - 1 and self.case.has_loss(step):
             loss = self.case.loss(outputs[0], self.case.target(step, m))
             self.results.put(step, "loss", None, m, "loss", loss)
-        return form, dict(zip(names, given[len(given) - len(names):], strict=True)), outputs, loss
+        return form, taken, outputs, loss
 
     def backward(self, step, m, form, inputs, outputs, loss):
         boundaries = {b["name"]: b for b in form["boundaries"]}
@@ -91,7 +93,7 @@ class Rank:
         if self.me == self.case.stages - 1:
             roots, gradients = [loss], [torch.full_like(loss, self.case.loss_weight(step, m))]
         for entry, value in zip(form["stages"][self.me]["outputs"], outputs, strict=True):
-            if entry["to"] == "boundary" and boundaries[entry["name"]]["has_gradient"]:
+            if entry["to"] == "boundary" and value is not None and boundaries[entry["name"]]["has_gradient"]:
                 tag = list(boundaries).index(entry["name"])
                 shares = [self.comm.recv(source=c, tag=tag) for c in reversed(boundaries[entry["name"]]["consumers"])]
                 roots.append(value)

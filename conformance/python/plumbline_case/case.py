@@ -47,6 +47,42 @@ class Case:
         """The whole model as one nn.Module; `border(stage)` is called where a stage begins."""
         return WholeModel(self, border)
 
+    def output_names(self):
+        """Names of the model's outputs in results, in the order of the program. The loss is made of the first."""
+        return [entry["name"] for entry in self.program["programs"][0]["stages"][-1]["outputs"]]
+
+    def nested_outputs(self, flat):
+        """What the model gives back of its outputs in the order of the program: a tensor where there is one, else a
+        tuple, or the dict that case.json describes."""
+        if "outputs" not in self.json:
+            return flat[0] if len(flat) == 1 else tuple(flat)
+        by_name = dict(zip(self.output_names(), flat, strict=True))
+
+        def filled(form):
+            if isinstance(form, dict):
+                return {key: filled(inner) for key, inner in form.items()}
+            return [filled(inner) for inner in form] if isinstance(form, list) else by_name[form]
+
+        return filled(self.json["outputs"])
+
+    def flat_outputs(self, outputs):
+        """The reverse of nested_outputs, for what any stage gives back: a tuple in the order of the program."""
+        if not isinstance(outputs, dict):
+            return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+        by_name = {}
+
+        def take(form, value):
+            if isinstance(form, str):
+                by_name[form] = value
+                return
+            if len(form) != len(value):
+                raise ValueError(f"case {self.id}: outputs {form} expected, {len(value)} given")
+            for key in form if isinstance(form, dict) else range(len(form)):
+                take(form[key], value[key])
+
+        take(self.json["outputs"], outputs)
+        return tuple(by_name[name] for name in self.output_names())
+
     def schedule(self):
         """[rank][position]: the cells of schedule.csv as texts, empty ones left out."""
         with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:

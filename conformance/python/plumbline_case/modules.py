@@ -33,7 +33,8 @@ class Programs(nn.Module):
                 own(self, entry["name"], tensor, entry.get("requires_grad"))
 
     def _run(self, program, stage, inputs, masks):
-        """The outputs of one stage, by position."""
+        """The outputs of one stage as it gives them: a tensor where there is one, else a tuple; of the last stage what
+        the model gives."""
         case = self._case
         form = case.program["programs"][program]["stages"][stage]
         values = [None] * len(form["values"])
@@ -52,13 +53,17 @@ class Programs(nn.Module):
         for entry in form["buffer_updates"]:
             # Detached rather than under no_grad, which a tracer would make a region of its own.
             self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())
-        return [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
+        outputs = [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
+        if any(entry["to"] == "model" for entry in form["outputs"]):
+            return case.nested_outputs(outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 class StageModule(Programs):
-    """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor where there is one, else a tuple.
+    """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor where there is one, else a tuple; the
+    last stage may give a dict (`case.flat_outputs` makes a tuple of whatever it is).
 
-    Inputs and outputs are in the order of the program. Which program runs is found from self.training and the shapes
+    Inputs and outputs are in the order of the program, and may be None. Which program runs is found from self.training and the shapes
     of the inputs. Masks that are not the stage's own are ignored, so that an engine may hand all of them to every stage.
     """
 
@@ -77,12 +82,12 @@ class StageModule(Programs):
 
     def forward(self, *inputs, **masks):
         program = self._case.find_program(self.training, self.index, inputs)
-        outputs = self._run(program, self.index, inputs, masks)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return self._run(program, self.index, inputs, masks)
 
 
 class WholeModel(Programs):
-    """The model uncut: forward(*model inputs, **masks) -> its outputs, a tensor where there is one, else a tuple.
+    """The model uncut: forward(*model inputs, **masks) -> its outputs, a tensor where there is one, else a tuple or a
+    dict.
 
     Between two stages it calls `border(stage)` with the number of the stage that begins, where one is given:
     torch.distributed.pipelining.pipe_split, say. Masks are named "STAGE/NAME".
@@ -104,6 +109,6 @@ class WholeModel(Programs):
             names = [entry["name"] for entry in form["inputs"] if entry["from"] == "boundary"]
             own_masks = {name.partition("/")[2]: mask for name, mask in masks.items() if name.startswith(f"{stage}/")}
             outputs = self._run(program, stage, inputs if stage == 0 else [crossing[n] for n in names], own_masks)
-            for entry, value in zip(form["outputs"], outputs, strict=True):
+            for entry, value in zip(form["outputs"], case.flat_outputs(outputs), strict=True):
                 crossing[entry["name"]] = value
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return outputs

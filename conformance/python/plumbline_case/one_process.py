@@ -91,16 +91,19 @@ class OneProcess:
         if training and case.json["input_gradients"]:
             inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
         for entry in form["inputs"]:
-            if entry["from"] == "boundary":
+            if entry["from"] == "boundary" and entry["value"] is None:
+                inputs.append(None)
+            elif entry["from"] == "boundary":
                 x = crossing[entry["name"]].detach().clone()
                 inputs.append(x.requires_grad_(training and x.is_floating_point()))
-        outputs = stage(*inputs, **case.masks(number, s, microbatch))
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        outputs = case.flat_outputs(stage(*inputs, **case.masks(number, s, microbatch)))
         for entry, value in zip(form["outputs"], outputs, strict=True):
+            if value is None:
+                continue
             if entry["to"] == "boundary":
                 crossing[entry["name"]] = value
                 self.put(number, "forward", s, microbatch, entry["name"], value)
-            elif value is not None:
+            else:
                 self.put(number, "output", None, microbatch, entry["name"], value)
         lanes.append((inputs, outputs))
         if s + 1 == case.stages and case.has_loss(number):
@@ -150,7 +153,7 @@ class OneProcess:
                 roots, grads = [loss], [torch.full_like(loss, self.case.loss_weight(number, microbatch))]
         else:
             for entry, value in zip(form["outputs"], outputs, strict=True):
-                if boundaries[entry["name"]]["has_gradient"]:
+                if value is not None and boundaries[entry["name"]]["has_gradient"]:
                     shares = handed_back[entry["name"]]
                     grad = shares[max(shares)]
                     for consumer in sorted(shares, reverse=True)[1:]:
@@ -161,7 +164,9 @@ class OneProcess:
             torch.autograd.backward(roots, grads)
         names = [entry for entry in form["inputs"] if entry["from"] != "mask"]
         for entry, x in zip(names, inputs, strict=True):
-            if entry["from"] == "model" and x is not None and x.grad is not None:
+            if x is None:
+                continue
+            if entry["from"] == "model" and x.grad is not None:
                 self.put(number, "input-grad", None, microbatch, entry["name"], x.grad)
             if entry["from"] == "boundary" and boundaries[entry["name"]]["has_gradient"]:
                 grad = torch.zeros_like(x) if x.grad is None else x.grad

@@ -77,11 +77,10 @@ class EveryCase(unittest.TestCase):
                 results = Results()
                 for m in range(case.microbatches):
                     masks = {f"{s}/{name}": x for s in range(case.stages) for name, x in case.masks(first, s, m).items()}
-                    outputs = model(*case.inputs(first, m), **masks)
-                    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-                    for i, output in enumerate(outputs):
+                    outputs = case.flat_outputs(model(*case.inputs(first, m), **masks))
+                    for name, output in zip(case.output_names(), outputs, strict=True):
                         if output is not None:
-                            results.put(first, "output", None, m, str(i), output)
+                            results.put(first, "output", None, m, name, output)
                     if case.has_loss(first):
                         loss = case.loss(outputs[0], case.target(first, m))
                         results.put(first, "loss", None, m, "loss", loss)
@@ -108,6 +107,20 @@ class EveryCase(unittest.TestCase):
         del spoilt[key]
         self.assertEqual(differences(folder, spoilt), [f"{key}: missing"])
         self.assertEqual(differences(folder, {**expected, "9/grad/-/-/x": torch.ones(1)}), ["9/grad/-/-/x: not expected"])
+
+    def test_a_dict_is_nested_as_the_case_says(self):
+        """Keys and what lies under them, by hand; flat again, in the order of the program."""
+        case = load(next(f for f in self.cases if "/exact-dict/" in f))
+        made = case.model()(*case.inputs(0, 0))
+        self.assertEqual(list(made), ["hidden", "logits", "absent", "states"])
+        self.assertEqual(list(made["states"]), ["sums", "layers"])
+        self.assertEqual(case.output_names(), ["logits", "hidden", "absent", "states.layers.0", "states.sums"])
+        states = made["states"]
+        in_order = [made["logits"], made["hidden"], made["absent"], states["layers"][0], states["sums"]]
+        self.assertTrue(all(a is b for a, b in zip(case.flat_outputs(made), in_order, strict=True)))
+        self.assertIsNone(made["absent"])
+        with self.assertRaises(ValueError):
+            case.flat_outputs({**made, "more": made["logits"]})
 
     def test_a_traced_model_is_the_same(self):
         """torch.export takes the whole model."""

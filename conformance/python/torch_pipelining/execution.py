@@ -26,16 +26,16 @@ class Execution:
 
     def __init__(self, folder, kind, delivers):
         self.case, self.files = load(folder), Files(folder)
-        self.recorder = Recorder(set(delivers) & set(self.case.json["results"]))
+        self.recorder = Recorder(set(delivers) & set(self.case.json["results"]), self.case)
         self.kind, self.rank = kind, dist.get_rank()
         self.own = self.files.placement()[self.rank]
         self.modules = {}
         stages = self._traced() if kind == "traced" else [self._manual(s, kind == "static") for s in self.own]
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
-        first = self.case.batch_inputs(self._first_step())
+        batches = [x for i, step in enumerate(self.case.steps) if "microbatches" in step for x in self.case.batch_inputs(i)]
         # None goes by keyword only, PyTorch says; and the case may ask for keywords.
-        self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in first))
+        self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
         self.optimizers = {}
         if self.case.json["parameter_hooks"]:
@@ -58,11 +58,10 @@ class Execution:
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
         values, masks = self.case.inputs(step, 0), self._masks(step, range(self.case.stages), 0)
-        quiet = Recorder(set())
+        quiet = Recorder(set(), self.case)
         for s in range(index + 1):
             inputs = tuple(values)
-            outputs = Routed(self.case, s, quiet).train(train)(*inputs, **masks)
-            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            outputs = self.case.flat_outputs(Routed(self.case, s, quiet).train(train)(*inputs, **masks))
             values = [x.detach().requires_grad_(x.requires_grad) for x in outputs]
         return {"input_args": inputs, "output_args": tuple(values)}
 
@@ -119,7 +118,7 @@ class Execution:
         return schedule
 
     def _loss(self, output, target):
-        return self.case.loss(output[0] if isinstance(output, (tuple, list)) else output, target)
+        return self.case.loss(self.case.flat_outputs(output)[0], target)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -207,11 +206,10 @@ class Execution:
     def _outputs(self, outputs, rows):
         if not rows:
             return
-        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-        for i, whole in enumerate(outputs):
-            ends = list(itertools.accumulate(rows[i][:-1]))  # what is too much or too little shows in the last one
+        for name, whole, of_one in zip(self.case.output_names(), self.case.flat_outputs(outputs), rows, strict=True):
+            ends = list(itertools.accumulate(of_one[:-1]))  # what is too much or too little shows in the last one
             for m, tensor in enumerate(torch.tensor_split(whole, ends)):
-                self.recorder.put("output", None, m, str(i), tensor)
+                self.recorder.put("output", None, m, name, tensor)
 
     # --- parameters -----------------------------------------------------------------------------------------------
 

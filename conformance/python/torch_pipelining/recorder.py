@@ -9,9 +9,9 @@ from plumbline_case import Results
 class Recorder:
     """Records between begin(step) and end(); what a stage does outside (PyTorch probing for shapes) is not recorded."""
 
-    def __init__(self, kinds):
+    def __init__(self, kinds, case):
         self.results = Results()
-        self._kinds = kinds
+        self._kinds, self._case = kinds, case
         self._step, self._microbatch = None, None
         self._calls = collections.Counter()
 
@@ -36,8 +36,8 @@ class Recorder:
             output = forward(chunk, *args, **kwargs)
             self._microbatch = None
             if stage.is_last:
-                for i, tensor in enumerate(output if isinstance(output, (tuple, list)) else (output,)):
-                    self.put("output", None, chunk, str(i), tensor)
+                for name, tensor in zip(self._case.output_names(), self._case.flat_outputs(output), strict=True):
+                    self.put("output", None, chunk, name, tensor)
             return output
 
         def watched_backward(chunk, *args, **kwargs):

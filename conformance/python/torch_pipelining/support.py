@@ -53,7 +53,7 @@ class Files:
 
 def why_not(files, version, traced):
     """None where PyTorch in that version ("2.15.0") can be asked to run the case, else the reason."""
-    for test in (_placement, _class_limits, _gradients, _inputs):
+    for test in (_placement, _class_limits, _gradients, _inputs, _borders):
         if reason := test(files):
             return reason
     checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
@@ -120,6 +120,20 @@ def _inputs(files):
         return "ScheduleLoopedBFS takes no args_chunk_spec: every input is divided along dimension 0"
     if files.case["target"] != {"dim": 0} and any(step.get("target") for step in files.case["steps"]):
         return "a target that is not divided along dimension 0: PyTorch divides it so"
+    return None
+
+
+def _borders(files):
+    if "outputs" in files.case:
+        return "outputs in a dict: PyTorch says that a stage gives a tensor, a tuple or a list"
+    ports = [
+        port
+        for program in files.program["programs"]
+        for stage in program["stages"]
+        for port in stage["inputs"] + stage["outputs"]
+    ]
+    if any(port["value"] is None and "boundary" in (port.get("from"), port.get("to")) for port in ports):
+        return "a value between stages that is None in some steps: PyTorch's stages send tensors only"
     return None
 
 

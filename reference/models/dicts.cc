@@ -1,0 +1,55 @@
+// Models whose outputs are a dict: nested, with a key that is None, with the key that the loss is made of in the
+// middle; and one that makes its loss itself and gives it beside what it was made of.
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+
+#include "reference/models/parts.h"
+
+namespace plumbline::models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+OutputTree value(int output) { return {OutputTree::Kind::Value, output, "", {}, {}}; }
+
+OutputTree dict(std::vector<std::string> keys, std::vector<OutputTree> items) {
+  return {OutputTree::Kind::Dict, -1, "", std::move(items), std::move(keys)};
+}
+
+OutputTree list(std::vector<OutputTree> items) { return {OutputTree::Kind::List, -1, "", std::move(items), {}}; }
+
+/// The loss is made of "logits", and of nothing else.
+Tensors nested(Parts& net, const Tensors& in) {
+  const at::Tensor early = net.chain(0, 1, in[0]);
+  const at::Tensor middle = net.chain(2, 4, early);
+  const at::Tensor late = net.chain(5, 6, middle);
+  return {net.chain(7, 7, late), early, at::Tensor(), middle, at::sum(late, 1)};
+}
+
+/// The target comes with its sign changed, so that nothing is subtracted.
+Tensors with_loss(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 7, in[0]);
+  const at::Tensor error = at::add(h, in[1]);
+  return {at::sum(at::mul(error, error)), h};
+}
+
+}  // namespace
+
+std::vector<Family> dict_families() {
+  using enum Content;
+  std::vector<Family> all =
+      twins({.name = "dict",
+             .forward = nested,
+             .outputs = dict({"hidden", "logits", "absent", "states"},
+                             {value(1), value(0), value(2), dict({"sums", "layers"}, {value(4), list({value(3)})})})});
+  all.push_back(exact_twin({.name = "dict-loss",
+                            .forward = with_loss,
+                            .inputs = {{"x", Values}, {"minus_target", Target}},
+                            .has_target = false,
+                            .outputs = dict({"logits", "loss"}, {value(1), value(0)})}));
+  return all;
+}
+
+}  // namespace plumbline::models

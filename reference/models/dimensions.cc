@@ -1,0 +1,34 @@
+// Inputs whose rows are another dimension each, beside a target whose rows are dimension 0; and the other way round.
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
+
+#include "reference/models/parts.h"
+
+namespace plumbline::models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// [width, rows] and, halfway, [2, width / 2, rows]; [rows, width] near the end, scaled by what is not divided.
+Tensors dimensions(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 3, in[0].t());
+  h = net.chain(4, 5, at::add(h, in[1].permute({2, 0, 1}).reshape({-1, net.width})));
+  return {net.chain(6, 7, at::add(h, at::mul(in[2], in[3])))};
+}
+
+/// [rows, width], and at the end [width, rows], as the target is.
+Tensors columns(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0]).t()}; }
+
+}  // namespace
+
+std::vector<Family> dimension_families() {
+  using enum Content;
+  std::vector<Family> all = twins({.name = "dimensions",
+                                   .forward = dimensions,
+                                   .inputs = {{"x", Columns}, {"halves", Halves}, {"late", Values}, {"scale", Scale}}});
+  all.push_back(exact_twin({.name = "columns", .forward = columns, .target_in_columns = true}));
+  return all;
+}
+
+}  // namespace plumbline::models

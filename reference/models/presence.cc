@@ -1,0 +1,41 @@
+// What is there in one step and None in another: an input that some batches do not have, and a value that crosses
+// stages, and is an output, in training only. Stages take and give the same things in both; what is None is not sent.
+
+#include <ATen/ops/mul.h>
+
+#include "reference/models/parts.h"
+
+namespace plumbline::models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Masked before part 4 and before the last one, if there is a mask.
+Tensors optional_mask(Parts& net, const Tensors& in) {
+  const at::Tensor h = call(net.part(4), net.chain(0, 3, in[0]), in[1], Meeting::Factor);
+  return {call(net.part(7), net.chain(5, 6, h), in[1], Meeting::Factor)};
+}
+
+/// Twice an early value is added near the end and is the second output; neither in an evaluation.
+Tensors absent_value(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 1, in[0]);
+  const at::Tensor early = net.is_training() ? at::mul(h, 2) : at::Tensor();
+  const at::Tensor late = call(net.part(6), net.chain(2, 5, h), early, Meeting::Addend);
+  return {net.chain(7, 7, late), early};
+}
+
+}  // namespace
+
+std::vector<Family> presence_families() {
+  using enum Content;
+  std::vector<Family> all;
+  for (const Variant& variant : std::vector<Variant>{
+           {.name = "optional-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", FirstMask}}},
+           {.name = "absent-value", .forward = absent_value}})
+    for (Family& family : twins(variant)) all.push_back(std::move(family));
+  all.push_back(
+      exact_twin({.name = "late-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", SecondMask}}}));
+  return all;
+}
+
+}  // namespace plumbline::models

@@ -26,4 +26,5 @@ def body(rank):
 
 
 _, (gradient, learns) = run(2, body)
-conclude((gradient, learns) != (M, True), f"gradient {gradient} for {M}, requires_grad is {learns}", "the parameter gets its gradient")
+conclude((gradient, learns) != (M, True), f"gradient {gradient} for {M}, requires_grad is {learns}",
+         "the parameter gets its gradient")

@@ -58,7 +58,8 @@ class Execution:
         """What a static stage is told, from one micro-batch run through the stages before it."""
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
-        values, masks = self.case.inputs(step, 0), self._masks(step, range(self.case.stages), 0)
+        values = [self._differentiable(x) if train else x for x in self.case.inputs(step, 0)]
+        masks = self._masks(step, range(self.case.stages), 0)
         quiet = Recorder(set())
         for s in range(index + 1):
             inputs = tuple(values)
@@ -174,12 +175,14 @@ class Execution:
     def _inputs(self, step, train):
         """{name: whole batch}, where the first stage is."""
         inputs = dict(zip([e["name"] for e in self.case.json["inputs"]], self.case.batch_inputs(step), strict=True))
-        if train and self.case.json["input_gradients"]:
-            inputs = {
-                name: x.clone().requires_grad_() if x is not None and x.is_floating_point() else x
-                for name, x in inputs.items()
-            }
+        if train:
+            inputs = {name: self._differentiable(x) for name, x in inputs.items()}
         return inputs if self.has_first else {}
+
+    def _differentiable(self, x):
+        """An input of a training step, a leaf that requires a gradient where the case asks for that."""
+        wanted = self.case.json["input_gradients"] and x is not None and x.is_floating_point()
+        return x.clone().requires_grad_() if wanted else x
 
     def _whole_masks(self, step):
         """Masks as keywords for the whole batch, which the schedule divides again."""

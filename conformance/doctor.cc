@@ -234,9 +234,13 @@ class BackendExamination {
 
   std::string run(const fs::path& out) {
     bool done = false;
-    const LaunchResult result =
-        Launcher(spec_).run(job_, out, [&](const LaunchEvent& event) { done = done || event.done; });
+    std::string failed;
+    const LaunchResult result = Launcher(spec_).run(job_, out, [&](const LaunchEvent& event) {
+      done = done || event.done;
+      failed += event.failed;
+    });
     if (!result.succeeded) throw Error(reason_of(result));
+    if (!failed.empty()) throw Error(failed);
     if (!result.any_event)
       throw Error("it said nothing; rank 0 has to print `" + std::string(kEventPrefix) +
                   "case 0 begins` and `... done` to standard output, each a line, and to flush it");

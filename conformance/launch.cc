@@ -184,6 +184,11 @@ LaunchEvent parse_event(std::string_view line) {
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), event.index);
   line.remove_prefix(end - line.data());
   event.done = accept(" done");
+  if (!event.throughput && accept(" failed: ")) {
+    event.done = !line.empty();
+    event.failed = one_line(std::string(line));
+    line = {};
+  }
   if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty())
     throw BadEvent("unknown event '" + std::string(whole) + "'");
   return event;

@@ -22,11 +22,12 @@ namespace plumbline {
 /// at once; each reads its own and ignores the rest.
 std::map<std::string, std::string> rank_environment();
 
-/// What rank 0 of the job reports: case or measurement `index` begins, or is done.
+/// What rank 0 of the job reports: case or measurement `index` begins, or is done, or (a case) could not be done.
 struct LaunchEvent {
   bool throughput = false;
   size_t index = 0;
-  bool done = false;
+  bool done = false;        ///< it is over, in whatever way
+  std::string failed = {};  ///< why the case could not be done; empty otherwise
 };
 
 /// What a backend said cannot be read as an event, or cannot be.
@@ -35,7 +36,7 @@ class BadEvent : public Error {
   using Error::Error;
 };
 
-/// "case 3 done"; throws BadEvent for anything else.
+/// "case 3 done", "case 3 failed: out of memory"; throws BadEvent for anything else.
 LaunchEvent parse_event(std::string_view line);
 
 struct LaunchResult {

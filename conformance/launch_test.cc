@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 
 std::string text(const LaunchEvent& event) {
   return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
-         (event.done ? " done" : " begins");
+         (!event.failed.empty() ? " failed: " + event.failed
+          : event.done          ? " done"
+                                : " begins");
 }
 
 /// Shell scripts stand in for programs.
@@ -49,7 +51,8 @@ class LauncherTest : public testing::Test {
 };
 
 TEST(LaunchEvents, AreReadBack) {
-  for (const std::string line : {"case 0 begins", "case 3 done", "throughput 12 begins", "throughput 7 done"})
+  for (const std::string line :
+       {"case 0 begins", "case 3 done", "case 4 failed: no room: 3 done", "throughput 12 begins", "throughput 7 done"})
     EXPECT_EQ(text(parse_event(line)), line);
   EXPECT_EQ(text(parse_event("case 18446744073709551615 done")), "case 18446744073709551615 done");
 }
@@ -72,6 +75,9 @@ TEST(LaunchEvents, AnythingElseIsRefusedWhole) {
                                  "case x done",
                                  "case done",
                                  "case 3 ends",
+                                 "case 3 failed",
+                                 "case 3 failed: ",
+                                 "throughput 3 failed: no room",
                                  "case 3 begins done",
                                  "case 18446744073709551616 done",
                                  "Case 3 done",

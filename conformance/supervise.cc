@@ -60,6 +60,8 @@ class Supervisor {
         observer_.measured(index, event.index);
       } else if (!event.throughput && !event.done) {
         observer_.begins(index);
+      } else if (!event.throughput && !event.failed.empty()) {
+        settle(index, Status::Error, event.failed);
       } else if (!event.throughput) {
         done(index);
       }

@@ -184,6 +184,17 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"RaisesInCase",
               "work() { test $1 != c1 || { echo 'ValueError: bad shape' >&2; exit 1; }; }",
               {{1, "error: ValueError: bad shape (exited with code 1)"}}},
+        Fault{"SaysThatACaseFailed",
+              R"sh(
+echo() {
+  case "$*" in
+    *'case 1 done') printf '@plumbline case 1 failed: no room\n' ;;
+    *) printf '%s\n' "$*" ;;
+  esac
+})sh",
+              {{1, "error: no room"}},
+              {},
+              1},
         Fault{"LeavesQuietlyInCase",
               "work() { test $1 != c1 || exit 0; }",
               {{1, "error: ended in the middle of it, with exit code 0"}}},

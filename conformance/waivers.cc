@@ -23,6 +23,10 @@ constexpr const char* kDevices[] = {"cpu", "cuda"};
 
 bool matches(const std::string& glob, const std::string& text) { return fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
 
+bool matches_one(const std::vector<std::string>& globs, const std::string& text) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return matches(glob, text); });
+}
+
 /// The dotted numbers that `text` begins with; what follows is left in it.
 std::vector<int64_t> take_version(std::string_view& text) {
   std::vector<int64_t> numbers;
@@ -134,6 +138,17 @@ std::vector<VersionRange> ranges_of(const Place& place, const std::string& what)
   return {range_of(place, what, place.string(what, "4, \">=4\", or a list of such"))};
 }
 
+/// A pattern, or a list of them; where in the file each stands.
+std::vector<std::pair<std::string, Place>> patterns_of(const Place& place, const std::string& what,
+                                                       const std::string& accepted) {
+  const auto* list = place.node().as_array();
+  if (list == nullptr) return {{place.string(what, accepted + ", or a list of such"), place}};
+  if (list->empty()) place.refuse(what + " is an empty list: " + accepted + ", or several");
+  std::vector<std::pair<std::string, Place>> patterns;
+  for (const toml::node& node : *list) patterns.emplace_back(place.at(node).string(what, accepted), place.at(node));
+  return patterns;
+}
+
 void read_condition(const Place& place, Waiver& waiver) {
   const toml::table& table = place.table("'when'");
   expect_keys(place, table, "'when'", {"ranks", "transport", "dtype", "device", "backend", "version"});
@@ -178,13 +193,17 @@ Waiver waiver_of(const Place& place, const std::vector<std::string>& case_ids) {
   expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "link", "reason", "expires"});
   Waiver waiver;
   waiver.where = place.text();
-  const Place ids = required(place, table, "case", "a pattern of ids of cases");
-  waiver.case_glob = ids.string("'case'", "a pattern of ids of cases");
-  if (std::none_of(case_ids.begin(), case_ids.end(),
-                   [&](const std::string& id) { return matches(waiver.case_glob, id); }))
-    ids.refuse("no case of the corpus matches '" + waiver.case_glob + "'; `plumbline list` names them");
-  if (const toml::node* node = table.get("schedule"))
-    waiver.schedule_glob = place.at(*node).string("'schedule'", "a pattern of names of schedules");
+  const std::string ids = "a pattern of ids of cases", names = "a pattern of names of schedules";
+  for (const auto& [glob, here] : patterns_of(required(place, table, "case", ids), "'case'", ids)) {
+    if (std::none_of(case_ids.begin(), case_ids.end(), [&](const std::string& id) { return matches(glob, id); }))
+      here.refuse("no case of the corpus matches '" + glob + "'; `plumbline list` names them");
+    waiver.case_globs.push_back(glob);
+  }
+  if (const toml::node* node = table.get("schedule")) {
+    waiver.schedule_globs.clear();
+    for (const auto& [glob, here] : patterns_of(place.at(*node), "'schedule'", names))
+      waiver.schedule_globs.push_back(glob);
+  }
   if (const toml::node* node = table.get("when")) read_condition(place.at(*node), waiver);
   waiver.expect = expectation_of(required(place, table, "expect", "fail, error, timeout or mistrusted"));
   waiver.link = link_of(required(place, table, "link", "an address where the deviation is discussed"));
@@ -201,7 +220,7 @@ bool any_holds(const std::vector<VersionRange>& ranges, const std::string& versi
 bool equal_or_any(const std::string& wanted, const std::string& is) { return wanted.empty() || wanted == is; }
 
 bool is_about(const Waiver& waiver, const CaseVerdict& verdict, const std::string& version) {
-  return matches(waiver.case_glob, verdict.case_id) && matches(waiver.schedule_glob, verdict.schedule) &&
+  return matches_one(waiver.case_globs, verdict.case_id) && matches_one(waiver.schedule_globs, verdict.schedule) &&
          (waiver.backend_glob.empty() || matches(waiver.backend_glob, verdict.backend)) &&
          equal_or_any(waiver.transport, verdict.transport) && equal_or_any(waiver.dtype, verdict.dtype) &&
          equal_or_any(waiver.device, verdict.device) && any_holds(waiver.ranks, std::to_string(verdict.ranks)) &&
@@ -210,6 +229,10 @@ bool is_about(const Waiver& waiver, const CaseVerdict& verdict, const std::strin
 
 std::string told(const Waiver& waiver) {
   return waiver.where + ": " + waiver.reason + " (" + waiver.link + ", until " + to_string(waiver.expires) + ")";
+}
+
+std::string first_of(const std::vector<std::string>& globs) {
+  return globs.front() + (globs.size() > 1 ? " and " + std::to_string(globs.size() - 1) + " more" : "");
 }
 
 void add_reason(CaseVerdict& verdict, const std::string& reason) {
@@ -285,8 +308,8 @@ std::vector<std::string> Waivers::unused() const {
   std::vector<std::string> lines;
   for (size_t i = 0; i < waivers_.size(); ++i)
     if (!matched_[i])
-      lines.push_back("the waiver at " + waivers_[i].where + " (" + waivers_[i].case_glob + " x " +
-                      waivers_[i].schedule_glob + ") is about nothing in this run");
+      lines.push_back("the waiver at " + waivers_[i].where + " (" + first_of(waivers_[i].case_globs) + " x " +
+                      first_of(waivers_[i].schedule_globs) + ") is about nothing in this run");
   return lines;
 }
 

@@ -7,8 +7,8 @@
 //
 //   schema = "plumbline-waivers/1"
 //   [[waiver]]
-//   case = "tied-*"                  # a shell pattern that some case of the corpus must match
-//   schedule = "zb-*"                # every one, if left out
+//   case = "tied-*"                  # a shell pattern that some case of the corpus must match, or a list of such
+//   schedule = ["zb-*", "gpipe"]     # likewise; every one, if left out
 //   when = { ranks = ">=4", transport = "mpi", dtype = "bf16", device = "cpu", backend = "torch-*", version = "<2.15" }
 //   expect = "fail"                  # fail, error, timeout or mistrusted
 //   link = "https://..."             # where it is discussed; compulsory
@@ -51,9 +51,9 @@ struct VersionRange {
 };
 
 struct Waiver {
-  std::string where;  ///< "file.toml:12"
-  std::string case_glob;
-  std::string schedule_glob = "*";
+  std::string where;                                   ///< "file.toml:12"
+  std::vector<std::string> case_globs;                 ///< one of them must match
+  std::vector<std::string> schedule_globs = {"*"};     ///< likewise
   std::vector<VersionRange> ranks;                     ///< one of them must hold; empty: any
   std::string transport, dtype, device, backend_glob;  ///< empty: any
   std::vector<VersionRange> version;                   ///< of the backend, likewise

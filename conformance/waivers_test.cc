@@ -93,6 +93,22 @@ TEST(Waivers, HoldOnlyWhereTheirConditionsDo) {
   EXPECT_EQ(status([](CaseVerdict& v) { v.dtype = "f32"; }), Status::Fail);
 }
 
+TEST(Waivers, CasesAndSchedulesMayBeLists) {
+  const auto status = [](const std::string& id, const std::string& schedule, const std::string& text) {
+    CaseVerdict v = verdict(Status::Fail);
+    v.case_id = id, v.schedule = schedule;
+    return waivers(text).applied(v, "2.14").status;
+  };
+  const std::string cases = waiver_text("\"tied-*\"", "[\"exact-mlp\", \"*-lm\"]");
+  EXPECT_EQ(status("exact-mlp", "zb-v", cases), Status::XFail);
+  EXPECT_EQ(status("tied-lm", "zb-v", cases), Status::XFail);
+  EXPECT_EQ(status("tied-mlp", "zb-v", cases), Status::Fail);
+  const std::string schedules = waiver_text("\"zb-*\"", "[\"gpipe\", \"*1f1b\"]");
+  EXPECT_EQ(status("tied-lm", "gpipe", schedules), Status::XFail);
+  EXPECT_EQ(status("tied-lm", "interleaved-1f1b", schedules), Status::XFail);
+  EXPECT_EQ(status("tied-lm", "zb-v", schedules), Status::Fail);
+}
+
 TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
   Waivers old = waivers(waiver_text(), {2026, 11, 23});
   EXPECT_TRUE(old.expired().empty()) << "nothing was judged yet";
@@ -126,6 +142,9 @@ TEST(Waivers, AreReadStrictly) {
       {waiver_text("case = \"tied-*\"\n", ""), ":3: a waiver needs 'case'"},
       {waiver_text("tied-*", "nonesuch-*"), ":4: no case of the corpus matches 'nonesuch-*'"},
       {waiver_text("\"tied-*\"", "3"), ":4: 'case' must be a text"},
+      {waiver_text("\"tied-*\"", "[\"tied-*\",\n\"nonesuch\"]"), ":5: no case of the corpus matches 'nonesuch'"},
+      {waiver_text("\"tied-*\"", "[]"), ":4: 'case' is an empty list"},
+      {waiver_text("\"zb-*\"", "[\"zb-*\", 3]"), ":5: 'schedule' must be a text"},
       {waiver_text("schedule", "schedules"), ":5: a waiver knows no key 'schedules'; accepted: case, schedule, when"},
       {waiver_text("when = {", "when = 3 #"), ":6: 'when' must be a table"},
       {waiver_text("transport = \"mpi\"", "transport = \"tcp\""), ":6: 'transport' 'tcp': accepted are threads, mpi"},

@@ -3,10 +3,9 @@
     python -m plumbline_case run FOLDER -o rank0.safetensors
 """
 
-import math
-
 import torch
 
+from .optimizers import update
 from .results import Results
 
 
@@ -181,31 +180,6 @@ class OneProcess:
 
     def update(self):
         options = self.case.json["optimizer"]
-        change = {"sgd": self.sgd, "adamw": self.adamw}[options["kind"]]
-        with torch.no_grad():
-            for name, grad in self.gradients.items():
-                moments = self.moments.setdefault(name, {})
-                moments["updates"] = moments.get("updates", 0) + 1
-                copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
-                change(copies, grad, moments, options)
-
-    def sgd(self, copies, grad, moments, options):
-        if options["momentum"]:
-            if "v" in moments:
-                moments["v"].mul_(options["momentum"]).add_(grad)
-            else:
-                moments["v"] = grad.clone()
-            grad = moments["v"]
-        for parameter in copies:
-            parameter.add_(grad, alpha=-options["learning_rate"])
-
-    def adamw(self, copies, grad, moments, options):
-        beta1, beta2, rate, t = options["beta1"], options["beta2"], options["learning_rate"], moments["updates"]
-        m = moments.setdefault("m", torch.zeros_like(grad))
-        v = moments.setdefault("v", torch.zeros_like(grad))
-        m.mul_(beta1).add_(grad, alpha=1 - beta1)
-        v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        scale = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(options["epsilon"])
-        for parameter in copies:
-            parameter.mul_(1 - rate * options["weight_decay"])
-            parameter.addcdiv_(m, scale, value=-rate / (1 - beta1**t))
+        for name, grad in self.gradients.items():
+            copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
+            update(copies, grad, self.moments.setdefault(name, {}), options)

@@ -4,7 +4,7 @@ usage: adapter.py [--stages manual|static|traced] describe
        adapter.py [--stages ...] plan --job J
        adapter.py [--stages ...] run --job J --out D
 
-`run` starts its ranks itself, so that torch is imported once; under torchrun or mpirun it is one rank of theirs.
+`run` starts its ranks itself (forked.py), so that torch is imported once; under torchrun or mpirun it is one of their ranks.
 What it can and cannot be asked is in support.py; how a case becomes stages and a schedule in execution.py.
 """
 
@@ -13,13 +13,12 @@ import datetime
 import importlib.metadata
 import json
 import os
-import signal
 import sys
-import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
+
+from forked import carry_out  # noqa: E402
 
 DELIVERS = {
     "manual": ["forward", "output", "loss", "backward", "grad", "buffer", "param", "input-grad", "hook-calls"],
@@ -65,8 +64,8 @@ def plan(job, folder, stages):
     return answers
 
 
-def run_rank(job, folder, out, stages, rank, ranks, store):
-    """This rank's part of every case of the job."""
+def run_rank(job, folder, out, stages, rank, ranks, store, tell, first=0):
+    """This rank's part of the cases from number `first` on; tell(number, what) says how far it is."""
     import torch
     import torch.distributed as dist
 
@@ -75,20 +74,28 @@ def run_rank(job, folder, out, stages, rank, ranks, store):
     torch.set_num_threads(1)
     timeout = datetime.timedelta(seconds=job["timeout_seconds"])
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks, timeout=timeout)
-    for number, one in enumerate(job["cases"]):
+    for number, one in list(enumerate(job["cases"]))[first:]:
         if rank == 0:
-            print(f"@plumbline case {number} begins", flush=True)
+            tell(number, "begins")
         try:
             execution = Execution(os.path.join(folder, one["folder"]), stages, DELIVERS[stages])
             execution.run()
             execution.recorder.write(os.path.join(out, f"{one['results']}{rank}.safetensors"))
             dist.barrier()
         except Exception as error:
-            print(f"plumbline: rank {rank}: {one['id']} x {one['schedule']}: {root_of(error)}", file=sys.stderr, flush=True)
+            tell(number, "failed", f"rank {rank}: {root_of(error)}")
             raise
         if rank == 0:
-            print(f"@plumbline case {number} done", flush=True)
+            tell(number, "done")
     dist.destroy_process_group()
+
+
+def tell_plumbline(number, what, why=""):
+    """As a rank that a launcher started: whatever fails ends them all, and plumbline starts them again."""
+    if what == "failed":
+        print(f"plumbline: {why}", file=sys.stderr, flush=True)
+    else:
+        print(f"@plumbline case {number} {what}", flush=True)
 
 
 def root_of(error):
@@ -97,40 +104,6 @@ def root_of(error):
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
-
-
-def start_ranks(job, run):
-    """Forks the ranks; when one fails the others get a moment to say why they failed too, then are ended."""
-    import torch.distributed.pipelining  # noqa: F401  imported once, before the ranks are forked
-
-    children = {}
-    for rank in range(job["ranks"]):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                run(rank)
-                status = 0
-            except Exception:
-                pass  # it has said so
-            finally:
-                sys.stdout.flush()
-                os._exit(status)
-        children[child] = rank
-    failed, deadline = False, None
-    while children:
-        child, status = os.waitpid(-1, os.WNOHANG)
-        if child:
-            children.pop(child)
-            if status and not failed:
-                failed, deadline = True, time.monotonic() + 2
-        elif deadline and time.monotonic() > deadline:
-            for other in children:
-                os.kill(other, signal.SIGKILL)
-            deadline = None
-        else:
-            time.sleep(0.02)
-    return 1 if failed else 0
 
 
 def main():
@@ -151,13 +124,14 @@ def main():
     if rank is not None:
         ranks = int(os.environ.get("WORLD_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE")))
         store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(options.out)}/rendezvous"
-        run_rank(job, folder, options.out, options.stages, int(rank), ranks, store)
+        run_rank(job, folder, options.out, options.stages, int(rank), ranks, store, tell_plumbline)
         return 0
-    with tempfile.TemporaryDirectory() as rendezvous:
-        store = f"file://{rendezvous}/store"
-        return start_ranks(
-            job, lambda r: run_rank(job, folder, options.out, options.stages, r, job["ranks"], store)
-        )
+
+    def run(rank, first, store, tell):
+        run_rank(job, folder, options.out, options.stages, rank, job["ranks"], store, tell, first)
+
+    carry_out(len(job["cases"]), job["ranks"], run)
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from plumbline_case import load
 from plumbline_case.case import shape_of
 from plumbline_case.modules import WholeModel
+from plumbline_case.optimizers import update
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -37,7 +38,7 @@ class Execution:
         # None goes by keyword only, PyTorch says; and the case may ask for keywords.
         self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
-        self.optimizers = {}
+        self.moments = {}  # of the optimizer, by stage and parameter
         if self.case.json["parameter_hooks"]:
             for key, parameter in self._parameters().items():
                 if parameter.requires_grad:
@@ -57,7 +58,8 @@ class Execution:
         """What a static stage is told, from one micro-batch run through the stages before it."""
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
-        values, masks = self.case.inputs(step, 0), self._masks(step, range(self.case.stages), 0)
+        values = [self._differentiable(x) if train else x for x in self.case.inputs(step, 0)]
+        masks = self._masks(step, range(self.case.stages), 0)
         quiet = Recorder(set(), self.case)
         for s in range(index + 1):
             inputs = tuple(values)
@@ -143,7 +145,9 @@ class Execution:
     def _batch(self, number, step):
         train = step["kind"] == "train"
         for module in self.modules.values():
-            module.train(train) if isinstance(module, Routed) else None
+            if isinstance(module, Routed):
+                module.train(train)
+                module.form = self.case.program["programs"][step["microbatches"][0]["program"]]
         args, keywords = self._inputs(number, train), self._whole_masks(number)
         if self.by_keyword:
             keywords |= {name: x for name, x in args.items() if x is not None}
@@ -170,12 +174,14 @@ class Execution:
     def _inputs(self, step, train):
         """{name: whole batch}, where the first stage is."""
         inputs = dict(zip([e["name"] for e in self.case.json["inputs"]], self.case.batch_inputs(step), strict=True))
-        if train and self.case.json["input_gradients"]:
-            inputs = {
-                name: x.clone().requires_grad_() if x is not None and x.is_floating_point() else x
-                for name, x in inputs.items()
-            }
+        if train:
+            inputs = {name: self._differentiable(x) for name, x in inputs.items()}
         return inputs if self.has_first else {}
+
+    def _differentiable(self, x):
+        """An input of a training step, a leaf that requires a gradient where the case asks for that."""
+        wanted = self.case.json["input_gradients"] and x is not None and x.is_floating_point()
+        return x.clone().requires_grad_() if wanted else x
 
     def _whole_masks(self, step):
         """Masks as keywords for the whole batch, which the schedule divides again."""
@@ -240,18 +246,9 @@ class Execution:
 
     def _update(self):
         gradients = self._gradients()
-        options = self.case.json["optimizer"]
-        for index, module in self.modules.items():
-            parameters = dict(getattr(module, "stage", module).named_parameters())
-            if index not in self.optimizers:
-                self.optimizers[index] = make_optimizer(list(parameters.values()), options)
-            kept = {name: p.grad for name, p in parameters.items()}
-            for name, parameter in parameters.items():
-                parameter.grad = gradients.get(name)
-            if self.optimizers[index]:
-                self.optimizers[index].step()
-            for name, parameter in parameters.items():
-                parameter.grad = kept[name]
+        for key, parameter in self._parameters().items():
+            if key[1] in gradients:
+                update([parameter], gradients[key[1]], self.moments.setdefault(key, {}), self.case.json["optimizer"])
 
     def _state(self):
         for index, module in self.modules.items():
@@ -276,21 +273,6 @@ class Traceable(WholeModel):
         form = self._case.program["programs"][0]["stages"]
         names = sorted(f"{s}/{e['name']}" for s, stage in enumerate(form) for e in stage["inputs"] if e["from"] == "mask")
         return super().forward(*inputs, **{name: masks[f"mask{i}"] for i, name in enumerate(names)})
-
-
-def make_optimizer(parameters, options):
-    if not parameters:
-        return None
-    if options["kind"] == "sgd":
-        return torch.optim.SGD(parameters, lr=options["learning_rate"], momentum=options["momentum"], foreach=False)
-    return torch.optim.AdamW(
-        parameters,
-        lr=options["learning_rate"],
-        betas=(options["beta1"], options["beta2"]),
-        eps=options["epsilon"],
-        weight_decay=options["weight_decay"],
-        foreach=False,
-    )
 
 
 def _computes(cell):

@@ -29,7 +29,6 @@ class Recorder:
     def watch(self, stage, routed=None):
         """Has a PipelineStage tell its micro-batches, and (of a Routed one) what it hands back."""
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
-        back = routed.hands_back() if routed else {}
 
         def watched_forward(chunk, *args, **kwargs):
             self._microbatch = chunk
@@ -45,6 +44,7 @@ class Recorder:
             backward(chunk, *args, **kwargs)
             self._microbatch = None
             # Kept until it is sent: what is here is what goes.
+            back = routed.hands_back() if routed else {}
             for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
                 if i in back:
                     self.put("backward", stage.stage_index, chunk, back[i], self._sent(stage, i, gradient))

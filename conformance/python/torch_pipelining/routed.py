@@ -16,7 +16,8 @@ class Routed(nn.Module):
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
-        self._boundaries = {b["name"]: b for b in case.program["programs"][0]["boundaries"]}
+        self.form = case.program["programs"][0]  # of the present step: which gradients there are depends on it
+        self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
         self._takes = self.takes()
         self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
 
@@ -28,11 +29,15 @@ class Routed(nn.Module):
 
     def hands_back(self):
         """{position in takes(): boundary} of those that end here, so that their gradient is this stage's own."""
+        with_gradient = self._with_gradient()
         return {
             i: name
             for i, name in enumerate(self._takes or [])
-            if max(self._boundaries[name]["consumers"]) == self._index and self._boundaries[name]["has_gradient"]
+            if max(self._boundaries[name]["consumers"]) == self._index and name in with_gradient
         }
+
+    def _with_gradient(self):
+        return {b["name"] for b in self.form["boundaries"] if b["has_gradient"]}
 
     def forward(self, *args, **keywords):
         """Keywords are for whom they concern: masks "STAGE/NAME", and inputs of the model where they come by name."""
@@ -52,9 +57,12 @@ class Routed(nn.Module):
         return given[0] if len(given) == 1 else given
 
     def _watched(self, name, x):
-        if x is not None and x.requires_grad:
-            x.register_hook(self._recorder.input_gradient(name))
-        return x
+        """Of an input a view, whose gradient is that of this micro-batch alone: a replicated one is the same tensor in all."""
+        if x is None or not x.requires_grad:
+            return x
+        own = x.view_as(x)
+        own.register_hook(self._recorder.input_gradient(name))
+        return own
 
     def _own(self, name, passing):
         """What this stage computes with; of a value that travels on, a view whose gradient is this stage's share."""
@@ -62,5 +70,6 @@ class Routed(nn.Module):
         if name not in self._gives or not value.requires_grad:
             return value
         own = value.view_as(value)
-        own.register_hook(self._recorder.share(self._index, name))
+        if name in self._with_gradient():
+            own.register_hook(self._recorder.share(self._index, name))
         return own

@@ -59,7 +59,7 @@ def why_not(files, version, traced):
     checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
     if (checks_shapes or traced) and (reason := _shapes(files)):
         return reason
-    return _traced(files) if traced else None
+    return _traced(files) if traced else _values(files)
 
 
 def plain(case):
@@ -102,6 +102,14 @@ def _shapes(files):
     for step in files.case["steps"]:
         if len({m["program"] for m in step.get("microbatches", [])}) > 1:
             return "micro-batches of different shapes: PyTorch takes the first one's for all (pytorch issue 126600)"
+    return None
+
+
+def _values(files):
+    """Refused when shapes are found out or told."""
+    outputs = [output for p in files.program["programs"] for stage in p["stages"] for output in stage["outputs"]]
+    if any(output["value"] is None for output in outputs):
+        return "an output that is None: what a PipelineStage gives must be tensors"
     return None
 
 

@@ -2,7 +2,7 @@
 tensor, since the stage begins with torch.cat. It is sent as it is, and refused for not being contiguous."""
 
 import torch
-from ranks import CPU, conclude, reason, run
+from ranks import CPU, conclude, fed, run
 from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
 
 
@@ -20,8 +20,9 @@ def body(rank):
     like = torch.ones(2, 2), torch.ones(2, 2, requires_grad=True), torch.ones(2, 1, requires_grad=True)
     stage = PipelineStage(module, rank, 2, CPU, input_args=like[rank], output_args=like[rank + 1])
     schedule = ScheduleInterleavedZeroBubble([stage], 2, loss_fn=lambda y, t: y.sum())
-    schedule.step(*([torch.ones(4, 2)] if rank == 0 else []), **({"target": torch.ones(4, 1)} if rank == 1 else {}))
+    args, keywords = fed(rank, torch.ones(4, 2), torch.ones(4, 1))
+    schedule.step(*args, **keywords)
 
 
-why = reason(run(2, body))
-conclude(why, f"a stage that begins with torch.cat: {why}", "a gradient that is a view is sent")
+run(2, body)
+conclude(False, "", "a gradient that is a view is sent")

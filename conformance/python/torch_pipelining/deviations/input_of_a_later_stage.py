@@ -2,7 +2,7 @@
 its first stage is called with all inputs. (pytorch issue 130055 asks for arguments of later stages)"""
 
 import torch
-from ranks import CPU, conclude, reason, run
+from ranks import CPU, conclude, run
 from torch.distributed.pipelining import ScheduleGPipe, pipe_split, pipeline
 
 
@@ -23,5 +23,5 @@ def body(rank):
     schedule.step(*([torch.ones(2, 1)] * 2 if rank == 0 else []))
 
 
-why = reason(run(2, body))
-conclude(why, why, "the later stage gets its input")
+run(2, body)
+conclude(False, "", "the later stage gets its input")

@@ -1,7 +1,7 @@
 """An input divided along dimension 1: its pieces are views, and PyTorch expects the strides of a copy of them."""
 
 import torch
-from ranks import CPU, conclude, reason, run
+from ranks import CPU, conclude, run
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.pipelining.microbatch import TensorChunkSpec
 
@@ -21,5 +21,5 @@ def body(_):
     schedule.step(torch.ones(2, 4), target=torch.ones(4, 2))
 
 
-why = reason(run(1, body))
-conclude(why, why, "an input is divided along dimension 1")
+run(1, body)
+conclude(False, "", "an input is divided along dimension 1")

@@ -2,7 +2,7 @@
 out shapes by running the next stage once on memory that nobody has written: as indices that is out of range."""
 
 import torch
-from ranks import CPU, conclude, reason, run
+from ranks import CPU, conclude, run
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
 ROWS = 64  # of a micro-batch
@@ -34,7 +34,6 @@ def body(rank):
     return sorted(set(seen))
 
 
-answers = run(2, body)
-why, indices = reason(answers), answers[1][0]
-conclude(why or indices != [0, 1, 2, 3], why or f"0 to 3 were sent, the next stage was called with {indices[0]} to {indices[-1]}",
+_, indices = run(2, body)
+conclude(indices != [0, 1, 2, 3], f"0 to 3 were sent, the next stage was called with {indices[0]} to {indices[-1]}",
          "the next stage sees the numbers that were sent")

@@ -15,5 +15,5 @@ def body(_):
     return module.num_batches_tracked.item()
 
 
-tracked = run(1, body)[0][0]
+[tracked] = run(1, body)
 conclude(tracked != M, f"{M} micro-batches, num_batches_tracked is {tracked}", f"{M} micro-batches are tracked as {M}")

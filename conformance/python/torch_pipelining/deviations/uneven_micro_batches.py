@@ -2,7 +2,7 @@
 (pytorch issue 126600)"""
 
 import torch
-from ranks import CPU, conclude, reason, run
+from ranks import CPU, conclude, run
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
 
@@ -13,6 +13,5 @@ def body(rank):
     return None if output is None else output.flatten().tolist()
 
 
-answers = run(2, body)
-why, output = reason(answers), answers[1][0]
-conclude(why or output != [0, 1, 2, 3, 4], why or f"[0, 1, 2, 3, 4] went through as {output}", "5 rows go through as 2 micro-batches")
+_, output = run(2, body)
+conclude(output != [0, 1, 2, 3, 4], f"[0, 1, 2, 3, 4] went through as {output}", "5 rows go through as 2 micro-batches")

@@ -2,17 +2,17 @@
 without a word. Parameters are found by where their path meets that of the input, and it never does."""
 
 import torch
-from ranks import CPU, conclude, reason, run
+from ranks import CPU, conclude, fed, run
 from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
 
 
 def body(rank):
     layer = torch.nn.Linear(1, 1).requires_grad_(rank == 1)
     schedule = ScheduleInterleavedZeroBubble([PipelineStage(layer, rank, 2, CPU)], 2, loss_fn=lambda y, t: y.sum())
-    schedule.step(*([torch.ones(4, 1)] if rank == 0 else []), **({"target": torch.ones(4, 1)} if rank == 1 else {}))
+    args, keywords = fed(rank, torch.ones(4, 1), torch.ones(4, 1))
+    schedule.step(*args, **keywords)
     return None if layer.weight.grad is None else layer.weight.grad.item()
 
 
-answers = run(2, body)
-why = reason(answers)
-conclude(why or answers[1][0] is None, why or "the second stage's weight has no gradient", "the second stage's weight has its gradient")
+gradients = run(2, body)
+conclude(gradients[1] is None, "the second stage's weight has no gradient", "the second stage's weight has its gradient")

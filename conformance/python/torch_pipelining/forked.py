@@ -1,0 +1,121 @@
+"""Ranks as forked processes: torch is imported once, and a case that fails costs only the ranks that it was run on."""
+
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+
+GRACE = 2  # seconds in which the other ranks may notice that one has failed
+
+
+class Progress:
+    """What plumbline hears about the cases from number `first` on."""
+
+    def __init__(self, first):
+        self._first, self._said = first, 0
+
+    def reach(self, number, what):
+        """Says that case `number` "begins" or is "done", and before it what has not been said yet."""
+        while self._said <= 2 * (number - self._first) + (what == "done"):
+            print(f"@plumbline case {self.current()} {('begins', 'done')[self._said % 2]}", flush=True)
+            self._said += 1
+
+    def current(self):
+        """The case that runs, or is next."""
+        return self._first + self._said // 2
+
+    def failed(self, number, why):
+        self.reach(number, "begins")
+        print(f"@plumbline case {number} failed: {why}", flush=True)
+
+
+class Start:
+    """Ranks that carry out cases from number `first` on; run(rank, first, store, tell) is what each of them does."""
+
+    def __init__(self, ranks, run, first):
+        self._progress = Progress(first)
+        self._first_failure = None  # (number of the case, why)
+        self._text, self._ended = "", False
+        with tempfile.TemporaryDirectory() as folder:
+            self._read, write = os.pipe()
+            self._children = {}
+            for rank in range(ranks):
+                child = os.fork()
+                if child == 0:
+                    _be_rank(lambda tell: run(rank, first, f"file://{folder}/store", tell), write)
+                self._children[child] = rank
+            os.close(write)
+            self._wait()
+            os.close(self._read)
+
+    def left(self, cases):
+        """The number of the next case; `cases` where all were carried out."""
+        if self._first_failure is None:
+            return cases
+        self._progress.failed(*self._first_failure)
+        return self._first_failure[0] + 1
+
+    def _wait(self):
+        deadline = None
+        while self._children:
+            self._listen(0.02)
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if child:
+                rank = self._children.pop(child)
+                self._listen(0)
+                if status and (self._first_failure is None or os.WIFSIGNALED(status) and not self._ended):
+                    # Without a word; the others may have noticed before.
+                    number = self._first_failure[0] if self._first_failure else self._progress.current()
+                    self._first_failure = number, f"rank {rank}: {_ending(status)}"
+            if self._first_failure and deadline is None:
+                deadline = time.monotonic() + GRACE
+            if deadline and time.monotonic() > deadline:
+                self._ended = True
+                for other in self._children:
+                    os.kill(other, signal.SIGKILL)
+
+    def _listen(self, seconds):
+        while select.select([self._read], [], [], seconds)[0] and (read := os.read(self._read, 65536)):
+            *lines, self._text = (self._text + read.decode()).split("\n")
+            for line in lines:
+                number, what, why = line.split(" ", 2)
+                if what != "failed":
+                    self._progress.reach(int(number), what)
+                elif self._first_failure is None:
+                    self._first_failure = int(number), why
+            seconds = 0
+        # At the end of the pipe it is readable at once, until the processes have ended too.
+        time.sleep(min(seconds, 0.005))
+
+
+def _be_rank(run, write):
+    def tell(number, what, why=""):
+        os.write(write, f"{number} {what} {why[:1000]}\n".encode())  # short enough to go in one piece
+
+    status = 1
+    try:
+        run(tell)
+        status = 0
+    except Exception:
+        pass  # it has said so
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _ending(status):
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"killed by signal {number} ({signal.strsignal(number)})"
+    return f"exited with code {os.waitstatus_to_exitcode(status)}"
+
+
+def carry_out(cases, ranks, run):
+    """Has so many cases carried out; where one fails, new ranks go on with the next."""
+    import torch.distributed.pipelining  # noqa: F401  once, before ranks are forked
+
+    left = 0
+    while left < cases:
+        left = Start(ranks, run, left).left(cases)

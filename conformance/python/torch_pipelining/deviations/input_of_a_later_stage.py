@@ -18,8 +18,7 @@ class Model(torch.nn.Module):
 
 
 def body(rank):
-    ones = torch.ones(1, 1)
-    schedule = ScheduleGPipe(pipeline(Model(), (ones, ones)).build_stage(rank, CPU), 2)
+    schedule = ScheduleGPipe(pipeline(Model(), (torch.ones(1, 1), torch.ones(1, 1))).build_stage(rank, CPU), 2)
     schedule.step(*([torch.ones(2, 1)] * 2 if rank == 0 else []))
 
 

@@ -123,7 +123,9 @@ std::vector<std::filesystem::path> result_files(const std::filesystem::path& out
     int rank = 0;
     const char* last = name.data() + name.size() - end.size();
     const auto [stop, error] = std::from_chars(name.data() + begin.size(), last, rank);
-    if (error == std::errc() && stop == last && rank >= 0) files.emplace(rank, entry.path());
+    const bool is_number =
+        error == std::errc() && stop == last && std::to_string(rank) == std::string(name.data() + begin.size(), last);
+    if (is_number && rank >= 0) files.emplace(rank, entry.path());
   }
   std::vector<std::filesystem::path> ordered;
   for (const auto& [rank, file] : files) ordered.push_back(file);

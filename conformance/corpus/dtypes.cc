@@ -172,7 +172,7 @@ std::vector<Case> dtypes() {
        .loss = mean_square},
       {.id = "encoder-decoder-f16",
        .title = "encoder and decoder in float16",
-       .why = "gradients of several readers summed with less than the precision that they have",
+       .why = "a gradient of one of several readers lost, doubled or exchanged where numbers are narrow",
        .truth = Truth::Bounded,
        .model = "encoder-decoder",
        .dtype = Dtype::F16,

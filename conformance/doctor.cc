@@ -48,7 +48,8 @@ class Steps {
   /// A step on which no later one rests.
   void on_its_own(const std::string& name, const std::function<std::string()>& body) {
     try {
-      out_ << "ok         " << name << ": " << one_line(body()) << "\n";
+      const std::string found = one_line(body());  // before anything is printed: it may throw
+      out_ << "ok         " << name << ": " << found << "\n";
     } catch (const Error& error) {
       failed_ = true;
       out_ << "failed     " << name << ": " << one_line(error.what()) << "\n";

@@ -138,7 +138,12 @@ class Checker {
     const fs::path own = recording_of(options_.folder, {run.case_id, run.schedule}, run.ranks);
     const std::vector<fs::path> expected = files_below(one);
     expected_files_.insert(expected.begin(), expected.end());
-    return {own, files_below(own), [=, this] { return judge_recording(one, own, run.ranks, backend_.delivers); }};
+    return {own, files_below(own), [=, this] {
+              CaseVerdict verdict = judge_recording(one, own, run.ranks, backend_.delivers);
+              verdict.case_id = run.case_id;
+              verdict.schedule = run.schedule;
+              return verdict;
+            }};
   }
 
   void check(const RecordedRun& run, const Left& left) {

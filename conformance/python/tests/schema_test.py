@@ -293,6 +293,7 @@ class Protocol(unittest.TestCase):
                 program = f"sh -c 'test $0 = describe && cat {path}'"
                 said = subprocess.run([PROGRAM, "doctor", "--backend", program], capture_output=True, text=True, timeout=60)
                 taken = "ok         describe" in said.stdout
+                self.assertNotEqual(taken, "failed     describe" in said.stdout, said.stdout)
                 self.assertEqual(taken, self.wrong("describe", changed) is None, f"seed {seed}: {changed}\n{said.stdout}")
 
     def test_wrong_jobs_are_refused(self):

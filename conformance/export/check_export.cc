@@ -28,8 +28,19 @@ void expect_format(const JsonPlace& file, const char* format) {
     file["format"].refuse("this plumbline reads " + std::string(format) + ", not '" + written + "'");
 }
 
+/// What program.json says, or nothing where it cannot be read, which is told where it is checked itself.
+nlohmann::json program_beside(const fs::path& file) try {
+  const fs::path path = file.parent_path() / "program.json";
+  return parse_json(read_file(path), path.string());
+} catch (const InputError&) {
+  return {};
+}
+
 /// The initial values of what program.json lists have to be among the tensors, in its form.
-void expect_initial_values(const JsonPlace& program, const fs::path& file, const TensorMap& tensors) {
+void expect_initial_values(const fs::path& file, const TensorMap& tensors) {
+  const nlohmann::json json = program_beside(file);
+  if (json.is_null()) return;
+  const JsonPlace program(json, (file.parent_path() / "program.json").string());
   for (const auto& [list, kind] : {std::pair{"parameters", "parameter/"}, std::pair{"buffers", "buffer/"}})
     for (const JsonPlace& item : program[list].items()) {
       const std::string key = kind + item["name"].text();
@@ -49,10 +60,7 @@ void read_file_of_case(const fs::path& path, const std::string& bytes) {
     parse_csv(bytes, path.string());
   } else if (name.ends_with(".safetensors")) {
     const TensorMap tensors = decode_tensors(bytes, path.string());
-    if (name != "tensors.safetensors") return;
-    const fs::path program = path.parent_path() / "program.json";
-    const nlohmann::json json = parse_json(read_file(program), program.string());
-    expect_initial_values(JsonPlace(json, program.string()), path, tensors);
+    if (name == "tensors.safetensors") expect_initial_values(path, tensors);
   } else {
     const nlohmann::json json = parse_json(bytes, path.string());
     const JsonPlace file(json, path.string());

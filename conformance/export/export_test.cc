@@ -139,7 +139,8 @@ TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
             Json::parse(R"({"hidden": "hidden", "logits": "logits", "absent": "absent",
                             "states": {"sums": "states.sums", "layers": ["states.layers.0"]}})"));
   std::string names;
-  for (const Json& output : read(folder / "program.json")["programs"][0]["stages"][1]["outputs"])
+  const Json program = read(folder / "program.json");
+  for (const Json& output : program["programs"][0]["stages"][1]["outputs"])
     names += output["name"].get<std::string>() + (output["value"].is_null() ? "=None " : " ");
   EXPECT_EQ(names, "logits hidden absent=None states.layers.0 states.sums ") << "what the loss is made of comes first";
   const Case& plain = find_case("exact-multi-io");

@@ -14,6 +14,7 @@
 
 #include <fstream>
 
+#include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/call.h"
 #include "runtime/capture/capture.h"
@@ -58,7 +59,7 @@ TEST_P(MetaZoo, IsCapturedAsOnTheCpu) {
   }
   for (const at::Tensor& parameter : huge.module->parameters()) ASSERT_TRUE(parameter.is_meta());
   for (const at::Tensor& buffer : huge.module->buffers()) ASSERT_TRUE(buffer.is_meta());
-  const Tensors inputs = make_batch(GetParam(), Dtype::F32, 4, 11, 0).inputs;
+  const Tensors inputs = whole_batch(GetParam(), Dtype::F32, 4, 11).inputs;
   for (const bool training : {true, false}) {
     SCOPED_TRACE(training ? "training" : "evaluation");
     real.module->train(training);

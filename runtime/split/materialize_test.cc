@@ -7,6 +7,7 @@
 
 #include <ranges>
 
+#include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/meta_device.h"
@@ -73,7 +74,7 @@ class Materialize : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
   const Model model = make_model(GetParam(), Dtype::F32, 5);
-  const Tensors inputs = make_batch(GetParam(), Dtype::F32, 4, 5, 0).inputs;
+  const Tensors inputs = whole_batch(GetParam(), Dtype::F32, 4, 5).inputs;
   std::map<std::string, at::Tensor> tensors;
   for (const auto& item : model.module->named_parameters()) tensors[item.key()] = item.value();
   for (const auto& item : model.module->named_buffers()) tensors[item.key()] = item.value();

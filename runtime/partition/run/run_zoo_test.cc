@@ -1,5 +1,6 @@
 // Every model of the corpus, whole: traced, partitioned in every mode, and run forward and backward, against plain
 // autograd on the model itself, bit by bit; the backward whole and in halves.
+#include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/run/run_testing.h"
 
@@ -10,7 +11,7 @@ class RunZoo : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RunZoo, HasTheBitsOfAutogradInEveryMode) {
   const Model model = make_model(GetParam(), Dtype::F32, 3);
-  Tensors inputs = make_batch(GetParam(), Dtype::F32, 4, 3, 0).inputs;
+  Tensors inputs = whole_batch(GetParam(), Dtype::F32, 4, 3).inputs;
   for (at::Tensor& input : inputs)
     if (input.defined() && input.is_floating_point()) input = input.clone().requires_grad_();
   testing::expect_bits_of_autograd(

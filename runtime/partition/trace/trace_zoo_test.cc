@@ -1,4 +1,5 @@
 // Every model of the corpus, whole and in stages: traced, carried out, and held against plain autograd bit by bit.
+#include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/trace/decompositions.h"
 #include "runtime/partition/trace/trace_testing.h"
@@ -15,7 +16,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     SCOPED_TRACE(training ? "training" : "evaluating");
     model.module->train(training);
     const JointTrace trace =
-        expect_bitwise(*model.module, model.forward, make_batch(GetParam(), Dtype::F32, 4, 3, 0).inputs);
+        expect_bitwise(*model.module, model.forward, whole_batch(GetParam(), Dtype::F32, 4, 3).inputs);
     EXPECT_FALSE(trace.tangent_of.empty());
     // and taken apart, every part has the shape, strides and type that are said of it
     const JointGraph parts = decompose(trace.graph);
@@ -27,7 +28,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
 
 TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
   const Model model = make_model(GetParam(), Dtype::F32, 5);
-  const Graph graph = capture_of(*model.module, model.forward, make_batch(GetParam(), Dtype::F32, 2, 5, 0).inputs);
+  const Graph graph = capture_of(*model.module, model.forward, whole_batch(GetParam(), Dtype::F32, 2, 5).inputs);
   const int stages = std::min(4, most_stages(model));
   const Pipe pipe = split(graph, {.points = stage_points(model, stages)});
   at::manual_seed(6);

@@ -41,6 +41,13 @@ Tensors passed_through(Parts& net, const Tensors& in) {
   return {result, in[0], early.t(), net.part(3)->fc().weight(), result};
 }
 
+/// An early value is read by three later stages, of four.
+Tensors wide(Parts& net, const Tensors& in) {
+  const at::Tensor early = net.chain(0, 1, in[0]);
+  const at::Tensor h = net.chain(5, 6, at::add(net.chain(2, 4, early), early));
+  return {net.chain(7, 7, at::add(h, early))};
+}
+
 /// A scalar of an early stage is added near the end, and is an output.
 Tensors scalar(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
@@ -126,6 +133,7 @@ std::vector<Family> border_families() {
     for (Family& family : twins(variant)) all.push_back(std::move(family));
   for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
   all.push_back(real_twin({.name = "host-numbers", .forward = host_numbers}));
+  all.push_back(real_twin({.name = "wide", .forward = wide}));
   all.push_back(exact_twin({.name = "loss-inside",
                             .forward = loss_inside,
                             .inputs = {{"x", Values}, {"minus_target", Target}, {"mask", Mask}},

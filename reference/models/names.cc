@@ -89,7 +89,8 @@ const std::vector<std::string>& model_names() {
                                                  "unet",
                                                  "unet-stash",
                                                  "unused-parameters",
-                                                 "views"};
+                                                 "views",
+                                                 "wide"};
   return names;
 }
 

@@ -212,7 +212,8 @@ class Execution:
     def _outputs(self, outputs, rows):
         if not rows:
             return
-        for name, whole, of_one in zip(self.case.output_names(), self.case.flat_outputs(outputs), rows, strict=True):
+        # By position, as Recorder.watch has it.
+        for name, whole, of_one in zip(self.case.output_names(), self.case.flat_outputs(outputs), rows, strict=False):
             ends = list(itertools.accumulate(of_one[:-1]))  # what is too much or too little shows in the last one
             for m, tensor in enumerate(torch.tensor_split(whole, ends)):
                 self.recorder.put("output", None, m, name, tensor)

@@ -10,18 +10,10 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
-
-std::string refusal(const auto& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 std::vector<std::string> names(const std::vector<ChosenSchedule>& chosen) {
   std::vector<std::string> out;
@@ -79,8 +71,8 @@ TEST_F(ChosenSchedules, WhatAFileMayNotHold) {
   EXPECT_NE(refused("").find("there are no rows"), std::string::npos);
   EXPECT_NE(refused("0F0,0X0\n").find("0X0"), std::string::npos);
   EXPECT_NE(refused("0B0,0F0\n").find("x.csv"), std::string::npos);  // never runs
-  EXPECT_EQ(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "nothing was refused");
-  EXPECT_EQ(refused("0F0,0F1\n1F0,1F1\n"), "nothing was refused");  // forward only
+  EXPECT_EQ(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "accepted");
+  EXPECT_EQ(refused("0F0,0F1\n1F0,1F1\n"), "accepted");  // forward only
   EXPECT_NE(refusal([&] { choose_schedules("nowhere.csv"); }).find("nowhere.csv"), std::string::npos);
   std::filesystem::create_directories(folder_ / "other");
   const std::string one = write("same.csv", "0F0,0B0\n"), two = write("other/same.csv", "0F0,0B0\n");

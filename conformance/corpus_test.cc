@@ -11,6 +11,7 @@
 
 #include "reference/models/names.h"
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -24,15 +25,6 @@ std::set<std::string> ids(const std::vector<Case>& cases) {
 bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 
 bool starts_exact(const std::string& text) { return text.starts_with("exact-"); }
-
-std::string refusal(const auto& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 TEST(Corpus, IdsAreUniqueAndPlain) {
   EXPECT_EQ(ids(corpus()).size(), corpus().size());

@@ -10,6 +10,7 @@
 
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
+#include "runtime/testing/processes.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
@@ -52,21 +53,6 @@ case $1 in
     finish ;;
 esac
 )sh";
-
-/// A process that has ended may still be in the table until someone has asked for its end.
-bool is_alive(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  const size_t name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat.substr(name_end + 2, 1) != "Z";
-}
-
-/// What was killed is gone when the system has come to it.
-bool ends(pid_t pid) {
-  for (int tries = 0; tries < 1000 && is_alive(pid); ++tries) std::this_thread::sleep_for(10ms);
-  return !is_alive(pid);
-}
 
 /// What is heard of a job, by case: "done", or status and reason.
 class Heard : public JobObserver {

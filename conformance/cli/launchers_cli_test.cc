@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "conformance/cli/cli_fixture.h"
+#include "runtime/testing/processes.h"
 
 namespace plumbline {
 namespace {
@@ -66,15 +67,6 @@ for ((rank = 0; rank < n; ++rank)); do
   } >&2
 done
 )sh";
-
-/// A process that has ended may still be in the table until someone has asked for its end.
-bool is_alive(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  const size_t name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat.substr(name_end + 2, 1) != "Z";
-}
 
 struct Launched {
   const char* name;

@@ -1,24 +1,13 @@
 #include "reference/detach_executor.h"
 
-#include <ATen/ops/add.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "reference/sum_of.h"
 #include "runtime/error.h"
 #include "runtime/split/root_graph.h"
 #include "runtime/split/signature.h"
 
 namespace plumbline {
-namespace {
-
-/// Where None is as good as zero.
-at::Tensor sum(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined()) return b;
-  if (!b.defined()) return a;
-  return at::add(a, b);
-}
-
-}  // namespace
-
 DetachExecutor::DetachExecutor(const Pipe& pipe, std::optional<int> loss_output)
     : root_(root_graph(pipe, loss_output)) {
   for (int stage = 0; stage < pipe.num_stages(); ++stage) {
@@ -61,6 +50,7 @@ std::vector<at::Tensor> DetachExecutor::run(const std::vector<at::Tensor>& input
   for (ValueId v : root_.outputs) outputs.push_back(v == kNoValue ? at::Tensor() : values_[v]);
   values_.clear();
   leaves_.clear();
+  separate_gradients();
   return outputs;
 }
 
@@ -122,12 +112,21 @@ void DetachExecutor::stage_backward(const Node& node) {
     const at::Tensor grad = leaves_[inputs[i]].grad();
     leaves_[inputs[i]].mutable_grad() = at::Tensor();
     values_[results[i]] = grad;
-    gradients_[inputs[i]] = sum(gradients_[inputs[i]], grad);
+    gradients_[inputs[i]] = sum_of(gradients_[inputs[i]], grad);
   }
 }
 
+/// The next run's backward adds in place to what this one left (sum_of.h).
+void DetachExecutor::separate_gradients() {
+  for (const StageState& state : states_)
+    for (const auto& [name, parameter] : state.parameters) {
+      at::Tensor& grad = parameter.mutable_grad();
+      if (grad.defined() && grad.storage().use_count() > 1) grad = grad.clone();
+    }
+}
+
 void DetachExecutor::accumulate(const Node& node) {
-  values_[node.results[0].values[0]] = sum(values_[node.arguments[0].values[0]], values_[node.arguments[1].values[0]]);
+  values_[node.results[0].values[0]] = sum_of(values_[node.arguments[0].values[0]], values_[node.arguments[1].values[0]]);
 }
 
 }  // namespace plumbline

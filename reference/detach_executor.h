@@ -47,6 +47,7 @@ class DetachExecutor {
   void call_stage(const Node& node);
   void stage_backward(const Node& node);
   void accumulate(const Node& node);
+  void separate_gradients();
 
   Graph root_;
   std::vector<StageState> states_;

@@ -13,6 +13,7 @@
 #include "reference/case_run.h"
 #include "reference/hooks.h"
 #include "reference/loss.h"
+#include "reference/sum_of.h"
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/random_turn.h"
@@ -69,8 +70,7 @@ class DetachedStages : public CaseSubject {
     for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
       at::Tensor& grad = parameter.mutable_grad();
       if (grad.defined() && case_.divide_by_microbatches) grad = grad / case_.microbatches;
-      const at::Tensor& earlier = before.at(parameter.unsafeGetTensorImpl());
-      if (earlier.defined()) grad = grad.defined() ? earlier + grad : earlier;
+      grad = sum_of(before.at(parameter.unsafeGetTensorImpl()), grad);
     });
   }
 
@@ -234,14 +234,17 @@ class DetachedStages : public CaseSubject {
         if (!boundary.has_gradient) continue;
         at::Tensor grad;
         for (auto consumer = boundary.consumers.rbegin(); consumer != boundary.consumers.rend(); ++consumer) {
-          const at::Tensor& share = lane.stage_input_grads[consumer->stage][consumer->input];
-          grad = grad.defined() ? grad + share : share;
+          grad = sum_of(grad, lane.stage_input_grads[consumer->stage][consumer->input]);
         }
         roots.push_back(lane.stage_outputs[stage][boundary.output]);
         grads.push_back(grad);
       }
     }
+    // Autograd itself never adds up (sum_of.h).
+    const Gradients earlier = take_gradients(stage);
     if (!roots.empty()) torch::autograd::backward(roots, grads);
+    for (const auto& [name, parameter] : states_[stage].parameters)
+      parameter.mutable_grad() = sum_of(earlier.at(name), parameter.grad());
     std::vector<at::Tensor>& input_grads = lane.stage_input_grads[stage];
     for (const at::Tensor& input : lane.stage_inputs[stage])
       input_grads.push_back(input.defined() && input.grad().defined() ? input.grad().contiguous() : at::Tensor());
@@ -269,10 +272,7 @@ class DetachedStages : public CaseSubject {
   at::Tensor sum_over(const std::vector<int>& stages, const std::string& name) const {
     at::Tensor sum;
     for (int stage : stages)
-      for (const Gradients& copy : accumulated_[stage]) {
-        const at::Tensor& grad = copy.at(name);
-        if (grad.defined()) sum = sum.defined() ? sum + grad : grad;
-      }
+      for (const Gradients& copy : accumulated_[stage]) sum = sum_of(sum, copy.at(name));
     return sum;
   }
 

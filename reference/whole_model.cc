@@ -9,6 +9,7 @@
 #include "reference/case_run.h"
 #include "reference/hooks.h"
 #include "reference/loss.h"
+#include "reference/sum_of.h"
 #include "runtime/capture/call.h"
 #include "runtime/capture/interpose.h"
 #include "runtime/microbatch/random_seed.h"
@@ -86,24 +87,22 @@ class WholeModel : public CaseSubject {
     const std::vector<Batch> chunks = divide(batch);
     const auto parts = static_cast<double>(chunks.size());
     // This step's gradients are finished before they are added to what was there.
-    std::vector<at::Tensor> before;
-    const std::vector<at::Tensor> parameters = model_.module->parameters();
-    for (const at::Tensor& parameter : parameters) {
-      before.push_back(parameter.grad());
-      parameter.mutable_grad() = at::Tensor();
-    }
+    const std::vector<at::Tensor> before = take_gradients();
+    std::vector<at::Tensor> sums(before.size());
     for (size_t m = 0; m < chunks.size(); ++m) {
       const at::Tensor loss = forward(step, static_cast<int>(m), chunks[m]);
       if (!loss.requires_grad()) continue;
       loss.backward(at::full_like(loss, weight(chunks[m], batch, parts)));
       if (options_.by_microbatch && keeps_details(case_)) put_input_gradients(step, static_cast<int>(m), chunks[m]);
+      const std::vector<at::Tensor> gradients = take_gradients();
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] = sum_of(sums[i], gradients[i]);
     }
     ++train_steps_;
     const c10::NoGradGuard no_grad;
+    const std::vector<at::Tensor> parameters = model_.module->parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      at::Tensor& grad = parameters[i].mutable_grad();
-      if (grad.defined() && case_.divide_by_microbatches) grad.div_(case_.microbatches);
-      if (before[i].defined()) grad = grad.defined() ? before[i] + grad : before[i];
+      if (sums[i].defined() && case_.divide_by_microbatches) sums[i] = sums[i] / case_.microbatches;
+      parameters[i].mutable_grad() = sum_of(before[i], sums[i]);
     }
   }
 
@@ -126,6 +125,16 @@ class WholeModel : public CaseSubject {
   NamedTensors buffers() const override { return first_names(model_.module->named_buffers()); }
 
  private:
+  /// What autograd left. Taken after every micro-batch, so that autograd itself never adds up (sum_of.h).
+  std::vector<at::Tensor> take_gradients() {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : model_.module->parameters()) {
+      gradients.push_back(parameter.grad());
+      parameter.mutable_grad() = at::Tensor();
+    }
+    return gradients;
+  }
+
   at::Tensor cast(const at::Tensor& tensor, bool is_target) const {
     if (!tensor.defined() || !tensor.is_floating_point()) return tensor;
     Unobserved unobserved;

@@ -3,6 +3,8 @@
 
 namespace plumbline::cases {
 
+using enum StepKind;
+
 std::vector<Case> borders() {
   return {
       {.id = "exact-views",
@@ -21,6 +23,23 @@ std::vector<Case> borders() {
        .why = "two names of one memory taken for one value, so that one gradient is lost or counted twice",
        .model = "exact-aliases",
        .loss = squares},
+      {.id = "exact-summed-views",
+       .title = "two parameters, and a value and a parameter, are added behind views",
+       .why = "one gradient's memory handed to several, so that what is added to one is added to all",
+       .model = "exact-summed-views",
+       .loss = squares},
+      {.id = "exact-summed-views-accumulate",
+       .title = "two parameters, and a value and a parameter, are added behind views, two steps that add up",
+       .why = "gradients of an earlier step in one memory added to in place",
+       .model = "exact-summed-views",
+       .loss = squares,
+       .steps = {Train, Eval, Train}},
+      {.id = "summed-views",
+       .title = "two parameters, and a value and a parameter, are added behind views, real values",
+       .why = "gradients that share memory divided twice; one handed back that a later micro-batch still changes",
+       .truth = Truth::SameOrder,
+       .model = "summed-views",
+       .loss = mean_square},
       {.id = "exact-passed-through",
        .title = "an input, a view, a parameter and the result twice are outputs",
        .why = "outputs that no operation made dropped, copied late or given a gradient",

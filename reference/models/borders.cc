@@ -48,6 +48,16 @@ Tensors wide(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::add(h, early))};
 }
 
+/// Sums of what lies behind views: of two parameters, and of a value of an early stage and a parameter. Autograd has one
+/// memory for the gradients of both.
+Tensors summed_views(Parts& net, const Tensors& in) {
+  const auto row = [&](const char* extra) { return net.extra(extra)->fc().bias().view({1, net.width}); };
+  const at::Tensor early = at::mul(row("early"), row("early"));
+  at::Tensor h = net.chain(0, 1, in[0]);
+  h = net.chain(5, 5, at::add(net.chain(2, 4, h), at::add(row("left"), row("right"))));
+  return {net.chain(7, 7, at::add(net.chain(6, 6, h), at::add(early.view({1, net.width}), row("late"))))};
+}
+
 /// A scalar of an early stage is added near the end, and is an output.
 Tensors scalar(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
@@ -119,6 +129,7 @@ std::vector<Family> border_families() {
       {.name = "none", .forward = none},
       {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
       {.name = "begins-in-place", .forward = plain, .prepare = opened(Opening::InPlace)},
+      {.name = "summed-views", .forward = summed_views, .extras = {"early", "left", "right", "late"}},
   };
   const std::vector<Variant> exact_only = {
       {.name = "aliases", .forward = aliases},

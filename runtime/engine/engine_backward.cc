@@ -113,6 +113,7 @@ void Engine::backward(int stage, int microbatch) {
       const c10::NoGradGuard no_grad;
       if (const WeightWork work = options_.weight_work(stage, microbatch)) work();
     });
+  separate_gradients(states_.at(stage));
   report_partials(stage, microbatch);
 }
 
@@ -139,6 +140,7 @@ void Engine::backward_weight(int stage, int microbatch) {
     });
   else if (half)
     half();
+  separate_gradients(states_.at(stage));
   report_partials(stage, microbatch);
 }
 

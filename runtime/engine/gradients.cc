@@ -67,7 +67,6 @@ class GradientMover {
   std::deque<Sent> sent_;  // what is sent must stay where it is
 };
 
-/// Autograd may give two gradients one memory (parameters behind views): then neither may be changed in place.
 bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 1; }
 
 template <class Visit>
@@ -94,6 +93,7 @@ void GradientStash::add_back() {
   for (Entry& entry : entries_) {
     if (!entry.before.defined()) continue;
     at::Tensor& grad = entry.parameter.mutable_grad();
+    // Those of before may be anyone's.
     if (grad.defined() && owns_memory(entry.before))
       entry.before.add_(grad);
     else if (grad.defined())
@@ -101,6 +101,14 @@ void GradientStash::add_back() {
     grad = std::move(entry.before);
   }
   entries_.clear();
+}
+
+void separate_gradients(const StageState& state) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& [name, parameter] : state.parameters) {
+    at::Tensor& grad = parameter.mutable_grad();
+    if (grad.defined() && !owns_memory(grad)) grad = grad.clone();
+  }
 }
 
 std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& states,
@@ -182,10 +190,7 @@ void divide_gradients(const std::map<int, StageState>& states, double divisor) {
   const c10::NoGradGuard no_grad;
   for_each_parameter(states, [&](const at::Tensor& parameter) {
     at::Tensor& grad = parameter.mutable_grad();
-    if (grad.defined() && owns_memory(grad))
-      grad.div_(divisor);
-    else if (grad.defined())
-      grad = at::div(grad, divisor);
+    if (grad.defined()) grad.div_(divisor);
   });
 }
 

@@ -30,6 +30,10 @@ class GradientStash {
   std::vector<Entry> entries_;
 };
 
+/// After a backward: gives every gradient memory of its own. Autograd hands several leaves one memory where it reached
+/// them through views (github.com/pytorch/pytorch/issues/34082), and the next backward adds to what is there in place.
+void separate_gradients(const StageState& state);
+
 /// A parameter of which the ranks hold several copies: several stages use it, or its stage is in several replicas.
 struct ParameterCopies {
   std::string name;

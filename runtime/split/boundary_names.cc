@@ -10,16 +10,37 @@ std::string short_name(const Node& node) {
   return name.substr(name.rfind(':') + 1);
 }
 
+/// By value: one past the last node that reads it; past all of them what the graph returns.
+std::vector<int32_t> read_until(const Graph& graph) {
+  std::vector<int32_t> until(graph.values.size(), 0);
+  const auto count = static_cast<int32_t>(graph.nodes.size());
+  for (int32_t i = 0; i < count; ++i) for_each_use(graph.nodes[i], [&](ValueId v) { until[v] = i + 1; });
+  for (ValueId v : graph.outputs)
+    if (v != kNoValue) until[v] = count + 1;
+  return until;
+}
+
+/// Whether someone outside the module, after it, reads what the node makes.
+bool leaves(const ModuleCall& module, const Node& node, const std::vector<int32_t>& until) {
+  bool found = false;
+  for_each_definition(node, [&](ValueId v) { found = found || until[v] > module.end; });
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> boundary_names(const Graph& graph) {
   const size_t count = graph.nodes.size();
+  const std::vector<int32_t> until = read_until(graph);
   // Calls are in the order of entry: of two around a node the later is the inner one.
-  std::vector<const ModuleCall*> innermost(count, nullptr), ends_with(count, nullptr);
+  std::vector<const ModuleCall*> innermost(count, nullptr), returned_by(count, nullptr);
   for (const ModuleCall& module : graph.module_calls) {
     if (module.name.empty() || module.begin == module.end) continue;
     for (int32_t i = module.begin; i < module.end; ++i) innermost[i] = &module;
-    if (!ends_with[module.end - 1]) ends_with[module.end - 1] = &module;
+    // After what it returns may come what changes its buffers.
+    int32_t last = module.end - 1;
+    while (last >= module.begin && !leaves(module, graph.nodes[last], until)) --last;
+    if (last >= module.begin && !returned_by[last]) returned_by[last] = &module;
   }
   std::vector<std::string> names(graph.values.size());
   std::unordered_map<std::string, int> taken;
@@ -33,8 +54,8 @@ std::vector<std::string> boundary_names(const Graph& graph) {
     if (node.is_split()) continue;
     bool first = true;
     for_each_definition(node, [&](ValueId v) {
-      if (first && ends_with[i])
-        give(v, ends_with[i]->name);
+      if (first && returned_by[i])
+        give(v, returned_by[i]->name);
       else
         give(v, (innermost[i] ? innermost[i]->name + ":" : "") + short_name(node));
       first = false;

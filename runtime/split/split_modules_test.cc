@@ -80,6 +80,40 @@ TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
   }
 }
 
+/// What a module makes last is not what it returns: its name must not depend on the mode.
+TEST(SplitModules, AValueIsCalledAfterTheModuleThatReturnsIt) {
+  struct Counting : torch::nn::Module {
+    at::Tensor forward(const at::Tensor& x) {
+      const at::Tensor half = x * 2, result = half + 1;
+      if (is_training()) count.copy_(count + half.detach());  // the last to run
+      return result;
+    }
+    at::Tensor count = register_buffer("count", at::zeros({4, 4}, at::kDouble));
+  };
+  struct Around : torch::nn::Module {
+    at::Tensor forward(const at::Tensor& x) { return call(inner, x); }
+    std::shared_ptr<Counting> inner = register_module("inner", std::make_shared<Counting>());
+  };
+  struct Root : torch::nn::Module {
+    std::shared_ptr<Around> around = register_module("around", std::make_shared<Around>());
+    std::shared_ptr<Counting> late = register_module("late", std::make_shared<Counting>());
+  } root;
+  const ForwardFunction forward = [&](const Tensors& in) {
+    const at::Tensor h = call(root.around, in[0]);
+    const at::Tensor k = call(root.late, h);
+    const at::Tensor sum = h + k;
+    pipe_split();
+    return Tensors{sum * k + h};
+  };
+  for (const bool training : {true, false}) {
+    training ? root.train() : root.eval();
+    const Pipe pipe = make_pipe({&root, forward, {"x"}}, {at::ones({4, 4}, at::kDouble)}, training, {});
+    std::set<std::string> crossing;
+    for (const Boundary& boundary : pipe.boundaries) crossing.insert(boundary.name);
+    EXPECT_EQ(crossing, (std::set<std::string>{"around", "late", "add"})) << (training ? "training" : "evaluation");
+  }
+}
+
 TEST(SplitModules, StagesOwnTheirStateUnderTheOriginalNames) {
   at::manual_seed(1);
   Net net([](Net& n, const Tensors& in) {

@@ -33,7 +33,7 @@ std::vector<Case> borders() {
        .why = "gradients of an earlier step in one memory added to in place",
        .model = "exact-summed-views",
        .loss = squares,
-       .steps = {Train, Eval, Train}},
+       .steps = {Train, Train}},
       {.id = "summed-views",
        .title = "two parameters, and a value and a parameter, are added behind views, real values",
        .why = "gradients that share memory divided twice; one handed back that a later micro-batch still changes",

@@ -86,9 +86,6 @@ bool Engine::pass_back(int stage, int microbatch, Pass pass) {
     if (!boundary.has_gradient) continue;
     at::Tensor& grad = f.input_grads[i];
     if (!grad.defined()) grad = at::zeros_like(f.inputs[i]).detach();
-    // Autograd may give an input and a parameter one memory (both behind views), or what a first half keeps for a
-    // parameter; the next backward adds to the parameter's.
-    if (grad.storage().use_count() > 1) grad = grad.clone();
     grad = as_it_crosses(grad, options_.keep_strides);
     if (options_.observer) options_.observer->on_backward(stage, microbatch, boundary.name, grad);
   }

@@ -98,8 +98,12 @@ class Rank:
                 shares = [self.comm.recv(source=c, tag=tag) for c in reversed(boundaries[entry["name"]]["consumers"])]
                 roots.append(value)
                 gradients.append(sum(shares[1:], start=shares[0]))
+        earlier = {name: p.grad for name, p in self.stage.named_parameters()}
+        self.stage.zero_grad()
         if any(root.requires_grad for root in roots):
             torch.autograd.backward(roots, gradients)
+        for name, p in self.stage.named_parameters():  # not in place: autograd may give several one memory
+            p.grad = earlier[name] if p.grad is None else p.grad if earlier[name] is None else earlier[name] + p.grad
         for name, x in inputs.items():
             if boundaries[name]["has_gradient"]:
                 gradient = torch.zeros_like(x) if x.grad is None else x.grad

@@ -3,18 +3,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "conformance/context.h"
 #include "conformance/corpus.h"
-#include "conformance/judge_files.h"
-#include "conformance/judge_recording.h"
-#include "conformance/own_models.h"
+#include "conformance/left_by_run.h"
 #include "conformance/plan.h"
 #include "conformance/report/read_json.h"
 #include "conformance/run_record.h"
-#include "conformance/session.h"
 #include "runtime/error.h"
 
 namespace plumbline {
@@ -33,10 +29,9 @@ std::vector<CaseVerdict> recorded_verdicts(const fs::path& folder) {
   return fs::exists(folder / "report.json") ? read_report_json(folder / "report.json").verdicts : lines;
 }
 
-/// The folder of the ranks that did this run.
-fs::path group_of(const CheckOptions& options, const RecordedRun& run) {
+TransportKind transport_of(const CheckOptions& options, const RecordedRun& run) {
   for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Own})
-    if (transport_name(kind) == run.transport) return options.folder / results_folder(run.ranks, kind);
+    if (transport_name(kind) == run.transport) return kind;
   throw InputError((options.folder / "run.json").string() + ": transport '" + one_line(run.transport) + "' of " +
                    one_line(name_of(run)) + ": expected threads, mpi or own");
 }
@@ -70,14 +65,6 @@ bool agree(const CaseVerdict& recorded, const CaseVerdict& judged) {
          (!recorded.first || sentence(*recorded.first) == sentence(*judged.first));
 }
 
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  return files;
-}
-
 class Checker {
  public:
   explicit Checker(const CheckOptions& options)
@@ -95,8 +82,10 @@ class Checker {
                        " ran models of its own");
     for (const RecordedRun& run : record_.runs) {
       if (!own_models()) require_case(run);
-      const Left left = own_models() ? recorded_by(run) : left_by(run);
+      const LeftByRun left = left_by({options_.folder, record_.microbatches}, {run.case_id, run.schedule, run.csv},
+                                     run.ranks, transport_of(options_, run), backend_, judge_);
       if (run.unsupported.empty()) expected_files_.insert(left.files.begin(), left.files.end());
+      expected_files_.insert(left.baseline.begin(), left.baseline.end());
       if (chosen(options_.case_glob, run.case_id)) check(run, left);
     }
     if (result_.verdicts.empty())
@@ -114,39 +103,9 @@ class Checker {
   }
 
  private:
-  /// What a run leaves, and how that is judged.
-  struct Left {
-    fs::path folder;
-    std::vector<fs::path> files;
-    std::function<CaseVerdict()> judge;
-  };
-
   bool own_models() const { return backend_.level == CaseLevel::Own; }
 
-  Left left_by(const RecordedRun& run) {
-    const fs::path group = group_of(options_, run);
-    const JobCase item{run.case_id, run.schedule, run.csv};
-    const RunCircumstances circumstances = {run.ranks, record_.microbatches,
-                                            run.transport == transport_name(TransportKind::Own), &backend_};
-    return {result_path(group, item, 0).parent_path(), rank_files(group, item, circumstances),
-            [=, this] { return judge_files(judge_, group, item, circumstances); }};
-  }
-
-  /// Of a model of the backend's own; what it recorded on one rank is there as well.
-  Left recorded_by(const RecordedRun& run) {
-    const fs::path one = one_rank_recording(options_.folder, run.case_id);
-    const fs::path own = recording_of(options_.folder, {run.case_id, run.schedule}, run.ranks);
-    const std::vector<fs::path> expected = files_below(one);
-    expected_files_.insert(expected.begin(), expected.end());
-    return {own, files_below(own), [=, this] {
-              CaseVerdict verdict = judge_recording(one, own, run.ranks, backend_.delivers);
-              verdict.case_id = run.case_id;
-              verdict.schedule = run.schedule;
-              return verdict;
-            }};
-  }
-
-  void check(const RecordedRun& run, const Left& left) {
+  void check(const RecordedRun& run, const LeftByRun& left) {
     const auto said = std::find_if(recorded_.begin(), recorded_.end(),
                                    [&](const CaseVerdict& verdict) { return is_of(verdict, run); });
     const bool is_recorded = said != recorded_.end();

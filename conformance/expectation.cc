@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "conformance/backend/host_tensors.h"
+#include "conformance/case_pipe.h"
 #include "reference/loss.h"
 #include "reference/magnitude.h"
 #include "reference/models/zoo.h"
 #include "reference/rounding.h"
 #include "reference/whole_model.h"
-#include "runtime/split/module_pipe.h"
 
 namespace plumbline {
 
@@ -92,11 +92,7 @@ bool groups_sums(const Pipe& pipe) {
 
 CaseTraits case_traits(const Case& c, int stages, uint64_t seed) {
   const Model model = make_model(c.model, c.dtype, seed);
-  SplitOptions split;
-  split.points = stage_points(model, stages);
-  const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
-  const Pipe pipe =
-      make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
+  const Pipe pipe = case_pipe(c, model, stages, seed);
   CaseTraits traits;
   traits.shares_parameters = !pipe.shared.empty();
   traits.groups_sums = groups_sums(pipe);

@@ -54,15 +54,6 @@ std::vector<int> numbers_of_ranks(const RunOptions& options) {
   return ranks.empty() ? std::vector{can.back()} : ranks;
 }
 
-Job empty_job(const RunOptions& options, int ranks) {
-  Job job;
-  job.ranks = ranks;
-  job.seed = options.seed;
-  job.timeout_seconds = options.timeout_seconds;
-  job.microbatches = options.microbatches;
-  return job;
-}
-
 }  // namespace
 
 RunPlan plan_own_models(const RunOptions& options, const BackendDescription& backend) {

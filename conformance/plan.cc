@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "conformance/case_pipe.h"
 #include "conformance/chosen_schedule.h"
 #include "conformance/corpus.h"
 #include "conformance/covering.h"
@@ -22,7 +23,6 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
-#include "runtime/split/module_pipe.h"
 
 namespace plumbline {
 namespace {
@@ -49,13 +49,7 @@ CaseNeeds needs_of(const Case& c, uint64_t seed) {
 
 /// Which stages hand values to which, as the model of a case is cut.
 std::vector<StageEdge> edges_of(const Case& c, int stages, uint64_t seed) {
-  const Model model = make_model(c.model, c.dtype, seed);
-  SplitOptions split;
-  split.points = stage_points(model, stages);
-  const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
-  const Pipe pipe =
-      make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
-  return stage_edges(pipe);
+  return stage_edges(case_pipe(c, make_model(c.model, c.dtype, seed), stages, seed));
 }
 
 std::string why_unsupported(const Case& c, const CaseNeeds& needs, const Schedule& schedule, uint64_t seed) {
@@ -319,19 +313,6 @@ std::vector<Row> rows_for_pairs(Choices& choices) {
   return rows;
 }
 
-Job empty_job(const RunOptions& options, int ranks) {
-  Job job;
-  job.ranks = ranks;
-  job.seed = options.seed;
-  job.timeout_seconds = options.timeout_seconds;
-  job.microbatches = options.microbatches;
-  job.mutant = options.mutant;
-  job.recompute = options.recompute;
-  job.remat = options.remat.mode;
-  job.remat_policy = options.remat.policy;
-  return job;
-}
-
 std::vector<RunGroup> group(const RunOptions& options, const std::vector<PlannedRun>& runs) {
   std::map<std::pair<int, TransportKind>, RunGroup> groups;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -384,6 +365,19 @@ std::vector<JobThroughput> measurements(const RunOptions& options, const std::ve
 }
 
 }  // namespace
+
+Job empty_job(const RunOptions& options, int ranks) {
+  Job job;
+  job.ranks = ranks;
+  job.seed = options.seed;
+  job.timeout_seconds = options.timeout_seconds;
+  job.microbatches = options.microbatches;
+  job.mutant = options.mutant;
+  job.recompute = options.recompute;
+  job.remat = options.remat.mode;
+  job.remat_policy = options.remat.policy;
+  return job;
+}
 
 std::string transport_name(TransportKind kind) {
   return kind == TransportKind::Own ? "own" : kind == TransportKind::Mpi ? "mpi" : "threads";

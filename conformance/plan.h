@@ -70,6 +70,9 @@ struct RunPlan {
   std::vector<RunGroup> groups;
 };
 
+/// The job of a group that has no cases yet.
+Job empty_job(const RunOptions& options, int ranks);
+
 /// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
 /// threads and over MPI where there is MPI: nightly (or full) with all there are, core with rows (covering.h) that hold
 /// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one

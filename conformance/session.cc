@@ -10,9 +10,7 @@
 #include "conformance/backend/throughput.h"
 #include "conformance/context.h"
 #include "conformance/corpus.h"
-#include "conformance/judge_files.h"
-#include "conformance/judge_recording.h"
-#include "conformance/own_models.h"
+#include "conformance/left_by_run.h"
 #include "conformance/process.h"
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
@@ -192,16 +190,8 @@ void Session::begins(size_t index) {
 void Session::done(size_t index) {
   const PlannedRun& run = plan_.runs[index];
   const CaseVerdict empty = empty_verdict(index);
-  CaseVerdict verdict;
-  if (backend_.level == CaseLevel::Own) {
-    verdict = judge_recording(one_rank_recording(options_.report, run.item.id),
-                              recording_of(options_.report, run.item, run.ranks), run.ranks, backend_.delivers);
-    verdict.case_id = empty.case_id;
-    verdict.schedule = empty.schedule;
-  } else {
-    verdict = judge_files(judge_, results(run.ranks, run.transport), run.item,
-                          {run.ranks, options_.microbatches, run.transport == TransportKind::Own, &backend_});
-  }
+  CaseVerdict verdict =
+      left_by({options_.report, options_.microbatches}, run.item, run.ranks, run.transport, backend_, judge_).judge();
   verdict.repro = empty.repro;
   verdict.ranks = empty.ranks;
   verdict.transport = empty.transport;

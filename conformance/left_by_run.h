@@ -15,7 +15,7 @@ namespace plumbline {
 
 struct LeftByRun {
   std::filesystem::path folder;
-  std::vector<std::filesystem::path> files;     ///< of the run: those of a case are expected, of a model those there are
+  std::vector<std::filesystem::path> files;  ///< of the run: those of a case are expected, of a model those there are
   std::vector<std::filesystem::path> baseline;  ///< of the run on one rank that a model's is held against
   /// Backend, device, ranks, transport, seconds and repro of the verdict are left to the caller.
   std::function<CaseVerdict()> judge;

@@ -126,7 +126,8 @@ void DetachExecutor::separate_gradients() {
 }
 
 void DetachExecutor::accumulate(const Node& node) {
-  values_[node.results[0].values[0]] = sum_of(values_[node.arguments[0].values[0]], values_[node.arguments[1].values[0]]);
+  values_[node.results[0].values[0]] =
+      sum_of(values_[node.arguments[0].values[0]], values_[node.arguments[1].values[0]]);
 }
 
 }  // namespace plumbline

@@ -48,8 +48,8 @@ Tensors wide(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::add(h, early))};
 }
 
-/// Sums of what lies behind views: of two parameters, and of a value of an early stage and a parameter. Autograd has one
-/// memory for the gradients of both.
+/// Sums of what lies behind views: of two parameters, and of a value of an early stage and a parameter. Autograd has
+/// one memory for the gradients of both.
 Tensors summed_views(Parts& net, const Tensors& in) {
   const auto row = [&](const char* extra) { return net.extra(extra)->fc().bias().view({1, net.width}); };
   const at::Tensor early = at::mul(row("early"), row("early"));

@@ -32,8 +32,8 @@ class GradientStash {
 
 /// After a backward, or its second half: gives every parameter's gradient memory of its own, because the next one adds
 /// to it in place. Autograd hands several leaves one memory where it reached them through views
-/// (github.com/pytorch/pytorch/issues/34082): other parameters, inputs whose gradients are on their way to other stages,
-/// and what a first half keeps for its second.
+/// (github.com/pytorch/pytorch/issues/34082): other parameters, inputs whose gradients are on their way to other
+/// stages, and what a first half keeps for its second.
 void separate_gradients(const StageState& state);
 
 /// A parameter of which the ranks hold several copies: several stages use it, or its stage is in several replicas.

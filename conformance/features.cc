@@ -62,6 +62,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"small-numbers", {"mlp", "integers", "skips", "several-values"}},
       {"split-twice", {"mlp", "stage-sizes", "shared"}},
       {"stash", {"mlp", "skips"}},
+      {"summed-views", {"mlp", "views", "skips", "unused"}},
       {"tied", {"mlp", "shared", "integers"}},
       {"transformer-lm", {"transformer", "shared", "integers"}},
       {"transformer-mixed", {"transformer", "shared", "integers", "mixed"}},

@@ -33,6 +33,7 @@ class Page {
         ++counts_[verdict.status];
       }
     }
+    put_in_order(schedules_);
   }
 
   std::string html() const {

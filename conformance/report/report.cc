@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/schedule/orders/generators.h"
+
 namespace plumbline {
 
 int exit_code(const RunReport& report) {
@@ -22,11 +24,17 @@ std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts) {
   return counts;
 }
 
+void put_in_order(std::vector<std::string>& schedules) {
+  const std::vector<std::string> known = schedule_names();
+  std::ranges::stable_sort(schedules, {}, [&](const std::string& name) { return std::ranges::find(known, name); });
+}
+
 Matrix matrix_of(const std::vector<CaseVerdict>& verdicts) {
   Matrix matrix;
   for (const CaseVerdict& verdict : verdicts)
     if (std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.schedule) == matrix.schedules.end())
       matrix.schedules.push_back(verdict.schedule);
+  put_in_order(matrix.schedules);
   std::map<std::string, size_t> row_of;
   for (const CaseVerdict& verdict : verdicts) {
     const auto [place, is_new] = row_of.emplace(verdict.case_id, matrix.rows.size());

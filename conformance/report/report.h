@@ -63,7 +63,11 @@ int exit_code(const RunReport& report);
 /// How many verdicts have each status; statuses without one are absent.
 std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts);
 
-/// The matrix of a report: cases down and schedules across, both in the order of their first verdict.
+/// Puts the names of schedules in the order in which they are shown (schedule_kinds()); behind them, in the order in
+/// which they stand, those that are no kind: files, and schedules of a case's own.
+void put_in_order(std::vector<std::string>& schedules);
+
+/// The matrix of a report: cases down, in the order of their first verdict, and schedules across, put_in_order().
 struct Matrix {
   struct Row {
     std::string case_id;

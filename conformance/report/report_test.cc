@@ -110,6 +110,15 @@ TEST(Report, ACellHoldsAllItsRunsAndShowsTheWorst) {
   EXPECT_NE(svg.find("2 of 3 pass, 1 unsupported"), std::string::npos);
 }
 
+TEST(Report, SchedulesStandInTheirOrderAndStrangersBehindThem) {
+  std::vector<CaseVerdict> verdicts;
+  for (const char* schedule : {"own", "zb-v", "gpipe", "mine.csv", "1f1b", "zb-v"})
+    verdicts.push_back(verdict("mlp", schedule, Status::Pass));
+  const Matrix matrix = matrix_of(verdicts);
+  EXPECT_EQ(matrix.schedules, (std::vector<std::string>{"gpipe", "1f1b", "zb-v", "own", "mine.csv"}));
+  EXPECT_EQ(matrix.rows.at(0).cells.at(2), (std::vector<const CaseVerdict*>{&verdicts[1], &verdicts[5]}));
+}
+
 TEST(Report, ThroughputText) {
   Throughput t{"1f1b", "sleep 5/10 ms", 8, 16, 0.352, 45.45, 0.318, 0.3043, 1.0205, {{0.24, 0.11}, {0.2395, 0.1125}}};
   EXPECT_EQ(throughput_text({t}),

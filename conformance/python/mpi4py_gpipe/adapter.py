@@ -10,12 +10,12 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DELIVERS = ["forward", "output", "loss", "backward", "grad", "buffer", "param"]
 
 
 def describe():
-    return {"protocol": 1, "name": "GPipe on mpi4py", "version": "1", "schedules": ["gpipe"], "delivers": DELIVERS,
-            "level": "stage", "libtorch": importlib.metadata.version("torch").split("+")[0]}
+    return {"protocol": 1, "name": "GPipe on mpi4py", "version": "1", "schedules": ["gpipe"], "level": "stage",
+            "delivers": ["forward", "output", "loss", "backward", "grad", "buffer", "param"],
+            "libtorch": importlib.metadata.version("torch").split("+")[0]}
 
 
 def why_not(case):
@@ -46,6 +46,7 @@ class Rank:
         for kind, owned in ("buffer", self.stage.named_buffers()), ("param", self.stage.named_parameters()):
             for name, tensor in owned:
                 self.results.put(len(self.case.steps) - 1, kind, None, None, name, tensor)
+        return self.results
 
     def batch(self, step, train):
         MPI.Request.waitall(self.sent)
@@ -66,15 +67,13 @@ class Rank:
     def forward(self, step, m, train):
         form = self.case.program["programs"][self.case.steps[step]["microbatches"][m]["program"]]
         boundaries = {b["name"]: b for b in form["boundaries"]}
-        given = self.case.inputs(step, m) if self.me == 0 else []
-        taken = {}
+        given, taken, loss = self.case.inputs(step, m) if self.me == 0 else [], {}, None
         for name, value in [(e["name"], e["value"]) for e in form["stages"][self.me]["inputs"] if e["from"] == "boundary"]:
             if value is not None:
                 x = self.comm.recv(source=boundaries[name]["producer"], tag=list(boundaries).index(name))
                 taken[name] = x.requires_grad_(train and boundaries[name]["has_gradient"])
             given.append(taken.get(name))
         outputs = self.case.flat_outputs(self.stage(*given, **self.case.masks(step, self.me, m)))
-        loss = None
         for entry, value in zip(form["stages"][self.me]["outputs"], outputs, strict=True):
             if value is None:
                 continue
@@ -98,12 +97,10 @@ class Rank:
                 shares = [self.comm.recv(source=c, tag=tag) for c in reversed(boundaries[entry["name"]]["consumers"])]
                 roots.append(value)
                 gradients.append(sum(shares[1:], start=shares[0]))
-        earlier = {name: p.grad for name, p in self.stage.named_parameters()}
-        self.stage.zero_grad()
         if any(root.requires_grad for root in roots):
             torch.autograd.backward(roots, gradients)
-        for name, p in self.stage.named_parameters():  # not in place: autograd may give several one memory
-            p.grad = earlier[name] if p.grad is None else p.grad if earlier[name] is None else earlier[name] + p.grad
+        for p in self.stage.parameters():  # autograd may give several one memory, and adds to it in place
+            p.grad = None if p.grad is None else p.grad.clone()
         for name, x in inputs.items():
             if boundaries[name]["has_gradient"]:
                 gradient = torch.zeros_like(x) if x.grad is None else x.grad
@@ -123,17 +120,14 @@ class Rank:
                 parameter.grad = sum(shares[1:], start=shares[0])
 
 
-def run(job, folder, out):
-    comm = MPI.COMM_WORLD
+def run(comm, job, folder, out):
+    say = print if comm.rank == 0 else lambda line, flush: None
     for number, one in enumerate(job["cases"]):
-        if comm.rank == 0:
-            print(f"@plumbline case {number} begins", flush=True)
-        rank = Rank(comm, load(os.path.join(folder, one["folder"])))
-        rank.run()
-        rank.results.write(os.path.join(out, f"{one['results']}{comm.rank}.safetensors"))
+        say(f"@plumbline case {number} begins", flush=True)
+        results = Rank(comm, load(os.path.join(folder, one["folder"]))).run()
+        results.write(os.path.join(out, f"{one['results']}{comm.rank}.safetensors"))
         comm.barrier()
-        if comm.rank == 0:
-            print(f"@plumbline case {number} done", flush=True)
+        say(f"@plumbline case {number} done", flush=True)
 
 
 if __name__ == "__main__":
@@ -152,4 +146,4 @@ if __name__ == "__main__":
     from mpi4py import MPI
     from plumbline_case import Results, load
 
-    run(job, folder, options.out)
+    run(MPI.COMM_WORLD, job, folder, options.out)

@@ -18,6 +18,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"begins-in-place", {"mlp", "in-place"}},
       {"begins-with-view", {"mlp", "views"}},
       {"columns", {"mlp", "other-dimension", "views"}},
+      {"constants", {"mlp", "skips"}},
       {"convolution", {"convolution", "buffers"}},
       {"dict", {"mlp", "dicts", "none", "several-values", "unused"}},
       {"dict-loss", {"mlp", "dicts", "loss-inside", "late-input", "scalars", "several-values"}},

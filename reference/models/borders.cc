@@ -4,9 +4,14 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/remainder.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/sum.h>
+
+#include <cmath>
 
 #include "reference/models/parts.h"
 
@@ -90,6 +95,15 @@ Tensors unused_inputs(Parts& net, const Tensors& in) {
   return {net.chain(4, 7, h), at::add(h, in[1])};
 }
 
+/// A mask of zeros and one minus infinity, made in the first stage, is expanded to all rows in the middle, where
+/// `half`, which is neither parameter nor buffer, scales what it masks.
+Tensors constants(Parts& net, const Tensors& in, const at::Tensor& half) {
+  const at::Tensor open = at::full({net.width - 1}, 0.0), closed = at::full({1}, -INFINITY);
+  const at::Tensor mask = at::cat({open, closed}, 0);
+  const at::Tensor h = at::mul(net.chain(0, 4, in[0]), half);
+  return {net.chain(5, 7, at::softmax(at::add(h, mask.expand({h.size(0), net.width})), 1))};
+}
+
 /// How many rows there are, as a whole number of the host, is added at the end: other rows, another program.
 Tensors host_numbers(Parts& net, const Tensors& in) {
   const int64_t rows = in[0].size(0);
@@ -143,6 +157,10 @@ std::vector<Family> border_families() {
   for (const Variant& variant : both)
     for (Family& family : twins(variant)) all.push_back(std::move(family));
   for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  all.push_back(
+      real_twin({.name = "constants", .forward = [half = at::scalar_tensor(0.5)](Parts& net, const Tensors& in) {
+                   return constants(net, in, half);
+                 }}));
   all.push_back(real_twin({.name = "host-numbers", .forward = host_numbers}));
   all.push_back(real_twin({.name = "wide", .forward = wide}));
   all.push_back(exact_twin({.name = "loss-inside",

@@ -7,6 +7,7 @@ const std::vector<std::string>& model_names() {
                                                  "attention",
                                                  "begins-in-place",
                                                  "begins-with-view",
+                                                 "constants",
                                                  "dict",
                                                  "dimensions",
                                                  "encoder-decoder",

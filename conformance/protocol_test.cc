@@ -79,6 +79,35 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
 
 TEST(Plan, AnswersByCaseInAnyOrder) {
   const Job job{.cases = {{"a", "gpipe"}, {"a", "1f1b"}, {"b", "1f1b"}}};
+TEST(StrayWords, AreQuotedWithWhatIsAccepted) {
+  const std::string object = "; accepted there is one JSON object and nothing else, other words go to standard error";
+  const std::string list = "; accepted there is one JSON list and nothing else, other words go to standard error";
+  const std::string describe = kDescription, plan = R"([{"id": "a"}])";
+  for (const auto& [printed, bracket, expected] : std::vector<std::tuple<std::string, char, std::string>>{
+           {describe, '{', ""},
+           {"\n" + describe + "\r\n", '{', ""},
+           {plan, '[', ""},
+           {"", '{', "nothing came on standard output" + object},
+           {" \n", '[', "nothing came on standard output" + list},
+           {"hello\n", '{', "\"hello\" came on standard output, which is no JSON" + object},
+           {"a warning\n" + describe, '{', "\"a warning\" came on standard output before the JSON" + object},
+           {"dots ... " + describe, '{', "\"dots ...\" came on standard output before the JSON" + object},
+           {"{so} it\nbegins\n" + describe, '{', "\"{so} it begins\" came on standard output before the JSON" + object},
+           {"[W1122] old\n" + plan, '[', "\"[W1122] old\" came on standard output before the JSON" + list},
+           {describe + "\nbye\x1b\n", '{', "\"bye\\x1b\" came on standard output after the JSON" + object},
+           {plan + plan, '[', "\"[{\"id\": \"a\"}]\" came on standard output after the JSON" + list},
+           {std::string(59, 'x') + "\u00e4 and more", '[',
+            "\"" + std::string(59, 'x') + "...\" came on standard output, which is no JSON" + list},
+           // JSON of another kind, and JSON that is broken, the readers of it tell.
+           {"3", '{', ""},
+           {plan, '{', ""},
+           {"{\"a\": {\"b\": 1}", '{', ""},
+           {"{\n\"a\": tru,\n\"b\": {\"c\": 1}\n}", '{', ""},
+           {"[{]", '[', ""}}) {
+    EXPECT_EQ(stray_words(printed, bracket), expected) << printed;
+  }
+}
+
   const auto answers = parse_plan(R"([{"id": "b", "schedule": "1f1b", "supported": false, "why": "no dropout"},
                                       {"id": "a", "schedule": "gpipe", "supported": true}])",
                                   job, "b");

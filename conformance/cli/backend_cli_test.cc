@@ -154,7 +154,9 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
 TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   const std::string good = "exec '" + host_ + "' \"$@\"";
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"echo hello", "backend: describe is not JSON"},
+           {"echo hello", "backend: describe: \"hello\" came on standard output, which is no JSON"},
+           {"echo loading; " + good, "backend: describe: \"loading\" came on standard output before the JSON"},
+           {"test $1 != plan || echo done; " + good, "backend: plan: \"done\" came on standard output before the JSON"},
            {"echo 'no licence' >&2; exit 4", "describe: no licence (exited with code 4)"},
            {"test $1 != plan || exit 7; " + good, "plan: exited with code 7"},
            {"test $1 != run || { echo 'ImportError: no torch' >&2; exit 1; }; " + good,

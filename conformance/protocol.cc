@@ -137,7 +137,12 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     schedules.one_of({"any"});
   else
     description.schedules = texts(schedules);
-  for (const JsonPlace& item : json["delivers"].items()) description.delivers.push_back(kind_of(item));
+  for (const JsonPlace& item : json["delivers"].items()) {
+    const ResultKind kind = kind_of(item);
+    if (std::ranges::find(description.delivers, kind) != description.delivers.end())
+      item.refuse("\"" + item.text() + "\" stands there twice");
+    description.delivers.push_back(kind);
+  }
   if (description.delivers.empty()) json["delivers"].fail("at least one of " + join(kinds()));
   description.level = static_cast<CaseLevel>(json["level"].one_of({kLevels[0], kLevels[1], kLevels[2], kLevels[3]}));
   if (description.level == CaseLevel::Own)

@@ -60,6 +60,8 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
             "b: level: expected one of program, stage, model, own"},
            {with("[\"loss\", \"grad\"]", "[]"), "b: delivers: expected at least one of forward, output"},
            {with("\"grad\"", "\"gradient\""), "b: delivers[1]: expected one of forward, output"},
+           {with("\"grad\"", "\"loss\""), "b: delivers[1]: \"loss\" stands there twice"},
+           {own("\"grad\"", "\"forward\""), "b: delivers[1]: \"forward\" stands there twice"},
            {with("[\"gpipe\"]", "\"all\""), "b: schedules: expected one of any"},
            {with("\"features\"", "\"feature\""), "b: expected an object with no other members"},
            {with("\"n\"", "3"), "b: name: expected a text, not 3"},
@@ -77,8 +79,6 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
   }
 }
 
-TEST(Plan, AnswersByCaseInAnyOrder) {
-  const Job job{.cases = {{"a", "gpipe"}, {"a", "1f1b"}, {"b", "1f1b"}}};
 TEST(StrayWords, AreQuotedWithWhatIsAccepted) {
   const std::string object = "; accepted there is one JSON object and nothing else, other words go to standard error";
   const std::string list = "; accepted there is one JSON list and nothing else, other words go to standard error";
@@ -108,6 +108,8 @@ TEST(StrayWords, AreQuotedWithWhatIsAccepted) {
   }
 }
 
+TEST(Plan, AnswersByCaseInAnyOrder) {
+  const Job job{.cases = {{"a", "gpipe"}, {"a", "1f1b"}, {"b", "1f1b"}}};
   const auto answers = parse_plan(R"([{"id": "b", "schedule": "1f1b", "supported": false, "why": "no dropout"},
                                       {"id": "a", "schedule": "gpipe", "supported": true}])",
                                   job, "b");

@@ -250,7 +250,7 @@ class BackendExamination {
   }
 
   std::string files() {
-    files_ = result_files(folder_.path(), job_.cases.front());
+    files_ = result_files_of_ranks(folder_.path(), job_.cases.front(), job_.ranks);
     if (files_.empty())
       throw Error("none below --out; for rank 0 there should be " + result_path("", job_.cases.front(), 0).string() +
                   " (the job file's \"results\", the rank, \".safetensors\")");

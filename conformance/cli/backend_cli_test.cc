@@ -198,18 +198,30 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
 TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
   const ProcessResult good = start({"doctor", "--backend", host_});
   EXPECT_EQ(exit_code(good), 0) << good.output;
-  EXPECT_EQ(times(good.output, "ok         "), 9u) << good.output;
+  EXPECT_EQ(times(good.output, "ok         "), 10u) << good.output;
   EXPECT_NE(good.output.find("first comparison: PASS exact-mlp-sum x gpipe"), std::string::npos) << good.output;
 
   const std::string rest = "; exec '" + host_ + "' \"$@\"";
+  const auto of_schedules = [](const std::string& names) {
+    return R"(test $1 != describe || { echo '{"protocol": 1, "name": "n", "version": "1", "schedules": [)" + names +
+           R"(], "delivers": ["loss"], "level": "program"}'; exit; })";
+  };
   for (const auto& [body, more, expected, not_tried] :
        std::vector<std::tuple<std::string, std::string, std::string, size_t>>{
-           {"", "ranks = 3\n", "failed     file: ", 8},
-           {"", "launcher = [\"no-such-launcher\"]\n", "failed     launcher: no program 'no-such-launcher' in PATH", 6},
-           {"", "launcher = [\"sh\", \"-c\", \"echo rank\"]\n", "failed     launcher: ", 6},
-           {"echo hello", "", "failed     describe: ", 5},
+           {"", "ranks = 3\n", "failed     file: ", 9},
+           {"", "launcher = [\"no-such-launcher\"]\n", "failed     launcher: no program 'no-such-launcher' in PATH", 7},
+           {"", "launcher = [\"sh\", \"-c\", \"echo rank\"]\n", "failed     launcher: ", 7},
+           {"echo hello", "", "failed     describe: ", 6},
+           {of_schedules("\"gpipe\", \"own\", \"mine.csv\", \"1fb1\""), "",
+            "failed     schedules: no case comes under '1fb1', which describe names; near: 1f1b, ", 5},
+           {of_schedules("\"gpipe\", \"own\", \"mine.csv\", \"1f1b\"") + "; exit 7", "",
+            "ok         schedules: 4, each known", 4},
            {"test $1 != plan || exit 7" + rest, "", "failed     plan: sh: plan: exited with code 7", 4},
            {"test $1 != run || exit 0" + rest, "", "failed     run: it said nothing; rank 0 has to print", 3},
+           {"test $1 != run || { cd \"$5\"; mkdir -p gpipe/exact-mlp-sum; : > gpipe/exact-mlp-sum/rank2.safetensors; "
+            "echo '@plumbline case 0 begins'; echo '@plumbline case 0 done'; exit 0; }" +
+                rest,
+            "", "gpipe/exact-mlp-sum/rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1", 2},
            {"test $1 != run || { echo '@plumbline case 0 done'; exit 0; }" + rest, "",
             "failed     result files: none below --out; for rank 0 there should be gpipe/exact-mlp-sum/rank0", 2}}) {
     const ProcessResult result = start({"doctor", "--backend", scripted(body, more)});

@@ -124,7 +124,7 @@ TEST_F(Against, ReportSaysWhatWhereAndByHowMuch) {
   EXPECT_EQ(
       report_text(hold(run)),
       "FIRST DIFFERENCE (accumulation): step 0, stage 1: gradient `head.weight` f32[2] differs in 2 of 2 elements; "
-      "first at [0]: expected 72, got 144; its norm is 2 times the expected one\n"
+      "first at [0]: expected 72, got 144, 8.389e+06 ulp apart; its norm is 2 times the expected one\n"
       "  what each micro-batch adds to it agrees: their sum, its scaling or what was done to it afterwards is "
       "wrong\n"
       "  0 more values differ in this step, mostly for this reason; " +

@@ -166,7 +166,7 @@ std::string report_text(const AgainstVerdict& verdict) {
   const std::string in_steps =
       " in " + std::to_string(verdict.steps) + (verdict.steps == 1 ? " step" : " steps of both");
   if (verdict.first) {
-    text = "FIRST DIFFERENCE (" + verdict.direction + "): " + sentence(*verdict.first);
+    text = "FIRST DIFFERENCE (" + verdict.direction + "): " + sentence(*verdict.first) + ulps_clause(*verdict.first);
     if (std::isfinite(verdict.norm_ratio) && verdict.norm_ratio >= 0)
       text += "; its norm is " + general(verdict.norm_ratio) + " times the expected one";
     text += "\n  " + verdict.where + "\n  " + std::to_string(verdict.differing - 1) +

@@ -2,6 +2,7 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "runtime/error.h"
@@ -17,9 +18,24 @@ const std::vector<std::string> kKeys = {"schema", "name",  "argv",    "launcher"
                                         "folder", "ranks", "waivers", "environment", "timeouts"};
 const std::vector<std::string> kTimeouts = {"start", "case", "silence"};
 const std::vector<std::string> kVerbs = {"describe", "plan", "run"};
+const std::vector<std::string> kPlaces = {"{verb}", "{job}", "{out}", "{np}"};
 
 bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
+}
+
+/// What is wrong with a `{word}` in it that is filled in by nobody; empty where there is none. `${word}` is a shell's,
+/// and what is no name in braces is the program's own.
+std::string unknown_place(const std::string& word) {
+  constexpr auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
+  for (size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
+    const auto close = std::find_if_not(word.begin() + static_cast<std::ptrdiff_t>(open) + 1, word.end(), is_of_a_name);
+    const std::string place = word.substr(open, static_cast<size_t>(close - word.begin()) - open) + "}";
+    const bool is_place = close != word.end() && *close == '}' && place != "{}";
+    if (is_place && (open == 0 || word[open - 1] != '$') && !has(kPlaces, place))
+      return "'" + place + "' is not known; accepted: " + join(kPlaces);
+  }
+  return {};
 }
 
 /// What a file holds; every refusal says where.
@@ -56,6 +72,14 @@ class Reader {
     }
     if (words.front().empty()) refuse(*node, std::string(key) + " begins with an empty word");
     return words;
+  }
+  /// Words of a command line.
+  std::vector<std::string> command(const char* key) const {
+    std::vector<std::string> all = words(key);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const std::string unknown = unknown_place(all[i]); !unknown.empty())
+        refuse(*root_.get(key)->as_array()->get(i), std::string(key) + ": " + unknown);
+    return all;
   }
   const toml::table* table(const char* key) const {
     const toml::node* node = root_.get(key);
@@ -163,12 +187,12 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
     read.refuse(*root.get("schema"), "another schema; " + accepted + " is accepted");
   BackendSpec spec;
   spec.given = path.string();
-  spec.argv = read.words("argv");
+  spec.argv = read.command("argv");
   if (spec.argv.empty())
     throw InputError(path.string() +
                      ":1: no argv; the words of a program, such as argv = [\"python3\", \"adapter.py\"]");
   spec.name = read.text("name", std::filesystem::path(spec.argv.front()).filename().string());
-  spec.launcher = read.words("launcher");
+  spec.launcher = read.command("launcher");
   if (root.contains("launcher_verbs")) {
     const std::vector<std::string> verbs = read.words("launcher_verbs");
     for (const std::string& verb : verbs)
@@ -205,6 +229,8 @@ BackendSpec read_backend(const std::string& given) {
   BackendSpec spec;
   spec.given = given;
   spec.argv = split_words(given);
+  for (const std::string& word : spec.argv)
+    if (const std::string unknown = unknown_place(word); !unknown.empty()) throw InputError("--backend: " + unknown);
   spec.name = std::filesystem::path(spec.argv.front()).filename().string();
   return spec;
 }

@@ -65,6 +65,12 @@ TEST(BackendFile, PlacesInArgvAreFilledIn) {
       << "a word that asks for what describe does not have is left out";
 }
 
+TEST(BackendFile, BracesThatAreNoPlacesAreTheProgramsOwn) {
+  const std::string words = R"('echo ${HOME}', '{"a": 1}', '{}', '{ print }', '{np', 'np}', '{{job}')";
+  EXPECT_EQ(parse_backend_file("schema = \"plumbline-backend/1\"\nargv = [" + words + "]", "b.toml").argv,
+            (Words{"echo ${HOME}", "{\"a\": 1}", "{}", "{ print }", "{np", "np}", "{{job}"}));
+}
+
 TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {
   const std::string head = "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\n";
   const std::vector<std::pair<std::string, std::string>> wrong = {
@@ -75,6 +81,9 @@ TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {
       {"schema = \"plumbline-backend/1\"\nargv = []", "b.toml:2: argv must be a list of texts"},
       {"schema = \"plumbline-backend/1\"\nargv = [\"\"]", "b.toml:2: argv begins with an empty word"},
       {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n3]", "b.toml:3: argv must be a list of texts"},
+      {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n\"--rank={rank}\"]",
+       "b.toml:3: argv: '{rank}' is not known; accepted: {verb}, {job}, {out}, {np}"},
+      {head + "launcher = [\"mpirun\", \"{np}{NP}\"]", "b.toml:3: launcher: '{NP}' is not known; accepted: {verb}, "},
       {head + "argv = [\"b\"]", "b.toml:3: not TOML: "},
       {head + "name = ", "b.toml:3: not TOML: "},
       {head + "nam = \"x\"", "b.toml:3: 'nam' is not known; there are: schema, name, argv"},
@@ -101,6 +110,8 @@ TEST(BackendCommand, IsSplitLikeAShellDoes) {
   EXPECT_EQ(read_backend("/usr/bin/python3 x.toml").argv, (Words{"/usr/bin/python3", "x.toml"}));
   EXPECT_EQ(read_backend("/usr/bin/python3 x").name, "python3");
   EXPECT_TRUE(read_backend("x").folder.empty());
+  EXPECT_EQ(refusal([] { read_backend("host {jobs}"); }),
+            "--backend: '{jobs}' is not known; accepted: {verb}, {job}, {out}, {np}");
   EXPECT_THROW(read_backend(""), InputError);
   EXPECT_THROW(read_backend("  "), InputError);
   EXPECT_THROW(read_backend("a 'b"), InputError);

@@ -8,6 +8,9 @@
 
 namespace plumbline {
 
+/// The name of a schedule that comes with a case.
+inline constexpr const char* kOwnSchedule = "own";
+
 /// A schedule by name, for any number of ranks and micro-batches; or one from a file, for its own.
 struct ChosenSchedule {
   std::string name;  ///< of a generator, or the path of the file as the user gave it

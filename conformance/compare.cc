@@ -277,6 +277,28 @@ BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bou
   return use;
 }
 
+double ulps_between(std::string_view dtype, double a, double b) {
+  struct Format {
+    std::string_view name;
+    int digits;    ///< of the significand, the hidden one too
+    int smallest;  ///< exponent of the smallest normal number
+  };
+  static constexpr std::array<Format, 4> formats = {
+      {{"f64", 53, -1022}, {"f32", 24, -126}, {"f16", 11, -14}, {"bf16", 8, -126}}};
+  const auto* const format = std::ranges::find(formats, dtype, &Format::name);
+  if (format == formats.end() || !std::isfinite(a) || !std::isfinite(b)) return -1;
+  // Counted from 0, below it with a minus. Numbers of one exponent are as many as significands there are.
+  const auto number_of = [&](double value) {
+    if (value == 0) return int64_t{0};
+    const int exponent = std::max(std::ilogb(value), format->smallest);
+    const auto in_steps = static_cast<int64_t>(std::scalbn(std::abs(value), format->digits - 1 - exponent));
+    const int64_t count = (int64_t{exponent - format->smallest} << (format->digits - 1)) + in_steps;
+    return value < 0 ? -count : count;
+  };
+  const auto [less, more] = std::minmax({number_of(a), number_of(b)});  // by value
+  return static_cast<double>(static_cast<uint64_t>(more) - static_cast<uint64_t>(less));
+}
+
 double zero_fraction(const TensorMap& results) {
   int64_t zeros = 0;
   int64_t elements = 0;

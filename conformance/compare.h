@@ -105,6 +105,11 @@ std::vector<Difference> compare(const TensorMap& expected, const TensorMap& actu
 /// Of the floating tensors in `expected` that `actual` has in the same shape. Errors: as compare() in Bounded.
 BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bounds& bounds);
 
+/// How many steps lead from `a` to `b` over the numbers that `dtype` has ("f32", as in Difference::expected_form),
+/// which both must be: units in the last place where they have the same exponent. Less than 0 for another dtype than
+/// f64, f32, f16 and bf16, and where one is not finite.
+double ulps_between(std::string_view dtype, double a, double b);
+
 /// The part of all elements of kinds backward and grad that is zero (0 when there are none): results with too many
 /// zeros prove little, and are mistrusted.
 double zero_fraction(const TensorMap& results);

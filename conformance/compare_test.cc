@@ -170,6 +170,43 @@ TEST_F(Bounded, RefusesTruthWithoutBounds) {
   EXPECT_THROW(compare(actual, actual, CompareMode::Bounded, {{{key, make_f64({1}, {1})}}, {{key, {1, 0}}}}), Error);
 }
 
+TEST(UlpsBetween, StepsToTheNextNumber) {
+  // The standard library's next number, over the borders of exponents, of the smallest normal and of zero.
+  for (const double from : {1.0, 2.0, -2.0, 0x1.8p7, 0x1p-1022, -0x1p-1022, 0x1p-1074, 0.0, -0.0, 1e300}) {
+    EXPECT_EQ(ulps_between("f64", from, std::nextafter(from, inf)), 1) << from;
+    EXPECT_EQ(ulps_between("f64", std::nextafter(from, -inf), from), 1) << from;
+  }
+  for (const float from : {1.0f, 2.0f, -2.0f, 0x1p-126f, -0x1p-126f, 0x1p-149f, 0.0f, -0.0f, 1e38f}) {
+    const float up = std::nextafterf(from, std::numeric_limits<float>::infinity());
+    EXPECT_EQ(ulps_between("f32", from, up), 1) << from;
+    EXPECT_EQ(ulps_between("f32", std::nextafterf(up, std::numeric_limits<float>::infinity()), from), 2) << from;
+  }
+}
+
+TEST(UlpsBetween, ByTheBitsOfEachFormat) {
+  // Of positive numbers the difference of the bits: bf16 has those of the upper half of f32.
+  for (const auto& [a, b] : std::vector<std::pair<uint32_t, uint32_t>>{
+           {0x3f80, 0x3f81}, {0x3f7f, 0x4000}, {0x0000, 0x0001}, {0x0001, 0x0080}, {0x007f, 0x0080}, {0x0000, 0x7f7f}})
+    EXPECT_EQ(ulps_between("bf16", std::bit_cast<float>(a << 16), std::bit_cast<float>(b << 16)), b - a);
+  EXPECT_EQ(ulps_between("bf16", std::bit_cast<float>(0x80010000), std::bit_cast<float>(0x00020000)), 3);
+  // f16 by hand: 1 is 0x3c00, 1 + 2^-10 0x3c01, 2 0x4000, 65504 0x7bff, 2^-14 0x0400, 2^-24 0x0001.
+  EXPECT_EQ(ulps_between("f16", 1, 1 + 0x1p-10), 1);
+  EXPECT_EQ(ulps_between("f16", 1, 2), 0x400);
+  EXPECT_EQ(ulps_between("f16", 0, 65504), 0x7bff);
+  EXPECT_EQ(ulps_between("f16", 0x1p-24, 0x1p-14), 0x3ff);
+  EXPECT_EQ(ulps_between("f16", -0x1p-24, 0x1p-24), 2);
+  EXPECT_EQ(ulps_between("f64", 0, 0x1p-1022), 0x1p52);
+  EXPECT_EQ(ulps_between("f64", -std::numeric_limits<double>::max(), std::numeric_limits<double>::max()),
+            2.0 * 0x7fefffffffffffff);
+}
+
+TEST(UlpsBetween, NothingForWhatHasNone) {
+  EXPECT_EQ(ulps_between("f32", 0.0, -0.0), 0);
+  EXPECT_LT(ulps_between("i64", 1, 2), 0);
+  EXPECT_LT(ulps_between("f32", nan, 1), 0);
+  EXPECT_LT(ulps_between("f32", 1, inf), 0);
+}
+
 TEST(ZeroFraction, CountsBackwardAndGradOnly) {
   const TensorMap results = {{"0/forward/0/0/a", f32({4}, {0, 0, 0, 0})},
                              {"0/backward/1/0/a", f32({3}, {0, -0.0f, 5})},

@@ -3,11 +3,10 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <numeric>
-#include <ranges>
 
 #include "conformance/corpus/axes.h"
 #include "conformance/features.h"
+#include "conformance/near_names.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 
@@ -22,28 +21,11 @@ bool is_smoke(const Case& c) {
   return false;
 }
 
-/// Letters to insert, delete or replace to turn one text into the other (Levenshtein).
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
-/// The three ids nearest to what was asked for.
+/// The ids nearest to what was asked for.
 std::string near_ids(const std::vector<Case>& cases, const std::string& glob) {
-  std::vector<std::pair<size_t, std::string>> ranked;
-  for (const Case& c : cases) ranked.emplace_back(edit_distance(c.id, glob), c.id);
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return join(ranked | std::views::take(3) | std::views::values);
+  std::vector<std::string> ids;
+  for (const Case& c : cases) ids.push_back(c.id);
+  return join(near_names(ids, glob));
 }
 
 }  // namespace

@@ -20,11 +20,14 @@
 #include "conformance/export_job.h"
 #include "conformance/judge.h"
 #include "conformance/judge_recording.h"
+#include "conformance/near_names.h"
 #include "conformance/process.h"
 #include "conformance/rank_files.h"
+#include "conformance/schedule_source.h"
 #include "conformance/supervise.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
+#include "runtime/schedule/orders/generators.h"
 #include "runtime/temporary_folder.h"
 
 namespace plumbline {
@@ -133,6 +136,7 @@ class BackendExamination {
     });
     steps_.needed("describe", [&] { return describe_verb(); });
     if (backend_.level == CaseLevel::Own) return examine_own_model();
+    steps_.needed("schedules", [&] { return schedules(); });
     steps_.needed("plan", [&] { return plan(); });
     steps_.needed("run", [&] { return run(folder_.path()); });
     steps_.needed("result files", [&] { return files(); });
@@ -204,6 +208,19 @@ class BackendExamination {
            (backend_.schedules ? std::to_string(backend_.schedules->size()) + " schedules" : "any schedule");
   }
 
+  /// Cases come under schedules that plumbline has, and under the own one that some bring: a backend that names another
+  /// would never be asked for it.
+  std::string schedules() {
+    if (!backend_.schedules) return "any";
+    std::vector<std::string> known = schedule_names();
+    known.emplace_back(kOwnSchedule);
+    for (const std::string& name : *backend_.schedules)
+      if (std::ranges::find(known, name) == known.end() && !is_schedule_file(name))
+        throw Error("no case comes under '" + one_line(name) + "', which describe names; near: " +
+                    join(near_names(known, name)) + " (`plumbline schedule --list` has all)");
+    return std::to_string(backend_.schedules->size()) + ", each known";
+  }
+
   /// Of the quick cases the first that it can run.
   std::string plan() {
     job_.ranks = ranks();
@@ -250,7 +267,7 @@ class BackendExamination {
   }
 
   std::string files() {
-    files_ = result_files(folder_.path(), job_.cases.front());
+    files_ = result_files_of_ranks(folder_.path(), job_.cases.front(), job_.ranks);
     if (files_.empty())
       throw Error("none below --out; for rank 0 there should be " + result_path("", job_.cases.front(), 0).string() +
                   " (the job file's \"results\", the rank, \".safetensors\")");

@@ -25,7 +25,8 @@ CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const 
     verdict.schedule = item.schedule;
     verdict.truth = known.truth;
     verdict.dtype = dtype_text(known.dtype);
-    const TensorMap results = merge_rank_files(rank_files(group, item, run));
+    const TensorMap results =
+        merge_rank_files(run.foreign ? result_files_of_ranks(group, item, run.ranks) : rank_files(group, item, run));
     Case c = with_microbatches(known, run.microbatches, note);
     if (run.foreign && run.backend != nullptr && demote(c, *run.backend, note) && c.dtype == Dtype::F64) {
       verdict.status = Status::Skipped;

@@ -199,6 +199,8 @@ std::string Launcher::answer(const std::string& verb, const std::string& job) co
   process.timeout = spec_.start;
   const ProcessResult ended = run_process(process);
   if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
+  if (const std::string stray = stray_words(ended.output, verb == "plan" ? '[' : '{'); !stray.empty())
+    throw BackendError(spec_.name + ": " + verb + ": " + stray);
   return ended.output;
 }
 

@@ -74,9 +74,6 @@ int ranks_of_files(const std::vector<ChosenSchedule>& schedules) {
   return ranks.size() == 1 ? static_cast<int>(*ranks.begin()) : 0;
 }
 
-/// The name of a schedule that comes with a case.
-constexpr const char* kOwnSchedule = "own";
-
 /// Takes "own" out of patterns separated by commas; true where it stood there, or where everything is meant.
 bool take_own_schedule(std::string& patterns) {
   if (patterns == "*") return true;

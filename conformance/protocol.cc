@@ -4,7 +4,9 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
+#include "conformance/verdict.h"
 #include "runtime/join.h"
 #include "runtime/json_place.h"
 
@@ -63,7 +65,54 @@ void read_own(const JsonPlace& json, BackendDescription& description) {
       item.fail("with level \"own\" one of " + join(names));
 }
 
+constexpr const char* kBlanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(kBlanks)));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+/// The beginning of `text` in quotes.
+std::string beginning_of(std::string_view text) {
+  constexpr size_t most = 60;
+  text = trimmed(text);
+  size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // of UTF-8
+  return "\"" + one_line(text.substr(0, end)) + (end < text.size() ? "..." : "") + "\"";
+}
+
+/// Where text ends in JSON: after words, on a line of its own or behind them; npos where it does not.
+size_t json_at_the_end_of(std::string_view text, char bracket) {
+  const bool begins_lines = text.front() == bracket;  // else it could be a part of JSON that is broken
+  for (size_t line = 0; line < text.size(); line = std::min(text.size(), text.find('\n', line)) + 1) {
+    const size_t at = begins_lines ? line : text.find(bracket, line);
+    if (at >= text.size()) break;
+    if (text[at] == bracket && nlohmann::json::accept(text.substr(at))) return at;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
+
+std::string stray_words(std::string_view printed, char bracket) {
+  const std::string accepted = std::string("; accepted there is one JSON ") + (bracket == '{' ? "object" : "list") +
+                               " and nothing else, other words go to standard error";
+  const std::string_view text = trimmed(printed);
+  if (text.empty()) return "nothing came on standard output" + accepted;
+  if (nlohmann::json::accept(text)) return {};
+  if (const size_t at = json_at_the_end_of(text, bracket); at != std::string_view::npos)
+    return beginning_of(text.substr(0, at)) + " came on standard output before the JSON" + accepted;
+  if (text.front() != bracket) return beginning_of(text) + " came on standard output, which is no JSON" + accepted;
+  std::istringstream in{std::string(text)};
+  try {
+    nlohmann::json first;
+    in >> first;
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+  return beginning_of(text.substr(static_cast<size_t>(in.tellg()))) + " came on standard output after the JSON" +
+         accepted;
+}
 
 std::vector<ResultKind> all_result_kinds() {
   std::vector<ResultKind> kinds;
@@ -88,7 +137,12 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     schedules.one_of({"any"});
   else
     description.schedules = texts(schedules);
-  for (const JsonPlace& item : json["delivers"].items()) description.delivers.push_back(kind_of(item));
+  for (const JsonPlace& item : json["delivers"].items()) {
+    const ResultKind kind = kind_of(item);
+    if (std::ranges::find(description.delivers, kind) != description.delivers.end())
+      item.refuse("\"" + item.text() + "\" stands there twice");
+    description.delivers.push_back(kind);
+  }
   if (description.delivers.empty()) json["delivers"].fail("at least one of " + join(kinds()));
   description.level = static_cast<CaseLevel>(json["level"].one_of({kLevels[0], kLevels[1], kLevels[2], kLevels[3]}));
   if (description.level == CaseLevel::Own)

@@ -42,6 +42,11 @@ struct BackendDescription {
   std::string libtorch;
 };
 
+/// What else than one JSON value, opened by `bracket` ('{' or '['), a backend printed: words before it, after it or in
+/// its place, their beginning quoted, and what is accepted; in one line. Empty where that is all it printed, and where
+/// it begins as JSON and goes on as none: what is wrong with that, the parser knows.
+std::string stray_words(std::string_view printed, char bracket);
+
 /// Errors: InputError, opened by `source`, naming the place and what would be accepted.
 BackendDescription parse_description(std::string_view text, const std::string& source);
 

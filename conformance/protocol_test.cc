@@ -60,6 +60,8 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
             "b: level: expected one of program, stage, model, own"},
            {with("[\"loss\", \"grad\"]", "[]"), "b: delivers: expected at least one of forward, output"},
            {with("\"grad\"", "\"gradient\""), "b: delivers[1]: expected one of forward, output"},
+           {with("\"grad\"", "\"loss\""), "b: delivers[1]: \"loss\" stands there twice"},
+           {own("\"grad\"", "\"forward\""), "b: delivers[1]: \"forward\" stands there twice"},
            {with("[\"gpipe\"]", "\"all\""), "b: schedules: expected one of any"},
            {with("\"features\"", "\"feature\""), "b: expected an object with no other members"},
            {with("\"n\"", "3"), "b: name: expected a text, not 3"},
@@ -74,6 +76,35 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
            {own("\"grad\"", "\"param\""), "b: delivers[1]: expected with level \"own\" one of forward, loss, backward"},
        }) {
     expect_line(refusal([&] { parse_description(text, "b"); }), expected);
+  }
+}
+
+TEST(StrayWords, AreQuotedWithWhatIsAccepted) {
+  const std::string object = "; accepted there is one JSON object and nothing else, other words go to standard error";
+  const std::string list = "; accepted there is one JSON list and nothing else, other words go to standard error";
+  const std::string describe = kDescription, plan = R"([{"id": "a"}])";
+  for (const auto& [printed, bracket, expected] : std::vector<std::tuple<std::string, char, std::string>>{
+           {describe, '{', ""},
+           {"\n" + describe + "\r\n", '{', ""},
+           {plan, '[', ""},
+           {"", '{', "nothing came on standard output" + object},
+           {" \n", '[', "nothing came on standard output" + list},
+           {"hello\n", '{', "\"hello\" came on standard output, which is no JSON" + object},
+           {"a warning\n" + describe, '{', "\"a warning\" came on standard output before the JSON" + object},
+           {"dots ... " + describe, '{', "\"dots ...\" came on standard output before the JSON" + object},
+           {"{so} it\nbegins\n" + describe, '{', "\"{so} it begins\" came on standard output before the JSON" + object},
+           {"[W1122] old\n" + plan, '[', "\"[W1122] old\" came on standard output before the JSON" + list},
+           {describe + "\nbye\x1b\n", '{', "\"bye\\x1b\" came on standard output after the JSON" + object},
+           {plan + plan, '[', "\"[{\"id\": \"a\"}]\" came on standard output after the JSON" + list},
+           {std::string(59, 'x') + "\u00e4 and more", '[',
+            "\"" + std::string(59, 'x') + "...\" came on standard output, which is no JSON" + list},
+           // JSON of another kind, and JSON that is broken, the readers of it tell.
+           {"3", '{', ""},
+           {plan, '{', ""},
+           {"{\"a\": {\"b\": 1}", '{', ""},
+           {"{\n\"a\": tru,\n\"b\": {\"c\": 1}\n}", '{', ""},
+           {"[{]", '[', ""}}) {
+    EXPECT_EQ(stray_words(printed, bracket), expected) << printed;
   }
 }
 

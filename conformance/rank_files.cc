@@ -1,6 +1,7 @@
 #include "conformance/rank_files.h"
 
 #include <map>
+#include <set>
 
 #include "reference/result_key.h"
 #include "runtime/error.h"
@@ -37,6 +38,18 @@ TensorMap merge_results(const std::vector<RankResults>& ranks) {
     }
   expect_gradients_of_all_copies(ranks, merged);
   return merged;
+}
+
+std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c,
+                                                         int ranks) {
+  std::vector<std::filesystem::path> files = result_files(out, c);
+  std::set<std::filesystem::path> names;
+  for (int rank = 0; rank < ranks; ++rank) names.insert(result_path(out, c, rank).filename());
+  for (const std::filesystem::path& file : files)
+    if (!names.contains(file.filename()))
+      throw Error(file.string() + ": there is no such rank; the job has " + std::to_string(ranks) +
+                  (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));
+  return files;
 }
 
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/backend/job.h"
 #include "runtime/tensor_file.h"
 
 namespace plumbline {
@@ -18,6 +19,9 @@ struct RankResults {
 /// gradient that another has, of a parameter that both have: copies of a shared parameter must be equal. InputError for
 /// a name that is no result key.
 TensorMap merge_results(const std::vector<RankResults>& ranks);
+
+/// Of result_files(), all. Throws Error, naming the first that no rank of a job of so many ranks can have written.
+std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
 
 /// The same from the files that the ranks wrote. Throws Error, in one line that names the file, also where it is
 /// missing or is not one well-formed safetensors file.

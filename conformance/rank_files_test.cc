@@ -32,6 +32,21 @@ TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
               "rank 1: has a copy of w, and lacks 0/grad/-/-/w, which another rank has");
 }
 
+TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
+  const TemporaryFolder folder;
+  const JobCase item{.id = "mlp", .schedule = "1f1b", .results = "1f1b/mlp/rank"};
+  std::filesystem::create_directories(folder / "1f1b/mlp");
+  for (const char* rank : {"0", "2", "11"})
+    write_tensor_file(folder / ("1f1b/mlp/rank" + std::string(rank) + ".safetensors"), {});
+  const auto why = [&](int ranks) { return failure([&] { result_files_of_ranks(folder.path(), item, ranks); }); };
+  EXPECT_EQ(why(12), "accepted") << "which ranks write is theirs to say";
+  EXPECT_EQ(result_files_of_ranks(folder.path(), item, 12).size(), 3u);
+  expect_line(why(11), (folder / "1f1b/mlp/rank11.safetensors").string(),
+              ": there is no such rank; the job has 11 ranks: 0 to 10");
+  expect_line(why(2), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 2 ranks: 0 to 1");
+  expect_line(why(1), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 1 rank: 0");
+}
+
 /// A file as the format has it: the length of the header, the header, the data.
 std::string file_of(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();

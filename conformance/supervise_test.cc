@@ -127,6 +127,12 @@ INSTANTIATE_TEST_SUITE_P(
               {"not started: scripted: plan: no licence (exited with code 7)"},
               0},
         Fault{"PlanIsGarbage", "plan() { echo '[{]'; }", kNothing, {"not started: scripted: plan is not JSON: "}, 0},
+        Fault{"PlanTalks",
+              "plan() { echo loading; echo '[]'; }",
+              kNothing,
+              {"not started: scripted: plan: \"loading\" came on standard output before the JSON; accepted there is "
+               "one "},
+              0},
         Fault{"PlanHangs",
               "plan() { exec sleep 1000; }",
               kNothing,
@@ -227,7 +233,9 @@ TEST(DescribeVerb, IsReadOrToldInOneLine) {
   BackendSpec spec{.name = "scripted", .given = "x", .argv = {program.string()}};
   spec.start = 2s;
   for (const auto& [script, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"echo hello", "scripted: describe is not JSON: "},
+           {"echo hello",
+            "scripted: describe: \"hello\" came on standard output, which is no JSON; accepted there is one "},
+           {"echo '{'", "scripted: describe is not JSON: "},
            {"exit 3", "scripted: describe: exited with code 3"},
            {"exec sleep 1000", "scripted: describe: no end within 2 s"},
            {"echo '{}'", "scripted: describe: expected an object with \"protocol\""},

@@ -137,12 +137,21 @@ std::string sentence(const Difference& d) {
   return one_line(text);
 }
 
+std::string ulps_clause(const Difference& d) {
+  if (d.what != DifferenceKind::Value || d.bounded) return {};
+  const double ulps = ulps_between(d.actual_form.substr(0, d.actual_form.find('[')), d.expected, d.actual);
+  constexpr double most_in_full = 1e6;
+  if (ulps <= 0) return {};
+  return ", " + (ulps < most_in_full ? std::to_string(static_cast<int>(ulps)) : general(ulps)) + " ulp apart";
+}
+
 std::string sentence(const CaseVerdict& verdict) {
   std::string text = std::string(info_of(verdict.status).headline) + " " + verdict.case_id + " x " + verdict.schedule;
   if (const std::string place = place_of(verdict); !place.empty()) text += " (" + place + ")";
   std::string clause;
   if (verdict.first) {
     clause = sentence(*verdict.first);
+    if (verdict.truth == Truth::SameOrder) clause += ulps_clause(*verdict.first);
     if (verdict.differing > 1) {
       const int64_t more = verdict.differing - 1;
       clause += " (and " + std::to_string(more) + (more == 1 ? " more tensor)" : " more tensors)");

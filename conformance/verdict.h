@@ -79,6 +79,10 @@ void set_differences(CaseVerdict& verdict, const std::vector<Difference>& differ
 /// got 4.004". One line, control characters made visible.
 std::string sentence(const Difference& difference);
 
+/// ", 3 ulp apart", to go on with after the sentence of real numbers that should have the same bits; empty for a
+/// difference of another kind, and for values that lie no distance apart.
+std::string ulps_clause(const Difference& difference);
+
 /// "FAIL exact-mlp x 1f1b (4 ranks, mpi): " and the first difference, or the reason; for a pass, what was checked. One
 /// line.
 std::string sentence(const CaseVerdict& verdict);

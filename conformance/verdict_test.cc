@@ -37,6 +37,32 @@ TEST(Verdict, SentenceOfTheFirstDifference) {
   EXPECT_TRUE(sentence(verdict).ends_with("got 4.004 (and 2 more tensors) [demoted]")) << sentence(verdict);
 }
 
+TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
+  const auto said = [](const char* dtype, std::vector<uint16_t> bits, std::vector<uint16_t> wrong) {
+    const auto tensor = [&](const std::vector<uint16_t>& values) {
+      HostTensor made{dtype, {static_cast<int64_t>(values.size())}, std::vector<std::byte>(values.size() * 2)};
+      std::memcpy(made.data.data(), values.data(), made.data.size());
+      return made;
+    };
+    CaseVerdict verdict;
+    set_differences(verdict,
+                    compare({{"0/grad/-/-/w", tensor(bits)}}, {{"0/grad/-/-/w", tensor(wrong)}}, CompareMode::Bitwise));
+    verdict.truth = Truth::SameOrder;
+    return sentence(verdict);
+  };
+  EXPECT_TRUE(said("BF16", {0x3f80, 0x4000}, {0x3f80, 0x4003}).ends_with("got 2.046875, 3 ulp apart"));
+  EXPECT_TRUE(said("F16", {0x3c00}, {0x3bff}).ends_with("got 0.9995117, 1 ulp apart"));
+  EXPECT_TRUE(said("BF16", {0}, {0x8000}).ends_with("expected 0, got -0")) << "no distance";
+  EXPECT_TRUE(said("I16", {1}, {2}).ends_with("expected 1, got 2"));
+
+  const std::string key = "0/backward/2/3/v17";
+  CaseVerdict verdict = verdict_of({{key, f32({}, {1})}}, {{key, f32({}, {-1})}});
+  EXPECT_TRUE(sentence(verdict).ends_with("expected 1, got -1")) << "whole numbers are not counted in ulp";
+  verdict.truth = Truth::SameOrder;
+  verdict.differing = 2;
+  EXPECT_TRUE(sentence(verdict).ends_with("got -1, 2.131e+09 ulp apart (and 1 more tensor)")) << sentence(verdict);
+}
+
 TEST(Verdict, SentencesOfOtherDifferences) {
   const HostTensor one = f32({}, {1});
   const auto text = [](const TensorMap& expected, const TensorMap& actual) {

@@ -135,8 +135,9 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
            Wrong{"truncated", "head -c 300 $f > t && mv t $f", "error", "rank0.safetensors"},
            Wrong{"empty", ": > $f", "error", "rank0.safetensors"},
            Wrong{"wrong key", "LC_ALL=C sed -i s,0/partial/0/0/,0/partly//0/0/, $f", "error", "0/partly//0/0/"},
-           Wrong{"extra tensor", "LC_ALL=C sed s,0/partial/0/0/,0/partial/0/9/, $f > ${f%0.*}9.safetensors", "fail",
-                 "was not expected"},
+           Wrong{"extra tensor", "LC_ALL=C sed -i s,0/grad/-/-/,0/loss/-/9/, $f", "fail", "was not expected"},
+           Wrong{"a rank that there is not", "cp $f ${f%0.*}2.safetensors", "error",
+                 "rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1"},
            Wrong{"a rank's file is missing", "rm $f", "fail", "missing"},
            Wrong{"other values", "printf 1234 | dd of=$f bs=1 seek=$(($(stat -c %s $f) - 4)) conv=notrunc 2> /dev/null",
                  "fail", "expected"},
@@ -154,7 +155,9 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
 TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   const std::string good = "exec '" + host_ + "' \"$@\"";
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"echo hello", "backend: describe is not JSON"},
+           {"echo hello", "backend: describe: \"hello\" came on standard output, which is no JSON"},
+           {"echo loading; " + good, "backend: describe: \"loading\" came on standard output before the JSON"},
+           {"test $1 != plan || echo done; " + good, "backend: plan: \"done\" came on standard output before the JSON"},
            {"echo 'no licence' >&2; exit 4", "describe: no licence (exited with code 4)"},
            {"test $1 != plan || exit 7; " + good, "plan: exited with code 7"},
            {"test $1 != run || { echo 'ImportError: no torch' >&2; exit 1; }; " + good,
@@ -195,18 +198,30 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
 TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
   const ProcessResult good = start({"doctor", "--backend", host_});
   EXPECT_EQ(exit_code(good), 0) << good.output;
-  EXPECT_EQ(times(good.output, "ok         "), 9u) << good.output;
+  EXPECT_EQ(times(good.output, "ok         "), 10u) << good.output;
   EXPECT_NE(good.output.find("first comparison: PASS exact-mlp-sum x gpipe"), std::string::npos) << good.output;
 
   const std::string rest = "; exec '" + host_ + "' \"$@\"";
+  const auto of_schedules = [](const std::string& names) {
+    return R"(test $1 != describe || { echo '{"protocol": 1, "name": "n", "version": "1", "schedules": [)" + names +
+           R"(], "delivers": ["loss"], "level": "program"}'; exit; })";
+  };
   for (const auto& [body, more, expected, not_tried] :
        std::vector<std::tuple<std::string, std::string, std::string, size_t>>{
-           {"", "ranks = 3\n", "failed     file: ", 8},
-           {"", "launcher = [\"no-such-launcher\"]\n", "failed     launcher: no program 'no-such-launcher' in PATH", 6},
-           {"", "launcher = [\"sh\", \"-c\", \"echo rank\"]\n", "failed     launcher: ", 6},
-           {"echo hello", "", "failed     describe: ", 5},
+           {"", "ranks = 3\n", "failed     file: ", 9},
+           {"", "launcher = [\"no-such-launcher\"]\n", "failed     launcher: no program 'no-such-launcher' in PATH", 7},
+           {"", "launcher = [\"sh\", \"-c\", \"echo rank\"]\n", "failed     launcher: ", 7},
+           {"echo hello", "", "failed     describe: ", 6},
+           {of_schedules("\"gpipe\", \"own\", \"mine.csv\", \"1fb1\""), "",
+            "failed     schedules: no case comes under '1fb1', which describe names; near: 1f1b, ", 5},
+           {of_schedules("\"gpipe\", \"own\", \"mine.csv\", \"1f1b\"") + "; exit 7", "",
+            "ok         schedules: 4, each known", 4},
            {"test $1 != plan || exit 7" + rest, "", "failed     plan: sh: plan: exited with code 7", 4},
            {"test $1 != run || exit 0" + rest, "", "failed     run: it said nothing; rank 0 has to print", 3},
+           {"test $1 != run || { cd \"$5\"; mkdir -p gpipe/exact-mlp-sum; : > gpipe/exact-mlp-sum/rank2.safetensors; "
+            "echo '@plumbline case 0 begins'; echo '@plumbline case 0 done'; exit 0; }" +
+                rest,
+            "", "gpipe/exact-mlp-sum/rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1", 2},
            {"test $1 != run || { echo '@plumbline case 0 done'; exit 0; }" + rest, "",
             "failed     result files: none below --out; for rank 0 there should be gpipe/exact-mlp-sum/rank0", 2}}) {
     const ProcessResult result = start({"doctor", "--backend", scripted(body, more)});

@@ -23,7 +23,7 @@ std::string name_of(const ChosenSchedule& chosen) {
 
 std::vector<ChosenSchedule> schedules_of(const Case& c, const ExportRequest& request) {
   if (c.schedule_csv.empty()) return request.schedules;
-  return {{"own", c.schedule_csv}};
+  return {{kOwnSchedule, c.schedule_csv}};
 }
 
 std::vector<ExportedFile> files_of(const fs::path& folder, Truth truth) {

@@ -166,7 +166,8 @@ class Lowering {
                          {"dtype", dtype_json(known(result()).dtype)}});
     } else if (name == "aten::full") {
       Json arguments = arguments_of(*find_in_opset(name));
-      arguments["dtype"] = dtype_json(known(result()).dtype);  // what is left out depends on the number, and on settings
+      arguments["dtype"] =
+          dtype_json(known(result()).dtype);  // what is left out depends on the number, and on settings
       one(name, std::move(arguments));
     } else if (name == "aten::select.int") {
       const int64_t dim = self_dim("dim"), index = integer(node, "index");

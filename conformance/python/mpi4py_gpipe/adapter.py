@@ -99,8 +99,7 @@ class Rank:
                 gradients.append(sum(shares[1:], start=shares[0]))
         if any(root.requires_grad for root in roots):
             torch.autograd.backward(roots, gradients)
-        for p in self.stage.parameters():  # autograd may give several one memory, and adds to it in place
-            p.grad = None if p.grad is None else p.grad.clone()
+        separate_gradients(self.stage)
         for name, x in inputs.items():
             if boundaries[name]["has_gradient"]:
                 gradient = torch.zeros_like(x) if x.grad is None else x.grad
@@ -144,6 +143,6 @@ if __name__ == "__main__":
         sys.exit(print(json.dumps(list(plan(job, folder)))))
     import torch
     from mpi4py import MPI
-    from plumbline_case import Results, load
+    from plumbline_case import Results, load, separate_gradients
 
     run(MPI.COMM_WORLD, job, folder, options.out)

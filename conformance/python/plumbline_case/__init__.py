@@ -7,8 +7,9 @@
 """
 
 from .case import Case, load
+from .modules import separate_gradients
 from .results import Results, key
 from .schema import FormatError
 from .tensors import read_tensors, write_tensors
 
-__all__ = ["Case", "FormatError", "Results", "key", "load", "read_tensors", "write_tensors"]
+__all__ = ["Case", "FormatError", "Results", "key", "load", "read_tensors", "separate_gradients", "write_tensors"]

@@ -19,6 +19,14 @@ def own(root, name, tensor, requires_grad=None):
         root.register_parameter(leaf, nn.Parameter(tensor, requires_grad=requires_grad))
 
 
+def separate_gradients(module):
+    """After a backward: every parameter's gradient gets memory of its own. Autograd gives several one where it reaches
+    them through views, and adds to it in place (pytorch issue 34082)."""
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            parameter.grad = parameter.grad.clone()
+
+
 class Programs(nn.Module):
     """What a stage and the whole model have in common: owned tensors, and the choice of a program by mode and shapes."""
 

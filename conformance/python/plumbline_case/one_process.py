@@ -5,6 +5,7 @@
 
 import torch
 
+from .modules import separate_gradients
 from .optimizers import update
 from .results import Results
 
@@ -161,6 +162,7 @@ class OneProcess:
                     grads.append(grad)
         if roots:
             torch.autograd.backward(roots, grads)
+            separate_gradients(self.stages[s])
         names = [entry for entry in form["inputs"] if entry["from"] != "mask"]
         for entry, x in zip(names, inputs, strict=True):
             if x is None:

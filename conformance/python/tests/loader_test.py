@@ -21,7 +21,7 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
-from plumbline_case import FormatError, Results, load, read_tensors, write_tensors  # noqa: E402
+from plumbline_case import FormatError, Results, load, read_tensors, separate_gradients, write_tensors  # noqa: E402
 from plumbline_case.expected import differences  # noqa: E402
 from plumbline_case.one_process import run_case  # noqa: E402
 
@@ -86,6 +86,7 @@ class EveryCase(unittest.TestCase):
                         results.put(first, "loss", None, m, "loss", loss)
                         if trains and loss.requires_grad:
                             loss.backward(torch.full_like(loss, case.loss_weight(first, m)))
+                            separate_gradients(model)
                 for name, parameter in model.named_parameters():
                     if parameter.grad is not None:
                         results.put(first, "grad", None, None, name, parameter.grad / case.json["gradients"]["divide_by"])

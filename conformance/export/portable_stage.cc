@@ -165,9 +165,9 @@ class Lowering {
                          {"fill_value", kFilled.at(name)},
                          {"dtype", dtype_json(known(result()).dtype)}});
     } else if (name == "aten::full") {
+      // The element type that is meant where none is said depends on the number, and on a setting.
       Json arguments = arguments_of(*find_in_opset(name));
-      arguments["dtype"] =
-          dtype_json(known(result()).dtype);  // what is left out depends on the number, and on settings
+      arguments["dtype"] = dtype_json(known(result()).dtype);
       one(name, std::move(arguments));
     } else if (name == "aten::select.int") {
       const int64_t dim = self_dim("dim"), index = integer(node, "index");

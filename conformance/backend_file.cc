@@ -1,10 +1,10 @@
 #include "conformance/backend_file.h"
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 
+#include "conformance/toml.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 #include "runtime/tensor_file.h"

@@ -86,6 +86,7 @@ TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {
       {head + "launcher = [\"mpirun\", \"{np}{NP}\"]", "b.toml:3: launcher: '{NP}' is not known; accepted: {verb}, "},
       {head + "argv = [\"b\"]", "b.toml:3: not TOML: "},
       {head + "name = ", "b.toml:3: not TOML: "},
+      {head + "[\n[timeouts]", "b.toml:3: not TOML: "},
       {head + "nam = \"x\"", "b.toml:3: 'nam' is not known; there are: schema, name, argv"},
       {head + "name = 3", "b.toml:3: name must be a text"},
       {head + "launcher_verbs = [\"go\"]", "b.toml:3: no verb 'go'; there are: describe, plan, run"},

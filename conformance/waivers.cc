@@ -2,12 +2,12 @@
 
 #include <fnmatch.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 
+#include "conformance/toml.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 #include "runtime/tensor_file.h"

@@ -132,6 +132,7 @@ TEST(Waivers, OneThatIsAboutNothingIsTold) {
 TEST(Waivers, AreReadStrictly) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"schema = ", ":1: not TOML"},
+      {"[", ":1: not TOML"},
       {waiver_text("\"zb-*\"", "\"zb-*"), ":5: not TOML"},
       {waiver_text("counted", "\xff"), ":9: not TOML"},
       {waiver_text("waivers/1", "waivers/2"), ":1: a file of waivers needs schema = \"plumbline-waivers/1\""},

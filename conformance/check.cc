@@ -82,11 +82,15 @@ class Checker {
                        " ran models of its own");
     for (const RecordedRun& run : record_.runs) {
       if (!own_models()) require_case(run);
-      const LeftByRun left = left_by({options_.folder, record_.microbatches}, {run.case_id, run.schedule, run.csv},
-                                     run.ranks, transport_of(options_, run), backend_, judge_);
+      const FinishedRun finished = {options_.folder,
+                                    record_.microbatches,
+                                    {run.case_id, run.schedule, run.csv},
+                                    run.ranks,
+                                    transport_of(options_, run)};
+      const LeftByRun left = left_by(finished, backend_);
       if (run.unsupported.empty()) expected_files_.insert(left.files.begin(), left.files.end());
       expected_files_.insert(left.baseline.begin(), left.baseline.end());
-      if (chosen(options_.case_glob, run.case_id)) check(run, left);
+      if (chosen(options_.case_glob, run.case_id)) check(run, finished, left);
     }
     if (result_.verdicts.empty())
       throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
@@ -105,7 +109,7 @@ class Checker {
  private:
   bool own_models() const { return backend_.level == CaseLevel::Own; }
 
-  void check(const RecordedRun& run, const LeftByRun& left) {
+  void check(const RecordedRun& run, const FinishedRun& finished, const LeftByRun& left) {
     const auto said = std::find_if(recorded_.begin(), recorded_.end(),
                                    [&](const CaseVerdict& verdict) { return is_of(verdict, run); });
     const bool is_recorded = said != recorded_.end();
@@ -121,7 +125,7 @@ class Checker {
       verdict.status = Status::NotRun;
       verdict.reason = "the run ended before it";
     } else {
-      verdict = left.judge();
+      verdict = judge_left(finished, backend_, judge_);
       hold_against_the_said(verdict, is_recorded ? &*said : nullptr, left.folder);
     }
     describe(verdict, run, is_recorded ? &*said : nullptr);

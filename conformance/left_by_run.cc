@@ -3,7 +3,6 @@
 #include "conformance/judge_files.h"
 #include "conformance/judge_recording.h"
 #include "conformance/own_models.h"
-#include "conformance/protocol.h"
 #include "conformance/session.h"
 
 namespace plumbline {
@@ -19,26 +18,32 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
-LeftByRun left_by_model(const fs::path& report, const JobCase& item, int ranks, const BackendDescription& backend) {
-  const fs::path one = one_rank_recording(report, item.id), own = recording_of(report, item, ranks);
-  return {own, files_below(own), files_below(one), [=, &backend] {
-            CaseVerdict verdict = judge_recording(one, own, ranks, backend.delivers);
-            verdict.case_id = item.id;
-            verdict.schedule = item.schedule;
-            return verdict;
-          }};
+fs::path group_of(const FinishedRun& run) { return run.report / results_folder(run.ranks, run.transport); }
+
+RunCircumstances circumstances_of(const FinishedRun& run, const BackendDescription& backend) {
+  return {run.ranks, run.microbatches, run.transport == TransportKind::Own, &backend};
 }
 
 }  // namespace
 
-LeftByRun left_by(const LeftWhere& where, const JobCase& item, int ranks, TransportKind transport,
-                  const BackendDescription& backend, Judge& judge) {
-  if (backend.level == CaseLevel::Own) return left_by_model(where.report, item, ranks, backend);
-  const fs::path group = where.report / results_folder(ranks, transport);
-  const RunCircumstances circumstances = {ranks, where.microbatches, transport == TransportKind::Own, &backend};
-  return {result_path(group, item, 0).parent_path(), rank_files(group, item, circumstances), {}, [=, &judge] {
-            return judge_files(judge, group, item, circumstances);
-          }};
+LeftByRun left_by(const FinishedRun& run, const BackendDescription& backend) {
+  if (backend.level == CaseLevel::Own) {
+    const fs::path own = recording_of(run.report, run.item, run.ranks);
+    return {own, files_below(own), files_below(one_rank_recording(run.report, run.item.id))};
+  }
+  const fs::path group = group_of(run);
+  return {
+      result_path(group, run.item, 0).parent_path(), rank_files(group, run.item, circumstances_of(run, backend)), {}};
+}
+
+CaseVerdict judge_left(const FinishedRun& run, const BackendDescription& backend, Judge& judge) {
+  if (backend.level != CaseLevel::Own)
+    return judge_files(judge, group_of(run), run.item, circumstances_of(run, backend));
+  CaseVerdict verdict = judge_recording(one_rank_recording(run.report, run.item.id),
+                                        recording_of(run.report, run.item, run.ranks), run.ranks, backend.delivers);
+  verdict.case_id = run.item.id;
+  verdict.schedule = run.item.schedule;
+  return verdict;
 }
 
 }  // namespace plumbline

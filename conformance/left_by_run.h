@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <vector>
 
 #include "conformance/backend/job.h"
@@ -13,22 +12,23 @@
 
 namespace plumbline {
 
+struct FinishedRun {
+  std::filesystem::path report;
+  int microbatches = 0;  ///< as in with_microbatches()
+  JobCase item;
+  int ranks = 1;
+  TransportKind transport = TransportKind::Threads;
+};
+
 struct LeftByRun {
   std::filesystem::path folder;
   std::vector<std::filesystem::path> files;  ///< of the run: those of a case are expected, of a model those there are
   std::vector<std::filesystem::path> baseline;  ///< of the run on one rank that a model's is held against
-  /// Backend, device, ranks, transport, seconds and repro of the verdict are left to the caller.
-  std::function<CaseVerdict()> judge;
 };
 
-/// Under what circumstances runs leave their files.
-struct LeftWhere {
-  std::filesystem::path report;
-  int microbatches = 0;  ///< as in with_microbatches()
-};
+LeftByRun left_by(const FinishedRun& run, const BackendDescription& backend);
 
-/// `judge` and `backend` outlive what is returned.
-LeftByRun left_by(const LeftWhere& where, const JobCase& item, int ranks, TransportKind transport,
-                  const BackendDescription& backend, Judge& judge);
+/// Backend, device, ranks, transport, seconds and repro of the verdict are left to the caller.
+CaseVerdict judge_left(const FinishedRun& run, const BackendDescription& backend, Judge& judge);
 
 }  // namespace plumbline

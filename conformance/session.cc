@@ -191,7 +191,7 @@ void Session::done(size_t index) {
   const PlannedRun& run = plan_.runs[index];
   const CaseVerdict empty = empty_verdict(index);
   CaseVerdict verdict =
-      left_by({options_.report, options_.microbatches}, run.item, run.ranks, run.transport, backend_, judge_).judge();
+      judge_left({options_.report, options_.microbatches, run.item, run.ranks, run.transport}, backend_, judge_);
   verdict.repro = empty.repro;
   verdict.ranks = empty.ranks;
   verdict.transport = empty.transport;

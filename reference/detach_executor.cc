@@ -8,6 +8,7 @@
 #include "runtime/split/signature.h"
 
 namespace plumbline {
+
 DetachExecutor::DetachExecutor(const Pipe& pipe, std::optional<int> loss_output)
     : root_(root_graph(pipe, loss_output)) {
   for (int stage = 0; stage < pipe.num_stages(); ++stage) {

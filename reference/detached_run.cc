@@ -233,9 +233,8 @@ class DetachedStages : public CaseSubject {
         const Boundary& boundary = lane.pipe.boundaries[b];
         if (!boundary.has_gradient) continue;
         at::Tensor grad;
-        for (auto consumer = boundary.consumers.rbegin(); consumer != boundary.consumers.rend(); ++consumer) {
+        for (auto consumer = boundary.consumers.rbegin(); consumer != boundary.consumers.rend(); ++consumer)
           grad = sum_of(grad, lane.stage_input_grads[consumer->stage][consumer->input]);
-        }
         roots.push_back(lane.stage_outputs[stage][boundary.output]);
         grads.push_back(grad);
       }

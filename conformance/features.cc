@@ -34,6 +34,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"late-mask", {"mlp", "none", "late-input", "several-values"}},
       {"lopsided", {"mlp", "stage-sizes", "views"}},
       {"loss-inside", {"mlp", "loss-inside", "late-input", "scalars"}},
+      {"lstm", {"recurrent"}},
       {"masked", {"mlp", "skips", "late-input"}},
       {"mixed-bf16", {"mlp", "mixed"}},
       {"mixed-double", {"mlp", "mixed"}},
@@ -45,6 +46,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"noise", {"mlp", "random"}},
       {"none", {"mlp", "none", "several-values"}},
       {"optional-mask", {"mlp", "none", "late-input", "several-values"}},
+      {"parameter-output", {"mlp", "passed-through", "several-values"}},
       {"passed-through", {"mlp", "views", "passed-through", "several-values"}},
       {"recurrent", {"recurrent"}},
       {"relu", {"mlp"}},
@@ -153,7 +155,7 @@ const std::vector<Feature>& features() {
       {"frozen", "frozen parameters"},
       {"unused", "parameters, values and inputs without a use"},
       {"input-gradients", "gradients of the inputs"},
-      {"hooks", "users' hooks on parameters"},
+      {"hooks", "users' hooks on parameters and on values between stages"},
       {"accumulation", "several train steps that add up"},
       {"evaluation", "evaluations, also between train steps"},
       {"other-rows", "steps with batches of another size"},
@@ -177,7 +179,7 @@ std::vector<std::string> features_of(const Case& c) {
   add_of_microbatches(c, found);
   add_of_steps(c, found);
   if (c.input_gradients) found.insert("input-gradients");
-  if (c.parameter_hooks) found.insert("hooks");
+  if (c.parameter_hooks || c.boundary_hooks) found.insert("hooks");
   if (c.keyword_inputs) found.insert("keywords");
   if (c.recompute != "never") found.insert("recompute");
   if (!c.schedule_csv.empty()) found.insert("own-schedule");

@@ -96,6 +96,10 @@ struct Case {
   /// Every parameter has a user's hook, which doubles what it is given, and counts; the counts are results as well:
   /// ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
   bool parameter_hooks = false;
+  /// In train steps every stage puts a user's hook on each value that it takes from another stage and that wants a
+  /// gradient. It counts, and changes nothing; the counts are results as well: ResultKind::HookCalls, by stage,
+  /// micro-batch and the boundary's name.
+  bool boundary_hooks = false;
   /// A schedule of the case's own, which must be followed, as CSV of computations with a row for each rank: it fixes
   /// the number of ranks and of stages. Empty: any schedule.
   std::string schedule_csv = {};

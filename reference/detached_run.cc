@@ -187,6 +187,7 @@ class DetachedStages : public CaseSubject {
       const at::Tensor& value = lane.stage_outputs[boundary.producer][boundary.output];
       inputs.push_back(
           value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(training && boundary.value.requires_grad));
+      if (case_.boundary_hooks) hooks_[stage].watch(boundary.name, inputs.back());
     }
     {
       const RandomTurn seeded(stage_random_seed(seed_, train_steps_, stage, microbatch));
@@ -253,6 +254,7 @@ class DetachedStages : public CaseSubject {
       if (!input_grads[i].defined()) input_grads[i] = at::zeros_like(lane.stage_inputs[stage][i]).detach();
       if (keeps_details(case_))
         put(results_, {step, ResultKind::Backward, stage, microbatch, boundary.name}, input_grads[i]);
+      if (case_.boundary_hooks) put_hook_calls(step, stage, microbatch, boundary.name);
     }
     for (size_t i = 0; stage == 0 && keeps_details(case_) && i < lane.inputs.size(); ++i)
       if (case_.input_gradients && lane.inputs[i].defined() && lane.inputs[i].grad().defined())
@@ -260,12 +262,15 @@ class DetachedStages : public CaseSubject {
     for (const auto& [name, parameter] : states_[stage].parameters) {
       if (!keeps_details(case_) || !parameter.grad().defined()) continue;
       put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
-      if (case_.parameter_hooks)
-        put(results_, {step, ResultKind::HookCalls, stage, microbatch, name},
-            at::scalar_tensor(hooks_[stage].take(name), at::kLong));
+      if (case_.parameter_hooks) put_hook_calls(step, stage, microbatch, name);
     }
     lane.stage_outputs[stage].clear();
     lane.stage_inputs[stage].clear();
+  }
+
+  void put_hook_calls(int step, int stage, int microbatch, const std::string& name) {
+    put(results_, {step, ResultKind::HookCalls, stage, microbatch, name},
+        at::scalar_tensor(hooks_[stage].take(name), at::kLong));
   }
 
   at::Tensor sum_over(const std::vector<int>& stages, const std::string& name) const {

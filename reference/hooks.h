@@ -1,5 +1,5 @@
-// Hooks on parameters as a user has them: each doubles the gradient that it is given and counts how often it was
-// called.
+// Hooks as a user has them, which count how often they are called: those on parameters double the gradient that they
+// are given, those on values between stages leave it as it is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +17,16 @@ class CountedHooks {
   /// A parameter that requires no gradient gets no hook.
   void add(const std::string& name, const at::Tensor& parameter) {
     if (!parameter.requires_grad()) return;
-    const auto calls = std::make_shared<int64_t>(0);
-    calls_[name] = calls;
-    parameter.register_hook([calls](const at::Tensor& grad) {
+    parameter.register_hook([calls = counter(name)](const at::Tensor& grad) {
       ++*calls;
       return at::mul(grad, 2);
     });
+  }
+
+  /// A value of one micro-batch; those of all micro-batches count under one name.
+  void watch(const std::string& name, const at::Tensor& value) {
+    if (!value.requires_grad()) return;
+    value.register_hook([calls = counter(name)](const at::Tensor&) { ++*calls; });
   }
 
   /// How often the hook of that name was called since this was last asked.
@@ -32,6 +36,12 @@ class CountedHooks {
   }
 
  private:
+  std::shared_ptr<int64_t> counter(const std::string& name) {
+    std::shared_ptr<int64_t>& calls = calls_[name];
+    if (!calls) calls = std::make_shared<int64_t>(0);
+    return calls;
+  }
+
   std::map<std::string, std::shared_ptr<int64_t>> calls_;
 };
 

@@ -17,7 +17,8 @@ enum class ResultKind {
   Backward,   ///< the gradient that `stage` sends back for one of its inputs
   Partial,    ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
   InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
-  HookCalls,  ///< how often a user's hook on a parameter ran in the backward of `microbatch` in `stage`
+  HookCalls,  ///< how often a user's hook on a parameter or a boundary value ran in the backward of `microbatch` in
+              ///< `stage`
   Grad,       ///< the final gradient of a parameter after the step
   Buffer,     ///< a buffer after the step
   Param,      ///< a parameter after the optimizer

@@ -125,21 +125,27 @@ class EngineSubject : public CaseSubject, private EngineObserver {
               step.outputs[m][i]);
   }
 
+  void on_taken(int stage, int, const std::string& name, const at::Tensor& value) override {
+    if (case_.boundary_hooks) hooks_[stage].watch(name, value);
+  }
   void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) override {
     put(results_, {step_, ResultKind::Forward, stage, microbatch, name}, value);
   }
   void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     put(results_, {step_, ResultKind::Backward, stage, microbatch, name}, grad);
+    if (case_.boundary_hooks) put_hook_calls(stage, microbatch, name);
   }
   void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     put(results_, {step_, ResultKind::Partial, stage, microbatch, name}, grad);
-    if (case_.parameter_hooks)
-      put(results_, {step_, ResultKind::HookCalls, stage, microbatch, name},
-          at::scalar_tensor(hooks_.at(stage).take(name), at::kLong));
+    if (case_.parameter_hooks) put_hook_calls(stage, microbatch, name);
   }
   void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
     if (case_.input_gradients)
       put(results_, {step_, ResultKind::InputGrad, -1, microbatch, model_.input_names[input]}, grad);
+  }
+  void put_hook_calls(int stage, int microbatch, const std::string& name) {
+    put(results_, {step_, ResultKind::HookCalls, stage, microbatch, name},
+        at::scalar_tensor(hooks_.at(stage).take(name), at::kLong));
   }
 
   const Case& case_;

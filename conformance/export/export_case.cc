@@ -167,7 +167,7 @@ class CaseFiles {
     if (keeps_details(case_)) {
       kinds = {ResultKind::Forward, ResultKind::Output, ResultKind::Loss, ResultKind::Backward, ResultKind::Partial};
       if (case_.input_gradients) kinds.push_back(ResultKind::InputGrad);
-      if (case_.parameter_hooks) kinds.push_back(ResultKind::HookCalls);
+      if (case_.parameter_hooks || case_.boundary_hooks) kinds.push_back(ResultKind::HookCalls);
       kinds.insert(kinds.end(), {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param});
     }
     Json names = Json::array();
@@ -197,6 +197,7 @@ class CaseFiles {
     json["keyword_inputs"] = case_.keyword_inputs;
     json["input_gradients"] = case_.input_gradients;
     json["parameter_hooks"] = case_.parameter_hooks;
+    json["boundary_hooks"] = case_.boundary_hooks;
     json["recompute"] = case_.recompute;
     json["loss"] = loss_json();
     json["gradients"] = {{"divide_by", case_.divide_by_microbatches ? case_.microbatches : 1}, {"dtype", "parameter"}};

@@ -24,6 +24,8 @@ const std::vector<OpsetEntry>& opset() {
       {"aten::gelu", {"self", "approximate"}},
       {"aten::layer_norm", {"input", "normalized_shape", "weight", "bias", "eps"}},
       {"aten::linear", {"input", "weight", "bias"}},
+      {"aten::lstm.input",
+       {"input", "hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first"}},
       {"aten::mean.dim", {"self", "dim", "keepdim"}},
       {"aten::mse_loss", {"self", "target", "reduction"}},
       {"aten::mul.Tensor", {"self", "other"}},

@@ -46,6 +46,9 @@ Tensors passed_through(Parts& net, const Tensors& in) {
   return {result, in[0], early.t(), net.part(3)->fc().weight(), result};
 }
 
+/// The last stage gives one of its parameters beside the result.
+Tensors parameter_output(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0]), net.part(7)->fc().weight()}; }
+
 /// An early value is read by three later stages, of four.
 Tensors wide(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 1, in[0]);
@@ -147,6 +150,7 @@ std::vector<Family> border_families() {
   };
   const std::vector<Variant> exact_only = {
       {.name = "aliases", .forward = aliases},
+      {.name = "parameter-output", .forward = parameter_output},
       {.name = "scalar", .forward = scalar, .extras = {"gain"}},
       {.name = "unused-inputs",
        .forward = unused_inputs,

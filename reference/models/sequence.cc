@@ -5,6 +5,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/lstm.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
@@ -12,6 +13,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "reference/models/parts.h"
+#include "runtime/error.h"
 
 namespace plumbline::models {
 
@@ -35,6 +37,28 @@ class Recurrent : public torch::nn::Module {
 
  private:
   bool is_exact_;
+  std::shared_ptr<Linear> input_, state_;
+};
+
+/// The same of a fused LSTM layer, which takes its parameters and its input and gives several values: y, to which the
+/// last h and c are added. There is no exact one.
+class Lstm : public torch::nn::Module {
+ public:
+  Lstm(int64_t width, bool is_exact)
+      : input_(register_module("input", std::make_shared<Linear>(width, 4 * width))),
+        state_(register_module("state", std::make_shared<Linear>(width, 4 * width))) {
+    PLUMBLINE_CHECK(!is_exact, "an LSTM layer of whole numbers");
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor zero = at::zeros_like(x.select(1, 0)).unsqueeze(0);
+    const auto [y, h, c] =
+        at::lstm(x, {zero, zero}, {input_->weight(), state_->weight(), input_->bias(), state_->bias()},
+                 /*has_biases=*/true, /*num_layers=*/1, /*dropout=*/0.0, is_training(),
+                 /*bidirectional=*/false, /*batch_first=*/true);
+    return at::add(y, at::add(h, c).transpose(0, 1));
+  }
+
+ private:
   std::shared_ptr<Linear> input_, state_;
 };
 
@@ -66,27 +90,28 @@ Activation activation_of(bool is_exact) { return is_exact ? Activation::Abs : Ac
 
 }  // namespace
 
-/// Eight layers over the last dimension; recurrent ones stand after parts 1 and 5.
+/// Eight layers over the last dimension; recurrent ones stand after part `first` and the fourth after it.
+template <class Cells, int first>
 class RecurrentNet : public torch::nn::Module {
  public:
   explicit RecurrentNet(bool is_exact)
       : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())),
-        early_(register_module("early", std::make_shared<Recurrent>(width_of(is_exact), is_exact))),
-        late_(register_module("late", std::make_shared<Recurrent>(width_of(is_exact), is_exact))) {
+        early_(register_module("early", std::make_shared<Cells>(width_of(is_exact), is_exact))),
+        late_(register_module("late", std::make_shared<Cells>(width_of(is_exact), is_exact))) {
     for (int i = 0; i < kParts; ++i) parts_->add(width_of(is_exact), width_of(is_exact), activation_of(is_exact));
   }
   at::Tensor forward(at::Tensor x) {
     for (int i = 0; i < kParts; ++i) {
       x = call((*parts_)[static_cast<size_t>(i)], x);
-      if (i == 1) x = call(early_, x);
-      if (i == 5) x = call(late_, x);
+      if (i == first) x = call(early_, x);
+      if (i == first + 4) x = call(late_, x);
     }
     return x;
   }
 
  private:
   std::shared_ptr<ChildList<Layer>> parts_;
-  std::shared_ptr<Recurrent> early_, late_;
+  std::shared_ptr<Cells> early_, late_;
 };
 
 /// source and target input [time, rows, width] -> [time, rows, width]. Parts 0 to 3 encode the source; each of the
@@ -180,10 +205,11 @@ Family sequence_family(const std::string& name, bool is_exact, const std::vector
 std::vector<Family> sequence_families() {
   std::vector<Family> all;
   for (const bool is_exact : {false, true}) {
-    all.push_back(sequence_family<RecurrentNet, 1, 0>("recurrent", is_exact, {"x"}));
+    all.push_back(sequence_family<RecurrentNet<Recurrent, 1>, 1, 0>("recurrent", is_exact, {"x"}));
     all.push_back(sequence_family<EncoderDecoder, 2, 1>("encoder-decoder", is_exact, {"source", "target_input"}));
     all.push_back(sequence_family<AttentionNet, 1, 0>("attention", is_exact, {"x"}));
   }
+  all.push_back(sequence_family<RecurrentNet<Lstm, 0>, 1, 0>("lstm", false, {"x"}));
   return all;
 }
 

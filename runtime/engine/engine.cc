@@ -300,6 +300,7 @@ void Engine::forward(int stage, int microbatch) {
       });
     }
     f.inputs[input].requires_grad_(training_ && boundary.value.requires_grad);
+    if (options_.observer) options_.observer->on_taken(stage, microbatch, boundary.name, f.inputs[input]);
   }
   compute(stage, microbatch, [&](StageRunner& runner) {
     runner.forward(microbatch, f.inputs, f.outputs);

@@ -68,6 +68,11 @@ using WeightWork = std::function<void()>;
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
+  /// A boundary value as `stage` takes it, before it runs; a leaf of this micro-batch alone that requires a gradient
+  /// where one is wanted, so that hooks put on it here are gone after the step.
+  virtual void on_taken(int stage, int microbatch, const std::string& name, const at::Tensor& value) {
+    static_cast<void>(stage), static_cast<void>(microbatch), static_cast<void>(name), static_cast<void>(value);
+  }
   /// A boundary value that `stage` made.
   virtual void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) = 0;
   /// The gradient that `stage` hands back for one of its inputs.

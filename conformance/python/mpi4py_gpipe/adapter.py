@@ -21,7 +21,7 @@ def describe():
 def why_not(case):
     if other := {step["kind"] for step in case["steps"]} - {"train", "eval", "zero_grad"}:
         return f"no {' and no '.join(sorted(other))} steps"
-    if case["input_gradients"] or case["parameter_hooks"]:
+    if case["input_gradients"] or case["parameter_hooks"] or case["boundary_hooks"]:
         return "no gradients of inputs, no hooks"
     return None
 

@@ -23,7 +23,7 @@ class OneProcess:
         self.stages = [case.stage(s) for s in range(case.stages)]
         self.gradients = {}  # by parameter name: what all steps so far have left
         self.moments = {}  # of the optimizer, by parameter name
-        self.hook_calls = {}  # by stage and parameter, since last asked
+        self.hook_calls = {}  # by stage and parameter or boundary, since last asked
         if case.json["parameter_hooks"]:
             for s, stage in enumerate(self.stages):
                 for name, parameter in stage.named_parameters():
@@ -59,10 +59,16 @@ class OneProcess:
         """A user's hook: doubles what it is given, and counts."""
 
         def double(grad):
-            self.hook_calls[s, name] = self.hook_calls.get((s, name), 0) + 1
+            self.count(s, name)
             return grad * 2
 
         return double
+
+    def count(self, s, name):
+        self.hook_calls[s, name] = self.hook_calls.get((s, name), 0) + 1
+
+    def put_hook_calls(self, number, s, microbatch, name):
+        self.put(number, "hook-calls", s, microbatch, name, torch.tensor(self.hook_calls.pop((s, name), 0)))
 
     def put(self, *key_and_tensor):
         if self.details:
@@ -96,6 +102,8 @@ class OneProcess:
             elif entry["from"] == "boundary":
                 x = crossing[entry["name"]].detach().clone()
                 inputs.append(x.requires_grad_(training and x.is_floating_point()))
+                if case.json["boundary_hooks"] and x.requires_grad:
+                    x.register_hook(lambda _, name=entry["name"]: self.count(s, name))
         outputs = case.flat_outputs(stage(*inputs, **case.masks(number, s, microbatch)))
         for entry, value in zip(form["outputs"], outputs, strict=True):
             if value is None:
@@ -173,12 +181,13 @@ class OneProcess:
                 grad = torch.zeros_like(x) if x.grad is None else x.grad
                 handed_back.setdefault(entry["name"], {})[s] = grad
                 self.put(number, "backward", s, microbatch, entry["name"], grad)
+                if self.case.json["boundary_hooks"]:
+                    self.put_hook_calls(number, s, microbatch, entry["name"])
         for name, parameter in self.stages[s].named_parameters():
             if parameter.grad is not None:
                 self.put(number, "partial", s, microbatch, name, parameter.grad)
                 if self.case.json["parameter_hooks"]:
-                    calls = torch.tensor(self.hook_calls.pop((s, name), 0))
-                    self.put(number, "hook-calls", s, microbatch, name, calls)
+                    self.put_hook_calls(number, s, microbatch, name)
 
     def update(self):
         options = self.case.json["optimizer"]

@@ -39,6 +39,7 @@ OPS = {
     "aten::gelu": lambda self, approximate: F.gelu(self, approximate=approximate),
     "aten::layer_norm": F.layer_norm,
     "aten::linear": F.linear,
+    "aten::lstm.input": torch.lstm,
     "aten::mean.dim": lambda self, dim, keepdim: self.mean(dim, keepdim),
     "aten::mse_loss": lambda self, target, reduction: F.mse_loss(self, target, reduction=["none", "mean", "sum"][reduction]),
     "aten::mul.Tensor": lambda self, other: torch.mul(self, other),

@@ -99,6 +99,14 @@ class Recorder:
 
         return hook
 
+    def counting(self, stage, name):
+        """A user's hook for a value of another stage: counted only."""
+
+        def hook(_):
+            self._calls[stage, self._microbatch, name] += 1
+
+        return hook
+
     def hook_calls(self, stage, name, microbatches):
         for m in range(microbatches):
             self.put("hook-calls", stage, m, name, torch.tensor(self._calls[stage, m, name]))

@@ -15,6 +15,7 @@ class Routed(nn.Module):
         self.stage = case.stage(index)
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
+        self._has_hooks = case.json["boundary_hooks"]
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
         self.form = case.program["programs"][0]  # of the present step: which gradients there are depends on it
         self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
@@ -35,6 +36,12 @@ class Routed(nn.Module):
             for i, name in enumerate(self._takes or [])
             if max(self._boundaries[name]["consumers"]) == self._index and name in with_gradient
         }
+
+    def hooked(self):
+        """The boundaries on which this stage's forward puts hooks."""
+        if not self._has_hooks or self._takes is None:
+            return []
+        return [name for name in self.stage.input_names() if name in self._with_gradient()]
 
     def _with_gradient(self):
         return {b["name"] for b in self.form["boundaries"] if b["has_gradient"]}
@@ -67,6 +74,8 @@ class Routed(nn.Module):
     def _own(self, name, passing):
         """What this stage computes with; of a value that travels on, a view whose gradient is this stage's share."""
         value = passing[name]
+        if self._has_hooks and value.requires_grad:
+            value.register_hook(self._recorder.counting(self._index, name))
         if name not in self._gives or not value.requires_grad:
             return value
         own = value.view_as(value)

@@ -150,6 +150,8 @@ def _traced(files):
         return "evaluation: a traced pipe keeps the mode in which it was traced"
     if any(step["kind"] in ("freeze", "unfreeze") for step in files.case["steps"]):
         return "freezing between steps: a traced pipe keeps what it was traced with"
+    if files.case["boundary_hooks"]:
+        return "hooks that a stage's forward puts on what it takes: a traced pipe does not trace them"
     if files.case["input_gradients"]:
         return "gradients of inputs: a traced pipe is asked for those of parameters only"
     multi = files.case["schedule"]["name"] not in SINGLE

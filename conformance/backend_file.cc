@@ -202,7 +202,7 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
   }
   const std::filesystem::path here = std::filesystem::absolute(path).parent_path();
   spec.folder = here / read.text("folder", "");
-  if (root.contains("waivers")) spec.waivers = here / read.text("waivers", "");
+  if (root.contains("waivers")) spec.waivers = (here / read.text("waivers", "")).lexically_normal();
   spec.ranks = read.ranks();
   if (const toml::table* variables = read.table("environment")) {
     for (const auto& [key, value] : *variables) {

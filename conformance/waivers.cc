@@ -227,6 +227,9 @@ bool is_about(const Waiver& waiver, const CaseVerdict& verdict, const std::strin
          any_holds(waiver.version, version);
 }
 
+/// Of more waivers than this one line says that they are about nothing: a run of few cases leaves most of them.
+constexpr size_t kToldEach = 3;
+
 std::string told(const Waiver& waiver) {
   return waiver.where + ": " + waiver.reason + " (" + waiver.link + ", until " + to_string(waiver.expires) + ")";
 }
@@ -305,12 +308,20 @@ std::vector<std::string> Waivers::expired() const {
 }
 
 std::vector<std::string> Waivers::unused() const {
-  std::vector<std::string> lines;
+  std::vector<const Waiver*> all;
   for (size_t i = 0; i < waivers_.size(); ++i)
-    if (!matched_[i])
-      lines.push_back("the waiver at " + waivers_[i].where + " (" + first_of(waivers_[i].case_globs) + " x " +
-                      first_of(waivers_[i].schedule_globs) + ") is about nothing in this run");
-  return lines;
+    if (!matched_[i]) all.push_back(&waivers_[i]);
+  std::vector<std::string> lines;
+  if (all.size() <= kToldEach) {
+    for (const Waiver* waiver : all)
+      lines.push_back("the waiver at " + waiver->where + " (" + first_of(waiver->case_globs) + " x " +
+                      first_of(waiver->schedule_globs) + ") is about nothing in this run");
+    return lines;
+  }
+  std::string line = std::to_string(all.size()) + " of " + std::to_string(waivers_.size()) +
+                     " waivers are about nothing in this run: those at " + all.front()->where;
+  for (size_t i = 1; i < all.size(); ++i) line += ", " + all[i]->where.substr(all[i]->where.rfind(':') + 1);
+  return {line};
 }
 
 std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::vector<std::string>& case_ids) {

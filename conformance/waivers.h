@@ -74,7 +74,7 @@ class Waivers {
 
   /// Waivers that have expired although a verdict seen is theirs, a line each: these fail the run.
   std::vector<std::string> expired() const;
-  /// Waivers that no verdict seen is theirs of, a line each: to be told.
+  /// Waivers that no verdict seen is theirs of, to be told: a line each, or one line where there are many.
   std::vector<std::string> unused() const;
 
   const std::vector<Waiver>& all() const { return waivers_; }

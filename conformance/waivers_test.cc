@@ -129,6 +129,15 @@ TEST(Waivers, OneThatIsAboutNothingIsTold) {
   EXPECT_NE(some.unused()[0].find("w.toml:3 (tied-* x zb-*)"), std::string::npos) << some.unused()[0];
 }
 
+TEST(Waivers, ManyThatAreAboutNothingAreToldInOneLine) {
+  std::vector<Waiver> four(4, waivers(waiver_text()).all().front());
+  for (size_t i = 0; i < four.size(); ++i) four[i].where = "w.toml:" + std::to_string(10 * i + 3);
+  EXPECT_EQ(Waivers(four, {2026, 1, 1}).unused(),
+            (std::vector<std::string>{"4 of 4 waivers are about nothing in this run: those at w.toml:3, 13, 23, 33"}));
+  four.pop_back();
+  EXPECT_EQ(Waivers(four, {2026, 1, 1}).unused().size(), 3u);
+}
+
 TEST(Waivers, AreReadStrictly) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"schema = ", ":1: not TOML"},

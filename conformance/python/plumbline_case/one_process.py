@@ -8,10 +8,18 @@ import torch
 from .modules import separate_gradients
 from .optimizers import update
 from .results import Results
+from .schema import FormatError
 
 
 def run_case(case):
-    return OneProcess(case).run()
+    """The results. FormatError, in one line, for files that are well-formed but say what torch cannot do."""
+    try:
+        return OneProcess(case).run()
+    except FormatError:
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        why = (str(error).strip().splitlines() or [""])[0]
+        raise FormatError(f"{case.folder}: cannot be run: {type(error).__name__}: {why}") from error
 
 
 class OneProcess:

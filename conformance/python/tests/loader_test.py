@@ -180,6 +180,20 @@ class Strictness(unittest.TestCase):
         self.change("program.json", lambda d: d["programs"][0]["stages"][0]["nodes"][0].update(op="aten::erf"))
         self.assertIn("operators outside opset 1: aten::erf", self.refusal())
 
+    def test_what_torch_cannot_do(self):
+        self.assertEqual(self.refusal(), "accepted")
+        spoilt = {
+            "TypeError": lambda d: d["programs"][0]["stages"][0]["nodes"][0]["arguments"].update(weight="much"),
+            "RuntimeError": lambda d: d["programs"][0]["stages"][1]["nodes"][0]["arguments"].update(
+                weight=d["programs"][0]["stages"][1]["nodes"][0]["arguments"]["input"]
+            ),
+        }
+        for kind, edit in spoilt.items():
+            plumbline("export", "--case", "exact-mlp-sum", "-o", self.folder.name)
+            self.change("program.json", edit)
+            with self.subTest(kind), self.assertRaisesRegex(FormatError, rf"^{self.case}: cannot be run: {kind}: .+$"):
+                run_case(load(self.case))
+
     def test_spoilt_tensor_files(self):
         path = os.path.join(self.case, "tensors.safetensors")
         with open(path, "rb") as file:

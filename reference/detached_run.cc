@@ -252,8 +252,8 @@ class DetachedStages : public CaseSubject {
       const Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
       if (!boundary.has_gradient) continue;
       if (!input_grads[i].defined()) input_grads[i] = at::zeros_like(lane.stage_inputs[stage][i]).detach();
-      if (keeps_details(case_))
-        put(results_, {step, ResultKind::Backward, stage, microbatch, boundary.name}, input_grads[i]);
+      if (!keeps_details(case_)) continue;
+      put(results_, {step, ResultKind::Backward, stage, microbatch, boundary.name}, input_grads[i]);
       if (case_.boundary_hooks) put_hook_calls(step, stage, microbatch, boundary.name);
     }
     for (size_t i = 0; stage == 0 && keeps_details(case_) && i < lane.inputs.size(); ++i)

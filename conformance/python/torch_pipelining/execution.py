@@ -170,9 +170,10 @@ class Execution:
                 for (stage, name), parameter in self._parameters().items():
                     if parameter.grad is not None:
                         self.recorder.hook_calls(stage, name, self.case.microbatches)
-            for stage, module in self.modules.items():
-                for name in module.hooked() if isinstance(module, Routed) else ():
-                    self.recorder.hook_calls(stage, name, self.case.microbatches)
+            if self.case.json["boundary_hooks"]:
+                for stage, module in self.modules.items():
+                    for name in module.hooked():
+                        self.recorder.hook_calls(stage, name, self.case.microbatches)
 
     def _inputs(self, step, train):
         """{name: whole batch}, where the first stage is."""

@@ -38,8 +38,8 @@ class Routed(nn.Module):
         }
 
     def hooked(self):
-        """The boundaries on which this stage's forward puts hooks."""
-        if not self._has_hooks or self._takes is None:
+        """The boundaries on which this stage's forward puts hooks, in a case with `boundary_hooks`."""
+        if self._takes is None:
             return []
         return [name for name in self.stage.input_names() if name in self._with_gradient()]
 

@@ -10,7 +10,7 @@
 #include "conformance/against_parts.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr size_t kFewestPerturbed = 3;
@@ -42,7 +42,7 @@ class Aligner {
 };
 
 /// Whether a step has a value of this kind, and of this name unless it is empty, for any micro-batch.
-bool has_any(const RecordedStep& step, ResultKind kind, const std::string& name, bool per_microbatch) {
+bool has_any(const RecordedStep& step, reference::ResultKind kind, const std::string& name, bool per_microbatch) {
   return std::any_of(step.begin(), step.end(), [&](const auto& item) {
     const ValueKey& key = item.first;
     return key.kind == kind && (name.empty() || key.name == name) && (key.microbatch >= 0) == per_microbatch;
@@ -50,34 +50,34 @@ bool has_any(const RecordedStep& step, ResultKind kind, const std::string& name,
 }
 
 bool Aligner::may_be_missing(const ValueKey& key, const RecordedStep& actual) {
-  if (key.kind == ResultKind::Loss) {
-    if (has_any(actual, ResultKind::Loss, "", key.microbatch >= 0)) return false;
+  if (key.kind == reference::ResultKind::Loss) {
+    if (has_any(actual, reference::ResultKind::Loss, "", key.microbatch >= 0)) return false;
     losses_left_out_ = true;
     return true;
   }
-  if (key.kind == ResultKind::Backward && !is_event(key.name)) {
-    if (has_any(actual, ResultKind::Backward, key.name, true)) return false;
+  if (key.kind == reference::ResultKind::Backward && !is_event(key.name)) {
+    if (has_any(actual, reference::ResultKind::Backward, key.name, true)) return false;
     contributions_.insert(key.name);
     return true;
   }
-  if (key.kind == ResultKind::Buffer ? has_any(actual, ResultKind::Buffer, key.name, false)
-                                     : run_names_.contains(key.name))
+  if (key.kind == reference::ResultKind::Buffer ? has_any(actual, reference::ResultKind::Buffer, key.name, false)
+                                                : run_names_.contains(key.name))
     return false;
   only_one_.insert(key.name);
   return true;
 }
 
 bool Aligner::may_be_extra(const ValueKey& key, const RecordedStep& expected) {
-  if (key.kind == ResultKind::Loss) {
-    if (has_any(expected, ResultKind::Loss, "", key.microbatch >= 0)) return false;
+  if (key.kind == reference::ResultKind::Loss) {
+    if (has_any(expected, reference::ResultKind::Loss, "", key.microbatch >= 0)) return false;
     losses_left_out_ = true;
     return true;
   }
-  if (key.kind == ResultKind::Backward) {
+  if (key.kind == reference::ResultKind::Backward) {
     (is_event(key.name) ? only_run_gradients_ : contributions_).insert(key.name);
     return true;
   }
-  if (key.kind != ResultKind::Buffer && one_names_.contains(key.name)) return false;
+  if (key.kind != reference::ResultKind::Buffer && one_names_.contains(key.name)) return false;
   only_run_.insert(key.name);
   return true;
 }
@@ -130,7 +130,8 @@ void Aligner::tell() {
 }
 
 Difference difference_of(const AlignedValue& value, int step) {
-  const std::string key = to_string(ResultKey{step, value.key.kind, value.stage, value.key.microbatch, value.key.name});
+  const std::string key =
+      to_string(reference::ResultKey{step, value.key.kind, value.stage, value.key.microbatch, value.key.name});
   TensorMap expected, actual;
   if (value.expected) expected[key] = *value.expected;
   if (value.actual) actual[key] = *value.actual;
@@ -141,10 +142,10 @@ Difference difference_of(const AlignedValue& value, int step) {
 void allow_orders(std::vector<AlignedValue>& values, const Recording& one, AgainstVerdict& verdict) {
   std::map<std::string, std::vector<const AlignedValue*>> contributions;
   for (const AlignedValue& value : values)
-    if (value.key.kind == ResultKind::Backward && !is_event(value.key.name))
+    if (value.key.kind == reference::ResultKind::Backward && !is_event(value.key.name))
       contributions[value.key.name].push_back(&value);
   for (AlignedValue& value : values) {
-    if (!value.differs || value.key.kind != ResultKind::Grad || !comparable(value)) continue;
+    if (!value.differs || value.key.kind != reference::ResultKind::Grad || !comparable(value)) continue;
     const auto& parts = contributions[value.key.name];
     std::set<int> microbatches;
     bool equal = true;
@@ -187,7 +188,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
   verdict.perturbed_runs = static_cast<int>(one.perturbed.size());
   for (auto& [value, scatter] : open) {
     const std::string key =
-        to_string(ResultKey{step, value->key.kind, value->stage, value->key.microbatch, value->key.name});
+        to_string(reference::ResultKey{step, value->key.kind, value->stage, value->key.microbatch, value->key.name});
     const BoundedValue bounded = scatter.bounded(key);
     const auto differences =
         compare({{key, bounded.expected}}, {{key, *value->actual}}, CompareMode::Bounded, bounded.bounds);
@@ -209,7 +210,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
 auto causal_place(const ValueKey& key, const std::map<std::string, int>& positions) {
   const auto found = positions.find(key.name);
   const int position = found == positions.end() ? static_cast<int>(positions.size()) : found->second;
-  const bool back = key.kind == ResultKind::Backward || key.kind == ResultKind::Grad;
+  const bool back = key.kind == reference::ResultKind::Backward || key.kind == reference::ResultKind::Grad;
   return std::tuple(static_cast<int>(direction_of(key.kind)), key.microbatch < 0 ? INT32_MAX : key.microbatch,
                     back ? -position : position);
 }
@@ -258,4 +259,4 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
   return verdict;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

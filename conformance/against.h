@@ -37,21 +37,21 @@
 #include "conformance/compare.h"
 #include "conformance/recording.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct AgainstVerdict {
-  std::optional<Difference> first;  ///< the first value that differs; its stage is where the pipelined run had it
-  int rank = -1;                    ///< that recorded it; -1 where the run has it not
-  std::string direction;            ///< "forward", "loss", "backward", "accumulation", "buffers"
-  double norm_ratio = -1;           ///< norm of the value in the run over the one expected; -1: does not apply
-  std::string where;                ///< one sentence: what went before it agrees, and where to look
-  int64_t differing = 0;            ///< values of that step
-  int64_t equal = 0;                ///< bit for bit, in all steps
-  int64_t elements = 0;             ///< of all values that were compared
-  std::set<ResultKind> kinds;       ///< of which some value was compared
-  int64_t reordered = 0;            ///< gradients that are the same sum in another order
-  int64_t rounded = 0;              ///< within what the perturbed runs allow
-  double largest_ratio = 0;         ///< of those: the largest error over its bound
+  std::optional<Difference> first;        ///< the first value that differs; its stage is where the pipelined run had it
+  int rank = -1;                          ///< that recorded it; -1 where the run has it not
+  std::string direction;                  ///< "forward", "loss", "backward", "accumulation", "buffers"
+  double norm_ratio = -1;                 ///< norm of the value in the run over the one expected; -1: does not apply
+  std::string where;                      ///< one sentence: what went before it agrees, and where to look
+  int64_t differing = 0;                  ///< values of that step
+  int64_t equal = 0;                      ///< bit for bit, in all steps
+  int64_t elements = 0;                   ///< of all values that were compared
+  std::set<reference::ResultKind> kinds;  ///< of which some value was compared
+  int64_t reordered = 0;                  ///< gradients that are the same sum in another order
+  int64_t rounded = 0;                    ///< within what the perturbed runs allow
+  double largest_ratio = 0;               ///< of those: the largest error over its bound
   std::string largest_name;
   int steps = 0;                   ///< looked at
   int perturbed_runs = 0;          ///< used
@@ -70,4 +70,4 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
 /// how many more differ, what was left out.
 std::string report_text(const AgainstVerdict& verdict);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

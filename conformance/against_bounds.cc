@@ -4,7 +4,7 @@
 
 #include "conformance/against_parts.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr double kSafety = 10;
@@ -84,4 +84,4 @@ double BoundedValue::largest_ratio(const HostTensor& actual) const {
   return largest;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

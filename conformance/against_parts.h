@@ -9,7 +9,7 @@
 #include "conformance/compare.h"
 #include "conformance/recording.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// A value of both runs; of one only where the other should have it.
 struct AlignedValue {
@@ -26,7 +26,7 @@ struct AlignedValue {
 /// In the order of a step.
 enum class Direction { Forward, Loss, Backward, Accumulation, Buffers };
 
-Direction direction_of(ResultKind kind);
+Direction direction_of(reference::ResultKind kind);
 std::string_view direction_name(Direction direction);
 
 /// Whether a name is that of what goes into or comes out of a module ("layers.3:in"), not a parameter's or a buffer's.
@@ -68,4 +68,4 @@ class Scatter {
 /// One sentence about values[first], the first that differs of a step's values in causal order.
 std::string where_to_look(const std::vector<AlignedValue>& values, size_t first, int step);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

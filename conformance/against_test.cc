@@ -13,13 +13,13 @@
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace sample;
 
-class Against : public testing::Test {
+class Against : public ::testing::Test {
  protected:
   AgainstVerdict hold(const Made& run, const Made& one = made(false)) {
     return hold_against(read_recording(write(folder_ / "run", run)), read_recording(write(folder_ / "one", one)));
@@ -304,4 +304,4 @@ TEST_F(Against, RefusesWhatIsNoRecordingInOneLine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -7,7 +7,7 @@
 #include "conformance/against_parts.h"
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::string place(const AlignedValue& value) {
@@ -109,22 +109,22 @@ std::string general(double number) {
 
 }  // namespace
 
-Direction direction_of(ResultKind kind) {
+Direction direction_of(reference::ResultKind kind) {
   switch (kind) {
-    case ResultKind::Forward:
-    case ResultKind::Output:
+    case reference::ResultKind::Forward:
+    case reference::ResultKind::Output:
       return Direction::Forward;
-    case ResultKind::Loss:
+    case reference::ResultKind::Loss:
       return Direction::Loss;
-    case ResultKind::Backward:
-    case ResultKind::InputGrad:
+    case reference::ResultKind::Backward:
+    case reference::ResultKind::InputGrad:
       return Direction::Backward;
-    case ResultKind::Partial:
-    case ResultKind::HookCalls:
-    case ResultKind::Grad:
+    case reference::ResultKind::Partial:
+    case reference::ResultKind::HookCalls:
+    case reference::ResultKind::Grad:
       return Direction::Accumulation;
-    case ResultKind::Buffer:
-    case ResultKind::Param:
+    case reference::ResultKind::Buffer:
+    case reference::ResultKind::Param:
       return Direction::Buffers;
   }
   return Direction::Buffers;
@@ -195,4 +195,4 @@ std::string report_text(const AgainstVerdict& verdict) {
   return text;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 #include "runtime/join.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr const char* kSchema = "plumbline-backend/1";
@@ -254,4 +254,4 @@ std::vector<std::string> words_for(const BackendSpec& spec, const std::string& v
   return words;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

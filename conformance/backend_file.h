@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct BackendSpec {
   std::string name = {};   ///< for people
@@ -61,4 +61,4 @@ BackendSpec read_backend(const std::string& given);
 std::vector<std::string> words_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
                                    const std::string& out);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

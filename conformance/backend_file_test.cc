@@ -8,7 +8,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,7 +101,7 @@ TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {
       {head + "[timeouts]\ncase = \"3\"", "b.toml:4: case must be a number of seconds above 0"},
   };
   for (const auto& [text, expected] : wrong) {
-    expect_line(refusal([&] { parse_backend_file(text, "b.toml"); }), expected);
+    testing::expect_line(testing::refusal([&] { parse_backend_file(text, "b.toml"); }), expected);
   }
 }
 
@@ -111,7 +111,7 @@ TEST(BackendCommand, IsSplitLikeAShellDoes) {
   EXPECT_EQ(read_backend("/usr/bin/python3 x.toml").argv, (Words{"/usr/bin/python3", "x.toml"}));
   EXPECT_EQ(read_backend("/usr/bin/python3 x").name, "python3");
   EXPECT_TRUE(read_backend("x").folder.empty());
-  EXPECT_EQ(refusal([] { read_backend("host {jobs}"); }),
+  EXPECT_EQ(testing::refusal([] { read_backend("host {jobs}"); }),
             "--backend: '{jobs}' is not known; accepted: {verb}, {job}, {out}, {np}");
   EXPECT_THROW(read_backend(""), InputError);
   EXPECT_THROW(read_backend("  "), InputError);
@@ -127,4 +127,4 @@ TEST(BackendCommand, AFileIsRead) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

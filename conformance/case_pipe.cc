@@ -2,13 +2,14 @@
 
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
-Pipe case_pipe(const Case& c, const Model& model, int stages, uint64_t seed) {
-  SplitOptions split;
-  split.points = stage_points(model, stages);
-  const Batch batch = make_batch(c.model, c.dtype, c.rows, seed, 0);
-  return make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true, split);
+split::Pipe case_pipe(const reference::Case& c, const models::Model& model, int stages, uint64_t seed) {
+  split::SplitOptions split;
+  split.points = models::stage_points(model, stages);
+  const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
+  return split::make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true,
+                          split);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

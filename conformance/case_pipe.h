@@ -7,9 +7,9 @@
 #include "reference/models/zoo.h"
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// As it trains on the case's first batch. `model` is the case's, of the same seed.
-Pipe case_pipe(const Case& c, const Model& model, int stages, uint64_t seed);
+split::Pipe case_pipe(const reference::Case& c, const models::Model& model, int stages, uint64_t seed);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,7 +13,7 @@
 #include "conformance/run_record.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,7 +157,7 @@ class Checker {
     verdict.case_id = run.case_id;
     verdict.schedule = run.schedule;
     if (!own_models()) {
-      const Case& c = find_case(run.case_id);
+      const reference::Case& c = find_case(run.case_id);
       verdict.title = c.title;
       verdict.dtype = dtype_text(c.dtype);
     }
@@ -235,4 +235,4 @@ int exit_code(const CheckResult& result) {
   return result.missing.empty() || code == 1 ? code : 1;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,7 +13,7 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct CheckOptions {
   std::filesystem::path folder;
@@ -42,4 +42,4 @@ CheckResult check_folder(const CheckOptions& options);
 /// passed; else 0.
 int exit_code(const CheckResult& result);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

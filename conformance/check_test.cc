@@ -14,7 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST_F(Check, WaivedFailuresAreExpectedAndPassesAreNot) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -14,7 +14,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::vector<std::string> split_at_commas(const std::string& text) {
@@ -26,10 +26,11 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 
 ChosenSchedule choose_file(const std::string& path) {
   const ChosenSchedule chosen{path, read_schedule_file(path)};
-  const Schedule schedule = parse_csv(chosen.csv, path);
+  const schedule::Schedule schedule = schedule::parse_csv(chosen.csv, path);
   // Whether its transfers are those that a model needs depends on the model: why_unsupported() looks at that.
-  if (!has_communication(schedule))
-    require_valid(schedule, chain_edges(schedule.stages), {.forward_only = !has_backward(schedule)});
+  if (!schedule::has_communication(schedule))
+    schedule::require_valid(schedule, schedule::chain_edges(schedule.stages),
+                            {.forward_only = !schedule::has_backward(schedule)});
   return chosen;
 }
 
@@ -37,10 +38,10 @@ ChosenSchedule choose_file(const std::string& path) {
 
 std::vector<std::string> matching_schedules(const std::string& pattern) {
   std::vector<std::string> names;
-  for (const std::string& name : schedule_names())
+  for (const std::string& name : schedule::schedule_names())
     if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) names.push_back(name);
   if (names.empty())
-    throw InputError("no schedule matches '" + pattern + "'; there are: " + join(schedule_names()) +
+    throw InputError("no schedule matches '" + pattern + "'; there are: " + join(schedule::schedule_names()) +
                      ", and .csv files");
   return names;
 }
@@ -56,7 +57,7 @@ std::vector<std::string> expand_schedules(const std::string& patterns) {
     }
   }
   if (matched.empty() && files.empty()) matching_schedules(patterns);
-  for (const std::string& name : schedule_names())
+  for (const std::string& name : schedule::schedule_names())
     if (matched.contains(name)) expanded.push_back(name);
   expanded.insert(expanded.end(), files.begin(), files.end());
   return expanded;
@@ -78,18 +79,19 @@ std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
   return chosen;
 }
 
-Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches) {
-  if (chosen.csv.empty()) return make_schedule(chosen.name, ranks, microbatches);
+schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches) {
+  if (chosen.csv.empty()) return schedule::make_schedule(chosen.name, ranks, microbatches);
   return parse_schedule_file(chosen.csv, chosen.name, {.name = {}, .ranks = ranks, .microbatches = microbatches});
 }
 
-Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches) {
+schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches) {
   std::string reason;
   int others = 0;  // stages it has on the most ranks
   for (int n = ranks != 0 ? ranks : stages; n >= 1; --n) {
     try {
-      const int count = chosen.csv.empty() ? n : static_cast<int>(parse_csv(chosen.csv, chosen.name).ranks.size());
-      Schedule schedule = make_schedule(chosen, ranks != 0 ? n : count, microbatches);
+      const int count =
+          chosen.csv.empty() ? n : static_cast<int>(schedule::parse_csv(chosen.csv, chosen.name).ranks.size());
+      schedule::Schedule schedule = make_schedule(chosen, ranks != 0 ? n : count, microbatches);
       if (schedule.stages == stages) return schedule;
       if (others == 0) others = schedule.stages;
     } catch (const InputError& error) {
@@ -103,4 +105,4 @@ Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int rank
                    (ranks == 0 ? "any number of" : std::to_string(ranks)) + (ranks == 1 ? " rank" : " ranks"));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// The name of a schedule that comes with a case.
 inline constexpr const char* kOwnSchedule = "own";
@@ -30,10 +30,10 @@ std::vector<std::string> expand_schedules(const std::string& patterns);
 std::vector<ChosenSchedule> choose_schedules(const std::string& patterns);
 
 /// The schedule for so many ranks and micro-batches. Throws InputError when it cannot be had for them.
-Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches);
+schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches);
 
 /// The schedule over so many stages: on `ranks` ranks, or, with 0, on as many as it takes for them. Throws InputError
 /// when it cannot be had.
-Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
+schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

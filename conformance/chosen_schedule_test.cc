@@ -12,7 +12,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::vector<std::string> names(const std::vector<ChosenSchedule>& chosen) {
@@ -31,10 +31,11 @@ class ChosenSchedules : public ::testing::Test {
 };
 
 TEST_F(ChosenSchedules, PatternsInTheOrderOfTheTableEachOnce) {
-  EXPECT_EQ(names(choose_schedules("*")), schedule_names());
+  EXPECT_EQ(names(choose_schedules("*")), schedule::schedule_names());
   EXPECT_EQ(names(choose_schedules("zb-h*,1f1b,zb-h1")), (std::vector<std::string>{"1f1b", "zb-h1", "zb-h2"}));
   for (const char* wrong : {"", "nonesuch", "1f1b,nonesuch", ","})
-    EXPECT_NE(refusal([&] { choose_schedules(wrong); }).find("there are: gpipe, 1f1b"), std::string::npos) << wrong;
+    EXPECT_NE(testing::refusal([&] { choose_schedules(wrong); }).find("there are: gpipe, 1f1b"), std::string::npos)
+        << wrong;
 }
 
 TEST_F(ChosenSchedules, AFileIsReadOnceAndMadeForItsOwnNumbers) {
@@ -43,42 +44,46 @@ TEST_F(ChosenSchedules, AFileIsReadOnceAndMadeForItsOwnNumbers) {
   const std::vector<ChosenSchedule> chosen = choose_schedules("gpipe," + path);
   ASSERT_EQ(names(chosen), (std::vector<std::string>{"gpipe", path}));
   std::filesystem::remove(path);  // the text travels, not the file
-  const Schedule schedule = make_schedule(chosen[1], 2, 2);
+  const schedule::Schedule schedule = make_schedule(chosen[1], 2, 2);
   EXPECT_EQ(schedule.stages, 4);
   EXPECT_EQ(schedule.rank_of_stage, (std::vector<int>{0, 1, 1, 0}));
-  EXPECT_EQ(make_schedule(chosen[0], 3, 5), make_schedule("gpipe", 3, 5));
-  EXPECT_NE(refusal([&] { make_schedule(chosen[1], 4, 2); }).find("it has 2 ranks, not 4"), std::string::npos);
-  EXPECT_NE(refusal([&] { make_schedule(chosen[1], 2, 8); }).find("it has 2 micro-batches, not 8"), std::string::npos);
+  EXPECT_EQ(make_schedule(chosen[0], 3, 5), schedule::make_schedule("gpipe", 3, 5));
+  EXPECT_NE(testing::refusal([&] { make_schedule(chosen[1], 4, 2); }).find("it has 2 ranks, not 4"), std::string::npos);
+  EXPECT_NE(testing::refusal([&] { make_schedule(chosen[1], 2, 8); }).find("it has 2 micro-batches, not 8"),
+            std::string::npos);
 }
 
 TEST_F(ChosenSchedules, OverSoManyStages) {
-  EXPECT_EQ(schedule_over_stages({"1f1b", ""}, 4, 0, 3), make_schedule("1f1b", 4, 3));
-  EXPECT_EQ(schedule_over_stages({"1f1b", ""}, 4, 4, 3), make_schedule("1f1b", 4, 3));
-  EXPECT_NE(refusal([&] { schedule_over_stages({"1f1b", ""}, 4, 2, 3); }).find("it cannot have 4 stages on 2 ranks"),
-            std::string::npos);
+  EXPECT_EQ(schedule_over_stages({"1f1b", ""}, 4, 0, 3), schedule::make_schedule("1f1b", 4, 3));
+  EXPECT_EQ(schedule_over_stages({"1f1b", ""}, 4, 4, 3), schedule::make_schedule("1f1b", 4, 3));
+  EXPECT_NE(
+      testing::refusal([&] { schedule_over_stages({"1f1b", ""}, 4, 2, 3); }).find("it cannot have 4 stages on 2 ranks"),
+      std::string::npos);
   const ChosenSchedule v{"v.csv", "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"};
   EXPECT_EQ(schedule_over_stages(v, 4, 0, 1).ranks.size(), 2u);
   EXPECT_EQ(schedule_over_stages(v, 4, 2, 1).stages, 4);
-  EXPECT_NE(refusal([&] { schedule_over_stages(v, 2, 0, 1); }).find("cannot have 2 stages"), std::string::npos);
-  EXPECT_NE(refusal([&] { schedule_over_stages(v, 4, 4, 1); }).find("it has 2 ranks, not 4"), std::string::npos);
+  EXPECT_NE(testing::refusal([&] { schedule_over_stages(v, 2, 0, 1); }).find("cannot have 2 stages"),
+            std::string::npos);
+  EXPECT_NE(testing::refusal([&] { schedule_over_stages(v, 4, 4, 1); }).find("it has 2 ranks, not 4"),
+            std::string::npos);
 }
 
 TEST_F(ChosenSchedules, WhatAFileMayNotHold) {
   const auto refused = [&](const std::string& text) {
     const std::string path = write("x.csv", text);
-    return refusal([&] { choose_schedules(path); });
+    return testing::refusal([&] { choose_schedules(path); });
   };
   EXPECT_NE(refused("").find("there are no rows"), std::string::npos);
   EXPECT_NE(refused("0F0,0X0\n").find("0X0"), std::string::npos);
   EXPECT_NE(refused("0B0,0F0\n").find("x.csv"), std::string::npos);  // never runs
   EXPECT_EQ(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "accepted");
   EXPECT_EQ(refused("0F0,0F1\n1F0,1F1\n"), "accepted");  // forward only
-  EXPECT_NE(refusal([&] { choose_schedules("nowhere.csv"); }).find("nowhere.csv"), std::string::npos);
+  EXPECT_NE(testing::refusal([&] { choose_schedules("nowhere.csv"); }).find("nowhere.csv"), std::string::npos);
   std::filesystem::create_directories(folder_ / "other");
   const std::string one = write("same.csv", "0F0,0B0\n"), two = write("other/same.csv", "0F0,0B0\n");
-  EXPECT_NE(refusal([&] { choose_schedules(one + "," + two); }).find("two files are named same.csv"),
+  EXPECT_NE(testing::refusal([&] { choose_schedules(one + "," + two); }).find("two files are named same.csv"),
             std::string::npos);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,7 +10,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -235,7 +235,7 @@ std::vector<Difference> compare(const TensorMap& expected, const TensorMap& actu
   std::vector<Difference> differences;
   for (const auto& [text, tensor] : expected) {
     Difference difference;
-    difference.key = parse_result_key(text);
+    difference.key = reference::parse_result_key(text);
     const auto found = actual.find(text);
     if (found == actual.end()) {
       difference.what = DifferenceKind::Missing;
@@ -248,13 +248,13 @@ std::vector<Difference> compare(const TensorMap& expected, const TensorMap& actu
   for (const auto& [text, tensor] : actual) {
     if (expected.contains(text)) continue;
     Difference difference;
-    difference.key = parse_result_key(text);
+    difference.key = reference::parse_result_key(text);
     difference.what = DifferenceKind::Unexpected;
     difference.actual_form = describe(tensor);
     differences.push_back(std::move(difference));
   }
   std::sort(differences.begin(), differences.end(),
-            [](const Difference& a, const Difference& b) { return causal_less(a.key, b.key); });
+            [](const Difference& a, const Difference& b) { return reference::causal_less(a.key, b.key); });
   return differences;
 }
 
@@ -303,8 +303,8 @@ double zero_fraction(const TensorMap& results) {
   int64_t zeros = 0;
   int64_t elements = 0;
   for (const auto& [text, tensor] : results) {
-    const ResultKind kind = parse_result_key(text).kind;
-    if (kind != ResultKind::Backward && kind != ResultKind::Grad) continue;
+    const reference::ResultKind kind = reference::parse_result_key(text).kind;
+    if (kind != reference::ResultKind::Backward && kind != reference::ResultKind::Grad) continue;
     const int64_t count = element_count(tensor);
     elements += count;
     for (int64_t i = 0; i < count; ++i) zeros += element_as_double(tensor, i) == 0.0;
@@ -312,4 +312,4 @@ double zero_fraction(const TensorMap& results) {
   return elements == 0 ? 0.0 : static_cast<double>(zeros) / static_cast<double>(elements);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,7 +13,7 @@
 #include "reference/result_key.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 enum class CompareMode {
   Numeric,  ///< equal as numbers: -0 equals +0, NaN equals nothing; dtype and shape equal (exact truth)
@@ -60,7 +60,7 @@ struct Neighbour {
 
 /// One tensor that is not as it should be. The fields from `index` on speak of Value and Norm only.
 struct Difference {
-  ResultKey key;
+  reference::ResultKey key;
   DifferenceKind what = DifferenceKind::Value;
   std::string expected_form;      ///< "f32[2,8]"; empty when unexpected
   std::string actual_form;        ///< likewise; empty when missing
@@ -114,4 +114,4 @@ double ulps_between(std::string_view dtype, double a, double b);
 /// zeros prove little, and are mistrusted.
 double zero_fraction(const TensorMap& results);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

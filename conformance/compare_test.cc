@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
@@ -216,4 +216,4 @@ TEST(ZeroFraction, CountsBackwardAndGradOnly) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

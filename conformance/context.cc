@@ -10,7 +10,7 @@
 
 #include "conformance/version.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::string hardware() {
@@ -67,4 +67,4 @@ std::vector<std::pair<std::string, std::string>> run_context(
   return context;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

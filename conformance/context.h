@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// version, commit, whether it was dirty (changed since), LibTorch, compiler, hardware, date and the command line, with
 /// `more` in between.
@@ -19,4 +19,4 @@ std::vector<std::pair<std::string, std::string>> run_environment();
 /// "0.1.0"
 std::string plumbline_version();
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,10 +9,10 @@
 
 #include "reference/case.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// All cases, exact ones first.
-const std::vector<Case>& corpus();
+const std::vector<reference::Case>& corpus();
 
 /// Names that profile() accepts.
 const std::vector<std::string>& profile_names();
@@ -20,13 +20,13 @@ const std::vector<std::string>& profile_names();
 /// The cases of a profile, in the order of the corpus: "core" is what a backend must pass, "nightly" the same cases in
 /// more combinations (plan.h), "smoke" four quick ones.
 /// Errors: InputError for another name; it lists the accepted ones.
-std::vector<Case> profile(std::string_view name);
+std::vector<reference::Case> profile(std::string_view name);
 
 /// The cases whose id matches a shell pattern (fnmatch: * ? [...]). Errors: InputError when none does; it names the ids
 /// nearest to the pattern.
-std::vector<Case> select(const std::vector<Case>& cases, const std::string& glob);
+std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& glob);
 
 /// The case with exactly this id. Errors: InputError naming the nearest ids.
-const Case& find_case(const std::string& id);
+const reference::Case& find_case(const std::string& id);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

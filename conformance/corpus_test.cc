@@ -13,12 +13,12 @@
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-std::set<std::string> ids(const std::vector<Case>& cases) {
+std::set<std::string> ids(const std::vector<reference::Case>& cases) {
   std::set<std::string> out;
-  for (const Case& c : cases) out.insert(c.id);
+  for (const reference::Case& c : cases) out.insert(c.id);
   return out;
 }
 
@@ -29,7 +29,7 @@ bool starts_exact(const std::string& text) { return text.starts_with("exact-"); 
 TEST(Corpus, IdsAreUniqueAndPlain) {
   EXPECT_EQ(ids(corpus()).size(), corpus().size());
   EXPECT_GE(corpus().size(), 150u);
-  for (const Case& c : corpus()) {
+  for (const reference::Case& c : corpus()) {
     for (const char letter : c.id)
       EXPECT_TRUE(std::islower(static_cast<unsigned char>(letter)) ||
                   std::isdigit(static_cast<unsigned char>(letter)) || letter == '-')
@@ -38,7 +38,7 @@ TEST(Corpus, IdsAreUniqueAndPlain) {
     EXPECT_FALSE(c.why.empty()) << c.id;
   }
   std::set<std::string> titles, reasons;
-  for (const Case& c : corpus()) titles.insert(c.title), reasons.insert(c.why);
+  for (const reference::Case& c : corpus()) titles.insert(c.title), reasons.insert(c.why);
   EXPECT_GE(reasons.size() + 3, corpus().size()) << "each hunts for something of its own";
 }
 
@@ -79,47 +79,51 @@ TEST(Corpus, PublishedIdsAreThere) {
 }
 
 TEST(Corpus, AtLeastSixtyPercentAreExact) {
-  const auto exact =
-      std::count_if(corpus().begin(), corpus().end(), [](const Case& c) { return c.truth == Truth::Exact; });
+  const auto exact = std::count_if(corpus().begin(), corpus().end(),
+                                   [](const reference::Case& c) { return c.truth == reference::Truth::Exact; });
   EXPECT_GE(static_cast<double>(exact), 0.6 * static_cast<double>(corpus().size()));
 }
 
 TEST(Corpus, EveryModelIsInTheZooAndUsed) {
   std::set<std::string> used;
-  for (const Case& c : corpus()) {
-    EXPECT_TRUE(std::binary_search(model_names().begin(), model_names().end(), c.model)) << c.id << ": " << c.model;
+  for (const reference::Case& c : corpus()) {
+    EXPECT_TRUE(std::binary_search(models::model_names().begin(), models::model_names().end(), c.model))
+        << c.id << ": " << c.model;
     used.insert(c.model);
     EXPECT_GE(c.microbatches, 1) << c.id;
     EXPECT_GE(c.rows, c.microbatches) << c.id;
-    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), StepKind::Train) == 0, c.id == "exact-eval-only") << c.id;
-    for (const Step& step : c.steps) {
+    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Train) == 0, c.id == "exact-eval-only")
+        << c.id;
+    for (const reference::Step& step : c.steps) {
       EXPECT_TRUE(step.rows == 0 || step.rows >= c.microbatches) << c.id;
-      EXPECT_EQ(step.parameters.empty(), step != StepKind::Freeze && step != StepKind::Unfreeze) << c.id;
-      EXPECT_TRUE(step.has_target || step == StepKind::Eval) << c.id << ": only an evaluation goes without a target";
+      EXPECT_EQ(step.parameters.empty(), step != reference::StepKind::Freeze && step != reference::StepKind::Unfreeze)
+          << c.id;
+      EXPECT_TRUE(step.has_target || step == reference::StepKind::Eval)
+          << c.id << ": only an evaluation goes without a target";
     }
   }
-  EXPECT_EQ(used.size(), model_names().size());
+  EXPECT_EQ(used.size(), models::model_names().size());
 }
 
 /// What reference/models/exact_test.cc proves, and what its proof does not cover, kept apart.
 TEST(Corpus, ExactCasesStayWithinTheProof) {
-  for (const Case& c : corpus()) {
-    EXPECT_EQ(c.truth == Truth::Exact, starts_exact(c.model)) << c.id;
-    EXPECT_EQ(c.truth == Truth::Exact, starts_exact(c.id)) << c.id;
-    if (c.truth != Truth::Exact) continue;
+  for (const reference::Case& c : corpus()) {
+    EXPECT_EQ(c.truth == reference::Truth::Exact, starts_exact(c.model)) << c.id;
+    EXPECT_EQ(c.truth == reference::Truth::Exact, starts_exact(c.id)) << c.id;
+    if (c.truth != reference::Truth::Exact) continue;
     int rows = 0;
-    for (const Step& step : c.steps)
-      if (step == StepKind::Train) rows += step.rows > 0 ? step.rows : c.rows;
-    EXPECT_LE(rows, c.dtype == Dtype::BF16 || c.dtype == Dtype::F16 ? 8 : 16) << c.id;
-    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), StepKind::Optimizer), 0) << c.id;
-    EXPECT_TRUE(c.loss.kind == LossKind::Sum || c.loss.kind == LossKind::Output ||
-                (c.loss.kind == LossKind::Mse && c.dtype != Dtype::BF16))
+    for (const reference::Step& step : c.steps)
+      if (step == reference::StepKind::Train) rows += step.rows > 0 ? step.rows : c.rows;
+    EXPECT_LE(rows, c.dtype == reference::Dtype::BF16 || c.dtype == reference::Dtype::F16 ? 8 : 16) << c.id;
+    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Optimizer), 0) << c.id;
+    EXPECT_TRUE(c.loss.kind == reference::LossKind::Sum || c.loss.kind == reference::LossKind::Output ||
+                (c.loss.kind == reference::LossKind::Mse && c.dtype != reference::Dtype::BF16))
         << c.id;
     // Division must not round: by powers of two only. Rows hold a power of two of numbers.
     if (c.divide_by_microbatches) {
       EXPECT_TRUE(is_power_of_two(c.microbatches)) << c.id;
     }
-    if (c.loss.reduction == Reduction::Mean) {
+    if (c.loss.reduction == reference::Reduction::Mean) {
       EXPECT_EQ(c.rows % c.microbatches, 0) << c.id;
       EXPECT_TRUE(is_power_of_two(c.rows / c.microbatches)) << c.id;
     }
@@ -128,12 +132,12 @@ TEST(Corpus, ExactCasesStayWithinTheProof) {
 
 TEST(Corpus, TrainingRunsTakeTwentySteps) {
   for (const char* id : {"train-mlp", "train-transformer"}) {
-    const Case c = select(corpus(), id).front();
+    const reference::Case c = select(corpus(), id).front();
     ASSERT_EQ(c.steps.size(), 60u);
     for (size_t i = 0; i < 60; i += 3) {
-      EXPECT_EQ(c.steps[i], StepKind::ZeroGrad);
-      EXPECT_EQ(c.steps[i + 1], StepKind::Train);
-      EXPECT_EQ(c.steps[i + 2], StepKind::Optimizer);
+      EXPECT_EQ(c.steps[i], reference::StepKind::ZeroGrad);
+      EXPECT_EQ(c.steps[i + 1], reference::StepKind::Train);
+      EXPECT_EQ(c.steps[i + 2], reference::StepKind::Optimizer);
     }
     EXPECT_GT(c.optimizer.learning_rate, 0);
     EXPECT_GT(c.optimizer.momentum, 0);
@@ -150,7 +154,7 @@ TEST(Corpus, ProfilesAreParts) {
             (std::set<std::string>{"exact-lopsided", "lopsided", "exact-lopsided-gradients", "exact-lopsided-frozen",
                                    "exact-split-twice", "exact-split-twice-accumulate", "split-twice"}));
   for (const std::string& name : profile_names()) EXPECT_FALSE(profile(name).empty()) << name;
-  const std::string text = refusal([] { profile("cure"); });
+  const std::string text = testing::refusal([] { profile("cure"); });
   for (const std::string& name : profile_names()) EXPECT_NE(text.find(name), std::string::npos) << text;
 }
 
@@ -179,7 +183,8 @@ TEST(Corpus, TheTableOfWhatIsHuntedNamesEachCase) {
     EXPECT_TRUE(has_pattern) << line;
   }
   EXPECT_GT(rows, 30);
-  for (const Case& c : corpus()) EXPECT_TRUE(named.contains(c.id)) << c.id << " stands in no row of docs/corpus.md";
+  for (const reference::Case& c : corpus())
+    EXPECT_TRUE(named.contains(c.id)) << c.id << " stands in no row of docs/corpus.md";
 }
 
 TEST(Corpus, SelectsByPattern) {
@@ -190,11 +195,12 @@ TEST(Corpus, SelectsByPattern) {
 }
 
 TEST(Corpus, NothingSelectedNamesNearIds) {
-  const std::string text = refusal([] { select(corpus(), "exct-tied"); });
-  expect_line(text, "case: no case matches 'exct-tied'; near: exact-tied, exact-tied-");
-  expect_line(refusal([] { find_case("exact-mpl"); }), "case: no case is named 'exact-mpl'; near: exact-mlp-sum, ");
-  EXPECT_EQ(refusal([] { select(profile("smoke"), "mlp"); }).find('\n'), std::string::npos);
+  const std::string text = testing::refusal([] { select(corpus(), "exct-tied"); });
+  testing::expect_line(text, "case: no case matches 'exct-tied'; near: exact-tied, exact-tied-");
+  testing::expect_line(testing::refusal([] { find_case("exact-mpl"); }),
+                       "case: no case is named 'exact-mpl'; near: exact-mlp-sum, ");
+  EXPECT_EQ(testing::refusal([] { select(profile("smoke"), "mlp"); }).find('\n'), std::string::npos);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

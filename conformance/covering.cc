@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// What a row was worth when it was last looked at; it can only become less.
@@ -55,4 +55,4 @@ std::vector<int> covering_rows(const std::vector<std::vector<int>>& shows, const
   return chosen;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Chooses rows until everything that any row shows has been shown. `shows[i]` are the things that row i shows, numbers
 /// from 0. Greedy (Chvatal, A Greedy Heuristic for the Set-Covering Problem, 1979): always the row that shows most of
@@ -12,4 +12,4 @@ namespace plumbline {
 /// Ascending, and the same for the same input.
 std::vector<int> covering_rows(const std::vector<std::vector<int>>& shows, const std::vector<int>& groups);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 TEST(Covering, TakesTheRowThatShowsMostFirst) {
@@ -43,4 +43,4 @@ TEST(Covering, ShowsAllThatRandomRowsShowAndNoRowIsForNothing) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -30,7 +30,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -201,7 +201,7 @@ class BackendExamination {
   std::string describe_verb() {
     backend_ = Launcher(spec_).describe();
     std::vector<std::string> kinds;
-    for (const ResultKind kind : backend_.delivers) kinds.emplace_back(kind_name(kind));
+    for (const reference::ResultKind kind : backend_.delivers) kinds.emplace_back(reference::kind_name(kind));
     return backend_.name + " " + backend_.version + "; " +
            (backend_.models.empty() ? "" : "models of its own: " + join(backend_.models) + "; ") + "delivers " +
            join(kinds) + "; " +
@@ -212,7 +212,7 @@ class BackendExamination {
   /// would never be asked for it.
   std::string schedules() {
     if (!backend_.schedules) return "any";
-    std::vector<std::string> known = schedule_names();
+    std::vector<std::string> known = schedule::schedule_names();
     known.emplace_back(kOwnSchedule);
     for (const std::string& name : *backend_.schedules)
       if (std::ranges::find(known, name) == known.end() && !is_schedule_file(name))
@@ -229,7 +229,7 @@ class BackendExamination {
                                      ? "gpipe"
                                      : backend_.schedules->front();
     std::string why_none;
-    for (const Case& c : profile("smoke")) {
+    for (const reference::Case& c : profile("smoke")) {
       JobCase item{c.id, schedule};
       if (const std::string why = export_for_job(item, job_, 0, backend_, folder_.path()); why.empty())
         job_.cases.push_back(item);
@@ -284,7 +284,7 @@ class BackendExamination {
 
   std::string comparison() {
     const JobCase& item = job_.cases.front();
-    Case c = find_case(item.id);
+    reference::Case c = find_case(item.id);
     std::string note;
     demote(c, backend_, note);
     Judge judge(job_.seed);
@@ -340,4 +340,4 @@ int examine_machine(std::ostream& out) {
 
 int examine_backend(const std::string& given, std::ostream& out) { return BackendExamination(given, out).examine(); }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

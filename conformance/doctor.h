@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <string>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// mpirun, more ranks than cores, LibTorch, CUDA, Python. Returns the exit code: 1 when a step failed.
 int examine_machine(std::ostream& out);
@@ -13,4 +13,4 @@ int examine_machine(std::ostream& out);
 /// failed are not tried.
 int examine_backend(const std::string& given, std::ostream& out);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

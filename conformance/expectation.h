@@ -7,7 +7,7 @@
 #include "conformance/compare.h"
 #include "reference/case.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct Expectation {
   TensorMap value;  ///< F64 (integers as they are): output, loss, grad, buffer, param
@@ -15,11 +15,11 @@ struct Expectation {
 };
 
 /// The whole model by micro-batch in float64, with bounds for the case's own precision; see rounding.h.
-Expectation bounded_expectation(const Case& c, uint64_t seed);
+Expectation bounded_expectation(const reference::Case& c, uint64_t seed);
 
 /// Why the numbers of an exact case may not be exact in its precision; empty when they are proven to be: see
 /// magnitude.h.
-std::string exactness_problem(const Case& c, uint64_t seed);
+std::string exactness_problem(const reference::Case& c, uint64_t seed);
 
 /// What the oracles have to know of a case that is cut into so many stages.
 struct CaseTraits {
@@ -30,6 +30,6 @@ struct CaseTraits {
   /// first) has added up several uses of its own by then: another order of additions than the whole model's.
   bool groups_sums = false;
 };
-CaseTraits case_traits(const Case& c, int stages, uint64_t seed);
+CaseTraits case_traits(const reference::Case& c, int stages, uint64_t seed);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

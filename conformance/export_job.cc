@@ -7,13 +7,13 @@
 #include "conformance/judge.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 std::string export_for_job(JobCase& item, const Job& job, int microbatches, const BackendDescription& backend,
                            const std::filesystem::path& out) {
   std::string note;
-  Case c = with_microbatches(find_case(item.id), microbatches, note);
-  const Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
+  reference::Case c = with_microbatches(find_case(item.id), microbatches, note);
+  const schedule::Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
   if (demote(c, backend, note) && case_traits(c, schedule.stages, job.seed).draws_random_numbers)
     return "with random layers it can only be held to the same bits, but it is " + note;
   item.folder = (std::filesystem::path("cases") / std::filesystem::path(item.schedule).filename() / item.id).string();
@@ -26,4 +26,4 @@ std::string export_for_job(JobCase& item, const Job& job, int microbatches, cons
   return {};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

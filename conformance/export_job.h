@@ -7,11 +7,11 @@
 #include "conformance/backend/job.h"
 #include "conformance/protocol.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Writes a case of `job` below `out`, the folder of the job file, and says in `item` where. `microbatches` is in place
 /// of the case's own number (0: its own). Returns why the backend cannot be given it; empty when it can.
 std::string export_for_job(JobCase& item, const Job& job, int microbatches, const BackendDescription& backend,
                            const std::filesystem::path& out);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// What a model stands for, by its name without "exact-".
@@ -79,12 +79,12 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
   return models;
 }
 
-void add_of_loss(const Case& c, std::set<std::string>& found) {
-  found.insert(c.loss.reduction == Reduction::Mean ? "mean" : "sum");
+void add_of_loss(const reference::Case& c, std::set<std::string>& found) {
+  found.insert(c.loss.reduction == reference::Reduction::Mean ? "mean" : "sum");
   if (c.loss.ignores_targets) found.insert("ignored-targets");
 }
 
-void add_of_microbatches(const Case& c, std::set<std::string>& found) {
+void add_of_microbatches(const reference::Case& c, std::set<std::string>& found) {
   if (c.microbatches == 1) found.insert("one-microbatch");
   if (c.microbatches == 2 || c.microbatches == 3) found.insert("few-microbatches");
   if (c.microbatches > 4) found.insert("many-microbatches");
@@ -92,14 +92,14 @@ void add_of_microbatches(const Case& c, std::set<std::string>& found) {
   if (!c.divide_by_microbatches) found.insert("undivided");
 }
 
-void add_of_steps(const Case& c, std::set<std::string>& found) {
+void add_of_steps(const reference::Case& c, std::set<std::string>& found) {
   int trained = 0;
   bool optimizes = false;
-  for (const Step& step : c.steps) {
-    trained += step == StepKind::Train;
-    optimizes = optimizes || step == StepKind::Optimizer;
-    if (step == StepKind::Eval) found.insert("evaluation");
-    if (step == StepKind::Freeze || step == StepKind::Unfreeze) found.insert("freezing");
+  for (const reference::Step& step : c.steps) {
+    trained += step == reference::StepKind::Train;
+    optimizes = optimizes || step == reference::StepKind::Optimizer;
+    if (step == reference::StepKind::Eval) found.insert("evaluation");
+    if (step == reference::StepKind::Freeze || step == reference::StepKind::Unfreeze) found.insert("freezing");
     if (step.rows != 0) found.insert("other-rows");
   }
   if (optimizes) found.insert("optimizer");
@@ -167,7 +167,7 @@ const std::vector<Feature>& features() {
   return all;
 }
 
-std::vector<std::string> features_of(const Case& c) {
+std::vector<std::string> features_of(const reference::Case& c) {
   std::set<std::string> found(c.features.begin(), c.features.end());
   const std::string_view model = c.model;
   const auto of_model = features_of_models().find(model.starts_with("exact-") ? model.substr(6) : model);
@@ -190,9 +190,9 @@ std::vector<std::string> features_of(const Case& c) {
   return in_order;
 }
 
-bool has_feature(const Case& c, std::string_view name) {
+bool has_feature(const reference::Case& c, std::string_view name) {
   const std::vector<std::string> all = features_of(c);
   return std::find(all.begin(), all.end(), name) != all.end();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 
 #include "reference/case.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct Feature {
   std::string name;
@@ -19,8 +19,8 @@ struct Feature {
 const std::vector<Feature>& features();
 
 /// Those of a case: from its fields, its model's, and what it says itself. In the order of features().
-std::vector<std::string> features_of(const Case& c);
+std::vector<std::string> features_of(const reference::Case& c);
 
-bool has_feature(const Case& c, std::string_view name);
+bool has_feature(const reference::Case& c, std::string_view name);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 
 #include "conformance/corpus.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Two things of one axis, of which each case has exactly one.
@@ -19,7 +19,7 @@ TEST(Features, EachCaseHasOneOfEachExclusiveAxis) {
       {"sum", "mean"},
       {"mlp", "transformer", "encoder-decoder", "experts", "recurrent", "convolution"},
   };
-  for (const Case& c : corpus())
+  for (const reference::Case& c : corpus())
     for (const std::vector<std::string>& axis : axes)
       EXPECT_EQ(std::ranges::count_if(axis, [&](const std::string& name) { return has_feature(c, name); }), 1)
           << c.id << ", of " << axis.front() << " and others";
@@ -30,7 +30,7 @@ TEST(Features, EachIsNamedOnceAndHasCases) {
   for (const Feature& feature : features()) {
     EXPECT_TRUE(names.insert(feature.name).second) << feature.name;
     EXPECT_FALSE(feature.what.empty());
-    EXPECT_TRUE(std::ranges::any_of(corpus(), [&](const Case& c) { return has_feature(c, feature.name); }))
+    EXPECT_TRUE(std::ranges::any_of(corpus(), [&](const reference::Case& c) { return has_feature(c, feature.name); }))
         << "no case has " << feature.name;
   }
 }
@@ -48,8 +48,8 @@ TEST(Features, EachFamilyIsThereInEachNarrowDtype) {
   for (const char* family :
        {"mlp", "transformer", "encoder-decoder", "convolution", "buffers", "u-net", "experts", "recurrent", "mixed"})
     for (const char* dtype : {"f32", "f16", "bf16"})
-      EXPECT_TRUE(
-          std::ranges::any_of(corpus(), [&](const Case& c) { return has_feature(c, family) && has_feature(c, dtype); }))
+      EXPECT_TRUE(std::ranges::any_of(
+          corpus(), [&](const reference::Case& c) { return has_feature(c, family) && has_feature(c, dtype); }))
           << family << " in " << dtype;
 }
 
@@ -85,9 +85,10 @@ TEST(Features, PairsOfAxesMeet) {
                                                        {"stage-sizes", "shared"},
                                                        {"evaluation", "other-dimension"}};
   for (const auto& [a, b] : pairs)
-    EXPECT_TRUE(std::ranges::any_of(corpus(), [&](const Case& c) { return has_feature(c, a) && has_feature(c, b); }))
+    EXPECT_TRUE(
+        std::ranges::any_of(corpus(), [&](const reference::Case& c) { return has_feature(c, a) && has_feature(c, b); }))
         << a << " with " << b;
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

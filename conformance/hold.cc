@@ -24,41 +24,42 @@
 #include "runtime/transport/mpi.h"
 #endif
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Ranks that are threads make their models at the same time; each must draw the same parameters.
 OwnModel make_seeded(const std::function<OwnModel()>& make, uint64_t seed) {
-  const RandomTurn seeded(seed);
+  const graph::RandomTurn seeded(seed);
   return make();
 }
 
-Case register_case(const std::function<OwnModel()>& make, const HoldOptions& options) {
+reference::Case register_case(const std::function<OwnModel()>& make, const HoldOptions& options) {
   if (options.inputs.empty()) throw InputError("hold: no inputs given");
-  std::vector<ChunkSpec> chunks = options.chunks;
+  std::vector<microbatch::ChunkSpec> chunks = options.chunks;
   chunks.resize(options.inputs.size());
-  Case c;
+  reference::Case c;
   c.id = "own-model";
   c.title = "a model of your own";
-  c.truth = Truth::SameOrder;
+  c.truth = reference::Truth::SameOrder;
   c.model = c.id;
   c.microbatches = options.microbatches;
   c.loss = options.loss;
   c.steps = options.steps;
   c.optimizer = options.optimizer;
-  if (!options.target.defined() && (c.loss.kind == LossKind::Mse || c.loss.kind == LossKind::CrossEntropy))
+  if (!options.target.defined() &&
+      (c.loss.kind == reference::LossKind::Mse || c.loss.kind == reference::LossKind::CrossEntropy))
     throw InputError("hold: this loss needs a target, and none is given");
   for (const at::Tensor& input : options.inputs) {
     if (!input.is_floating_point()) continue;
     if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kBFloat16)
-      throw InputError("hold: inputs of type " + describe(input) + "; float32 and bfloat16 are judged");
-    c.dtype = input.scalar_type() == at::kBFloat16 ? Dtype::BF16 : Dtype::F32;
+      throw InputError("hold: inputs of type " + graph::describe(input) + "; float32 and bfloat16 are judged");
+    c.dtype = input.scalar_type() == at::kBFloat16 ? reference::Dtype::BF16 : reference::Dtype::F32;
   }
-  add_model(
+  models::add_model(
       c.model,
-      [make, options, chunks](Dtype, uint64_t seed) {
+      [make, options, chunks](reference::Dtype, uint64_t seed) {
         const OwnModel own = make_seeded(make, seed);
-        Model model;
+        models::Model model;
         model.module = own.module;
         model.forward = own.forward;
         for (size_t i = 0; i < options.inputs.size(); ++i) model.input_names.push_back("input" + std::to_string(i));
@@ -66,27 +67,29 @@ Case register_case(const std::function<OwnModel()>& make, const HoldOptions& opt
         model.split_points = options.split;
         return model;
       },
-      [options](Dtype, int, uint64_t, int) { return Batch{options.inputs, options.target}; });
+      [options](reference::Dtype, int, uint64_t, int) { return models::Batch{options.inputs, options.target}; });
   return c;
 }
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
 /// Runs the case over whatever ranks there are; all results arrive where there is a judge (elsewhere: none).
-using RunRanks = std::function<std::optional<TensorMap>(const Case&, const EngineCaseOptions&)>;
+using RunRanks = std::function<std::optional<TensorMap>(const reference::Case&, const EngineCaseOptions&)>;
 
-std::optional<TensorMap> run_on_threads(const Case& c, const EngineCaseOptions& options) {
+std::optional<TensorMap> run_on_threads(const reference::Case& c, const EngineCaseOptions& options) {
   std::vector<RankResults> ranks(options.schedule.ranks.size());
-  run_thread_ranks(static_cast<int>(ranks.size()), [&](Transport& transport) {
+  transport::run_thread_ranks(static_cast<int>(ranks.size()), [&](transport::Transport& transport) {
     at::set_num_threads(1);
     ranks[transport.rank()] = {rank_text(transport.rank()), to_host(run_case_on_rank(c, transport, options))};
   });
   return merge_results(ranks);
 }
 
-std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, const EngineCaseOptions& options) {
+std::optional<TensorMap> run_on_transport(transport::Transport& transport, const reference::Case& c,
+                                          const EngineCaseOptions& options) {
   const std::string mine = encode_tensors(to_host(run_case_on_rank(c, transport, options)));
-  const auto parts = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), Deadline::after(options.timeout));
+  const auto parts = transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)),
+                                             transport::Deadline::after(options.timeout));
   if (transport.rank() != 0) return std::nullopt;
   std::vector<RankResults> ranks;
   for (const auto& part : parts) {
@@ -96,7 +99,7 @@ std::optional<TensorMap> run_on_transport(Transport& transport, const Case& c, c
   return merge_results(ranks);
 }
 
-CaseVerdict unsupported(const Case& c, const std::string& schedule, const std::string& reason) {
+CaseVerdict unsupported(const reference::Case& c, const std::string& schedule, const std::string& reason) {
   CaseVerdict verdict;
   verdict.case_id = c.id;
   verdict.title = c.title;
@@ -107,14 +110,14 @@ CaseVerdict unsupported(const Case& c, const std::string& schedule, const std::s
   return verdict;
 }
 
-int hold_over(int ranks, const Case& c, const HoldOptions& options, const RunRanks& run) {
+int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, const RunRanks& run) {
   Judge judge(options.seed);
   RunReport report;
   const int stages = static_cast<int>(options.split.size()) + 1;
   int ran = 0;
   bool judged_here = false;
   for (const std::string& name : matching_schedules(options.schedules)) {
-    Schedule schedule;
+    schedule::Schedule schedule;
     try {
       schedule = schedule_over_stages({name, ""}, stages, ranks, c.microbatches);
       if (const std::string reason = why_unsupported(c, schedule, options.seed); !reason.empty())
@@ -137,16 +140,16 @@ int hold_over(int ranks, const Case& c, const HoldOptions& options, const RunRan
 }
 
 #if PLUMBLINE_HAS_MPI
-int hold_over_mpi(const Case& c, const HoldOptions& options) {
-  MpiSession mpi;
+int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
+  transport::MpiSession mpi;
   try {
     const int stages = static_cast<int>(options.split.size()) + 1;
     if (stages % mpi.size() != 0)
       throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
                        std::to_string(stages) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
-    const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-    const int code = hold_over(mpi.size(), c, options, [&](const Case& one, const EngineCaseOptions& how) {
-      barrier(*transport, Deadline::never());  // rank 0 may still be judging the schedule before
+    const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+    const int code = hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
+      transport::barrier(*transport, transport::Deadline::never());  // rank 0 may still be judging the schedule before
       return run_on_transport(*transport, one, how);
     });
     return code;
@@ -155,7 +158,7 @@ int hold_over_mpi(const Case& c, const HoldOptions& options) {
     if (mpi.rank() == 0) std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    mpi.abort(error_text(error));
+    mpi.abort(graph::error_text(error));
   }
 }
 #endif
@@ -165,18 +168,18 @@ int hold_over_mpi(const Case& c, const HoldOptions& options) {
 int hold(const std::function<OwnModel()>& make, const HoldOptions& options) {
   at::set_num_threads(1);
   try {
-    const Case c = register_case(make, options);
+    const reference::Case c = register_case(make, options);
 #if PLUMBLINE_HAS_MPI
-    if (launched_under_mpi()) return hold_over_mpi(c, options);
+    if (transport::launched_under_mpi()) return hold_over_mpi(c, options);
 #endif
     return hold_over(0, c, options, run_on_threads);
   } catch (const InputError& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "plumbline: %s\n", error_text(error).c_str());
+    std::fprintf(stderr, "plumbline: %s\n", graph::error_text(error).c_str());
     return 1;
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -24,7 +24,7 @@
 #include "runtime/capture/call.h"
 #include "runtime/microbatch/chunk_spec.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct HoldOptions {
   /// Qualified names of the modules before which a stage begins; forward enters them through plumbline::call().
@@ -32,13 +32,13 @@ struct HoldOptions {
   /// One batch; every step takes it.
   std::vector<at::Tensor> inputs;
   at::Tensor target = {};
-  LossSpec loss = {};
+  reference::LossSpec loss = {};
   /// How each input is divided; empty: all along dimension 0.
-  std::vector<ChunkSpec> chunks = {};
+  std::vector<microbatch::ChunkSpec> chunks = {};
   int microbatches = 4;
   std::string schedules = "*";  ///< a pattern of names
-  std::vector<Step> steps = {StepKind::Train};
-  OptimizerSpec optimizer = {};
+  std::vector<reference::Step> steps = {reference::StepKind::Train};
+  reference::OptimizerSpec optimizer = {};
   uint64_t seed = 1;
 };
 
@@ -77,4 +77,8 @@ int hold(const HoldOptions& options) {
       options);
 }
 
+}  // namespace plumbline::conformance
+
+namespace plumbline {
+using conformance::hold;
 }  // namespace plumbline

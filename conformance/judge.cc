@@ -13,24 +13,24 @@
 #include "reference/whole_model.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// More zeros than this in gradients prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
 
 /// Whether every stage has one copy, which takes its micro-batches by ascending number.
-bool all_ascending(const StageOrders& orders, std::vector<int> StageOrder::* order) {
-  return std::all_of(orders.begin(), orders.end(), [&](const std::vector<StageOrder>& copies) {
+bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
+  return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
     return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
   });
 }
 
-std::string text_of(const StageOrders& orders) {
+std::string text_of(const reference::StageOrders& orders) {
   std::string text;
-  for (const std::vector<StageOrder>& copies : orders) {
+  for (const std::vector<reference::StageOrder>& copies : orders) {
     text += ";";
-    for (const StageOrder& copy : copies) {
+    for (const reference::StageOrder& copy : copies) {
       text += "|";
       for (int microbatch : copy.forwards) text += "F" + std::to_string(microbatch);
       for (int microbatch : copy.backwards) text += "B" + std::to_string(microbatch);
@@ -39,19 +39,22 @@ std::string text_of(const StageOrders& orders) {
   return text;
 }
 
-template <typename Kinds = std::initializer_list<ResultKind>>
+template <typename Kinds = std::initializer_list<reference::ResultKind>>
 TensorMap of_kinds(const TensorMap& all, const Kinds& kinds) {
   TensorMap kept;
   for (const auto& [key, tensor] : all)
-    if (std::find(kinds.begin(), kinds.end(), parse_result_key(key).kind) != kinds.end()) kept.emplace(key, tensor);
+    if (std::find(kinds.begin(), kinds.end(), reference::parse_result_key(key).kind) != kinds.end())
+      kept.emplace(key, tensor);
   return kept;
 }
 
-constexpr std::initializer_list<ResultKind> kFinal = {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param};
-constexpr std::initializer_list<ResultKind> kByMicrobatch = {ResultKind::Output, ResultKind::Loss,
-                                                             ResultKind::InputGrad};
-constexpr std::initializer_list<ResultKind> kWhole = {ResultKind::Output, ResultKind::Loss,   ResultKind::InputGrad,
-                                                      ResultKind::Grad,   ResultKind::Buffer, ResultKind::Param};
+constexpr std::initializer_list<reference::ResultKind> kFinal = {
+    reference::ResultKind::Grad, reference::ResultKind::Buffer, reference::ResultKind::Param};
+constexpr std::initializer_list<reference::ResultKind> kByMicrobatch = {
+    reference::ResultKind::Output, reference::ResultKind::Loss, reference::ResultKind::InputGrad};
+constexpr std::initializer_list<reference::ResultKind> kWhole = {
+    reference::ResultKind::Output, reference::ResultKind::Loss,   reference::ResultKind::InputGrad,
+    reference::ResultKind::Grad,   reference::ResultKind::Buffer, reference::ResultKind::Param};
 
 std::string first_of(const std::vector<Difference>& differences) {
   return differences.empty() ? "" : sentence(differences.front());
@@ -76,43 +79,43 @@ struct Judge::Whole {
   bool has_exact = false, has_bounded = false;
 };
 
-Judge::Whole& Judge::whole_for(const Case& c) {
+Judge::Whole& Judge::whole_for(const reference::Case& c) {
   std::shared_ptr<Whole>& whole = wholes_[c.id + " " + std::to_string(c.microbatches)];
   if (!whole) whole = std::make_shared<Whole>();
-  if (c.truth == Truth::Exact && !whole->has_exact) {
+  if (c.truth == reference::Truth::Exact && !whole->has_exact) {
     whole->exactness_problem = exactness_problem(c, seed_);
-    WholeModelOptions at_once;
+    reference::WholeModelOptions at_once;
     at_once.by_microbatch = false;
-    whole->at_once = of_kinds(to_host(run_whole_model(c, seed_, at_once)), kFinal);
+    whole->at_once = of_kinds(to_host(reference::run_whole_model(c, seed_, at_once)), kFinal);
     whole->has_exact = true;
   }
   return *whole;
 }
 
-const Expectation& Judge::bounded_for(const Case& c) {
+const Expectation& Judge::bounded_for(const reference::Case& c) {
   Whole& whole = whole_for(c);
   if (!whole.has_bounded) whole.bounded = bounded_expectation(c, seed_);
   whole.has_bounded = true;
   return whole.bounded;
 }
 
-const TensorMap& Judge::by_microbatch_for(const Case& c, int stages) {
+const TensorMap& Judge::by_microbatch_for(const reference::Case& c, int stages) {
   Whole& whole = whole_for(c);
   const auto [it, is_new] = whole.by_microbatch.try_emplace(stages);
-  WholeModelOptions options;
+  reference::WholeModelOptions options;
   options.stages = stages;
-  if (is_new) it->second = to_host(run_whole_model(c, seed_, options));
+  if (is_new) it->second = to_host(reference::run_whole_model(c, seed_, options));
   return it->second;
 }
 
-const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) {
-  const StageOrders orders = stage_orders(schedule);
+const Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Schedule& schedule) {
+  const reference::StageOrders orders = stage_orders(schedule);
   const std::string key = c.id + " " + std::to_string(c.microbatches) + text_of(orders);
   if (const auto it = oracles_.find(key); it != oracles_.end()) return *it->second;
 
   auto oracle = std::make_shared<Oracle>();
-  oracle->detached = to_host(run_detached(c, seed_, orders));
-  const auto hold = [&](const char* what, const TensorMap& expected, std::initializer_list<ResultKind> kinds,
+  oracle->detached = to_host(reference::run_detached(c, seed_, orders));
+  const auto hold = [&](const char* what, const TensorMap& expected, std::initializer_list<reference::ResultKind> kinds,
                         CompareMode mode, const Bounds& bounds = {}) {
     const std::string difference =
         first_of(compare(of_kinds(expected, kinds), of_kinds(oracle->detached, kinds), mode, bounds));
@@ -120,21 +123,22 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
       oracle->problem = std::string("the oracles disagree (") + what + "): " + difference;
   };
   switch (c.truth) {
-    case Truth::Exact:
+    case reference::Truth::Exact:
       oracle->problem = whole_for(c).exactness_problem;
       hold("whole model, whole batch", whole_for(c).at_once, kFinal, CompareMode::Numeric);
       hold("whole model", by_microbatch_for(c, 1), kByMicrobatch, CompareMode::Numeric);
       break;
-    case Truth::SameOrder: {
+    case reference::Truth::SameOrder: {
       const CaseTraits traits = case_traits(c, schedule.stages, seed_);
-      if (traits.has_buffers && !all_ascending(orders, &StageOrder::forwards)) {
+      if (traits.has_buffers && !all_ascending(orders, &reference::StageOrder::forwards)) {
         oracle->note =
             "against the detached stages only: the whole model takes micro-batches by ascending number, and "
             "its buffers depend on that";
-      } else if (!traits.shares_parameters && !traits.groups_sums && all_ascending(orders, &StageOrder::backwards)) {
+      } else if (!traits.shares_parameters && !traits.groups_sums &&
+                 all_ascending(orders, &reference::StageOrder::backwards)) {
         hold("whole model", by_microbatch_for(c, traits.draws_random_numbers ? schedule.stages : 1), kWhole,
              CompareMode::Bitwise);
-      } else if (c.dtype == Dtype::F64) {
+      } else if (c.dtype == reference::Dtype::F64) {
         oracle->note = "against the detached stages only: nothing here is more exact than float64";
       } else if (!traits.draws_random_numbers) {
         // Copies are added up in another order than one parameter's uses, and so are a value's uses in several stages
@@ -147,15 +151,15 @@ const Judge::Oracle& Judge::oracle_for(const Case& c, const Schedule& schedule) 
       }
       break;
     }
-    case Truth::Bounded:
+    case reference::Truth::Bounded:
       hold("float64 whole model", bounded_for(c).value, kWhole, CompareMode::Bounded, bounded_for(c).bounds);
       break;
   }
   return *oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
-CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMap& all,
-                         const std::vector<ResultKind>& delivers) {
+CaseVerdict Judge::judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& all,
+                         const std::vector<reference::ResultKind>& delivers) {
   const auto delivered = [&](const TensorMap& map) { return delivers.empty() ? map : of_kinds(map, delivers); };
   const TensorMap results = delivered(all);
   CaseVerdict verdict;
@@ -170,10 +174,10 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
     verdict.reason = oracle.problem;
     return verdict;
   }
-  const CompareMode mode = c.truth == Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
+  const CompareMode mode = c.truth == reference::Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
   std::vector<Difference> differences = compare(delivered(oracle.detached), results, mode);
   TensorMap checked = results;
-  if (c.truth == Truth::Bounded) {
+  if (c.truth == reference::Truth::Bounded) {
     // Values are judged by their bounds, which outputs, losses, gradients, buffers and parameters have; of the rest
     // only that it is there, in the right form. If a value is outside, the detached run tells where it began.
     checked = of_kinds(results, kWhole);
@@ -187,14 +191,14 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
   }
   std::set<std::string> kinds;
   for (const auto& [key, tensor] : checked) {
-    kinds.insert(std::string(kind_name(parse_result_key(key).kind)));
+    kinds.insert(std::string(reference::kind_name(reference::parse_result_key(key).kind)));
     verdict.elements += element_count(tensor);
   }
   verdict.tensors = static_cast<int64_t>(checked.size());
   verdict.checked.assign(kinds.begin(), kinds.end());
   set_differences(verdict, differences);
   verdict.reason = oracle.note;
-  if (verdict.status == Status::Pass && c.truth == Truth::Exact && zero_fraction(results) > kMostZeros) {
+  if (verdict.status == Status::Pass && c.truth == reference::Truth::Exact && zero_fraction(results) > kMostZeros) {
     verdict.status = Status::Mistrusted;
     verdict.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +
                      " % of all gradients are zero";
@@ -202,19 +206,19 @@ CaseVerdict Judge::judge(const Case& c, const Schedule& schedule, const TensorMa
   return verdict;
 }
 
-Case with_microbatches(Case c, int microbatches, std::string& note) {
+reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
   if (microbatches == 0 || microbatches == c.microbatches) return c;
   c.microbatches = microbatches;
   const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
-  if (c.truth == Truth::Exact && !power_of_two) {
-    c.truth = Truth::SameOrder;
+  if (c.truth == reference::Truth::Exact && !power_of_two) {
+    c.truth = reference::Truth::SameOrder;
     note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
   }
   return c;
 }
 
-bool demote(Case& c, const BackendDescription& backend, std::string& note) {
-  if (c.truth != Truth::SameOrder) return false;
+bool demote(reference::Case& c, const BackendDescription& backend, std::string& note) {
+  if (c.truth != reference::Truth::SameOrder) return false;
   std::string why;
   if (!backend.follows_order)
     why = "the backend keeps an order of its own";
@@ -223,9 +227,9 @@ bool demote(Case& c, const BackendDescription& backend, std::string& note) {
   else if (backend.libtorch.substr(0, backend.libtorch.find('+')) != TORCH_VERSION)
     why = "the backend has LibTorch " + backend.libtorch + ", the oracle " TORCH_VERSION;
   if (why.empty()) return false;
-  c.truth = Truth::Bounded;
+  c.truth = reference::Truth::Bounded;
   note = "judged as bounded: " + why;
   return true;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

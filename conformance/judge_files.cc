@@ -4,7 +4,7 @@
 #include "conformance/corpus.h"
 #include "conformance/rank_files.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunCircumstances& run) {
@@ -19,7 +19,7 @@ CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const 
   CaseVerdict verdict;
   std::string note;
   try {
-    const Case& known = find_case(item.id);
+    const reference::Case& known = find_case(item.id);
     verdict.case_id = known.id;
     verdict.title = known.title;
     verdict.schedule = item.schedule;
@@ -27,15 +27,16 @@ CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const 
     verdict.dtype = dtype_text(known.dtype);
     const TensorMap results =
         merge_rank_files(run.foreign ? result_files_of_ranks(group, item, run.ranks) : rank_files(group, item, run));
-    Case c = with_microbatches(known, run.microbatches, note);
-    if (run.foreign && run.backend != nullptr && demote(c, *run.backend, note) && c.dtype == Dtype::F64) {
+    reference::Case c = with_microbatches(known, run.microbatches, note);
+    if (run.foreign && run.backend != nullptr && demote(c, *run.backend, note) && c.dtype == reference::Dtype::F64) {
       verdict.status = Status::Skipped;
       verdict.reason = note + ", and there is nothing more exact than float64 to bound it with";
       return verdict;
     }
-    const Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, run.ranks, c.microbatches);
-    verdict =
-        judge.judge(c, schedule, results, run.backend == nullptr ? std::vector<ResultKind>() : run.backend->delivers);
+    const schedule::Schedule schedule =
+        make_schedule(ChosenSchedule{item.schedule, item.csv}, run.ranks, c.microbatches);
+    verdict = judge.judge(c, schedule, results,
+                          run.backend == nullptr ? std::vector<reference::ResultKind>() : run.backend->delivers);
   } catch (const std::exception& error) {
     verdict.status = Status::Error;
     verdict.reason = one_line(error.what());
@@ -44,4 +45,4 @@ CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const 
   return verdict;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -7,7 +7,7 @@
 #include "conformance/backend/job.h"
 #include "conformance/judge.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Under what circumstances a run left its files.
 struct RunCircumstances {
@@ -26,4 +26,4 @@ std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group
 CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item,
                         const RunCircumstances& run);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::string counted(int64_t count, const std::string& what) {
@@ -34,25 +34,25 @@ std::string remarks(const AgainstVerdict& verdict) {
 }
 
 /// Of what was to be there, what was not compared; empty when all was.
-std::string what_is_missing(const AgainstVerdict& verdict, const std::vector<ResultKind>& delivers) {
+std::string what_is_missing(const AgainstVerdict& verdict, const std::vector<reference::ResultKind>& delivers) {
   if (!verdict.unknown_parameters.empty())
     return "not recorded: " + counted(static_cast<int64_t>(verdict.unknown_parameters.size()), "parameter") +
            " of the run on one rank, `" + verdict.unknown_parameters.front() + "` first";
   std::vector<std::string> kinds;
-  for (const ResultKind kind : delivers)
-    if (!verdict.kinds.contains(kind)) kinds.emplace_back(kind_name(kind));
+  for (const reference::ResultKind kind : delivers)
+    if (!verdict.kinds.contains(kind)) kinds.emplace_back(reference::kind_name(kind));
   return kinds.empty() ? ""
                        : "it says that it delivers " + join(kinds) + ", of which both runs recorded nothing in common";
 }
 
-void fill(CaseVerdict& verdict, const AgainstVerdict& found, const std::vector<ResultKind>& delivers) {
-  for (const ResultKind kind : found.kinds) verdict.checked.emplace_back(kind_name(kind));
+void fill(CaseVerdict& verdict, const AgainstVerdict& found, const std::vector<reference::ResultKind>& delivers) {
+  for (const reference::ResultKind kind : found.kinds) verdict.checked.emplace_back(reference::kind_name(kind));
   verdict.tensors = found.compared();
   verdict.elements = found.elements;
   verdict.differing = found.differing;
   verdict.first = found.first;
   if (found.first) verdict.all = {*found.first};
-  verdict.truth = found.reordered + found.rounded > 0 ? Truth::Bounded : Truth::SameOrder;
+  verdict.truth = found.reordered + found.rounded > 0 ? reference::Truth::Bounded : reference::Truth::SameOrder;
   const std::string missing = what_is_missing(found, delivers);
   if (found.first) {
     verdict.status = Status::Fail;
@@ -83,9 +83,9 @@ std::optional<std::string> why_no_baseline(const std::filesystem::path& one) {
 }
 
 CaseVerdict judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
-                            const std::vector<ResultKind>& delivers) {
+                            const std::vector<reference::ResultKind>& delivers) {
   CaseVerdict verdict;
-  verdict.truth = Truth::SameOrder;
+  verdict.truth = reference::Truth::SameOrder;
   try {
     const Recording expected = read_recording_of(one, 1), actual = read_recording_of(run, ranks);
     if (expected.steps() != actual.steps())
@@ -99,4 +99,4 @@ CaseVerdict judge_recording(const std::filesystem::path& one, const std::filesys
   return verdict;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

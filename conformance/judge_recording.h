@@ -12,7 +12,7 @@
 #include "conformance/recording.h"
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Where the recording of a model lies, below the output folder: rank<R>.json is `results` of the job with ".json".
 std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item);
@@ -26,6 +26,6 @@ std::optional<std::string> why_no_baseline(const std::filesystem::path& one);
 /// Truth is SameOrder where all is equal bit for bit, else Bounded. The case, schedule, ranks, transport, backend,
 /// seconds and repro are left to the caller.
 CaseVerdict judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
-                            const std::vector<ResultKind>& delivers);
+                            const std::vector<reference::ResultKind>& delivers);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

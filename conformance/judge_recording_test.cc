@@ -8,15 +8,16 @@
 #include "conformance/sample_recording.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr ResultKind kAll[] = {ResultKind::Forward, ResultKind::Loss, ResultKind::Backward, ResultKind::Grad,
-                               ResultKind::Buffer};
+constexpr reference::ResultKind kAll[] = {reference::ResultKind::Forward, reference::ResultKind::Loss,
+                                          reference::ResultKind::Backward, reference::ResultKind::Grad,
+                                          reference::ResultKind::Buffer};
 
-class JudgeRecording : public testing::Test {
+class JudgeRecording : public ::testing::Test {
  protected:
   JudgeRecording() { sample::write(one_, sample::made(false)); }
   CaseVerdict judge(const sample::Made& run, int ranks = 2) {
@@ -37,7 +38,7 @@ TEST_F(JudgeRecording, AWholeOneThatIsEqualPasses) {
   EXPECT_FALSE(why_no_baseline(one_)) << *why_no_baseline(one_);
   const CaseVerdict verdict = judge(sample::made(true));
   EXPECT_EQ(verdict.status, Status::Pass) << verdict.reason;
-  EXPECT_EQ(verdict.truth, Truth::SameOrder);
+  EXPECT_EQ(verdict.truth, reference::Truth::SameOrder);
   EXPECT_EQ(verdict.checked, (std::vector<std::string>{"forward", "loss", "backward", "grad", "buffer"}));
   EXPECT_EQ(verdict.tensors, 75);  // 4 modules x 3 micro-batches x 5 values, 3 losses, 4 x 3 of parameters and buffers
   EXPECT_EQ(verdict.elements, 147);
@@ -69,7 +70,7 @@ TEST_F(JudgeRecording, SumsInAnotherOrderAreToldAndPass) {
   sample::write(one_, one);
   const CaseVerdict verdict = judge(run);
   EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
-  EXPECT_EQ(verdict.truth, Truth::Bounded);
+  EXPECT_EQ(verdict.truth, reference::Truth::Bounded);
   EXPECT_EQ(verdict.reason, "1 gradient equal but for the order of a sum");
 }
 
@@ -136,4 +137,4 @@ TEST_F(JudgeRecording, NoBaselineIsOneThatCannotBeReadToItsEnd) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,19 +12,20 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr uint64_t kSeed = 3;
 constexpr int kRanks = 2;
 
-TensorMap right_results(const Case& c) {
+TensorMap right_results(const reference::Case& c) {
   std::vector<int> ascending;
   for (int m = 0; m < c.microbatches; ++m) ascending.push_back(m);
-  return to_host(run_detached(c, kSeed, StageOrders(kRanks, {StageOrder{ascending, ascending}})));
+  return to_host(
+      reference::run_detached(c, kSeed, reference::StageOrders(kRanks, {reference::StageOrder{ascending, ascending}})));
 }
 
-Schedule gpipe(const Case& c) { return make_schedule("gpipe", kRanks, c.microbatches); }
+schedule::Schedule gpipe(const reference::Case& c) { return schedule::make_schedule("gpipe", kRanks, c.microbatches); }
 
 /// Multiplies one float32 element.
 void scale_element(HostTensor& tensor, int64_t index, float factor) {
@@ -34,9 +35,9 @@ void scale_element(HostTensor& tensor, int64_t index, float factor) {
   std::memcpy(tensor.data.data() + index * 4, &value, 4);
 }
 
-std::string first_key_of(const TensorMap& results, ResultKind kind) {
+std::string first_key_of(const TensorMap& results, reference::ResultKind kind) {
   for (const auto& [key, tensor] : results)
-    if (parse_result_key(key).kind == kind) return key;
+    if (reference::parse_result_key(key).kind == kind) return key;
   return "";
 }
 
@@ -44,8 +45,9 @@ TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
   Judge judge(kSeed);
   for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
     for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
-      const Case& c = find_case(id);
-      const CaseVerdict verdict = judge.judge(c, make_schedule(schedule, kRanks, c.microbatches), right_results(c));
+      const reference::Case& c = find_case(id);
+      const CaseVerdict verdict =
+          judge.judge(c, schedule::make_schedule(schedule, kRanks, c.microbatches), right_results(c));
       EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
       EXPECT_GT(verdict.tensors, 20) << id;
     }
@@ -54,29 +56,33 @@ TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
 
 // Two replicas of two stages; each sums what it has on its own. What a schedule with one copy would give is refused.
 TEST(Judge, ReplicasAreSummedAsTheScheduleSays) {
-  const Case& c = find_case("mlp");
-  Schedule both = gpipe(c);
+  const reference::Case& c = find_case("mlp");
+  schedule::Schedule both = gpipe(c);
   both.name = "both ways";
   both.rank_of_stage = {0, 1, 1, 0};
   both.replica_of_microbatch = {0, 1, 0, 1};
   both.ranks.assign(2, {});
-  for (const ActionType type : {ActionType::F, ActionType::B})
+  for (const schedule::ActionType type : {schedule::ActionType::F, schedule::ActionType::B})
     for (int m = 0; m < c.microbatches; ++m)
       for (int stage = 0; stage < 2; ++stage) both.ranks[both.rank_of(stage, m)].push_back({stage, type, m});
-  const std::vector<StageOrder> copies = {{{0, 2}, {0, 2}}, {{1, 3}, {1, 3}}};
+  const std::vector<reference::StageOrder> copies = {{{0, 2}, {0, 2}}, {{1, 3}, {1, 3}}};
   Judge judge(kSeed);
-  EXPECT_EQ(judge.judge(c, both, to_host(run_detached(c, kSeed, StageOrders(2, copies)))).status, Status::Pass);
+  EXPECT_EQ(judge.judge(c, both, to_host(reference::run_detached(c, kSeed, reference::StageOrders(2, copies)))).status,
+            Status::Pass);
   EXPECT_EQ(judge.judge(c, both, right_results(c)).status, Status::Fail);
-  const Case& exact = find_case("exact-mlp-mean");
-  EXPECT_EQ(judge.judge(exact, both, to_host(run_detached(exact, kSeed, StageOrders(2, copies)))).status, Status::Pass);
+  const reference::Case& exact = find_case("exact-mlp-mean");
+  EXPECT_EQ(judge.judge(exact, both, to_host(reference::run_detached(exact, kSeed, reference::StageOrders(2, copies))))
+                .status,
+            Status::Pass);
 }
 
 TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
   Judge judge(kSeed);
   for (const char* id : {"exact-mlp-mean", "mlp"}) {
-    const Case& c = find_case(id);
-    for (ResultKind kind : {ResultKind::Forward, ResultKind::Loss, ResultKind::Backward, ResultKind::Partial,
-                            ResultKind::Grad, ResultKind::Param}) {
+    const reference::Case& c = find_case(id);
+    for (reference::ResultKind kind :
+         {reference::ResultKind::Forward, reference::ResultKind::Loss, reference::ResultKind::Backward,
+          reference::ResultKind::Partial, reference::ResultKind::Grad, reference::ResultKind::Param}) {
       TensorMap results = right_results(c);
       const std::string key = first_key_of(results, kind);
       ASSERT_FALSE(key.empty());
@@ -95,9 +101,9 @@ TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
 
 TEST(Judge, AMissingAndAnUnexpectedResultAreFailures) {
   Judge judge(kSeed);
-  const Case& c = find_case("exact-mlp-mean");
+  const reference::Case& c = find_case("exact-mlp-mean");
   TensorMap results = right_results(c);
-  const std::string key = first_key_of(results, ResultKind::Grad);
+  const std::string key = first_key_of(results, reference::ResultKind::Grad);
   HostTensor taken = results.at(key);
   results.erase(key);
   EXPECT_EQ(judge.judge(c, gpipe(c), results).first->what, DifferenceKind::Missing);
@@ -108,12 +114,12 @@ TEST(Judge, AMissingAndAnUnexpectedResultAreFailures) {
 }
 
 TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
-  const Case& c = find_case("uneven-mean");
+  const reference::Case& c = find_case("uneven-mean");
   Judge judge(kSeed);
   for (const float factor : {0.75f, 1.001f}) {
     TensorMap results = right_results(c);
     for (auto& [key, tensor] : results)
-      if (parse_result_key(key).kind == ResultKind::Grad)
+      if (reference::parse_result_key(key).kind == reference::ResultKind::Grad)
         for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, factor);
     const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
     EXPECT_EQ(verdict.status, Status::Fail) << factor;
@@ -121,33 +127,33 @@ TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
   // One unit in the last place of every gradient is rounding, and passes.
   TensorMap results = right_results(c);
   for (auto& [key, tensor] : results)
-    if (parse_result_key(key).kind == ResultKind::Grad)
+    if (reference::parse_result_key(key).kind == reference::ResultKind::Grad)
       for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, 1.0f + 0x1p-23f);
   EXPECT_EQ(judge.judge(c, gpipe(c), results).status, Status::Pass);
 }
 
 TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
-  for (const Case& c : corpus()) {
-    if (c.truth != Truth::Exact) continue;
+  for (const reference::Case& c : corpus()) {
+    if (c.truth != reference::Truth::Exact) continue;
     EXPECT_EQ(exactness_problem(c, kSeed), "") << c.id;
   }
-  Case too_large = find_case("exact-mlp-mean");
+  reference::Case too_large = find_case("exact-mlp-mean");
   too_large.rows = 1 << 12;
-  too_large.dtype = Dtype::BF16;
+  too_large.dtype = reference::Dtype::BF16;
   EXPECT_NE(exactness_problem(too_large, kSeed), "");
-  Case odd = find_case("exact-mlp-mean");
+  reference::Case odd = find_case("exact-mlp-mean");
   odd.microbatches = 3;
   EXPECT_NE(exactness_problem(odd, kSeed), "");
 }
 
 TEST(Judge, AnotherNumberOfMicrobatchesDemotesOpenly) {
   std::string note;
-  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 3, note).truth, Truth::SameOrder);
+  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 3, note).truth, reference::Truth::SameOrder);
   EXPECT_NE(note, "");
   note.clear();
-  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 2, note).truth, Truth::Exact);
+  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 2, note).truth, reference::Truth::Exact);
   EXPECT_EQ(note, "");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "conformance/process.h"
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Splits output into lines as it comes and picks out the events. No event is long: of a longer line nothing is kept.
@@ -252,4 +252,4 @@ LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out,
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

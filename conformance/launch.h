@@ -16,7 +16,7 @@
 #include "conformance/protocol.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// What mpirun and the ranks find in their environment: the settings of the launchers of Open MPI 4 and 5 and of MPICH
 /// at once; each reads its own and ignores the rest.
@@ -86,4 +86,4 @@ class Launcher {
   BackendSpec spec_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

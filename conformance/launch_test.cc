@@ -13,7 +13,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,7 +27,7 @@ std::string text(const LaunchEvent& event) {
 }
 
 /// Shell scripts stand in for programs.
-class LauncherTest : public testing::Test {
+class LauncherTest : public ::testing::Test {
  protected:
   std::string script(const std::string& name, const std::string& body) {
     const fs::path path = folder / name;
@@ -294,4 +294,4 @@ TEST(ResultFiles, AreTheRanksOwnByNumber) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -5,7 +5,7 @@
 #include "conformance/own_models.h"
 #include "conformance/session.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,4 +46,4 @@ CaseVerdict judge_left(const FinishedRun& run, const BackendDescription& backend
   return verdict;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

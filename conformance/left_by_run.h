@@ -10,7 +10,7 @@
 #include "conformance/plan.h"
 #include "conformance/protocol.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct FinishedRun {
   std::filesystem::path report;
@@ -31,4 +31,4 @@ LeftByRun left_by(const FinishedRun& run, const BackendDescription& backend);
 /// Backend, device, ranks, transport, seconds and repro of the verdict are left to the caller.
 CaseVerdict judge_left(const FinishedRun& run, const BackendDescription& backend, Judge& judge);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// The distance from each beginning of `text` to `asked`, by its length (Damerau and Levenshtein's, no letter edited
@@ -52,4 +52,4 @@ std::vector<std::string> near_names(const std::vector<std::string>& names, std::
   return near;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Of `names`, at most three that are nearest to `asked`, the nearest first. Letters to insert, delete, replace, or to
 /// swap with their neighbour are counted, to a name or to some of its words ("mlp-sum" of "exact-mlp-sum"); of names
 /// that are equally near by their words the one nearest as a whole comes first, then the one that stands first.
 std::vector<std::string> near_names(const std::vector<std::string>& names, std::string_view asked);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -31,4 +31,4 @@ TEST(NearNames, SomeWordsOfAName) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

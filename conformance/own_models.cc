@@ -12,7 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Those of `names` that one of the patterns, separated by commas, matches, in their order.
@@ -138,4 +138,4 @@ OneRankRuns::Outcome OneRankRuns::of(const std::string& model) const {
   return found == outcomes_.end() ? Outcome(Status::NotRun, "") : found->second;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

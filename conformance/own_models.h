@@ -12,7 +12,7 @@
 #include "conformance/protocol.h"
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 class Session;
 
@@ -42,4 +42,4 @@ class OneRankRuns {
   std::map<std::string, Outcome> outcomes_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -24,7 +24,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Case, schedule, ranks and transport, by number.
@@ -41,28 +41,29 @@ struct CaseNeeds {
   bool has_buffers = false, trains = false;
 };
 
-CaseNeeds needs_of(const Case& c, uint64_t seed) {
-  const Model model = make_model(c.model, c.dtype, seed);
+CaseNeeds needs_of(const reference::Case& c, uint64_t seed) {
+  const models::Model model = models::make_model(c.model, c.dtype, seed);
   return {most_stages(model), !model.module->buffers().empty(),
-          std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end()};
+          std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end()};
 }
 
 /// Which stages hand values to which, as the model of a case is cut.
-std::vector<StageEdge> edges_of(const Case& c, int stages, uint64_t seed) {
-  return stage_edges(case_pipe(c, make_model(c.model, c.dtype, seed), stages, seed));
+std::vector<schedule::StageEdge> edges_of(const reference::Case& c, int stages, uint64_t seed) {
+  return engine::stage_edges(case_pipe(c, models::make_model(c.model, c.dtype, seed), stages, seed));
 }
 
-std::string why_unsupported(const Case& c, const CaseNeeds& needs, const Schedule& schedule, uint64_t seed) {
+std::string why_unsupported(const reference::Case& c, const CaseNeeds& needs, const schedule::Schedule& schedule,
+                            uint64_t seed) {
   if (schedule.stages > needs.most_stages)
     return std::to_string(needs.most_stages - 1) + " split points, enough for " + std::to_string(needs.most_stages) +
            " stages; the schedule has " + std::to_string(schedule.stages);
-  if (needs.trains && !has_backward(schedule)) return "it trains, and the schedule has no backward";
+  if (needs.trains && !schedule::has_backward(schedule)) return "it trains, and the schedule has no backward";
   if (needs.trains && needs.has_buffers && schedule.replicas() > 1)
     return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
            " replicas of the model, each with its own";
-  if (!has_communication(schedule)) return {};
-  const std::vector<std::string> problems =
-      violations(schedule, edges_of(c, schedule.stages, seed), {.forward_only = !has_backward(schedule), .limit = 1});
+  if (!schedule::has_communication(schedule)) return {};
+  const std::vector<std::string> problems = schedule::violations(
+      schedule, edges_of(c, schedule.stages, seed), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
   return problems.empty() ? "" : problems.front();
 }
 
@@ -70,7 +71,7 @@ std::string why_unsupported(const Case& c, const CaseNeeds& needs, const Schedul
 int ranks_of_files(const std::vector<ChosenSchedule>& schedules) {
   std::set<size_t> ranks;
   for (const ChosenSchedule& chosen : schedules)
-    ranks.insert(chosen.csv.empty() ? 0 : parse_csv(chosen.csv, chosen.name).ranks.size());
+    ranks.insert(chosen.csv.empty() ? 0 : schedule::parse_csv(chosen.csv, chosen.name).ranks.size());
   return ranks.size() == 1 ? static_cast<int>(*ranks.begin()) : 0;
 }
 
@@ -92,11 +93,11 @@ bool take_own_schedule(std::string& patterns) {
 }
 
 /// Of which kind a schedule is: cases meet each kind that they can.
-int kind_of(const Schedule& schedule) {
+int kind_of(const schedule::Schedule& schedule) {
   if (schedule.replicas() > 1) return 3;
-  for (const std::vector<Action>& rank : schedule.ranks)
-    for (const Action& action : rank)
-      if (action.type == ActionType::W) return 2;
+  for (const std::vector<schedule::Action>& rank : schedule.ranks)
+    for (const schedule::Action& action : rank)
+      if (action.type == schedule::ActionType::W) return 2;
   return schedule.stages > static_cast<int>(schedule.ranks.size()) ? 1 : 0;
 }
 
@@ -111,7 +112,7 @@ class Choices {
     whole = spread;
     every_rank = options.profile == "ranks";
     cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
-    for (Case& c : cases) {
+    for (reference::Case& c : cases) {
       too_few_rows_.push_back(options.microbatches <= c.rows
                                   ? std::string()
                                   : std::to_string(c.rows) + " rows, too few for --microbatches " +
@@ -128,7 +129,7 @@ class Choices {
     std::string patterns = few ? kSmokeSchedules : options.schedules;
     const bool own = take_own_schedule(patterns) || few;
     if (!patterns.empty()) schedules = choose_schedules(patterns);
-    if (own && std::ranges::any_of(cases, [](const Case& c) { return !c.schedule_csv.empty(); }))
+    if (own && std::ranges::any_of(cases, [](const reference::Case& c) { return !c.schedule_csv.empty(); }))
       schedules.push_back({kOwnSchedule, ""});
     if (schedules.empty())
       throw InputError("--schedule: 'own' means the schedule that a case brings, and no such case is chosen");
@@ -204,13 +205,13 @@ class Choices {
   bool pairs_only;
   bool whole;               ///< a whole profile: what is not meant is not worth a word
   bool every_rank = false;  ///< the profile of all numbers of ranks
-  std::vector<Case> cases;
+  std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;
   std::vector<int> ranks;
   std::vector<TransportKind> transports;
 
  private:
-  using Made = std::pair<Schedule, std::string>;  ///< the schedule, or why there is none
+  using Made = std::pair<schedule::Schedule, std::string>;  ///< the schedule, or why there is none
 
   void keep_ranks_of_backend() {
     const std::vector<int>& can = options_.backend_ranks;
@@ -230,7 +231,7 @@ class Choices {
 
   /// Of a case with a schedule of its own, or of a row under "own".
   std::string why_not_own(const Row& row) const {
-    const Case& c = cases[row[0]];
+    const reference::Case& c = cases[row[0]];
     if (c.schedule_csv.empty()) return "it has no schedule of its own";
     if (!is_own(row)) return "it has a schedule of its own, which must be followed (--schedule own)";
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
@@ -263,7 +264,8 @@ class Choices {
 
   const std::string& why_not_partitioned(int index, int stages) {
     const auto [it, is_new] = not_partitioned_.try_emplace({index, stages});
-    if (is_new) it->second = plumbline::why_not_partitioned(cases[index], stages, options_.seed, options_.remat);
+    if (is_new)
+      it->second = plumbline::conformance::why_not_partitioned(cases[index], stages, options_.seed, options_.remat);
     return it->second;
   }
 
@@ -344,7 +346,7 @@ void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file)
 std::vector<JobThroughput> measurements(const RunOptions& options, const std::vector<ChosenSchedule>& schedules) {
   constexpr int kMicrobatches = 8;
   const char* model = "transformer-lm";
-  const int most = most_stages(make_model(model, Dtype::F32, options.seed));
+  const int most = most_stages(models::make_model(model, reference::Dtype::F32, options.seed));
   std::vector<JobThroughput> items;
   for (const ChosenSchedule& schedule : schedules) {
     if (!schedule.csv.empty() || (!options.schedule_given &&
@@ -380,7 +382,7 @@ std::string transport_name(TransportKind kind) {
   return kind == TransportKind::Own ? "own" : kind == TransportKind::Mpi ? "mpi" : "threads";
 }
 
-std::string why_unsupported(const Case& c, const Schedule& schedule, uint64_t seed) {
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed) {
   return why_unsupported(c, needs_of(c, seed), schedule, seed);
 }
 
@@ -388,7 +390,7 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
   if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
   if (options.microbatches < 0)
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
-  check_remat(options.remat, options.recompute != "never");
+  engine::check_remat(options.remat, options.recompute != "never");
   Choices choices(options, one_group);
   if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
     throw InputError("--mutant: " + options.mutant + " needs " +
@@ -408,4 +410,4 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
   return plan;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

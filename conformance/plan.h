@@ -12,7 +12,7 @@
 #include "runtime/engine/partitioned_stage.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 enum class TransportKind {
   Threads,
@@ -36,7 +36,7 @@ struct RunOptions {
   int microbatches = 0;      ///< 0: each case's own
   std::string mutant;
   std::string recompute = "never";  ///< see parse_recompute()
-  RematOptions remat;
+  engine::RematOptions remat;
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = true;
@@ -89,6 +89,6 @@ RunPlan make_plan(const RunOptions& options, bool one_group = false);
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
 /// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
 /// schedule has transfers of its own that are not those its stages need.
-std::string why_unsupported(const Case& c, const Schedule& schedule, uint64_t seed);
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -16,7 +16,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Row = std::tuple<std::string, std::string, int, TransportKind>;
@@ -95,7 +95,7 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
 TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
   std::map<std::string, std::set<std::string>> schedules;
   for (const Row& row : rows(make_plan(quiet()), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
-  for (const Case& c : corpus()) {
+  for (const reference::Case& c : corpus()) {
     if (c.schedule_csv.empty())
       EXPECT_GE(schedules[c.id].size(), 3u) << c.id;
     else
@@ -126,7 +126,7 @@ TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
 TEST(Plan, GroupsHoldTheRunsThatCanBe) {
   const RunPlan plan = make_plan(quiet());
   std::set<int64_t> ranks = {2, 4, 8};
-  for (const Case& c : corpus())
+  for (const reference::Case& c : corpus())
     if (!c.schedule_csv.empty()) ranks.insert(std::ranges::count(c.schedule_csv, '\n'));
   EXPECT_EQ(plan.groups.size(), ranks.size() * (1 + PLUMBLINE_HAS_MPI));
   std::set<size_t> seen;
@@ -172,23 +172,24 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
 }
 
 TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
-  const auto reason = [](const std::string& id, const Schedule& schedule) {
+  const auto reason = [](const std::string& id, const schedule::Schedule& schedule) {
     return why_unsupported(find_case(id), schedule, 1);
   };
-  EXPECT_EQ(reason("mlp", make_schedule("1f1b", 16, 4)), "");
-  EXPECT_EQ(reason("mlp", make_schedule("1f1b", 17, 4)), "15 split points, enough for 16 stages; the schedule has 17");
-  Schedule forwards = make_schedule("1f1b", 2, 4);
+  EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 16, 4)), "");
+  EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 17, 4)),
+            "15 split points, enough for 16 stages; the schedule has 17");
+  schedule::Schedule forwards = schedule::make_schedule("1f1b", 2, 4);
   for (auto& rank : forwards.ranks)
-    std::erase_if(rank, [](const Action& action) { return action.type != ActionType::F; });
+    std::erase_if(rank, [](const schedule::Action& action) { return action.type != schedule::ActionType::F; });
   EXPECT_NE(reason("mlp", forwards).find("no backward"), std::string::npos);
   EXPECT_EQ(reason("exact-eval-only", forwards), "");
-  Schedule replicated = make_schedule("1f1b", 2, 4);
+  schedule::Schedule replicated = schedule::make_schedule("1f1b", 2, 4);
   replicated.rank_of_stage = {0, 1, 1, 0};
   replicated.replica_of_microbatch = {0, 0, 1, 1};
   EXPECT_EQ(reason("mlp", replicated), "");
   EXPECT_NE(reason("resnet-bn", replicated).find("2 replicas"), std::string::npos);
   // Lowered for a chain, stage 2 receives nothing: stage 1 is on its rank. But a skip comes from stage 0, which is not.
-  const Schedule lowered = lower(make_schedule("zb-v", 2, 4), chain_edges(4));
+  const schedule::Schedule lowered = lower(schedule::make_schedule("zb-v", 2, 4), schedule::chain_edges(4));
   EXPECT_EQ(reason("mlp", lowered), "");
   EXPECT_NE(reason("exact-skip", lowered), "");
 }
@@ -271,4 +272,4 @@ TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

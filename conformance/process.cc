@@ -25,7 +25,7 @@
 
 extern char** environ;
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -366,4 +366,4 @@ void end_children_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

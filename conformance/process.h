@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct ProcessOptions {
   std::vector<std::string> argv;                   ///< argv[0] is looked up in PATH unless it holds a slash
@@ -64,4 +64,4 @@ std::string describe(const ProcessResult& result);
 /// groups of their own and a Ctrl-C at the terminal does not reach them; then they end this process as usual.
 void end_children_on_signals();
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,7 +13,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using namespace std::chrono_literals;
@@ -206,4 +206,4 @@ TEST(Process, AShellTakesAQuotedWordForOneArgument) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 bool is_live_terminal(int fd) {
   const char* term = std::getenv("TERM");
@@ -81,4 +81,4 @@ void Progress::erase() {
   drawn_ = false;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

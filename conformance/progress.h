@@ -7,7 +7,7 @@
 
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// True when `fd` is a terminal that understands cursor movement (TERM is set and not "dumb").
 bool is_live_terminal(int fd);
@@ -57,4 +57,4 @@ class Progress {
   bool drawn_ = false;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 CaseVerdict verdict(Status status, const std::string& reason = "") {
@@ -70,4 +70,4 @@ TEST(Progress, LiveLineNeverWraps) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

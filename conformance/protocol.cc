@@ -10,25 +10,26 @@
 #include "runtime/join.h"
 #include "runtime/json_place.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr const char* kLevels[] = {"program", "stage", "model", "own"};
 /// What plumbline_recorder.py records.
-constexpr ResultKind kRecorded[] = {ResultKind::Forward, ResultKind::Loss, ResultKind::Backward, ResultKind::Grad,
-                                    ResultKind::Buffer};
+constexpr reference::ResultKind kRecorded[] = {reference::ResultKind::Forward, reference::ResultKind::Loss,
+                                               reference::ResultKind::Backward, reference::ResultKind::Grad,
+                                               reference::ResultKind::Buffer};
 
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
-  for (const ResultKind kind : all_result_kinds()) names.emplace_back(kind_name(kind));
+  for (const reference::ResultKind kind : all_result_kinds()) names.emplace_back(reference::kind_name(kind));
   return names;
 }
 
-ResultKind kind_of(const JsonPlace& place) {
+reference::ResultKind kind_of(const JsonPlace& place) {
   const std::vector<std::string> names = kinds();
   const auto found = std::ranges::find(names, place.text());
   if (found == names.end()) place.fail("one of " + join(names));
-  return static_cast<ResultKind>(found - names.begin());
+  return static_cast<reference::ResultKind>(found - names.begin());
 }
 
 std::vector<std::string> texts(const JsonPlace& place) {
@@ -59,7 +60,7 @@ void read_own(const JsonPlace& json, BackendDescription& description) {
   if (json["schedules"].json().is_string()) json["schedules"].fail("the names of its schedules, with level \"own\"");
   description.schedules = own_names(json["schedules"]);
   std::vector<std::string> names;
-  for (const ResultKind kind : kRecorded) names.emplace_back(kind_name(kind));
+  for (const reference::ResultKind kind : kRecorded) names.emplace_back(reference::kind_name(kind));
   for (const JsonPlace& item : json["delivers"].items())
     if (std::ranges::find(kRecorded, kind_of(item)) == std::end(kRecorded))
       item.fail("with level \"own\" one of " + join(names));
@@ -114,10 +115,10 @@ std::string stray_words(std::string_view printed, char bracket) {
          accepted;
 }
 
-std::vector<ResultKind> all_result_kinds() {
-  std::vector<ResultKind> kinds;
-  for (int kind = 0; kind <= static_cast<int>(ResultKind::Param); ++kind)
-    kinds.push_back(static_cast<ResultKind>(kind));
+std::vector<reference::ResultKind> all_result_kinds() {
+  std::vector<reference::ResultKind> kinds;
+  for (int kind = 0; kind <= static_cast<int>(reference::ResultKind::Param); ++kind)
+    kinds.push_back(static_cast<reference::ResultKind>(kind));
   return kinds;
 }
 
@@ -138,7 +139,7 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   else
     description.schedules = texts(schedules);
   for (const JsonPlace& item : json["delivers"].items()) {
-    const ResultKind kind = kind_of(item);
+    const reference::ResultKind kind = kind_of(item);
     if (std::ranges::find(description.delivers, kind) != description.delivers.end())
       item.refuse("\"" + item.text() + "\" stands there twice");
     description.delivers.push_back(kind);
@@ -164,7 +165,7 @@ std::string description_text(const BackendDescription& description) {
   else
     json["schedules"] = "any";
   json["delivers"] = nlohmann::ordered_json::array();
-  for (const ResultKind kind : description.delivers) json["delivers"].push_back(kind_name(kind));
+  for (const reference::ResultKind kind : description.delivers) json["delivers"].push_back(reference::kind_name(kind));
   json["level"] = kLevels[static_cast<int>(description.level)];
   if (!description.models.empty()) json["models"] = description.models;
   json["order"] = description.follows_order ? "given" : "own";
@@ -191,4 +192,4 @@ std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const J
   return answers;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 #include "conformance/backend/job.h"
 #include "reference/result_key.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 inline constexpr int kProtocolVersion = 1;
 
@@ -25,14 +25,14 @@ enum class CaseLevel {
 inline constexpr const char* kOneRank = "one-rank";
 
 /// Every kind, in the order of the enumeration.
-std::vector<ResultKind> all_result_kinds();
+std::vector<reference::ResultKind> all_result_kinds();
 
 struct BackendDescription {
   std::string name, version;
   std::vector<std::string> features;
   /// Names of schedules; none: any, by their files.
   std::optional<std::vector<std::string>> schedules;
-  std::vector<ResultKind> delivers;
+  std::vector<reference::ResultKind> delivers;
   CaseLevel level = CaseLevel::Program;
   /// Of CaseLevel::Own, and then not empty: what it calls them.
   std::vector<std::string> models;
@@ -62,4 +62,4 @@ struct PlanAnswer {
 /// about what the job does not hold, or a second one.
 std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 const char* const kDescription = R"({"protocol": 1, "name": "n", "version": "v", "schedules": ["gpipe"],
@@ -16,7 +16,8 @@ TEST(Description, IsReadAndWrittenBack) {
     EXPECT_EQ(d.name + d.version + d.libtorch, "nv2.15.0");
     EXPECT_EQ(d.features, std::vector<std::string>{"cpu"});
     EXPECT_EQ(d.schedules, std::vector<std::string>{"gpipe"});
-    EXPECT_EQ(d.delivers, (std::vector<ResultKind>{ResultKind::Loss, ResultKind::Grad}));
+    EXPECT_EQ(d.delivers,
+              (std::vector<reference::ResultKind>{reference::ResultKind::Loss, reference::ResultKind::Grad}));
     EXPECT_EQ(d.level, CaseLevel::Stage);
     EXPECT_FALSE(d.follows_order);
   }
@@ -75,7 +76,7 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
            {own("[\"1F1B\", \"GPipe\"]", "\"any\""), "b: schedules: expected the names of its schedules"},
            {own("\"grad\"", "\"param\""), "b: delivers[1]: expected with level \"own\" one of forward, loss, backward"},
        }) {
-    expect_line(refusal([&] { parse_description(text, "b"); }), expected);
+    testing::expect_line(testing::refusal([&] { parse_description(text, "b"); }), expected);
   }
 }
 
@@ -131,9 +132,9 @@ TEST(Plan, AnythingElseIsRefused) {
           {R"([{"id": "a", "schedule": "gpipe", "supported": false}])", "b: [0]: expected an object with a \"why\""},
           {R"([{"id": "a", "schedule": "gpipe", "supported": "yes"}])", "b: [0].supported: expected true or false"},
       }) {
-    expect_line(refusal([&] { parse_plan(text, job, "b"); }), expected);
+    testing::expect_line(testing::refusal([&] { parse_plan(text, job, "b"); }), expected);
   }
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

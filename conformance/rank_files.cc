@@ -6,7 +6,7 @@
 #include "reference/result_key.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// A rank has a copy of a parameter if it delivers its value; then it has every gradient that another copy has. Without
@@ -15,11 +15,12 @@ void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const
   std::map<std::string, std::vector<const RankResults*>> holders;
   for (const RankResults& rank : ranks)
     for (const auto& [key, tensor] : rank.results)
-      if (const ResultKey parsed = parse_result_key(key); parsed.kind == ResultKind::Param)
+      if (const reference::ResultKey parsed = reference::parse_result_key(key);
+          parsed.kind == reference::ResultKind::Param)
         holders[parsed.name].push_back(&rank);
   for (const auto& [key, tensor] : merged) {
-    const ResultKey parsed = parse_result_key(key);
-    if (parsed.kind != ResultKind::Grad) continue;
+    const reference::ResultKey parsed = reference::parse_result_key(key);
+    if (parsed.kind != reference::ResultKind::Grad) continue;
     for (const RankResults* rank : holders[parsed.name])
       if (!rank->results.contains(key))
         throw Error(rank->from + ": has a copy of " + parsed.name + ", and lacks " + key + ", which another rank has");
@@ -58,7 +59,7 @@ TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
     if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
     ranks.push_back({file.string(), read_tensor_file(file)});  // its errors name the file
     try {
-      for (const auto& [key, tensor] : ranks.back().results) parse_result_key(key);
+      for (const auto& [key, tensor] : ranks.back().results) reference::parse_result_key(key);
     } catch (const Error& error) {
       throw Error(file.string() + ": " + error.what());
     }
@@ -66,4 +67,4 @@ TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
   return merge_results(ranks);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "conformance/backend/job.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct RankResults {
   std::string from;  ///< who delivered them, for messages: "rank 2", or a file
@@ -27,4 +27,4 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
 /// missing or is not one well-formed safetensors file.
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 TEST(RankFiles, RanksThatDisagreeOnACopyAreRefused) {
@@ -28,7 +28,7 @@ TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
   EXPECT_EQ(merge_results({{"rank 0", both}, {"rank 1", both}, {"rank 2", elsewhere}}).size(), 3u);
   for (const auto& ranks : {std::vector<RankResults>{{"rank 0", both}, {"rank 1", without}},
                             std::vector<RankResults>{{"rank 1", without}, {"rank 0", both}}})
-    EXPECT_EQ(failure([&] { merge_results(ranks); }),
+    EXPECT_EQ(testing::failure([&] { merge_results(ranks); }),
               "rank 1: has a copy of w, and lacks 0/grad/-/-/w, which another rank has");
 }
 
@@ -38,13 +38,15 @@ TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
   std::filesystem::create_directories(folder / "1f1b/mlp");
   for (const char* rank : {"0", "2", "11"})
     write_tensor_file(folder / ("1f1b/mlp/rank" + std::string(rank) + ".safetensors"), {});
-  const auto why = [&](int ranks) { return failure([&] { result_files_of_ranks(folder.path(), item, ranks); }); };
+  const auto why = [&](int ranks) {
+    return testing::failure([&] { result_files_of_ranks(folder.path(), item, ranks); });
+  };
   EXPECT_EQ(why(12), "accepted") << "which ranks write is theirs to say";
   EXPECT_EQ(result_files_of_ranks(folder.path(), item, 12).size(), 3u);
-  expect_line(why(11), (folder / "1f1b/mlp/rank11.safetensors").string(),
-              ": there is no such rank; the job has 11 ranks: 0 to 10");
-  expect_line(why(2), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 2 ranks: 0 to 1");
-  expect_line(why(1), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 1 rank: 0");
+  testing::expect_line(why(11), (folder / "1f1b/mlp/rank11.safetensors").string(),
+                       ": there is no such rank; the job has 11 ranks: 0 to 10");
+  testing::expect_line(why(2), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 2 ranks: 0 to 1");
+  testing::expect_line(why(1), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 1 rank: 0");
 }
 
 /// A file as the format has it: the length of the header, the header, the data.
@@ -99,9 +101,9 @@ TEST(RankFiles, EveryKindOfCorruptFileIsNamedInOneLine) {
   EXPECT_EQ(merge_rank_files({path}).size(), 1u);
   for (const auto& [bytes, expected] : files) {
     write_file(path, bytes);
-    expect_line(failure([&] { merge_rank_files({path}); }), path.string(), expected);
+    testing::expect_line(testing::failure([&] { merge_rank_files({path}); }), path.string(), expected);
   }
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/json_place.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,7 +107,7 @@ RecordedStep read_step(const Recording& recording, int step) {
   const auto& files = recording.files.at(static_cast<size_t>(step));
   for (size_t rank = 0; rank < files.size(); ++rank) {
     for (auto& [text, tensor] : read_tensor_file(files[rank])) {
-      const ResultKey key = parse_result_key(text);
+      const reference::ResultKey key = reference::parse_result_key(text);
       if (key.step != step)
         throw InputError(files[rank].string() + ": `" + text + "` is not of step " + std::to_string(step));
       std::vector<RecordedCopy>& copies = values[{key.kind, key.microbatch, key.name}];
@@ -122,4 +122,4 @@ RecordedStep read_step(const Recording& recording, int step) {
   return values;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -23,7 +23,7 @@
 #include "reference/result_key.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct Recording {
   std::filesystem::path folder = {};
@@ -53,7 +53,7 @@ struct RecordedCopy {
 
 /// What a value is, wherever it was made: its result key without a stage.
 struct ValueKey {
-  ResultKind kind = ResultKind::Forward;
+  reference::ResultKind kind = reference::ResultKind::Forward;
   int microbatch = -1;
   std::string name;
   auto operator<=>(const ValueKey&) const = default;
@@ -66,4 +66,4 @@ using RecordedStep = std::map<ValueKey, std::vector<RecordedCopy>>;
 /// of one stage from two ranks (replicas of a model are not compared).
 RecordedStep read_step(const Recording& recording, int step);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -7,10 +7,11 @@
 #include "reference/case.h"
 #include "runtime/engine/partitioned_stage.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Why the case, cut into so many stages, cannot run with these options, in one line; empty when it can. Traces and
 /// partitions every stage for each shape of micro-batch.
-std::string why_not_partitioned(const Case& c, int stages, uint64_t seed, const RematOptions& options);
+std::string why_not_partitioned(const reference::Case& c, int stages, uint64_t seed,
+                                const engine::RematOptions& options);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -11,7 +11,7 @@
 #include "runtime/capture/call.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Two layers; how many values the second looks at depends on the data, in micro-batches of so many rows.
@@ -33,26 +33,28 @@ struct DependsOnData : torch::nn::Module {
 };
 
 void add_depends_on_data(const std::string& name, int64_t selecting_rows) {
-  add_model(
+  models::add_model(
       name,
-      [=](Dtype, uint64_t) {
-        Model model;
+      [=](reference::Dtype, uint64_t) {
+        models::Model model;
         const auto module = std::make_shared<DependsOnData>(selecting_rows);
         model.module = module;
         model.forward = [module](const std::vector<at::Tensor>& in) {
-          return std::vector<at::Tensor>{call(module->second, call(module->first, in[0]))};
+          return std::vector<at::Tensor>{capture::call(module->second, capture::call(module->first, in[0]))};
         };
         model.input_names = {"x"};
-        model.input_chunks = {ChunkSpec{}};
+        model.input_chunks = {microbatch::ChunkSpec{}};
         model.split_points = {"second"};
         return model;
       },
-      [](Dtype, int rows, uint64_t, int) { return Batch{{at::ones({rows, 4})}, at::ones({rows, 4})}; });
+      [](reference::Dtype, int rows, uint64_t, int) {
+        return models::Batch{{at::ones({rows, 4})}, at::ones({rows, 4})};
+      });
 }
 
 /// 7 rows are micro-batches of 3, 2 and 2: whichever shape cannot be traced, the case cannot run.
 TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
-  Case c = find_case("mlp");
+  reference::Case c = find_case("mlp");
   c.rows = 7;
   c.microbatches = 3;
   for (const int64_t selecting_rows : {3, 2}) {
@@ -60,7 +62,7 @@ TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
     add_depends_on_data(c.model, selecting_rows);
     const std::string why = why_not_partitioned(c, 2, 1, {"bytes"});
     for (const char* part : {"stage 1 has no joint graph", "masked_select", "run it without --remat"})
-      expect_part(why, part);
+      testing::expect_part(why, part);
   }
   c.model = "depends-on-data-4";
   add_depends_on_data(c.model, 4);
@@ -73,4 +75,4 @@ TEST(Remat, CasesOfTheCorpusCanBePartitioned) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "runtime/json_place.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr const char* kSchema = "plumbline-run/1";
@@ -107,4 +107,4 @@ std::string difference(const RunRecord& earlier, const RunRecord& now) {
   return {};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

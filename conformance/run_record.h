@@ -10,7 +10,7 @@
 
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// One case under one schedule on so many ranks.
 struct RecordedRun {
@@ -48,4 +48,4 @@ RunRecord read_run_record(const std::filesystem::path& path);
 /// when it goes on where that one ended.
 std::string difference(const RunRecord& earlier, const RunRecord& now);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

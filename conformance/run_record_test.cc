@@ -8,7 +8,7 @@
 #include "runtime/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 RunRecord record() {
@@ -79,9 +79,9 @@ TEST(RunRecord, RefusesWhatItDidNotWriteInOneLine) {
   };
   for (const auto& [text, expected] : files) {
     write_file(path, text);
-    expect_line(refusal([&] { read_run_record(path); }), path.string(), expected);
+    testing::expect_line(testing::refusal([&] { read_run_record(path); }), path.string(), expected);
   }
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -20,7 +20,7 @@
 #include "runtime/transport/mpi.h"
 #endif
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Passes on what becomes of a group's job.
@@ -131,13 +131,13 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
   if (given.backend != "runtime")
     throw InputError("--backend: " + given.backend + " is started by plumbline itself; leave mpirun out");
-  MpiSession mpi;
+  transport::MpiSession mpi;
   try {
     RunOptions options = given;
     options.ranks = mpi.size();
     options.transport = TransportKind::Mpi;
-    const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-    const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
+    const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+    const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
     RunPlan plan;
     std::optional<Session> session;
@@ -175,7 +175,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     }
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
-    mpi.abort(error_text(error));
+    mpi.abort(graph::error_text(error));
   }
 #else
   (void)given, (void)out;
@@ -183,4 +183,4 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
 #endif
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 
 #include "conformance/plan.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Starts the ranks outside of this process (mpirun, or a process with threads), judges, reports to `out`, and writes
 /// the report folder. Returns the exit code.
@@ -16,4 +16,4 @@ int run_supervised(const RunOptions& options, std::ostream& out);
 /// return its exit code. Where the user named a number of ranks, it must be the size of the MPI job.
 int run_inside_mpi(const RunOptions& options, std::ostream& out);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,7 +10,7 @@
 #include "runtime/join.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,8 @@ void require_not_directory(const std::string& file) {
   }
 }
 
-void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, const std::string& file) {
+void require_as_asked(const schedule::Schedule& schedule, const schedule::ScheduleRequest& request,
+                      const std::string& file) {
   const auto refuse = [&](const std::string& reason) { throw InputError("schedule file " + file + ": " + reason); };
   const auto require = [&](int asked, int found, const std::string& what) {
     if (asked != 0 && asked != found) {
@@ -33,7 +34,7 @@ void require_as_asked(const Schedule& schedule, const ScheduleRequest& request, 
   require(request.ranks, static_cast<int>(schedule.ranks.size()), "ranks");
   require(request.microbatches, schedule.microbatches, "micro-batches");
   for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()) && request.stages_per_rank != 0; ++rank) {
-    require(request.stages_per_rank, static_cast<int>(stages_of_rank(schedule, rank).size()),
+    require(request.stages_per_rank, static_cast<int>(schedule::stages_of_rank(schedule, rank).size()),
             "stages on rank " + std::to_string(rank));
   }
   const auto refuse_field = [&](bool given, const std::string& what) {
@@ -59,29 +60,30 @@ std::string read_schedule_file(const std::string& file) {
 
 bool is_schedule_file(const std::string& name_or_file) { return name_or_file.ends_with(".csv"); }
 
-Schedule parse_schedule_file(std::string_view text, const std::string& file, const ScheduleRequest& request,
-                             std::optional<Dialect> dialect) {
-  Schedule schedule = parse_csv(text, file, dialect);
+schedule::Schedule parse_schedule_file(std::string_view text, const std::string& file,
+                                       const schedule::ScheduleRequest& request,
+                                       std::optional<schedule::Dialect> dialect) {
+  schedule::Schedule schedule = schedule::parse_csv(text, file, dialect);
   require_as_asked(schedule, request, file);
   return schedule;
 }
 
-Schedule load_schedule(const std::string& name_or_file, const ScheduleRequest& request,
-                       std::optional<Dialect> dialect) {
+schedule::Schedule load_schedule(const std::string& name_or_file, const schedule::ScheduleRequest& request,
+                                 std::optional<schedule::Dialect> dialect) {
   if (is_schedule_file(name_or_file))
     return parse_schedule_file(read_schedule_file(name_or_file), name_or_file, request, dialect);
-  if (find_schedule_kind(name_or_file) == nullptr) {
+  if (schedule::find_schedule_kind(name_or_file) == nullptr) {
     require_not_directory(name_or_file);
     std::error_code ignored;
     if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
-      throw InputError("schedule " + plumbline::quoted(name_or_file) +
-                       ": a file must end in .csv, and the schedules by name are " + join(schedule_names()));
+      throw InputError("schedule " + plumbline::schedule::quoted(name_or_file) +
+                       ": a file must end in .csv, and the schedules by name are " + join(schedule::schedule_names()));
     }
   }
   if (dialect) throw InputError("schedule " + name_or_file + ": a dialect is for files, and this is a name");
-  ScheduleRequest named = request;
+  schedule::ScheduleRequest named = request;
   named.name = name_or_file;
   return make_schedule(named);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

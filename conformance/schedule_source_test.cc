@@ -9,7 +9,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,7 +25,7 @@ class ScheduleSource : public ::testing::Test {
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
 
   /// What load_schedule throws; empty when it does not.
-  static std::string refusal(const std::string& source, const ScheduleRequest& request) {
+  static std::string refusal(const std::string& source, const schedule::ScheduleRequest& request) {
     try {
       load_schedule(source, request);
     } catch (const InputError& error) {
@@ -37,17 +37,19 @@ class ScheduleSource : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-ScheduleRequest size(int ranks, int microbatches) { return {.name = {}, .ranks = ranks, .microbatches = microbatches}; }
+schedule::ScheduleRequest size(int ranks, int microbatches) {
+  return {.name = {}, .ranks = ranks, .microbatches = microbatches};
+}
 
 TEST_F(ScheduleSource, NamesAndFiles) {
-  EXPECT_EQ(load_schedule("zb-h1", size(3, 5)), make_schedule("zb-h1", 3, 5));
-  EXPECT_EQ(load_schedule("ZB-H1", size(3, 5)), make_schedule("zb-h1", 3, 5));
-  for (const ScheduleRequest& request : {size(0, 0), size(2, 0), size(0, 2), size(2, 2)}) {
-    const Schedule mine = load_schedule(at("mine.csv"), request);
-    EXPECT_EQ(to_csv(mine), "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n");
+  EXPECT_EQ(load_schedule("zb-h1", size(3, 5)), schedule::make_schedule("zb-h1", 3, 5));
+  EXPECT_EQ(load_schedule("ZB-H1", size(3, 5)), schedule::make_schedule("zb-h1", 3, 5));
+  for (const schedule::ScheduleRequest& request : {size(0, 0), size(2, 0), size(0, 2), size(2, 2)}) {
+    const schedule::Schedule mine = load_schedule(at("mine.csv"), request);
+    EXPECT_EQ(schedule::to_csv(mine), "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n");
     EXPECT_EQ(mine.name, at("mine.csv"));
   }
-  ScheduleRequest one_stage = size(0, 0);
+  schedule::ScheduleRequest one_stage = size(0, 0);
   one_stage.stages_per_rank = 1;
   EXPECT_EQ(load_schedule(at("mine.csv"), one_stage).stages, 2);
 }
@@ -55,14 +57,14 @@ TEST_F(ScheduleSource, NamesAndFiles) {
 TEST_F(ScheduleSource, RefusesInOneLineThatNamesTheFile) {
   write("damaged.csv", "0F0,0X0\r\n");
   write("notes.txt", "0F0\r\n");
-  ScheduleRequest two_stages = size(0, 0), grouped = size(0, 0), sliced = size(0, 0), timed = size(0, 0);
+  schedule::ScheduleRequest two_stages = size(0, 0), grouped = size(0, 0), sliced = size(0, 0), timed = size(0, 0);
   two_stages.stages_per_rank = 2;
   grouped.group_size = 2;
   sliced.slices = 2;
-  timed.durations = Durations{};
+  timed.durations = schedule::Durations{};
   const struct {
     std::string source;
-    ScheduleRequest request;
+    schedule::ScheduleRequest request;
     std::string expected;
   } rows[] = {
       {"nonesuch", size(2, 2), "gpipe"},
@@ -89,4 +91,4 @@ TEST_F(ScheduleSource, RefusesInOneLineThatNamesTheFile) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -23,7 +23,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
@@ -53,7 +53,7 @@ Places places_of(const RunPlan& plan) {
 std::vector<std::string> case_ids(const BackendDescription& backend) {
   if (backend.level == CaseLevel::Own) return backend.models;
   std::vector<std::string> ids;
-  for (const Case& c : corpus()) ids.push_back(c.id);
+  for (const reference::Case& c : corpus()) ids.push_back(c.id);
   return ids;
 }
 
@@ -85,8 +85,8 @@ std::vector<CaseVerdict> earlier_verdicts(const std::filesystem::path& report, c
 
 std::string timeline_of(const JobThroughput& item, size_t index, const RunGroup& group,
                         const std::filesystem::path& results) {
-  const Trace measured = read_measured_trace(index, group.job.ranks, results);
-  const std::vector<Trace> traces = {predicted_trace(item, measured), measured};
+  const schedule::Trace measured = read_measured_trace(index, group.job.ranks, results);
+  const std::vector<schedule::Trace> traces = {predicted_trace(item, measured), measured};
   return timeline_svg(traces, {.title = item.schedule + ", " + std::to_string(group.job.ranks) + " ranks, " +
                                         (item.model.empty() ? "stages that sleep" : item.model),
                                .unit = "ms"});
@@ -237,9 +237,9 @@ CaseVerdict Session::empty_verdict(size_t index) const {
   verdict.ranks = run.ranks;
   verdict.transport = transport_name(run.transport);
   if (backend_.level == CaseLevel::Own) {
-    verdict.truth = Truth::SameOrder;
+    verdict.truth = reference::Truth::SameOrder;
   } else {
-    const Case& c = find_case(run.item.id);
+    const reference::Case& c = find_case(run.item.id);
     verdict.title = c.title;
     verdict.dtype = dtype_text(c.dtype);
     verdict.truth = c.truth;
@@ -313,4 +313,4 @@ void Session::print(const RunReport& report) {
   out_.flush();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

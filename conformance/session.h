@@ -17,7 +17,7 @@
 #include "conformance/run_record.h"
 #include "conformance/waivers.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// What a run with these options sets out to do.
 RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
@@ -89,4 +89,4 @@ class Session {
   Progress progress_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

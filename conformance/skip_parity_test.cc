@@ -22,19 +22,20 @@
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/spawn.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 using NamedTensors = std::map<std::string, at::Tensor>;
 using testing::with_ranks;
 
-const Recompute kPolicies[] = {Recompute::Never, Recompute::ExceptLast, Recompute::Always};
+const engine::Recompute kPolicies[] = {engine::Recompute::Never, engine::Recompute::ExceptLast,
+                                       engine::Recompute::Always};
 
-EngineOptions options_for(Recompute recompute) {
-  EngineOptions options;
+engine::EngineOptions options_for(engine::Recompute recompute) {
+  engine::EngineOptions options;
   options.input_names = {"x"};
-  options.input_chunks = {ChunkSpec{}};
+  options.input_chunks = {microbatch::ChunkSpec{}};
   options.loss = [](const Tensors& outputs, const at::Tensor&) { return at::sum(outputs[0]); };
   options.timeout = std::chrono::seconds(60);
   options.recompute.policy = recompute;
@@ -42,16 +43,18 @@ EngineOptions options_for(Recompute recompute) {
 }
 
 /// The first balance[0] children are stage 0, and so on. `model` must outlive it.
-PipeSource source_of(Sequence& model, const std::vector<int>& balance, std::vector<Boundary>* boundaries = nullptr) {
-  std::vector<SplitPoint> points;
+engine::PipeSource source_of(Sequence& model, const std::vector<int>& balance,
+                             std::vector<split::Boundary>* boundaries = nullptr) {
+  std::vector<split::SplitPoint> points;
   int child = 0;
   for (size_t stage = 0; stage + 1 < balance.size(); ++stage) {
     child += balance[stage];
     points.push_back({std::to_string(child)});
   }
   return [&model, points, boundaries](bool training, const Tensors& inputs) {
-    Pipe pipe = make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}},
-                          inputs, training, {.points = points});
+    split::Pipe pipe =
+        split::make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}},
+                         inputs, training, {.points = points});
     if (boundaries) *boundaries = pipe.boundaries;
     return pipe;
   };
@@ -60,23 +63,23 @@ PipeSource source_of(Sequence& model, const std::vector<int>& balance, std::vect
 struct Answer {
   at::Tensor output;
   NamedTensors gradients;
-  std::vector<Boundary> boundaries;
+  std::vector<split::Boundary> boundaries;
 };
 
 /// One step of 1F1B, with a rank for each stage.
 Answer in_stages(const std::function<Sequence()>& make, const at::Tensor& x, const std::vector<int>& balance,
-                 int microbatches, Recompute recompute) {
+                 int microbatches, engine::Recompute recompute) {
   Answer answer;
   std::mutex mutex;
   const auto stages = static_cast<int>(balance.size());
-  with_ranks(stages, [&](Transport& transport) {
+  with_ranks(stages, [&](transport::Transport& transport) {
     at::set_num_threads(1);
     Sequence model = make();
-    std::vector<Boundary> boundaries;
-    Engine engine(transport, make_schedule("1f1b", stages, microbatches), source_of(model, balance, &boundaries),
-                  options_for(recompute));
-    const StepResult step = engine.train({x}, {});
-    EXPECT_TRUE(current_skip_tracker().kept().empty());
+    std::vector<split::Boundary> boundaries;
+    engine::Engine engine(transport, schedule::make_schedule("1f1b", stages, microbatches),
+                          source_of(model, balance, &boundaries), options_for(recompute));
+    const engine::StepResult step = engine.train({x}, {});
+    EXPECT_TRUE(skip::current_skip_tracker().kept().empty());
     const std::lock_guard<std::mutex> lock(mutex);
     if (transport.rank() == stages - 1) answer.output = engine.merged_outputs(step)[0];
     for (const auto& [stage, state] : engine.states())
@@ -128,18 +131,18 @@ class Convolution : public torch::nn::Module {
 };
 class StashesItsInput : public Convolution {
  public:
-  inline static const SkipNames skips{.stash = {"1to3"}};
+  inline static const skip::SkipNames skips{.stash = {"1to3"}};
   using Convolution::Convolution;
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     co_yield stash("1to3", x);
     co_return Convolution::forward(x);
   }
 };
 class AddsTheSkip : public Convolution {
  public:
-  inline static const SkipNames skips{.pop = {"1to3"}};
+  inline static const skip::SkipNames skips{.pop = {"1to3"}};
   using Convolution::Convolution;
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor skip = co_yield pop("1to3");
     co_return at::add(Convolution::forward(x), skip);
   }
@@ -147,12 +150,13 @@ class AddsTheSkip : public Convolution {
 
 TEST(TorchgpipeSkips, test_1to3) {
   const auto model = [] {
-    return Sequence(skippable<StashesItsInput>(1), std::make_shared<Convolution>(2), skippable<AddsTheSkip>(3));
+    return Sequence(skip::skippable<StashesItsInput>(1), std::make_shared<Convolution>(2),
+                    skip::skippable<AddsTheSkip>(3));
   };
   at::manual_seed(7);
   const at::Tensor x = at::randn({6, 3, 5, 5});
   const Answer expected = whole(model, x, 3);
-  for (const Recompute recompute : kPolicies)
+  for (const engine::Recompute recompute : kPolicies)
     for (const std::vector<int>& balance : std::vector<std::vector<int>>{{3}, {1, 2}, {2, 1}, {1, 1, 1}}) {
       SCOPED_TRACE(to_string(recompute) + ", " + std::to_string(balance.size()) + " stages, " +
                    std::to_string(balance[0]) + " in the first");
@@ -168,16 +172,16 @@ class Scales : public torch::nn::Module {
 };
 class StashesNone : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.stash = {"skip"}};
-  SkipForward<> forward(at::Tensor x) {
+  inline static const skip::SkipNames skips{.stash = {"skip"}};
+  skip::SkipForward<> forward(at::Tensor x) {
     co_yield stash("skip", {});
     co_return at::mul(x, 2.0);
   }
 };
 class AddsUnlessNone : public Scales {
  public:
-  inline static const SkipNames skips{.pop = {"skip"}};
-  SkipForward<> forward(at::Tensor x) {
+  inline static const skip::SkipNames skips{.pop = {"skip"}};
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor skip = co_yield pop("skip");
     co_return skip.defined() ? at::add(x, skip) : Scales::forward(x);
   }
@@ -185,10 +189,10 @@ class AddsUnlessNone : public Scales {
 
 TEST(TorchgpipeSkips, none_skip) {
   const auto model = [] {
-    return Sequence(skippable<StashesNone>(), std::make_shared<Scales>(), skippable<AddsUnlessNone>());
+    return Sequence(skip::skippable<StashesNone>(), std::make_shared<Scales>(), skip::skippable<AddsUnlessNone>());
   };
   const at::Tensor x = at::full({10, 4}, 1.0);
-  for (const Recompute recompute : kPolicies) {
+  for (const engine::Recompute recompute : kPolicies) {
     SCOPED_TRACE(to_string(recompute));
     const Answer ours = in_stages(model, x, {1, 1, 1}, 5, recompute);
     expect_same(ours, whole(model, x, 5));
@@ -201,30 +205,30 @@ TEST(TorchgpipeSkips, none_skip) {
 /// What is stashed is nobody else's: made for it, and not kept by autograd for this layer's own backward.
 class StashesASum : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.stash = {"skip"}};
+  inline static const skip::SkipNames skips{.stash = {"skip"}};
   at::Tensor weight = register_parameter("weight", at::full({4}, 2.0));
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     co_yield stash("skip", at::add(x, weight));
     co_return at::mul(x, weight);
   }
 };
 class StashesAConstant : public Scales {
  public:
-  inline static const SkipNames skips{.stash = {"skip"}};
-  SkipForward<> forward(at::Tensor x) {
+  inline static const skip::SkipNames skips{.stash = {"skip"}};
+  skip::SkipForward<> forward(at::Tensor x) {
     co_yield stash("skip", at::add(x, 1.0));  // of the input, which requires no gradient
     co_return Scales::forward(x);
   }
 };
 class MultipliesByTheSkip : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.pop = {"skip"}};
-  SkipForward<> forward(at::Tensor x) { co_return at::mul(x, co_yield pop("skip")); }
+  inline static const skip::SkipNames skips{.pop = {"skip"}};
+  skip::SkipForward<> forward(at::Tensor x) { co_return at::mul(x, co_yield pop("skip")); }
 };
 class IgnoresTheSkip : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.pop = {"skip"}};
-  SkipForward<> forward(at::Tensor x) {
+  inline static const skip::SkipNames skips{.pop = {"skip"}};
+  skip::SkipForward<> forward(at::Tensor x) {
     (void)(co_yield pop("skip"));
     co_return at::mul(x, 2.0);
   }
@@ -232,13 +236,14 @@ class IgnoresTheSkip : public torch::nn::Module {
 
 template <class Stashing, class Popping>
 Sequence with_a_skip() {
-  return Sequence(skippable<Stashing>(), std::make_shared<Scales>(), skippable<Popping>(), std::make_shared<Scales>());
+  return Sequence(skip::skippable<Stashing>(), std::make_shared<Scales>(), skip::skippable<Popping>(),
+                  std::make_shared<Scales>());
 }
 
 /// The boundary that passes over a stage.
-std::vector<Boundary> far(const std::vector<Boundary>& boundaries) {
-  std::vector<Boundary> found;
-  for (const Boundary& boundary : boundaries)
+std::vector<split::Boundary> far(const std::vector<split::Boundary>& boundaries) {
+  std::vector<split::Boundary> found;
+  for (const split::Boundary& boundary : boundaries)
     if (boundary.consumers.back().stage > boundary.producer + 1) found.push_back(boundary);
   return found;
 }
@@ -246,28 +251,28 @@ std::vector<Boundary> far(const std::vector<Boundary>& boundaries) {
 TEST(TorchgpipeSkips, no_copy_no_portal) {
   const auto model = with_a_skip<StashesASum, MultipliesByTheSkip>;
   const at::Tensor x = at::full({6, 4}, 5.0);
-  const Answer inside = in_stages(model, x, {3, 1}, 2, Recompute::Never);
+  const Answer inside = in_stages(model, x, {3, 1}, 2, engine::Recompute::Never);
   expect_same(inside, whole(model, x, 2));
   EXPECT_EQ(inside.boundaries.size(), 1u) << "stashed and popped in one stage";
-  EXPECT_EQ(in_stages(model, x, {1, 3}, 2, Recompute::Never).boundaries.size(), 2u) << "to the next stage";
+  EXPECT_EQ(in_stages(model, x, {1, 3}, 2, engine::Recompute::Never).boundaries.size(), 2u) << "to the next stage";
 }
 
 /// What passes over a stage when each layer is one, after its answer was found to be that of the whole model.
-std::vector<Boundary> far_in_four_stages(const std::function<Sequence()>& model) {
+std::vector<split::Boundary> far_in_four_stages(const std::function<Sequence()>& model) {
   const at::Tensor x = at::full({6, 4}, 5.0);
-  const Answer ours = in_stages(model, x, {1, 1, 1, 1}, 2, Recompute::Never);
+  const Answer ours = in_stages(model, x, {1, 1, 1, 1}, 2, engine::Recompute::Never);
   expect_same(ours, whole(model, x, 2));
   return far(ours.boundaries);
 }
 
 TEST(TorchgpipeSkips, blue_orange) {
-  const std::vector<Boundary> skips = far_in_four_stages(with_a_skip<StashesASum, MultipliesByTheSkip>);
+  const std::vector<split::Boundary> skips = far_in_four_stages(with_a_skip<StashesASum, MultipliesByTheSkip>);
   ASSERT_EQ(skips.size(), 1u);
   EXPECT_TRUE(skips[0].has_gradient);
 }
 
 TEST(TorchgpipeSkips, blue_orange_not_requires_grad) {
-  const std::vector<Boundary> skips = far_in_four_stages(with_a_skip<StashesAConstant, MultipliesByTheSkip>);
+  const std::vector<split::Boundary> skips = far_in_four_stages(with_a_skip<StashesAConstant, MultipliesByTheSkip>);
   ASSERT_EQ(skips.size(), 1u);
   EXPECT_FALSE(skips[0].has_gradient);
 }
@@ -280,10 +285,10 @@ TEST(TorchgpipeSkips, APoppedSkipThatNobodyUsesDoesNotTravel) {
 // --- test_leak.py, and tensor_life of test_tracker.py and test_portal.py ---
 
 /// Tells a visitor of the forwards and backwards that begin, with what the forwards got.
-class Watched : public StageRunner {
+class Watched : public engine::StageRunner {
  public:
   using Visit = std::function<void(const std::string& what, std::span<const at::Tensor> inputs)>;
-  Watched(int stage, Visit visit, std::unique_ptr<StageRunner> inner)
+  Watched(int stage, Visit visit, std::unique_ptr<engine::StageRunner> inner)
       : stage_(std::to_string(stage)), visit_(std::move(visit)), inner_(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     visit_(stage_ + "F", inputs);
@@ -304,14 +309,14 @@ class Watched : public StageRunner {
  private:
   std::string stage_;
   Visit visit_;
-  std::unique_ptr<StageRunner> inner_;
+  std::unique_ptr<engine::StageRunner> inner_;
 };
 
 /// By action: whether the skip's memory is still there when it begins, in a step of four stages on one rank, of one
 /// micro-batch. The skip goes from stage 0 to stage 2.
-std::map<std::string, bool> life_of_a_skip(bool training, Recompute recompute) {
+std::map<std::string, bool> life_of_a_skip(bool training, engine::Recompute recompute) {
   std::map<std::string, bool> there;
-  with_ranks(1, [&](Transport& transport) {
+  with_ranks(1, [&](transport::Transport& transport) {
     Sequence model = with_a_skip<StashesASum, MultipliesByTheSkip>();
     std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> skip;
     const auto visit = [&](const std::string& what, std::span<const at::Tensor> inputs) {
@@ -321,14 +326,14 @@ std::map<std::string, bool> life_of_a_skip(bool training, Recompute recompute) {
             skip.emplace(input.storage().getWeakStorageImpl());
       if (skip) there[what] = !skip->expired();
     };
-    EngineOptions options = options_for(recompute);
-    options.decorate = [&](int stage, const StageState&, std::unique_ptr<StageRunner> inner) {
+    engine::EngineOptions options = options_for(recompute);
+    options.decorate = [&](int stage, const split::StageState&, std::unique_ptr<engine::StageRunner> inner) {
       return std::make_unique<Watched>(stage, visit, std::move(inner));
     };
-    Schedule schedule{"one rank", 4, 1, {0, 0, 0, 0}, {{}}};
-    for (int stage = 0; stage < 4; ++stage) schedule.ranks[0].push_back({stage, ActionType::F, 0});
-    for (int stage = 3; stage >= 0; --stage) schedule.ranks[0].push_back({stage, ActionType::B, 0});
-    Engine engine(transport, schedule, source_of(model, {1, 1, 1, 1}), options);
+    schedule::Schedule schedule{"one rank", 4, 1, {0, 0, 0, 0}, {{}}};
+    for (int stage = 0; stage < 4; ++stage) schedule.ranks[0].push_back({stage, schedule::ActionType::F, 0});
+    for (int stage = 3; stage >= 0; --stage) schedule.ranks[0].push_back({stage, schedule::ActionType::B, 0});
+    engine::Engine engine(transport, schedule, source_of(model, {1, 1, 1, 1}), options);
     const at::Tensor x = at::full({3, 4}, 5.0);
     if (training)
       engine.train({x}, {});
@@ -339,13 +344,13 @@ std::map<std::string, bool> life_of_a_skip(bool training, Recompute recompute) {
 }
 
 TEST(TorchgpipeSkips, delete_portal_tensor_eval) {
-  for (const Recompute recompute : kPolicies)
+  for (const engine::Recompute recompute : kPolicies)
     EXPECT_EQ(life_of_a_skip(false, recompute), (std::map<std::string, bool>{{"2F", true}, {"3F", false}}))
         << to_string(recompute) << ": gone with the pop";
 }
 
 TEST(TorchgpipeSkips, delete_portal_tensor_train) {
-  for (const Recompute recompute : kPolicies)
+  for (const engine::Recompute recompute : kPolicies)
     EXPECT_EQ(life_of_a_skip(true, recompute),
               (std::map<std::string, bool>{
                   {"2F", true}, {"3F", true}, {"3B", true}, {"2B", true}, {"1B", false}, {"0B", false}}))
@@ -353,4 +358,4 @@ TEST(TorchgpipeSkips, delete_portal_tensor_train) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

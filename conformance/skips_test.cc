@@ -16,7 +16,7 @@
 #include "runtime/testing/spawn.h"
 #include "runtime/transport/transport_around.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -52,9 +52,9 @@ const std::vector<std::pair<std::string, int>> kSchedules = {// with the stages 
                                                              {"interleaved-zero-bubble", 2}};
 
 /// Of a schedule by name for so many stages; on half as many ranks where each holds two.
-Schedule schedule_for(const std::string& name, int stages_per_rank, int stages) {
+schedule::Schedule schedule_for(const std::string& name, int stages_per_rank, int stages) {
   const bool replicas = name == "chimera" || name == "dualpipe";
-  return make_schedule(
+  return schedule::make_schedule(
       {.name = name, .ranks = replicas ? stages : stages / stages_per_rank, .microbatches = kMicrobatches});
 }
 
@@ -62,10 +62,10 @@ Schedule schedule_for(const std::string& name, int stages_per_rank, int stages) 
 using Traffic = std::map<std::pair<int, int>, int64_t>;
 
 /// Adds up what is sent with tags of values; those of the gradients that copies of a stage add up lie at the top.
-class Counted : public TransportAround {
+class Counted : public transport::TransportAround {
  public:
-  using TransportAround::TransportAround;
-  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+  using transport::TransportAround::TransportAround;
+  transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     if (tag >= 0 && tag < max_tag() / 2) traffic[{rank(), peer}] += static_cast<int64_t>(bytes);
     return inner_.isend(data, bytes, peer, tag);
   }
@@ -79,29 +79,29 @@ struct Step {
   std::map<int, int64_t> peak;  ///< by rank: most bytes of tensors at once, beyond those at the beginning
 };
 
-Step run_unet(const Schedule& schedule, Route route) {
+Step run_unet(const schedule::Schedule& schedule, split::Route route) {
   Step told;
   std::mutex mutex;
-  with_ranks(static_cast<int>(schedule.ranks.size()), [&](Transport& transport) {
+  with_ranks(static_cast<int>(schedule.ranks.size()), [&](transport::Transport& transport) {
     at::set_num_threads(1);
-    const Model model = make_model("unet-stash", Dtype::F32, 1);
-    const Batch batch = make_batch("unet-stash", Dtype::F32, kRows * kMicrobatches, 1, 0);
-    const PipeSource source = [&](bool training, const Tensors& inputs) {
-      return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training,
-                       {.points = stage_points(model, schedule.stages), .route = route});
+    const models::Model model = models::make_model("unet-stash", reference::Dtype::F32, 1);
+    const models::Batch batch = models::make_batch("unet-stash", reference::Dtype::F32, kRows * kMicrobatches, 1, 0);
+    const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+      return split::make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training,
+                              {.points = models::stage_points(model, schedule.stages), .route = route});
     };
-    EngineOptions options;
+    engine::EngineOptions options;
     options.input_names = model.input_names;
     options.input_chunks = model.input_chunks;
     options.loss = [](const Tensors& outputs, const at::Tensor& target) { return at::mse_loss(outputs[0], target); };
     options.timeout = std::chrono::seconds(60);
     Counted counted(transport);
-    Engine engine(counted, schedule, source, options);
+    engine::Engine engine(counted, schedule, source, options);
     engine.train(batch.inputs, batch.target);  // captures, and meets its peers
     engine.zero_grad();
     counted.traffic.clear();
-    AllocationCount allocated;
-    const StepResult step = engine.train(batch.inputs, batch.target);
+    testing::AllocationCount allocated;
+    const engine::StepResult step = engine.train(batch.inputs, batch.target);
     const std::lock_guard<std::mutex> lock(mutex);
     told.peak[transport.rank()] = allocated.peak();
     told.traffic.merge(counted.traffic);
@@ -114,10 +114,10 @@ Step run_unet(const Schedule& schedule, Route route) {
 }
 
 /// Plain autograd; gradients are added in the order of the schedule, replica by replica.
-Step oracle(const Schedule& schedule) {
+Step oracle(const schedule::Schedule& schedule) {
   at::set_num_threads(1);
-  const Model model = make_model("unet-stash", Dtype::F32, 1);
-  const Batch batch = make_batch("unet-stash", Dtype::F32, kRows * kMicrobatches, 1, 0);
+  const models::Model model = models::make_model("unet-stash", reference::Dtype::F32, 1);
+  const models::Batch batch = models::make_batch("unet-stash", reference::Dtype::F32, kRows * kMicrobatches, 1, 0);
   const auto inputs = batch.inputs[0].tensor_split(kMicrobatches), targets = batch.target.tensor_split(kMicrobatches);
   Step told;
   std::vector<NamedTensors> grads(kMicrobatches);
@@ -134,8 +134,9 @@ Step oracle(const Schedule& schedule) {
     at::Tensor total;
     for (int replica = 0; replica < schedule.replicas(); ++replica) {
       at::Tensor sum;
-      for (const Action& action : schedule.ranks[schedule.rank_of_stage[replica * schedule.stages + stage]]) {
-        if (action.stage != stage || (action.type != ActionType::B && action.type != ActionType::W)) continue;
+      for (const schedule::Action& action : schedule.ranks[schedule.rank_of_stage[replica * schedule.stages + stage]]) {
+        if (action.stage != stage || (action.type != schedule::ActionType::B && action.type != schedule::ActionType::W))
+          continue;
         if (schedule.replicas() > 1 && schedule.replica_of_microbatch[action.microbatch] != replica) continue;
         const at::Tensor& grad = grads[action.microbatch].at(item.key());
         sum = sum.defined() ? sum + grad : grad;
@@ -149,11 +150,11 @@ Step oracle(const Schedule& schedule) {
 
 /// Every value once straight from the stage that made it to the one that takes it, and its gradient once back; or both
 /// by all stages between.
-Traffic traffic_of(const Schedule& schedule, Route route) {
+Traffic traffic_of(const schedule::Schedule& schedule, split::Route route) {
   Traffic traffic;
   const auto edge = [&](int from_part, int to_part, int64_t floats) {
     const int first = stage_of_part(from_part, schedule.stages), last = stage_of_part(to_part, schedule.stages);
-    const int step = route == Route::Direct ? std::max(last - first, 1) : 1;
+    const int step = route == split::Route::Direct ? std::max(last - first, 1) : 1;
     for (int from = first; from < last; from += step)
       for (int m = 0; m < kMicrobatches; ++m) {
         const int from_rank = schedule.rank_of(from, m), to_rank = schedule.rank_of(from + step, m);
@@ -176,13 +177,13 @@ TEST(SkipsInPipelines, BitsOfPlainAutogradAndBytesOfTheDirectEdgesUnderEverySche
   for (const int stages : {4, 8})
     for (const auto& [name, stages_per_rank] : kSchedules) {
       SCOPED_TRACE(name + ", " + std::to_string(stages) + " stages");
-      const Schedule schedule = schedule_for(name, stages_per_rank, stages);
+      const schedule::Schedule schedule = schedule_for(name, stages_per_rank, stages);
       ASSERT_EQ(schedule.stages, stages);
-      const Step ours = run_unet(schedule, Route::Direct), theirs = oracle(schedule);
+      const Step ours = run_unet(schedule, split::Route::Direct), theirs = oracle(schedule);
       for (int m = 0; m < kMicrobatches; ++m)
         EXPECT_TRUE(at::equal(ours.outputs[m], theirs.outputs[m])) << "output of micro-batch " << m;
       expect_same(ours.gradients, theirs.gradients);
-      EXPECT_EQ(ours.traffic, traffic_of(schedule, Route::Direct));
+      EXPECT_EQ(ours.traffic, traffic_of(schedule, split::Route::Direct));
       if (HasFailure()) return;
     }
 }
@@ -191,17 +192,18 @@ TEST(SkipsInPipelines, BitsOfPlainAutogradAndBytesOfTheDirectEdgesUnderEverySche
 TEST(SkipsInPipelines, HopByHopMovesAndHoldsMore) {
   for (const auto& [name, stages_per_rank] : kSchedules) {
     SCOPED_TRACE(name);
-    const Schedule schedule = schedule_for(name, stages_per_rank, kParts);
-    const Step direct = run_unet(schedule, Route::Direct), hops = run_unet(schedule, Route::Neighbours);
+    const schedule::Schedule schedule = schedule_for(name, stages_per_rank, kParts);
+    const Step direct = run_unet(schedule, split::Route::Direct), hops = run_unet(schedule, split::Route::Neighbours);
     expect_same(hops.gradients, direct.gradients);
-    EXPECT_EQ(hops.traffic, traffic_of(schedule, Route::Neighbours));
+    EXPECT_EQ(hops.traffic, traffic_of(schedule, split::Route::Neighbours));
     int64_t all_direct = 0, all_hops = 0;
     for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()); ++rank) {
       all_direct += direct.peak.at(rank);
       all_hops += hops.peak.at(rank);
       // Where the first skip begins or ends, both hold the same.
-      const bool holds_an_end = std::ranges::any_of(
-          schedule.ranks[rank], [](const Action& action) { return action.stage == 0 || action.stage == kParts - 1; });
+      const bool holds_an_end = std::ranges::any_of(schedule.ranks[rank], [](const schedule::Action& action) {
+        return action.stage == 0 || action.stage == kParts - 1;
+      });
       if (!holds_an_end) {
         EXPECT_LT(direct.peak.at(rank), hops.peak.at(rank)) << "peak memory of rank " << rank;
       }
@@ -213,14 +215,15 @@ TEST(SkipsInPipelines, HopByHopMovesAndHoldsMore) {
 
 /// Each boundary: its name, the stage that makes it, and those that take it.
 std::vector<std::string> boundaries(const std::string& name, int stages) {
-  const Model model = make_model(name, Dtype::F32, 1);
-  const Pipe pipe =
-      make_pipe({model.module.get(), model.forward, model.input_names}, make_batch(name, Dtype::F32, 2, 1, 0).inputs,
-                true, {.points = stage_points(model, stages)});
+  const models::Model model = models::make_model(name, reference::Dtype::F32, 1);
+  const split::Pipe pipe = split::make_pipe({model.module.get(), model.forward, model.input_names},
+                                            models::make_batch(name, reference::Dtype::F32, 2, 1, 0).inputs, true,
+                                            {.points = models::stage_points(model, stages)});
   std::vector<std::string> texts;
-  for (const Boundary& boundary : pipe.boundaries) {
+  for (const split::Boundary& boundary : pipe.boundaries) {
     texts.push_back(boundary.name + " " + std::to_string(boundary.producer));
-    for (const Boundary::Consumer& consumer : boundary.consumers) texts.back() += "-" + std::to_string(consumer.stage);
+    for (const split::Boundary::Consumer& consumer : boundary.consumers)
+      texts.back() += "-" + std::to_string(consumer.stage);
   }
   return texts;
 }
@@ -234,4 +237,4 @@ TEST(SkipsInPipelines, DeclaredAndFoundTheyAreTheSameBoundaries) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,10 +4,10 @@
 #include "reference/detached_run.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B. Each replica
 /// of the model has a copy of each stage.
-StageOrders stage_orders(const Schedule& schedule);
+reference::StageOrders stage_orders(const schedule::Schedule& schedule);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

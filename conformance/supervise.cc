@@ -5,7 +5,7 @@
 
 #include "conformance/judge_recording.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 class Supervisor {
@@ -142,4 +142,4 @@ void supervise(const Launcher& launcher, const Job& job, const std::filesystem::
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

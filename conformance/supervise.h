@@ -7,7 +7,7 @@
 #include "conformance/launch.h"
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Hears what becomes of each part of a job, by its number in the job.
 class JobObserver {
@@ -35,4 +35,4 @@ enum class Delivery { Results, Recording };
 void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
                Delivery delivery = Delivery::Results);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,7 +13,7 @@
 #include "runtime/testing/processes.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using namespace std::chrono_literals;
@@ -79,7 +79,7 @@ struct Fault {
   int launches = 2;                       ///< of the verb run
 };
 
-class SupervisedFault : public testing::TestWithParam<Fault> {};
+class SupervisedFault : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   const Fault& fault = GetParam();
@@ -112,14 +112,14 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   EXPECT_EQ(launches, fault.launches);
   // Faults write the ids of what they leave behind to "pids".
   std::ifstream pids(folder / "pids");
-  for (pid_t pid = 0; pids >> pid;) EXPECT_TRUE(ends(pid)) << "process " << pid;
+  for (pid_t pid = 0; pids >> pid;) EXPECT_TRUE(testing::ends(pid)) << "process " << pid;
 }
 
 const std::map<size_t, std::string> kNothing = {{0, ""}, {1, ""}, {2, ""}, {3, ""}};
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, SupervisedFault,
-    testing::Values(
+    ::testing::Values(
         Fault{"none", "", {}, {}, 1},
         Fault{"ExitsInPlan",
               "plan() { echo 'no licence' >&2; exit 7; }",
@@ -242,7 +242,7 @@ TEST(DescribeVerb, IsReadOrToldInOneLine) {
            {"exec tr '\\0' x < /dev/zero", "scripted: describe: no end within 2 s"}}) {
     std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
     fs::permissions(program, fs::perms::owner_all);
-    expect_line(failure<BackendError>([&] { Launcher(spec).describe(); }), expected);
+    testing::expect_line(testing::failure<BackendError>([&] { Launcher(spec).describe(); }), expected);
   }
   std::ofstream(program) << "#!/bin/sh\necho warning >&2\necho '{\"protocol\": 1, \"name\": \"n\", \"version\": \"v\", "
                             "\"schedules\": \"any\", \"delivers\": [\"loss\"], \"level\": \"program\"}'\n";
@@ -252,4 +252,4 @@ TEST(DescribeVerb, IsReadOrToldInOneLine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

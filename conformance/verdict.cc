@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 struct StatusInfo {
@@ -40,23 +40,23 @@ std::string coordinates(const std::vector<int64_t>& position) {
   return text + "]";
 }
 
-std::string place(const ResultKey& key) {
+std::string place(const reference::ResultKey& key) {
   std::string text = "step " + std::to_string(key.step);
   if (key.stage >= 0) text += ", stage " + std::to_string(key.stage);
   if (key.microbatch >= 0) text += ", micro-batch " + std::to_string(key.microbatch);
   return text;
 }
 
-std::string_view noun(ResultKind kind) {
+std::string_view noun(reference::ResultKind kind) {
   switch (kind) {
-    case ResultKind::Partial:
+    case reference::ResultKind::Partial:
       return "partial gradient";
-    case ResultKind::Grad:
+    case reference::ResultKind::Grad:
       return "gradient";
-    case ResultKind::Param:
+    case reference::ResultKind::Param:
       return "parameter";
     default:
-      return kind_name(kind);
+      return reference::kind_name(kind);
   }
 }
 
@@ -78,11 +78,11 @@ std::string pass_clause(const CaseVerdict& verdict) {
   for (size_t i = 0; i < verdict.checked.size(); ++i) text += (i == 0 ? " (" : ", ") + verdict.checked[i];
   if (!verdict.checked.empty()) text += ")";
   switch (verdict.truth) {
-    case Truth::Exact:
+    case reference::Truth::Exact:
       return text + " equal";
-    case Truth::SameOrder:
+    case reference::Truth::SameOrder:
       return text + " equal bit for bit";
-    case Truth::Bounded:
+    case reference::Truth::Bounded:
       return text + " within bounds";
   }
   return text;
@@ -151,7 +151,7 @@ std::string sentence(const CaseVerdict& verdict) {
   std::string clause;
   if (verdict.first) {
     clause = sentence(*verdict.first);
-    if (verdict.truth == Truth::SameOrder) clause += ulps_clause(*verdict.first);
+    if (verdict.truth == reference::Truth::SameOrder) clause += ulps_clause(*verdict.first);
     if (verdict.differing > 1) {
       const int64_t more = verdict.differing - 1;
       clause += " (and " + std::to_string(more) + (more == 1 ? " more tensor)" : " more tensors)");
@@ -165,10 +165,10 @@ std::string sentence(const CaseVerdict& verdict) {
   return one_line(text);
 }
 
-std::string dtype_text(Dtype dtype) {
-  if (dtype == Dtype::F32) return "f32";
-  if (dtype == Dtype::BF16) return "bf16";
-  return dtype == Dtype::F64 ? "f64" : "f16";
+std::string dtype_text(reference::Dtype dtype) {
+  if (dtype == reference::Dtype::F32) return "f32";
+  if (dtype == reference::Dtype::BF16) return "bf16";
+  return dtype == reference::Dtype::F64 ? "f64" : "f16";
 }
 
 std::string place_of(const CaseVerdict& verdict) {
@@ -195,4 +195,4 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

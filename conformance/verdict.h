@@ -10,7 +10,7 @@
 #include "conformance/compare.h"
 #include "reference/case.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 enum class Status {
   Pass,
@@ -51,12 +51,12 @@ struct CaseVerdict {
   std::string case_id;
   std::string title;
   std::string schedule;
-  std::string backend;         ///< "runtime"; empty: not told
-  std::string device;          ///< "cpu"; empty: not told
-  std::string dtype;           ///< of the case, "f32"; empty: not told
-  int ranks = 0;               ///< 0: not told
-  std::string transport;       ///< "threads", "mpi"; empty: not told
-  Truth truth = Truth::Exact;  ///< by which it was judged; a demotion is told in `reason`
+  std::string backend;                               ///< "runtime"; empty: not told
+  std::string device;                                ///< "cpu"; empty: not told
+  std::string dtype;                                 ///< of the case, "f32"; empty: not told
+  int ranks = 0;                                     ///< 0: not told
+  std::string transport;                             ///< "threads", "mpi"; empty: not told
+  reference::Truth truth = reference::Truth::Exact;  ///< by which it was judged; a demotion is told in `reason`
   Status status = Status::NotRun;
   std::string reason;                ///< one line: why, where `first` does not say it
   std::optional<Difference> first;   ///< where the trouble begins
@@ -88,7 +88,7 @@ std::string ulps_clause(const Difference& difference);
 std::string sentence(const CaseVerdict& verdict);
 
 /// "f32", "bf16", "f64", "f16".
-std::string dtype_text(Dtype dtype);
+std::string dtype_text(reference::Dtype dtype);
 
 /// "4 ranks, mpi"; empty where the verdict does not say.
 std::string place_of(const CaseVerdict& verdict);
@@ -96,4 +96,4 @@ std::string place_of(const CaseVerdict& verdict);
 /// `text` in one line that is safe on a terminal: control characters become spaces or \xNN.
 std::string one_line(std::string_view text);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 HostTensor f32(std::vector<int64_t> shape, const std::vector<float>& values) {
@@ -47,7 +47,7 @@ TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
     CaseVerdict verdict;
     set_differences(verdict,
                     compare({{"0/grad/-/-/w", tensor(bits)}}, {{"0/grad/-/-/w", tensor(wrong)}}, CompareMode::Bitwise));
-    verdict.truth = Truth::SameOrder;
+    verdict.truth = reference::Truth::SameOrder;
     return sentence(verdict);
   };
   EXPECT_TRUE(said("BF16", {0x3f80, 0x4000}, {0x3f80, 0x4003}).ends_with("got 2.046875, 3 ulp apart"));
@@ -58,7 +58,7 @@ TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
   const std::string key = "0/backward/2/3/v17";
   CaseVerdict verdict = verdict_of({{key, f32({}, {1})}}, {{key, f32({}, {-1})}});
   EXPECT_TRUE(sentence(verdict).ends_with("expected 1, got -1")) << "whole numbers are not counted in ulp";
-  verdict.truth = Truth::SameOrder;
+  verdict.truth = reference::Truth::SameOrder;
   verdict.differing = 2;
   EXPECT_TRUE(sentence(verdict).ends_with("got -1, 2.131e+09 ulp apart (and 1 more tensor)")) << sentence(verdict);
 }
@@ -103,7 +103,7 @@ TEST(Verdict, OtherSentences) {
   verdict.case_id = "a";
   verdict.schedule = "b";
   verdict.status = Status::Pass;
-  verdict.truth = Truth::SameOrder;
+  verdict.truth = reference::Truth::SameOrder;
   verdict.tensors = 12;
   verdict.checked = {"forward", "grad"};
   EXPECT_EQ(sentence(verdict), "PASS a x b: 12 tensors (forward, grad) equal bit for bit");
@@ -139,4 +139,4 @@ TEST(Verdict, StatusesHaveNamesAndSymbolsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

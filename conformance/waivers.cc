@@ -12,7 +12,7 @@
 #include "runtime/join.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr const char* kSchema = "plumbline-waivers/1";
@@ -348,4 +348,4 @@ std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::v
   return waivers;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

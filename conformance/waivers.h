@@ -23,7 +23,7 @@
 
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Of the Gregorian calendar; they compare as days do.
 struct Date {
@@ -90,4 +90,4 @@ class Waivers {
 /// than a failure.
 std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::vector<std::string>& case_ids);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 #include "runtime/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 const std::vector<std::string> kIds = {"exact-mlp", "tied-lm", "tied-mlp"};
@@ -175,7 +175,7 @@ TEST(Waivers, AreReadStrictly) {
       {waiver_text("2026-11-22", "2026-02-30"), ":10: not TOML"},
   };
   for (const auto& [text, expected] : files) {
-    expect_line(refusal([&] { waivers(text); }), "", "w.toml" + expected);
+    testing::expect_line(testing::refusal([&] { waivers(text); }), "", "w.toml" + expected);
   }
   EXPECT_EQ(waivers("schema = \"plumbline-waivers/1\"\n").all().size(), 0u);
   EXPECT_EQ(waivers(waiver_text("\">=4\"", "[2, \">=8\"]")).applied(verdict(Status::Fail), "2.14").status,
@@ -197,4 +197,4 @@ TEST(Waivers, VersionsCompareByTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

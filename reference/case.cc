@@ -2,7 +2,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 std::string_view to_string(Truth value) {
   switch (value) {
@@ -17,4 +17,4 @@ std::string_view to_string(Truth value) {
   return {};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

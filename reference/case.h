@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 /// What a result is held against; see docs/truth.md.
 enum class Truth {
@@ -113,4 +113,9 @@ struct Case {
 /// "exact", "same-order", "bounded".
 std::string_view to_string(Truth value);
 
+}  // namespace plumbline::reference
+
+namespace plumbline {
+using reference::LossKind;
+using reference::Reduction;
 }  // namespace plumbline

@@ -8,7 +8,7 @@
 
 #include "reference/loss.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
@@ -53,7 +53,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
   for (int step = 0; step < static_cast<int>(c.steps.size()); ++step) {
     const Step& todo = c.steps[step];
     const auto next_batch = [&] {
-      Batch batch = make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
+      models::Batch batch = models::make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
       if (!todo.has_target) batch.target = at::Tensor();
       return batch;
     };
@@ -87,4 +87,4 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
   record(results, ResultKind::Param, last, subject.parameters());
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -13,16 +13,16 @@
 #include "reference/named_tensors.h"
 #include "reference/results.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 /// Something that can run a case: the engine's rank, the whole model, the detached stages.
 class CaseSubject {
  public:
   virtual ~CaseSubject() = default;
   /// `step` is the number for result keys, the position in Case::steps.
-  virtual void train(int step, const Batch& batch) = 0;
+  virtual void train(int step, const models::Batch& batch) = 0;
   /// The target of `batch` may be undefined: then there are outputs and no loss.
-  virtual void evaluate(int step, const Batch& batch) = 0;
+  virtual void evaluate(int step, const models::Batch& batch) = 0;
   virtual void zero_grad() = 0;
   /// Whether the parameters whose canonical names match `pattern` (fnmatch) require gradients from here on.
   virtual void set_trainable(const std::string& pattern, bool trainable) = 0;
@@ -37,4 +37,4 @@ class CaseSubject {
 /// name the first is recorded.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

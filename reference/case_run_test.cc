@@ -6,15 +6,15 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 /// Two stages of one rank with a copy each of `w`, as a tied parameter has under a V placement.
 class TwoCopies : public CaseSubject {
  public:
   TwoCopies(at::Tensor first, at::Tensor second) : first_(std::move(first)), second_(std::move(second)) {}
-  void train(int, const Batch&) override {}
-  void evaluate(int, const Batch&) override {}
+  void train(int, const models::Batch&) override {}
+  void evaluate(int, const models::Batch&) override {}
   void zero_grad() override {}
   void set_trainable(const std::string&, bool) override {}
   std::vector<std::pair<std::string, at::Tensor>> parameters() const override {
@@ -68,8 +68,8 @@ TEST(CaseRun, ACopyWithoutAGradientShows) {
 /// Writes down what it is asked to do.
 class Journal : public CaseSubject {
  public:
-  void train(int step, const Batch& batch) override { note("train", step, batch); }
-  void evaluate(int step, const Batch& batch) override { note("evaluate", step, batch); }
+  void train(int step, const models::Batch& batch) override { note("train", step, batch); }
+  void evaluate(int step, const models::Batch& batch) override { note("evaluate", step, batch); }
   void zero_grad() override { lines.emplace_back("zero_grad"); }
   void set_trainable(const std::string& pattern, bool trainable) override {
     lines.push_back((trainable ? "unfreeze " : "freeze ") + pattern);
@@ -80,7 +80,7 @@ class Journal : public CaseSubject {
   std::vector<at::Tensor> targets;
 
  private:
-  void note(const std::string& what, int step, const Batch& batch) {
+  void note(const std::string& what, int step, const models::Batch& batch) {
     lines.push_back(what + " " + std::to_string(step) + " with " + std::to_string(batch.inputs[0].size(0)) + " rows" +
                     (batch.target.defined() ? "" : ", no target"));
     targets.push_back(batch.target);
@@ -115,4 +115,4 @@ TEST(CaseRun, IgnoredTargetsLeaveSomeInEachRowAndDifferByRow) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

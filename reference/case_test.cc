@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 TEST(Case, KindsOfTruthHaveTexts) {
@@ -12,4 +12,4 @@ TEST(Case, KindsOfTruthHaveTexts) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

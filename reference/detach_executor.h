@@ -14,14 +14,14 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 class DetachExecutor {
  public:
   /// Each stage gets a state of its own (make_stage_state): parameters are the captured ones, but copies in all stages
   /// but the first that uses them. `loss_output` is an index of the model's outputs (see find_loss); without one there
   /// is no backward. Throws InputError as root_graph() does.
-  explicit DetachExecutor(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
+  explicit DetachExecutor(const split::Pipe& pipe, std::optional<int> loss_output = std::nullopt);
 
   /// The model's outputs (undefined for None). With a loss, gradients are added into the .grad of the stages'
   /// parameters, not into that of the inputs. Throws InputError when the inputs are others in number, dtype or shape
@@ -31,8 +31,8 @@ class DetachExecutor {
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& positional,
                               const std::map<std::string, at::Tensor>& keyword);
 
-  const Graph& root() const { return root_; }
-  const StageState& state(int stage) const { return states_.at(stage); }
+  const graph::Graph& root() const { return root_; }
+  const split::StageState& state(int stage) const { return states_.at(stage); }
 
   /// Of the last run: the gradient of a model input, summed over the stages that use it; undefined where the loss does
   /// not depend on it.
@@ -43,18 +43,18 @@ class DetachExecutor {
 
  private:
   void check(const std::vector<at::Tensor>& inputs) const;
-  const at::Tensor& leaf(ValueId v);
-  void call_stage(const Node& node);
-  void stage_backward(const Node& node);
-  void accumulate(const Node& node);
+  const at::Tensor& leaf(graph::ValueId v);
+  void call_stage(const graph::Node& node);
+  void stage_backward(const graph::Node& node);
+  void accumulate(const graph::Node& node);
   void separate_gradients();
 
-  Graph root_;
-  std::vector<StageState> states_;
-  std::vector<Interpreter> stages_;
-  std::vector<ValueId> boundary_values_;
+  graph::Graph root_;
+  std::vector<split::StageState> states_;
+  std::vector<graph::Interpreter> stages_;
+  std::vector<graph::ValueId> boundary_values_;
   // By value of the root.
   std::vector<at::Tensor> values_, leaves_, gradients_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

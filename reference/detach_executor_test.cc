@@ -19,7 +19,7 @@
 #include "runtime/split/module_pipe.h"
 #include "runtime/split/signature.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -34,7 +34,7 @@ void expect_same(const at::Tensor& actual, const at::Tensor& expected, const std
 
 int count_nodes(const DetachExecutor& executor, const std::string& name) {
   int count = 0;
-  for (const Node& node : executor.root().nodes) count += node.op->operator_name().name == "plumbline::" + name;
+  for (const graph::Node& node : executor.root().nodes) count += node.op->operator_name().name == "plumbline::" + name;
   return count;
 }
 
@@ -50,8 +50,8 @@ at::Tensor gradient_of(const DetachExecutor& executor, int stages, const std::st
 }
 
 /// Runs the whole model under plain autograd, then its pipe, `runs` times each, and compares all there is.
-DetachExecutor expect_equal_to_whole(const ModelHandle& model, const Tensors& inputs, int loss, int runs = 1,
-                                     const SplitOptions& options = {}) {
+DetachExecutor expect_equal_to_whole(const split::ModelHandle& model, const Tensors& inputs, int loss, int runs = 1,
+                                     const split::SplitOptions& options = {}) {
   model.module->train();
   model.module->zero_grad();
   Tensors expected;
@@ -71,7 +71,7 @@ DetachExecutor expect_equal_to_whole(const ModelHandle& model, const Tensors& in
     expected_input_grads.push_back(input.grad());
     input.mutable_grad() = at::Tensor();
   }
-  const Pipe pipe = make_pipe(model, inputs, true, options);
+  const split::Pipe pipe = split::make_pipe(model, inputs, true, options);
   DetachExecutor executor(pipe, loss);
   Tensors actual;
   at::manual_seed(99);
@@ -91,7 +91,7 @@ DetachExecutor expect_equal_to_whole(const ModelHandle& model, const Tensors& in
 struct Code : torch::nn::Module {
   using Body = std::function<Tensors(Code&, const Tensors&)>;
   explicit Code(Body f) : body(std::move(f)) {}
-  ModelHandle handle(Names names = {"x"}) {
+  split::ModelHandle handle(Names names = {"x"}) {
     return {this, [this](const Tensors& in) { return body(*this, in); }, std::move(names)};
   }
   Linear lin = register_module("lin", Linear(8, 8));
@@ -102,13 +102,13 @@ struct Code : torch::nn::Module {
 
 TEST(TestIr, LossBackwardSequential) {
   at::manual_seed(1);
-  PipeSequential layers;
+  capture::PipeSequential layers;
   Linear first(8, 8);
   layers->push_back(first);
   for (int i = 0; i < 4; ++i) layers->push_back(Linear(8, 8));
   layers->push_back(first);
-  TrivialLossWrapper model(layers, MSELoss());
-  const ModelHandle handle = {
+  capture::TrivialLossWrapper model(layers, MSELoss());
+  const split::ModelHandle handle = {
       &model, [&](const Tensors& in) { return Tensors{model.forward(in[0], in[1])}; }, {"x", "target"}};
   const DetachExecutor executor = expect_equal_to_whole(handle, {at::randn({5, 8}), at::zeros({5, 8})}, 0);
   EXPECT_EQ(count_nodes(executor, "call_stage"), 6);
@@ -121,9 +121,9 @@ Tensors example(Code& m, const Tensors& in) {
   at::Tensor x = in[0].mm(m.w);
   const at::Tensor skip = x;
   x = x.relu();
-  pipe_split();
+  capture::pipe_split();
   x = call(m.lin, x.mm(m.w));
-  pipe_split();
+  capture::pipe_split();
   x = call(m.lin, (x.relu() + skip).mm(m.w2));
   return {at::mse_loss(x, in[1])};
 }
@@ -143,20 +143,21 @@ TEST(TestIr, GradAccumulation) {
   Code model([&](Code& m, const Tensors& in) {
     const at::Tensor x = call(m.lin, in[0]);
     shared = x;
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor y = x.relu();
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor z = x.sigmoid();
-    pipe_split();
+    capture::pipe_split();
     return Tensors{at::mse_loss(y + z, in[1])};
   });
   const Tensors inputs = {at::randn({5, 8}), at::randn({5, 8})};
   const at::Tensor loss = model.body(model, inputs).at(0);
   const at::Tensor expected = torch::autograd::grad({loss}, {shared}).at(0);
-  const Pipe pipe = make_pipe(model.handle({"x", "target"}), inputs, true, {});
+  const split::Pipe pipe = split::make_pipe(model.handle({"x", "target"}), inputs, true, {});
   const DetachExecutor executor = expect_equal_to_whole(model.handle({"x", "target"}), inputs, 0);
   EXPECT_EQ(count_nodes(executor, "null_coalesce_accumulate"), 1);
-  const auto it = std::ranges::find_if(pipe.boundaries, [](const Boundary& b) { return b.consumers.size() == 2; });
+  const auto it =
+      std::ranges::find_if(pipe.boundaries, [](const split::Boundary& b) { return b.consumers.size() == 2; });
   ASSERT_NE(it, pipe.boundaries.end());
   expect_same(executor.boundary_gradient(static_cast<int>(it - pipe.boundaries.begin())), expected, "shared value");
 }
@@ -166,9 +167,9 @@ TEST(DetachExecutor, GradientsOfSeveralRunsAddUp) {
   // No parameter in two stages: their copies would be added up in another order than the whole model's.
   Code model([](Code& m, const Tensors& in) {
     const at::Tensor x = call(m.lin, in[0]);
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor y = x.mm(m.w);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{at::mse_loss(y.relu() + x.mm(m.w2), in[1])};
   });
   expect_equal_to_whole(model.handle({"x", "target"}), {at::randn({5, 8}), at::randn({5, 8})}, 0, 3);
@@ -178,11 +179,11 @@ TEST(DetachExecutor, StagesDrawAsTheWholeModelDoes) {
   at::manual_seed(5);
   Code model([](Code& m, const Tensors& in) {
     const at::Tensor h = at::dropout(call(m.lin, in[0]), 0.5, true);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{at::dropout(h.mm(m.w), 0.3, true).sum()};
   });
   expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, 0);
-  SplitOptions carried;
+  split::SplitOptions carried;
   carried.carry_random_state = true;
   expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, 0, 1, carried);
 }
@@ -191,14 +192,15 @@ TEST(DetachExecutor, TheMarkedOutputIsTheLoss) {
   at::manual_seed(6);
   Code model([](Code& m, const Tensors& in) {
     const at::Tensor out = call(m.lin, in[0]);
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor loss = out.mm(m.w).sum();
-    pipe_split();
+    capture::pipe_split();
     return Tensors{out.mm(m.w2), loss};
   });
-  const OutputTree value = {OutputTree::Kind::Value, 0, "", {}, {}}, second = {OutputTree::Kind::Value, 1, "", {}, {}};
-  const OutputTree outputs = {OutputTree::Kind::Dict, -1, "", {value, second}, {"out", "loss"}};
-  const int loss = find_loss(outputs, LossMark::dict({{"out", false}, {"loss", true}})).value();
+  const graph::OutputTree value = {graph::OutputTree::Kind::Value, 0, "", {}, {}},
+                          second = {graph::OutputTree::Kind::Value, 1, "", {}, {}};
+  const graph::OutputTree outputs = {graph::OutputTree::Kind::Dict, -1, "", {value, second}, {"out", "loss"}};
+  const int loss = split::find_loss(outputs, split::LossMark::dict({{"out", false}, {"loss", true}})).value();
   const DetachExecutor executor = expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, loss);
   EXPECT_EQ(count_nodes(executor, "call_stage"), 3);
   EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << "the last stage is not on the way to the loss";
@@ -208,13 +210,13 @@ TEST(DetachExecutor, WhatDoesNotReachTheLossHasNoBackward) {
   at::manual_seed(7);
   Code model([](Code& m, const Tensors& in) {
     const at::Tensor a = in[0].mm(m.w), b = in[0].mm(m.w2), order = in[0].argsort(int64_t{1});
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor c = call(m.lin, b);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{c.relu(), a.gather(1, order).sum(), at::Tensor(), order};
   });
   const DetachExecutor executor = expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, 1);
-  EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << to_text(executor.root());
+  EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << graph::to_text(executor.root());
   EXPECT_FALSE(executor.state(1).parameters.at("lin.weight").grad().defined());
 }
 
@@ -222,7 +224,7 @@ TEST(DetachExecutor, WithoutALossThereIsNoBackward) {
   at::manual_seed(8);
   Code model(example);
   const Tensors inputs = {at::randn({5, 8}), at::randn({5, 8})};
-  DetachExecutor executor(make_pipe(model.handle({"x", "target"}), inputs, true, {}));
+  DetachExecutor executor(split::make_pipe(model.handle({"x", "target"}), inputs, true, {}));
   expect_same(executor.run(inputs).at(0), model.body(model, inputs).at(0), "output");
   EXPECT_EQ(count_nodes(executor, "stage_backward"), 0);
   EXPECT_FALSE(model.w.grad().defined());
@@ -247,7 +249,7 @@ struct RandomCode : torch::nn::Module {
     };
     const int length = 6 + static_cast<int>(random() % 18);
     for (int i = 0; i < length; ++i) {
-      if (random() % 3 == 0) pipe_split();
+      if (random() % 3 == 0) capture::pipe_split();
       const at::Tensor& p = parameters_[random() % parameters_.size()];
       switch (random() % 8) {
         case 0:
@@ -276,7 +278,7 @@ struct RandomCode : torch::nn::Module {
       }
     }
     at::Tensor loss = (values.back() * parameters_[0]).sum();
-    if (random() % 2) pipe_split();
+    if (random() % 2) capture::pipe_split();
     for (int i = static_cast<int>(random() % 4); i > 0; --i) loss = loss + any().sum();
     return {any(), loss, at::Tensor(), any().clone()};
   }
@@ -292,19 +294,19 @@ TEST(DetachExecutor, AgreesWithTheWholeModelOnRandomPrograms) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     at::manual_seed(seed);
     RandomCode model(seed);
-    const ModelHandle handle = {&model, [&](const Tensors& in) { return model.forward(in); }, {"x", "y"}};
+    const split::ModelHandle handle = {&model, [&](const Tensors& in) { return model.forward(in); }, {"x", "y"}};
     const Tensors inputs = {at::randint(-2, 3, {4}, at::kDouble).requires_grad_(true),
                             at::randint(-2, 3, {4}, at::kDouble)};
     // However values and shared parameters travel, the root says the same.
-    SplitOptions options;
-    options.route = std::array{Route::Direct, Route::Chain, Route::Neighbours}[seed % 3];
-    options.multi_use = seed % 2 ? MultiUse::Transmit : MultiUse::Replicate;
+    split::SplitOptions options;
+    options.route = std::array{split::Route::Direct, split::Route::Chain, split::Route::Neighbours}[seed % 3];
+    options.multi_use = seed % 2 ? split::MultiUse::Transmit : split::MultiUse::Replicate;
     const DetachExecutor executor = expect_equal_to_whole(handle, inputs, 1, 1, options);
     const int stages = count_nodes(executor, "call_stage");
     several_stages += stages > 1;
     accumulations += count_nodes(executor, "null_coalesce_accumulate");
     dead_stages += stages - count_nodes(executor, "stage_backward");
-    ASSERT_FALSE(HasFailure()) << to_text(executor.root());
+    ASSERT_FALSE(HasFailure()) << graph::to_text(executor.root());
   }
   EXPECT_GT(several_stages, 250);
   EXPECT_GT(accumulations, 50);
@@ -315,20 +317,20 @@ TEST(DetachExecutor, TakesKeywordInputs) {
   at::manual_seed(9);
   Code model([](Code& m, const Tensors& in) {
     const at::Tensor h = call(m.lin, in[0]);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{h * in[1] + in[2]};
   });
   const at::Tensor x = at::randn({5, 8}), scale = at::randn({8}), shift = at::randn({5, 8});
   // def forward(self, x, **extra)
   Names names;
   Tensors inputs;
-  for (const NamedTensor& input :
-       Signature::from_placeholders({"x", "**extra"}).bind({x}, {{"shift", shift}, {"scale", scale}})) {
+  for (const capture::NamedTensor& input :
+       split::Signature::from_placeholders({"x", "**extra"}).bind({x}, {{"shift", shift}, {"scale", scale}})) {
     names.push_back(input.name);
     inputs.push_back(input.tensor);
   }
   EXPECT_EQ(names, (Names{"x", "scale", "shift"}));
-  DetachExecutor executor(make_pipe(model.handle(names), inputs, true, {}));
+  DetachExecutor executor(split::make_pipe(model.handle(names), inputs, true, {}));
   const at::Tensor expected = model.body(model, inputs).at(0);
   expect_same(executor.run({x}, {{"scale", scale}, {"shift", shift}}).at(0), expected, "by keyword");
   expect_same(executor.run({}, {{"scale", scale}, {"shift", shift}, {"x", x}}).at(0), expected, "all by keyword");
@@ -339,7 +341,7 @@ TEST(DetachExecutor, RefusesOtherInputs) {
   at::manual_seed(10);
   Code model(example);
   const at::Tensor x = at::randn({5, 8});
-  DetachExecutor executor(make_pipe(model.handle({"x", "target"}), {x, at::randn({5, 8})}, true, {}), 0);
+  DetachExecutor executor(split::make_pipe(model.handle({"x", "target"}), {x, at::randn({5, 8})}, true, {}), 0);
   const auto refusal = [&](const Tensors& inputs) -> std::string {
     try {
       executor.run(inputs);
@@ -358,4 +360,4 @@ TEST(DetachExecutor, RefusesOtherInputs) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -20,15 +20,15 @@
 #include "runtime/microbatch/random_seed.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 /// One micro-batch of one step: what each stage took, made, and got back.
 struct Lane {
   std::vector<at::Tensor> inputs;
   at::Tensor target, loss;
-  Pipe pipe;
-  std::vector<Interpreter> stages;
+  split::Pipe pipe;
+  std::vector<graph::Interpreter> stages;
   std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
 };
 
@@ -46,8 +46,8 @@ void require_complete(const std::vector<StageOrder>& copies, std::vector<int> St
 class DetachedStages : public CaseSubject {
  public:
   DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, Results& results)
-      : case_(c), seed_(seed), orders_(orders), model_(make_model(c.model, c.dtype, seed)), results_(results) {
-    split_.points = stage_points(model_, static_cast<int>(orders.size()));
+      : case_(c), seed_(seed), orders_(orders), model_(models::make_model(c.model, c.dtype, seed)), results_(results) {
+    split_.points = models::stage_points(model_, static_cast<int>(orders.size()));
     split_.loss_outputs = std::vector<int>{0};
     const bool trains = std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end();
     for (size_t s = 0; s < orders_.size(); ++s) {
@@ -56,7 +56,7 @@ class DetachedStages : public CaseSubject {
     }
   }
 
-  void train(int step, const Batch& batch) override {
+  void train(int step, const models::Batch& batch) override {
     std::vector<Lane> lanes = make_lanes(batch, /*training=*/true);
     std::map<const void*, at::Tensor> before;
     for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
@@ -74,7 +74,7 @@ class DetachedStages : public CaseSubject {
     });
   }
 
-  void evaluate(int step, const Batch& batch) override {
+  void evaluate(int step, const models::Batch& batch) override {
     const c10::NoGradGuard no_grad;
     std::vector<Lane> lanes = make_lanes(batch, /*training=*/false);
     carry_out(step, lanes, /*training=*/false);
@@ -87,19 +87,19 @@ class DetachedStages : public CaseSubject {
 
   void set_trainable(const std::string& pattern, bool trainable) override {
     // Those of the model decide what a capture finds.
-    plumbline::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
-    plumbline::set_trainable(parameters(), pattern, trainable);
+    plumbline::reference::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
+    plumbline::reference::set_trainable(parameters(), pattern, trainable);
   }
 
   NamedTensors parameters() const override {
     NamedTensors out;
-    for (const StageState& state : states_)
+    for (const split::StageState& state : states_)
       for (const auto& item : state.parameters) out.push_back(item);
     return out;
   }
   NamedTensors buffers() const override {
     NamedTensors out;
-    for (const StageState& state : states_)
+    for (const split::StageState& state : states_)
       for (const auto& item : state.buffers) out.push_back(item);
     return out;
   }
@@ -111,11 +111,11 @@ class DetachedStages : public CaseSubject {
       for (const auto& [name, parameter] : states_[s].parameters) visit(static_cast<int>(s), name, parameter);
   }
 
-  std::vector<Lane> make_lanes(const Batch& batch, bool training) {
+  std::vector<Lane> make_lanes(const models::Batch& batch, bool training) {
     const int count = case_.microbatches;
     std::vector<Lane> lanes(count);
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
-      const ChunkSpec& spec = model_.input_chunks[i];
+      const microbatch::ChunkSpec& spec = model_.input_chunks[i];
       const at::Tensor& input = batch.inputs[i];
       const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
                                                  ? std::vector<at::Tensor>(count, input)
@@ -128,10 +128,11 @@ class DetachedStages : public CaseSubject {
       for (int m = 0; m < count; ++m)
         lanes[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
     for (Lane& lane : lanes) {
-      lane.pipe = make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
+      lane.pipe =
+          split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
       for (int s = 0; s < lane.pipe.num_stages(); ++s) {
-        if (static_cast<int>(states_.size()) == s) add_state(make_stage_state(lane.pipe, s));
-        bind(lane.pipe.stages[s].graph, states_[s]);
+        if (static_cast<int>(states_.size()) == s) add_state(split::make_stage_state(lane.pipe, s));
+        split::bind(lane.pipe.stages[s].graph, states_[s]);
         lane.stages.emplace_back(lane.pipe.stages[s].graph);
       }
       const size_t stages = orders_.size();
@@ -144,7 +145,7 @@ class DetachedStages : public CaseSubject {
     return lanes;
   }
 
-  void add_state(StageState state) {
+  void add_state(split::StageState state) {
     CountedHooks hooks;
     if (case_.parameter_hooks)
       for (const auto& [name, parameter] : state.parameters) hooks.add(name, parameter);
@@ -179,18 +180,18 @@ class DetachedStages : public CaseSubject {
   }
 
   void forward(int step, Lane& lane, int stage, int microbatch, bool training) {
-    const Stage& part = lane.pipe.stages[stage];
+    const split::Stage& part = lane.pipe.stages[stage];
     std::vector<at::Tensor>& inputs = lane.stage_inputs[stage];
-    if (stage == 0) inputs = given_inputs(lane.inputs);
+    if (stage == 0) inputs = split::given_inputs(lane.inputs);
     for (int b : part.inputs) {
-      const Boundary& boundary = lane.pipe.boundaries[b];
+      const split::Boundary& boundary = lane.pipe.boundaries[b];
       const at::Tensor& value = lane.stage_outputs[boundary.producer][boundary.output];
       inputs.push_back(
           value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(training && boundary.value.requires_grad));
       if (case_.boundary_hooks) hooks_[stage].watch(boundary.name, inputs.back());
     }
     {
-      const RandomTurn seeded(stage_random_seed(seed_, train_steps_, stage, microbatch));
+      const graph::RandomTurn seeded(microbatch::stage_random_seed(seed_, train_steps_, stage, microbatch));
       lane.stages[stage].run(inputs, lane.stage_outputs[stage]);
     }
     const std::vector<at::Tensor>& outputs = lane.stage_outputs[stage];
@@ -201,7 +202,7 @@ class DetachedStages : public CaseSubject {
     if (stage + 1 < lane.pipe.num_stages()) return;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
       if (outputs[i].defined())
-        put(results_, {step, ResultKind::Output, -1, microbatch, output_name(model_, i)}, outputs[i]);
+        put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
     if (!has_loss(case_.loss, lane.target)) return;
     lane.loss = compute_loss(case_.loss, outputs, lane.target);
     put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
@@ -222,7 +223,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void backward(int step, Lane& lane, int stage, int microbatch, double loss_weight) {
-    const Stage& part = lane.pipe.stages[stage];
+    const split::Stage& part = lane.pipe.stages[stage];
     std::vector<at::Tensor> roots, grads;
     if (stage + 1 == lane.pipe.num_stages()) {
       if (lane.loss.requires_grad()) {
@@ -231,7 +232,7 @@ class DetachedStages : public CaseSubject {
       }
     } else {
       for (int b : part.outputs) {
-        const Boundary& boundary = lane.pipe.boundaries[b];
+        const split::Boundary& boundary = lane.pipe.boundaries[b];
         if (!boundary.has_gradient) continue;
         at::Tensor grad;
         for (auto consumer = boundary.consumers.rbegin(); consumer != boundary.consumers.rend(); ++consumer)
@@ -249,7 +250,7 @@ class DetachedStages : public CaseSubject {
     for (const at::Tensor& input : lane.stage_inputs[stage])
       input_grads.push_back(input.defined() && input.grad().defined() ? input.grad().contiguous() : at::Tensor());
     for (size_t i = 0; i < part.inputs.size(); ++i) {
-      const Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
+      const split::Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
       if (!boundary.has_gradient) continue;
       if (!input_grads[i].defined()) input_grads[i] = at::zeros_like(lane.stage_inputs[stage][i]).detach();
       if (!keeps_details(case_)) continue;
@@ -283,7 +284,7 @@ class DetachedStages : public CaseSubject {
   void sum_copies() {
     for (int s = 0; s < static_cast<int>(states_.size()); ++s)
       for (const auto& [name, parameter] : states_[s].parameters) parameter.mutable_grad() = sum_over({s}, name);
-    for (const SharedParameter& parameter : shared_) {
+    for (const split::SharedParameter& parameter : shared_) {
       const at::Tensor sum = sum_over(parameter.stages, parameter.name);
       for (int stage : parameter.stages)
         states_[stage].parameters.at(parameter.name).mutable_grad() = sum.defined() ? sum.clone() : sum;
@@ -293,11 +294,11 @@ class DetachedStages : public CaseSubject {
   const Case& case_;
   uint64_t seed_;
   StageOrders orders_;
-  Model model_;
-  SplitOptions split_;
-  std::vector<StageState> states_;
+  models::Model model_;
+  split::SplitOptions split_;
+  std::vector<split::StageState> states_;
   std::vector<CountedHooks> hooks_;  ///< by stage
-  std::vector<SharedParameter> shared_;
+  std::vector<split::SharedParameter> shared_;
   std::vector<std::vector<Gradients>> accumulated_;  ///< [stage][copy], of the present step
   Results& results_;
   int64_t train_steps_ = 0;
@@ -312,4 +313,4 @@ Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders) {
   return results;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

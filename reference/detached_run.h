@@ -11,7 +11,7 @@
 #include "reference/case.h"
 #include "reference/results.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 /// The micro-batches of one copy of a stage in the order in which it takes them forward (which its buffers depend on)
 /// and backward (in which it adds up their gradients); both name the same ones.
@@ -36,4 +36,4 @@ using StageOrders = std::vector<std::vector<StageOrder>>;
 /// those places among the forwards could indeed be stuck: an earlier stage needs the gradient long before the W.)
 Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 class CountedHooks {
  public:
@@ -45,4 +45,4 @@ class CountedHooks {
   std::map<std::string, std::shared_ptr<int64_t>> calls_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

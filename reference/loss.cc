@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
   const at::Tensor& output = outputs.at(0);
@@ -47,4 +47,4 @@ at::ScalarType scalar_type(Dtype dtype) {
   throw Error("unknown dtype");
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

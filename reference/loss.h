@@ -7,7 +7,7 @@
 
 #include "reference/case.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 /// Only output 0 takes part. For cross entropy it is [..., classes] and the target [...] of class indices.
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
@@ -21,4 +21,4 @@ int64_t counted_targets(const at::Tensor& target);
 /// Element type of a case's parameters and floating inputs.
 at::ScalarType scalar_type(Dtype dtype);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -12,7 +12,7 @@
 #include "reference/rounding_ops.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 using Names = std::unordered_set<std::string_view>;  // without "aten::" and without a final underscore
@@ -238,4 +238,4 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
   if (gives_float) note(reason);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -31,7 +31,7 @@
 
 #include "runtime/capture/interpose.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 struct Magnitude {
   double max_abs = 0;    ///< infinite if anything was not finite
@@ -49,7 +49,7 @@ double exact_limit(at::ScalarType type);
 /// Empty if the run that was measured is proven exact in `type`; else the reason in one line.
 std::string why_not_exact(const Magnitude& magnitude, at::ScalarType type);
 
-class MagnitudeInterposer : public Interposer {
+class MagnitudeInterposer : public capture::Interposer {
  public:
   /// `quantum` must be a power of two: the unit of which everything should be a multiple (1/8 where a loss is divided
   /// by 8). InputError otherwise.
@@ -66,4 +66,4 @@ class MagnitudeInterposer : public Interposer {
   Magnitude result_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

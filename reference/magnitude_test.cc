@@ -8,19 +8,19 @@
 #include "reference/models/fill.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 at::Tensor integers(at::IntArrayRef shape, uint64_t seed, const char* name, int64_t limit) {
   const at::Tensor out = at::empty(shape, at::kDouble);
-  fill_integers(out, seed, name, -limit, limit);
+  models::fill_integers(out, seed, name, -limit, limit);
   return out;
 }
 
 /// What the numbers of `run` reached.
 Magnitude measure(const std::function<void()>& run, double quantum = 1.0) {
   MagnitudeInterposer interposer(quantum);
-  const InterposerScope scope(interposer);
+  const capture::InterposerScope scope(interposer);
   run();
   return interposer.result();
 }
@@ -138,4 +138,4 @@ TEST(Magnitude, WhatIsProvenIsTheSameInEveryOrder) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 NamedTensors first_names(const torch::OrderedDict<std::string, at::Tensor>& items) {
   NamedTensors named;
@@ -24,4 +24,4 @@ std::vector<std::string> set_trainable(const NamedTensors& parameters, const std
   return names;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

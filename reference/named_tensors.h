@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
@@ -19,4 +19,4 @@ NamedTensors first_names(const torch::OrderedDict<std::string, at::Tensor>& item
 /// here on. Returns their names.
 std::vector<std::string> set_trainable(const NamedTensors& parameters, const std::string& pattern, bool trainable);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -10,7 +10,7 @@
 #include "reference/whole_model.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 constexpr uint64_t kSeed = 11;
@@ -54,7 +54,7 @@ TEST(Oracle, DetachedStagesEqualTheWholeModelBitForBit) {
   for (const char* model : {"mlp", "mlp-frozen", "resnet-bn", "mlp-dropout"}) {
     const Case c = make_case(model, LossKind::CrossEntropy, Reduction::Mean, 8, 4);
     Case fitted = c;
-    const Batch batch = make_batch(model, Dtype::F32, 8, kSeed, 0);
+    const models::Batch batch = models::make_batch(model, Dtype::F32, 8, kSeed, 0);
     if (batch.target.defined() && batch.target.is_floating_point()) fitted.loss.kind = LossKind::Mse;
     if (!batch.target.defined()) fitted.loss.kind = LossKind::Sum;
     for (int stages : {1, 2, 4, 8, 11, 16}) {
@@ -104,7 +104,7 @@ TEST(Oracle, ExactModelsGiveTheSameNumbersHoweverTheyAreCut) {
 
 TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   Case c = make_case("mlp", LossKind::Mse, Reduction::Mean, 6, 4);  // uneven: 2, 2, 1, 1
-  const Batch probe = make_batch("mlp", Dtype::F32, 6, kSeed, 0);
+  const models::Batch probe = models::make_batch("mlp", Dtype::F32, 6, kSeed, 0);
   if (!probe.target.defined())
     c.loss.kind = LossKind::Sum;
   else if (!probe.target.is_floating_point())
@@ -113,9 +113,9 @@ TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   options.dtype = Dtype::F64;
   const Results results = run_whole_model(c, kSeed, options);
   // The same loss, computed here on the whole batch at once.
-  const Model model = make_model("mlp", Dtype::F32, kSeed);
+  const models::Model model = models::make_model("mlp", Dtype::F32, kSeed);
   model.module->to(at::kDouble);
-  const Batch batch = make_batch("mlp", Dtype::F32, 6, kSeed, 0);
+  const models::Batch batch = models::make_batch("mlp", Dtype::F32, 6, kSeed, 0);
   std::vector<at::Tensor> inputs;
   for (const at::Tensor& input : batch.inputs)
     inputs.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
@@ -233,4 +233,4 @@ TEST(Oracle, RefusesMoreStagesThanSplitPointsAndIncompleteOrders) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

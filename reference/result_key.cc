@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 constexpr std::array<std::string_view, 10> kind_names = {"forward",    "output",     "loss", "backward", "partial",
@@ -93,4 +93,4 @@ ResultKey parse_result_key(const std::string& text) {
 
 bool causal_less(const ResultKey& a, const ResultKey& b) { return causal_rank(a) < causal_rank(b); }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

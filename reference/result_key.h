@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 /// In the order in which a step makes them.
 enum class ResultKind {
@@ -47,4 +47,4 @@ ResultKey parse_result_key(const std::string& text);
 /// descending, in that order); grad; buffer; param. A stage or micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 TEST(ResultKey, TextAndBack) {
@@ -45,4 +45,4 @@ TEST(ResultKey, CausalOrder) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

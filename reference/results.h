@@ -9,7 +9,7 @@
 #include "reference/case.h"
 #include "reference/result_key.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 using Results = std::map<std::string, at::Tensor>;
 
@@ -26,4 +26,4 @@ inline bool keeps_details(const Case& c) {
   return true;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -12,7 +12,7 @@
 #include "reference/rounding_ops.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 bool is_double(const c10::IValue& value) {
@@ -221,11 +221,11 @@ BoundedResults running_error(const std::function<NamedResults()>& run, const Rou
   }
   for (int sample = 0; sample < samples; ++sample) {
     RoundingModel drawn = model;
-    drawn.seed = splitmix64(model.seed, static_cast<uint64_t>(sample));
+    drawn.seed = models::splitmix64(model.seed, static_cast<uint64_t>(sample));
     RoundingInterposer interposer(drawn);
     NamedResults disturbed;
     {
-      const InterposerScope scope(interposer);
+      const capture::InterposerScope scope(interposer);
       disturbed = sampled();
     }
     if (disturbed.size() != out.value.size()) throw InputError("running_error: the run gave other names than before");
@@ -290,4 +290,4 @@ ErrorRatio error_ratio(const BoundedResults& expected, const NamedResults& actua
   return out;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

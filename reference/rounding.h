@@ -69,7 +69,7 @@
 #include "reference/models/counter.h"
 #include "runtime/capture/interpose.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 struct RoundingModel {
   double unit_roundoff = 0x1p-24;          ///< of a stored result: half the distance from 1 to the next number
@@ -82,7 +82,7 @@ struct RoundingModel {
 RoundingModel rounding_model(at::ScalarType type, uint64_t seed = 0);
 
 /// Puts random rounding errors into every float64 operator call.
-class RoundingInterposer : public Interposer {
+class RoundingInterposer : public capture::Interposer {
  public:
   explicit RoundingInterposer(const RoundingModel& model);
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
@@ -99,7 +99,7 @@ class RoundingInterposer : public Interposer {
   void call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
   RoundingModel model_;
-  Counter counter_;
+  models::Counter counter_;
   uint64_t drawn_ = 0;
 };
 
@@ -135,4 +135,4 @@ struct ErrorRatio {
 /// number that is not finite where a finite one is expected, give infinity.
 ErrorRatio error_ratio(const BoundedResults& expected, const NamedResults& actual);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

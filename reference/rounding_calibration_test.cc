@@ -10,7 +10,7 @@
 #include "reference/models/fill.h"
 #include "reference/rounding.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 /// How a run splits and orders its batch. The float64 run that is the reference takes it whole.
@@ -35,7 +35,7 @@ struct Problem {
 
 at::Tensor drawn(at::IntArrayRef shape, uint64_t seed, const char* name, double mean, double deviation) {
   const at::Tensor out = at::empty(shape, at::kFloat);
-  fill_normal(out, seed, name, mean, deviation);
+  models::fill_normal(out, seed, name, mean, deviation);
   return out;
 }
 
@@ -91,7 +91,7 @@ Problem problem(int which, uint64_t seed) {
         true};
   if (which == 1) {
     const at::Tensor target = at::empty({8, 6}, at::kLong);
-    fill_integers(target, seed, "target", 0, 9);
+    models::fill_integers(target, seed, "target", 0, 9);
     return {"layer norm, attention, cross entropy",
             attention,
             drawn_all({{"gain1", {16}},
@@ -240,4 +240,4 @@ TEST_P(Calibration, SeededBugsAreCaught) {
 INSTANTIATE_TEST_SUITE_P(Models, Calibration, ::testing::Values(0, 1, 2));
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

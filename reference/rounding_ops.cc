@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 using Names = std::unordered_set<std::string_view>;
@@ -127,4 +127,4 @@ at::Tensor cancelled_size(std::string_view name, c10::ArrayRef<c10::IValue> argu
   return {};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 enum class RoundingKind {
   None,         ///< moves and selects
@@ -35,4 +35,4 @@ double kernel_reduction(std::string_view name, c10::ArrayRef<c10::IValue> argume
 /// subtracted (times the roundings in it), else undefined.
 at::Tensor cancelled_size(std::string_view name, c10::ArrayRef<c10::IValue> arguments);
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

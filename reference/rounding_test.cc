@@ -11,14 +11,14 @@
 #include "reference/models/fill.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 constexpr double kU = 0x1p-24;
 
 at::Tensor vector_of(int64_t count, uint64_t seed, double mean, double deviation) {
   const at::Tensor out = at::empty({count}, at::kFloat);
-  fill_normal(out, seed, "vector", mean, deviation);
+  models::fill_normal(out, seed, "vector", mean, deviation);
   return out.to(at::kDouble);
 }
 
@@ -28,7 +28,7 @@ double scatter(const std::function<at::Tensor()>& run, int samples = 400) {
   double squares = 0;
   for (int seed = 0; seed < samples; ++seed) {
     RoundingInterposer interposer({kU, kU, static_cast<uint64_t>(seed)});
-    const InterposerScope scope(interposer);
+    const capture::InterposerScope scope(interposer);
     const double deviation = run().item<double>() - value;
     squares += deviation * deviation;
   }
@@ -41,7 +41,7 @@ double by_hand(const at::Tensor& a, const at::Tensor& b, bool rounded_products, 
   const int64_t count = a.size(0);
   double total = 0;
   for (int order = 0; order < orders; ++order) {
-    const auto permutation = Counter(order, "order").permutation(count);
+    const auto permutation = models::Counter(order, "order").permutation(count);
     double sum = 0, variance = 0;
     for (int64_t i = 0; i < count; ++i) {
       const double term = a[permutation[i]].item<double>() * b[permutation[i]].item<double>();
@@ -93,7 +93,7 @@ TEST(Rounding, MovesAndSelectionsAreExactAndInputsAreLeftAlone) {
   EXPECT_EQ(scatter([&] { return at::cat({a.view({3, 4}).t(), a.view({4, 3})}).relu().select(0, 1)[2].clone(); }, 5),
             0);
   RoundingInterposer interposer({1e-3, 1e-3, 1});
-  const InterposerScope scope(interposer);
+  const capture::InterposerScope scope(interposer);
   at::gelu(a);
   at::mm(a.view({3, 4}), a.view({4, 3}));
   at::layer_norm(a.view({3, 4}), {4});
@@ -108,7 +108,7 @@ TEST(Rounding, MovesAndSelectionsAreExactAndInputsAreLeftAlone) {
 
 TEST(Rounding, WhatAKernelWritesStaysInItsMemory) {
   RoundingInterposer interposer({kU, kU, 1});
-  const InterposerScope scope(interposer);
+  const capture::InterposerScope scope(interposer);
   const at::Tensor a = at::full({4}, 2.0, at::kDouble), alias = a;
   a.addcmul_(at::full({4}, 3.0, at::kDouble), at::full({4}, 5.0, at::kDouble));
   EXPECT_LT((alias - 17).abs().max().item<double>(), 200 * kU);
@@ -191,4 +191,4 @@ TEST(Rounding, SixteenSamplesOfSixtyThousandParametersAreCheap) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -3,7 +3,7 @@
 
 #include <ATen/ops/add.h>
 
-namespace plumbline {
+namespace plumbline::reference {
 
 /// Undefined is as good as zero. Never in place: autograd gives several leaves one memory where it reached them through
 /// views, and what it adds to one of them is then added to all (github.com/pytorch/pytorch/issues/34082).
@@ -13,4 +13,4 @@ inline at::Tensor sum_of(const at::Tensor& a, const at::Tensor& b) {
   return at::add(a, b);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

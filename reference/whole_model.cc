@@ -14,17 +14,17 @@
 #include "runtime/capture/interpose.h"
 #include "runtime/microbatch/random_seed.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 namespace {
 
 /// Seeds the default generator when forward comes to where a stage begins.
-class StageSeeder : public ModuleObserver {
+class StageSeeder : public capture::ModuleObserver {
  public:
-  StageSeeder(const torch::nn::Module& root, const std::vector<SplitPoint>& points) {
+  StageSeeder(const torch::nn::Module& root, const std::vector<split::SplitPoint>& points) {
     int stage = 0;
-    for (const SplitPoint& point : points) {
+    for (const split::SplitPoint& point : points) {
       ++stage;
-      auto& begins = point.where == SplitPoint::Where::Beginning ? begins_before_ : begins_after_;
+      auto& begins = point.where == split::SplitPoint::Where::Beginning ? begins_before_ : begins_after_;
       for (const auto& item : root.named_modules())
         if (item.key() == point.module) begins[item.value().get()] = stage;
     }
@@ -45,7 +45,7 @@ class StageSeeder : public ModuleObserver {
   void seed_stage(int stage) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(stage_random_seed(seed_, step_, stage, microbatch_));
+    generator.set_current_seed(microbatch::stage_random_seed(seed_, step_, stage, microbatch_));
   }
 
   Stages begins_before_, begins_after_;  ///< the module before or after whose call a stage begins
@@ -55,7 +55,7 @@ class StageSeeder : public ModuleObserver {
 };
 
 /// The preparation of data is no part of the computation that an interposer measures or disturbs.
-class Unobserved : public Interposer {
+class Unobserved : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override { op.callBoxed(stack); }
 };
@@ -66,8 +66,8 @@ class WholeModel : public CaseSubject {
       : case_(c),
         seed_(seed),
         options_(options),
-        model_(make_model(c.model, c.dtype, seed)),
-        seeder_(*model_.module, stage_points(model_, options.stages)),
+        model_(models::make_model(c.model, c.dtype, seed)),
+        seeder_(*model_.module, models::stage_points(model_, options.stages)),
         results_(results) {
     const c10::NoGradGuard no_grad;
     if (options.dtype) {
@@ -82,9 +82,9 @@ class WholeModel : public CaseSubject {
       for (const auto& [name, parameter] : parameters()) hooks_.add(name, parameter);
   }
 
-  void train(int step, const Batch& batch) override {
+  void train(int step, const models::Batch& batch) override {
     model_.module->train();
-    const std::vector<Batch> chunks = divide(batch);
+    const std::vector<models::Batch> chunks = divide(batch);
     const auto parts = static_cast<double>(chunks.size());
     // This step's gradients are finished before they are added to what was there.
     const std::vector<at::Tensor> before = take_gradients();
@@ -106,10 +106,10 @@ class WholeModel : public CaseSubject {
     }
   }
 
-  void evaluate(int step, const Batch& batch) override {
+  void evaluate(int step, const models::Batch& batch) override {
     model_.module->eval();
     const c10::NoGradGuard no_grad;
-    const std::vector<Batch> chunks = divide(batch);
+    const std::vector<models::Batch> chunks = divide(batch);
     for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m]);
   }
 
@@ -118,7 +118,7 @@ class WholeModel : public CaseSubject {
   }
 
   void set_trainable(const std::string& pattern, bool trainable) override {
-    plumbline::set_trainable(parameters(), pattern, trainable);
+    plumbline::reference::set_trainable(parameters(), pattern, trainable);
   }
 
   NamedTensors parameters() const override { return first_names(model_.module->named_parameters()); }
@@ -138,17 +138,17 @@ class WholeModel : public CaseSubject {
   at::Tensor cast(const at::Tensor& tensor, bool is_target) const {
     if (!tensor.defined() || !tensor.is_floating_point()) return tensor;
     Unobserved unobserved;
-    const InterposerScope scope(unobserved);
+    const capture::InterposerScope scope(unobserved);
     at::Tensor out = options_.dtype ? tensor.to(scalar_type(*options_.dtype)) : tensor;
     if (options_.absolute_values) out = is_target ? -out.abs() : out.abs();
     return out;
   }
 
-  std::vector<Batch> divide(const Batch& batch) const {
+  std::vector<models::Batch> divide(const models::Batch& batch) const {
     const int parts = options_.by_microbatch ? case_.microbatches : 1;
-    std::vector<Batch> chunks(parts);
+    std::vector<models::Batch> chunks(parts);
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
-      const ChunkSpec& spec = model_.input_chunks[i];
+      const microbatch::ChunkSpec& spec = model_.input_chunks[i];
       const at::Tensor input = cast(batch.inputs[i], false);
       const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
                                                  ? std::vector<at::Tensor>(parts, input)
@@ -164,7 +164,7 @@ class WholeModel : public CaseSubject {
     return chunks;
   }
 
-  int64_t rows(const Batch& batch) const {
+  int64_t rows(const models::Batch& batch) const {
     for (size_t i = 0; i < batch.inputs.size(); ++i)
       if (!model_.input_chunks[i].replicate && batch.inputs[i].defined())
         return batch.inputs[i].size(model_.input_chunks[i].dim);
@@ -173,21 +173,21 @@ class WholeModel : public CaseSubject {
 
   /// A step is defined as the sum over micro-batches (divided by their number or not) of losses that, for a mean, are
   /// weighted by their share of the rows. The whole batch at once has to be scaled to mean the same.
-  double weight(const Batch& chunk, const Batch& batch, double parts) const {
+  double weight(const models::Batch& chunk, const models::Batch& batch, double parts) const {
     const bool mean = case_.loss.reduction == Reduction::Mean;
     if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;
     if (!mean) return 1.0;
-    const auto count = [&](const Batch& of) {
+    const auto count = [&](const models::Batch& of) {
       return static_cast<double>(case_.loss.ignores_targets ? counted_targets(of.target) : rows(of));
     };
     return count(chunk) * parts / count(batch);
   }
 
-  at::Tensor forward(int step, int microbatch, const Batch& chunk) {
+  at::Tensor forward(int step, int microbatch, const models::Batch& chunk) {
     seeder_.begin(seed_, train_steps_, microbatch);
     std::vector<at::Tensor> outputs;
     {
-      const ModuleObserverScope observing(&seeder_);
+      const capture::ModuleObserverScope observing(&seeder_);
       outputs = model_.forward(chunk.inputs);
     }
     const at::Tensor loss =
@@ -195,12 +195,12 @@ class WholeModel : public CaseSubject {
     if (!options_.by_microbatch) return loss;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
       if (outputs[i].defined())
-        put(results_, {step, ResultKind::Output, -1, microbatch, output_name(model_, i)}, outputs[i]);
+        put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
     if (loss.defined()) put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
     return loss;
   }
 
-  void put_input_gradients(int step, int microbatch, const Batch& chunk) {
+  void put_input_gradients(int step, int microbatch, const models::Batch& chunk) {
     for (size_t i = 0; i < chunk.inputs.size(); ++i)
       if (chunk.inputs[i].defined() && chunk.inputs[i].grad().defined())
         put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, chunk.inputs[i].grad());
@@ -209,7 +209,7 @@ class WholeModel : public CaseSubject {
   const Case& case_;
   uint64_t seed_;
   WholeModelOptions options_;
-  Model model_;
+  models::Model model_;
   StageSeeder seeder_;
   Results& results_;
   CountedHooks hooks_;
@@ -225,4 +225,4 @@ Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& o
   return results;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

@@ -9,7 +9,7 @@
 #include "reference/case.h"
 #include "reference/results.h"
 
-namespace plumbline {
+namespace plumbline::reference {
 
 struct WholeModelOptions {
   /// By micro-batch, in ascending order, gradients accumulating; or the whole batch at once (one forward, one
@@ -27,4 +27,4 @@ struct WholeModelOptions {
 /// Records output and loss (by micro-batch only), grad, buffer and param.
 Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::reference

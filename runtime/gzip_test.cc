@@ -54,10 +54,13 @@ TEST_F(Gzip, SaysWhatIsDamaged) {
   wrong[wrong.size() - 6] ^= 1;  // the checksum at the end
   std::ofstream(path("wrong.gz"), std::ios::binary) << wrong;
   for (const char* name : {"cut.gz", "wrong.gz"})
-    EXPECT_NE(refusal([&] { read_text(path(name)); }).find(path(name) + ": damaged gzip"), std::string::npos) << name;
-  EXPECT_EQ(refusal([&] { read_text(path("none")); }), "cannot read " + path("none") + ": No such file or directory");
-  EXPECT_EQ(refusal([&] { read_text(folder_.string()); }), "cannot read " + folder_.string() + ": Is a directory");
-  EXPECT_EQ(refusal([&] { write_text(path("none/a.gz"), "x"); }),
+    EXPECT_NE(testing::refusal([&] { read_text(path(name)); }).find(path(name) + ": damaged gzip"), std::string::npos)
+        << name;
+  EXPECT_EQ(testing::refusal([&] { read_text(path("none")); }),
+            "cannot read " + path("none") + ": No such file or directory");
+  EXPECT_EQ(testing::refusal([&] { read_text(folder_.string()); }),
+            "cannot read " + folder_.string() + ": Is a directory");
+  EXPECT_EQ(testing::refusal([&] { write_text(path("none/a.gz"), "x"); }),
             "cannot write " + path("none/a.gz") + ": No such file or directory");
 }
 
@@ -70,7 +73,8 @@ TEST_F(Gzip, WhatCannotBeWrittenWholeLeavesWhatWasThere) {
   setrlimit(RLIMIT_FSIZE, &small);
   const std::string long_text(5'000'000, 'x');
   for (const char* name : {"a.json", "new.json"})
-    EXPECT_EQ(refusal([&] { write_text(path(name), long_text); }), "cannot write " + path(name) + ": File too large");
+    EXPECT_EQ(testing::refusal([&] { write_text(path(name), long_text); }),
+              "cannot write " + path(name) + ": File too large");
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, SIG_DFL);
   EXPECT_EQ(read_text(path("a.json")), "what was there");

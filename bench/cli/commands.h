@@ -5,10 +5,10 @@
 
 namespace plumbline::bench {
 
-void add_micro(CLI::App& app, Command& chosen);
-void add_throughput(CLI::App& app, Command& chosen);
-void add_peers(CLI::App& app, Command& chosen);
-void add_peers_cut(CLI::App& peers, Command& chosen);  ///< a part of it
-void add_instructions(CLI::App& app, Command& chosen);
+void add_micro(CLI::App& app, cli::Command& chosen);
+void add_throughput(CLI::App& app, cli::Command& chosen);
+void add_peers(CLI::App& app, cli::Command& chosen);
+void add_peers_cut(CLI::App& peers, cli::Command& chosen);  ///< a part of it
+void add_instructions(CLI::App& app, cli::Command& chosen);
 
 }  // namespace plumbline::bench

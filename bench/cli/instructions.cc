@@ -57,7 +57,7 @@ int count(const InstructionsOptions& options) {
 
 }  // namespace
 
-void add_instructions(CLI::App& app, Command& chosen) {
+void add_instructions(CLI::App& app, cli::Command& chosen) {
   auto options = std::make_shared<InstructionsOptions>();
   CLI::App* command = app.add_subcommand("instructions",
                                          "Instructions of one forward+backward of a 4-layer transformer of width 32: "

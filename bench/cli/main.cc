@@ -22,12 +22,12 @@ int run(int argc, char** argv) {
       "plumbline bench"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  Command chosen;
+  cli::Command chosen;
   add_throughput(app, chosen);
   add_micro(app, chosen);
   add_instructions(app, chosen);
   add_peers(app, chosen);
-  return run_chosen(app, "plumbline bench", chosen, argc, argv);
+  return cli::run_chosen(app, "plumbline bench", chosen, argc, argv);
 }
 
 }  // namespace

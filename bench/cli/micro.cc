@@ -21,7 +21,7 @@ int run(const std::vector<std::string>& flags) {
 
 }  // namespace
 
-void add_micro(CLI::App& app, Command& chosen) {
+void add_micro(CLI::App& app, cli::Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "micro",
       "The parts one by one: interpreter against module, backward in halves, capture, split, transport, engine.\n"

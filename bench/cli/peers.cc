@@ -56,17 +56,18 @@ class Side {
   /// `out` is new: what another process left there is not taken for this one's.
   void run(int threads, std::vector<std::string> words, const std::filesystem::path& out) const {
     std::filesystem::remove(out);
-    ProcessOptions process;
+    conformance::ProcessOptions process;
     process.argv = program_;
     words.insert(words.end(), {"--threads", std::to_string(threads), "--out", out.string()});
     process.argv.insert(process.argv.end(), words.begin(), words.end());
     process.argv.insert(process.argv.end(), models_.begin(), models_.end());
     process.environment = kept_memory();
     process.environment["OMP_NUM_THREADS"] = std::to_string(threads);
-    const ProcessResult ended = run_process(process);
+    const conformance::ProcessResult ended = conformance::run_process(process);
     if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
     if (ended.exit_code == kNoTorch)
-      throw InputError("--python: " + one_line(ended.output) + "; a Python with torch " + TORCH_VERSION + " is wanted");
+      throw InputError("--python: " + conformance::one_line(ended.output) + "; a Python with torch " + TORCH_VERSION +
+                       " is wanted");
     if (!ended.succeeded()) throw Error("the " + name_ + " side " + describe(ended) + "\n" + ended.output);
     if (!std::filesystem::exists(out))
       throw InputError("the " + name_ + " side (" + program_.front() +
@@ -94,11 +95,12 @@ bool gradients_agree(const Side& cpp, const Side& python, const std::filesystem:
   const TensorMap ours = cpp.gradients("split", folder);
   bool agree = true;
   for (const std::string which : {"full", "split"}) {
-    const std::vector<Difference> differences = compare(ours, python.gradients(which, folder), CompareMode::Bitwise);
+    const std::vector<conformance::Difference> differences =
+        conformance::compare(ours, python.gradients(which, folder), conformance::CompareMode::Bitwise);
     if (differences.empty()) continue;
     agree = false;
     std::printf("gradients at one thread: Python's %s backward: %s (and %zu more tensors)\n", which.c_str(),
-                sentence(differences[0]).c_str(), differences.size() - 1);
+                conformance::sentence(differences[0]).c_str(), differences.size() - 1);
   }
   if (agree) std::printf("gradients at one thread: C++ and Python, full and split, equal bit for bit\n");
   return agree;
@@ -117,12 +119,13 @@ int compare_with_python(const PeersOptions& options) {
   if (comparison.models.empty()) comparison.models = backward_models();
   std::vector<std::string> texts;
   for (const BackwardModel& model : comparison.models) texts.push_back(to_string(model));
-  const std::filesystem::path here = own_path();
+  const std::filesystem::path here = cli::own_path();
   const Side cpp("C++", {here.string(), "peers", "backward-round"}, texts);
   const Side python("Python", {options.python, (here.parent_path() / "bench" / "split_backward.py").string()}, texts);
   const TemporaryFolder folder;
-  end_children_on_signals();
-  if (!options.json.empty()) write_text_file(options.json, "");  // fails now rather than after the last round
+  conformance::end_children_on_signals();
+  if (!options.json.empty())
+    conformance::write_text_file(options.json, "");  // fails now rather than after the last round
   const bool equal = gradients_agree(cpp, python, folder.path());
   for (int round = 0; round < options.rounds; ++round) {
     std::fprintf(stderr, "round %d of %d, load average %s\n", round + 1, options.rounds, load_average().c_str());
@@ -134,7 +137,7 @@ int compare_with_python(const PeersOptions& options) {
   const std::string& theirs = comparison.python[0].torch;
   std::printf("%d round%s, %d thread%s a side; torch %s, Python's %s\n", options.rounds, options.rounds == 1 ? "" : "s",
               options.threads, options.threads == 1 ? "" : "s", TORCH_VERSION, theirs.c_str());
-  if (!options.json.empty()) write_text_file(options.json, to_json(comparison));
+  if (!options.json.empty()) conformance::write_text_file(options.json, to_json(comparison));
   // another version may add up in another order
   return equal || theirs.substr(0, theirs.find('+')) != TORCH_VERSION ? 0 : 1;
 }
@@ -143,13 +146,13 @@ int run_round(const RoundOptions& options) {
   at::set_num_threads(options.threads);
   const std::vector<BackwardModel> models = parse(options.models);
   if (options.gradients.empty())
-    write_text_file(options.out, to_json(measure_round(models, options.seconds)));
+    conformance::write_text_file(options.out, to_json(measure_round(models, options.seconds)));
   else
     write_tensor_file(options.out, compute_gradients(models, options.gradients == "split"));
   return 0;
 }
 
-void add_round(CLI::App& peers, Command& chosen) {
+void add_round(CLI::App& peers, cli::Command& chosen) {
   auto options = std::make_shared<RoundOptions>();
   CLI::App* command = peers.add_subcommand("backward-round", "The C++ side of one round")->group("");
   command->add_option("--threads", options->threads)->check(CLI::Range(1, 4096));
@@ -160,7 +163,7 @@ void add_round(CLI::App& peers, Command& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return run_round(*options); }; });
 }
 
-void add_backward(CLI::App& peers, Command& chosen) {
+void add_backward(CLI::App& peers, cli::Command& chosen) {
   auto options = std::make_shared<PeersOptions>();
   CLI::App* command = peers.add_subcommand(
       "backward",
@@ -191,7 +194,7 @@ void add_backward(CLI::App& peers, Command& chosen) {
 
 }  // namespace
 
-void add_peers(CLI::App& app, Command& chosen) {
+void add_peers(CLI::App& app, cli::Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "peers", "The same work by others, side by side: backward (against PyTorch), cut (against networkx)");
   command->require_subcommand(1);

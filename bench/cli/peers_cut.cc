@@ -32,18 +32,18 @@ std::string text_of(const std::filesystem::path& path) {
 
 CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, const std::filesystem::path& folder) {
   std::filesystem::remove(folder / "times");
-  write_text_file(folder / "network", to_json(network));
-  ProcessOptions process;
-  const std::filesystem::path here = own_path();
+  conformance::write_text_file(folder / "network", to_json(network));
+  conformance::ProcessOptions process;
+  const std::filesystem::path here = cli::own_path();
   process.argv = {options.python, (here.parent_path() / "bench" / "minimum_cut.py").string(),
                   (folder / "network").string()};
   for (const std::string& word :
        {std::string("--seconds"), std::to_string(options.seconds), std::string("--out"), (folder / "times").string()})
     process.argv.push_back(word);
-  const ProcessResult ended = run_process(process);
+  const conformance::ProcessResult ended = conformance::run_process(process);
   if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
   if (ended.exit_code == kNoNetworkx)
-    throw InputError("--python: " + one_line(ended.output) + "; `" + options.python +
+    throw InputError("--python: " + conformance::one_line(ended.output) + "; `" + options.python +
                      " -m pip install networkx` brings it");
   if (!ended.succeeded()) throw Error("networkx' side " + describe(ended) + "\n" + ended.output);
   if (!std::filesystem::exists(folder / "times"))
@@ -53,7 +53,7 @@ CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, c
 
 int compare_with_networkx(const CutOptions& options) {
   const TemporaryFolder folder;
-  end_children_on_signals();
+  conformance::end_children_on_signals();
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
   bool equal = true;
   for (const std::string& graph : options.graphs) {
@@ -80,13 +80,13 @@ int compare_with_networkx(const CutOptions& options) {
                       {"value", ours.value},
                       {"equal", same}});
   }
-  if (!options.json.empty()) write_text_file(options.json, report.dump(1) + "\n");
+  if (!options.json.empty()) conformance::write_text_file(options.json, report.dump(1) + "\n");
   return equal ? 0 : 1;
 }
 
 }  // namespace
 
-void add_peers_cut(CLI::App& peers, Command& chosen) {
+void add_peers_cut(CLI::App& peers, cli::Command& chosen) {
   auto options = std::make_shared<CutOptions>();
   CLI::App* command = peers.add_subcommand(
       "cut",

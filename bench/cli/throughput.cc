@@ -34,8 +34,8 @@ struct ThroughputOptions {
 /// Rows of a micro-batch of a model.
 constexpr int kRows = 2;
 
-JobThroughput parse(const ThroughputOptions& options) {
-  JobThroughput item;
+conformance::JobThroughput parse(const ThroughputOptions& options) {
+  conformance::JobThroughput item;
   item.microbatches = options.microbatches;
   item.steps = options.steps;
   if (options.model.empty()) {
@@ -58,31 +58,35 @@ std::string plumbline_path() {
 }
 
 /// What was predicted above what was measured, on one axis.
-void draw(const ThroughputOptions& options, const JobThroughput& item, const std::filesystem::path& out) {
-  const Trace measured = read_measured_trace(0, options.ranks, out);
-  const std::vector<Trace> traces = {predicted_trace(item, measured), measured};
-  if (!options.trace.empty()) write_text_file(options.trace, chrome_trace(traces));
+void draw(const ThroughputOptions& options, const conformance::JobThroughput& item, const std::filesystem::path& out) {
+  const schedule::Trace measured = conformance::read_measured_trace(0, options.ranks, out);
+  const std::vector<schedule::Trace> traces = {conformance::predicted_trace(item, measured), measured};
+  if (!options.trace.empty()) conformance::write_text_file(options.trace, conformance::chrome_trace(traces));
   const std::string workload = item.model.empty() ? "stages that sleep " + options.sleep + " ms" : item.model;
   if (!options.svg.empty())
-    write_text_file(options.svg, timeline_svg(traces, {.title = item.schedule + ", " + std::to_string(options.ranks) +
-                                                                " ranks, " + workload,
-                                                       .unit = "ms"}));
+    conformance::write_text_file(
+        options.svg, conformance::timeline_svg(
+                         traces, {.title = item.schedule + ", " + std::to_string(options.ranks) + " ranks, " + workload,
+                                  .unit = "ms"}));
 }
 
 /// Throws InputError for a schedule that cannot be had for so many ranks and micro-batches, or does not train.
-void require_measurable(const ChosenSchedule& chosen, const ThroughputOptions& options) {
+void require_measurable(const conformance::ChosenSchedule& chosen, const ThroughputOptions& options) {
   if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
-  const Schedule schedule = make_schedule(chosen, options.ranks, options.microbatches);
-  if (!has_backward(schedule)) throw InputError("schedule " + chosen.name + ": has no backward; training is measured");
-  if (!options.model.empty()) stage_points(make_model(options.model, Dtype::F32, Job().seed), schedule.stages);
+  const schedule::Schedule schedule = conformance::make_schedule(chosen, options.ranks, options.microbatches);
+  if (!schedule::has_backward(schedule))
+    throw InputError("schedule " + chosen.name + ": has no backward; training is measured");
+  if (!options.model.empty())
+    models::stage_points(models::make_model(options.model, reference::Dtype::F32, conformance::Job().seed),
+                         schedule.stages);
 }
 
 int measure(const ThroughputOptions& options) {
-  Job job;
+  conformance::Job job;
   job.ranks = options.ranks;
   std::string refusal;
-  for (const ChosenSchedule& chosen : choose_schedules(options.schedule)) {
-    JobThroughput item = parse(options);
+  for (const conformance::ChosenSchedule& chosen : conformance::choose_schedules(options.schedule)) {
+    conformance::JobThroughput item = parse(options);
     item.schedule = chosen.name;
     item.trace = !options.svg.empty() || !options.trace.empty();
     try {
@@ -99,17 +103,20 @@ int measure(const ThroughputOptions& options) {
   if (job.throughput.front().trace && job.throughput.size() > 1)
     throw InputError("--svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
-  end_children_on_signals();
-  BackendSpec runtime = runtime_backend(plumbline_path(), options.transport == "mpi", job.timeout_seconds);
+  conformance::end_children_on_signals();
+  conformance::BackendSpec runtime =
+      conformance::runtime_backend(plumbline_path(), options.transport == "mpi", job.timeout_seconds);
   runtime.one_case = std::chrono::milliseconds(0);  // a measurement takes as long as it was asked to
   runtime.silence = std::chrono::minutes(10);
-  const Launcher launcher(std::move(runtime));
-  std::vector<Throughput> measured;
-  const LaunchResult result = launcher.run(job, out.path(), [&](const LaunchEvent& event) {
+  const conformance::Launcher launcher(std::move(runtime));
+  std::vector<conformance::Throughput> measured;
+  const conformance::LaunchResult result = launcher.run(job, out.path(), [&](const conformance::LaunchEvent& event) {
     if (!event.done) return;
-    measured.push_back(read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
+    measured.push_back(
+        conformance::read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
   });
-  std::fputs((options.json ? throughput_json(measured) : throughput_text(measured)).c_str(), stdout);
+  std::fputs((options.json ? conformance::throughput_json(measured) : conformance::throughput_text(measured)).c_str(),
+             stdout);
   if (result.succeeded && job.throughput.front().trace) draw(options, job.throughput.front(), out.path());
   if (result.succeeded) return 0;
   std::fflush(stdout);
@@ -119,7 +126,7 @@ int measure(const ThroughputOptions& options) {
 
 }  // namespace
 
-void add_throughput(CLI::App& app, Command& chosen) {
+void add_throughput(CLI::App& app, cli::Command& chosen) {
   auto options = std::make_shared<ThroughputOptions>();
   CLI::App* command = app.add_subcommand(
       "throughput",

@@ -134,24 +134,26 @@ void BackwardStage::forward() {
 }
 
 void BackwardStage::full_backward() {
-  stage_backward({&output_, 1}, {&root_grad_, 1}, {&x_, 1}, input_grads_);
+  backward::stage_backward({&output_, 1}, {&root_grad_, 1}, {&x_, 1}, input_grads_);
   output_ = at::Tensor();
 }
 
 void BackwardStage::input_backward() {
-  stage_backward_input({&output_, 1}, {&root_grad_, 1}, {&x_, 1}, input_grads_, weights_);
+  backward::stage_backward_input({&output_, 1}, {&root_grad_, 1}, {&x_, 1}, input_grads_, weights_);
   output_ = at::Tensor();
 }
 
-void BackwardStage::weight_backward() { stage_backward_weight(weights_); }
+void BackwardStage::weight_backward() { backward::stage_backward_weight(weights_); }
 
 TensorMap BackwardStage::gradients() const {
   const std::string model = to_string(model_) + ".";
   TensorMap map;
-  const ResultKey input{.kind = ResultKind::Backward, .stage = 0, .microbatch = 0, .name = model + "x"};
-  map.emplace(to_string(input), to_host(input_grads_.at(0)));
+  const reference::ResultKey input{
+      .kind = reference::ResultKind::Backward, .stage = 0, .microbatch = 0, .name = model + "x"};
+  map.emplace(to_string(input), graph::to_host(input_grads_.at(0)));
   for (const auto& [name, parameter] : parameters_)
-    map.emplace(to_string(ResultKey{.kind = ResultKind::Grad, .name = model + name}), to_host(parameter.grad()));
+    map.emplace(to_string(reference::ResultKey{.kind = reference::ResultKind::Grad, .name = model + name}),
+                graph::to_host(parameter.grad()));
   return map;
 }
 

@@ -62,7 +62,7 @@ class BackwardStage {
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
   at::Tensor x_, root_grad_, output_;
   std::vector<at::Tensor> input_grads_;
-  WeightBackward weights_;
+  backward::WeightBackward weights_;
 };
 
 /// Aborts unless the gradients of the full backward and those of the two halves are the same, bit for bit.

@@ -34,7 +34,7 @@ class Chains : public torch::nn::Module {
     for (int i = 0; i < kStages; ++i) parts_->add(nodes / kStages);
   }
   at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Chain>& part : parts_->all()) x = call(part, x);
+    for (std::shared_ptr<Chain>& part : parts_->all()) x = capture::call(part, x);
     return x;
   }
 
@@ -42,9 +42,9 @@ class Chains : public torch::nn::Module {
   std::shared_ptr<models::ChildList<Chain>> parts_;
 };
 
-Graph capture_chains(Chains& module) {
-  return capture(module, [&](const std::vector<at::Tensor>& in) { return std::vector{module.forward(in[0])}; },
-                 {{"x", at::ones({4})}});
+graph::Graph capture_chains(Chains& module) {
+  return capture::capture(module, [&](const std::vector<at::Tensor>& in) { return std::vector{module.forward(in[0])}; },
+                          {{"x", at::ones({4})}});
 }
 
 /// The forward alone, with gradients: it is part of what a capture takes.
@@ -61,12 +61,12 @@ void capture_graph(benchmark::State& state) {
 
 void split_graph(benchmark::State& state) {
   Chains module(state.range(0));
-  const Graph graph = capture_chains(module);
-  SplitOptions options;
-  options.points = choose_split_points(models::later_children("parts", kStages), kStages);
-  options.route = state.range(1) == 0 ? Route::Direct : Route::Neighbours;
-  options.multi_use = state.range(1) == 0 ? MultiUse::Replicate : MultiUse::Transmit;
-  for (auto _ : state) benchmark::DoNotOptimize(split(graph, options));
+  const graph::Graph graph = capture_chains(module);
+  split::SplitOptions options;
+  options.points = split::choose_split_points(models::later_children("parts", kStages), kStages);
+  options.route = state.range(1) == 0 ? split::Route::Direct : split::Route::Neighbours;
+  options.multi_use = state.range(1) == 0 ? split::MultiUse::Replicate : split::MultiUse::Transmit;
+  for (auto _ : state) benchmark::DoNotOptimize(split::split(graph, options));
 }
 
 BENCHMARK(capture_forward_alone)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);

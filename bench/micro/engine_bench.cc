@@ -19,16 +19,16 @@ void engine_threads(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   for (auto _ : state) {
     double seconds = 0;
-    run_thread_ranks(ranks, [&](Transport& transport) {
+    transport::run_thread_ranks(ranks, [&](transport::Transport& transport) {
       at::set_num_threads(1);
-      Engine engine(transport, make_schedule("1f1b", ranks, kMicrobatches), emulated_pipe(ranks),
-                    emulated_options(0, 0));
+      engine::Engine engine(transport, schedule::make_schedule("1f1b", ranks, kMicrobatches),
+                            engine::emulated_pipe(ranks), engine::emulated_options(0, 0));
       const at::Tensor batch = at::zeros({kMicrobatches, 16});
       engine.train({batch}, {});  // captures and meets its peers
-      barrier(transport, Deadline::never());
-      const Clock::time_point begin = Clock::now();
+      transport::barrier(transport, transport::Deadline::never());
+      const transport::Clock::time_point begin = transport::Clock::now();
       for (int i = 0; i < kSteps; ++i) engine.train({batch}, {});
-      if (transport.rank() == 0) seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (transport.rank() == 0) seconds = std::chrono::duration<double>(transport::Clock::now() - begin).count();
     });
     state.SetIterationTime(seconds);
   }

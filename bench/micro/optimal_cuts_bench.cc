@@ -13,7 +13,7 @@ void optimal_cuts_of_nodes(benchmark::State& state) {
   std::vector<double> costs(static_cast<size_t>(state.range(0)));
   for (double& cost : costs) cost = random() % 1000;
   const std::vector<char> legal(costs.size() + 1, 1);
-  for (auto _ : state) benchmark::DoNotOptimize(optimal_cuts(costs, legal, static_cast<int>(state.range(1))));
+  for (auto _ : state) benchmark::DoNotOptimize(split::optimal_cuts(costs, legal, static_cast<int>(state.range(1))));
 }
 
 BENCHMARK(optimal_cuts_of_nodes)->ArgNames({"nodes", "stages"})->Args({10000, 16})->Unit(benchmark::kMillisecond);

@@ -41,44 +41,46 @@ void count_nodes(benchmark::State& state, const Case& of) {
 void partition_cut(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
   for (auto _ : state) {
-    const JointEdges edges = edges_of(of.graph);
-    const OpClasses ops = classify_ops(of.graph, of.policy);
-    const NodeClasses classes = classify_nodes(of.graph, edges, of.policy, {});
-    benchmark::DoNotOptimize(min_cut({of.graph, edges, of.policy, ops, classes}, CutRules::of(of.policy)).saved);
+    const partition::JointEdges edges = partition::edges_of(of.graph);
+    const partition::OpClasses ops = partition::classify_ops(of.graph, of.policy);
+    const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, {});
+    benchmark::DoNotOptimize(
+        partition::min_cut({of.graph, edges, of.policy, ops, classes}, partition::CutRules::of(of.policy)).saved);
   }
   count_nodes(state, of);
 }
 
 void partition_bytes_cut(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  for (auto _ : state) benchmark::DoNotOptimize(min_bytes_cut(of.input).saved);
+  for (auto _ : state) benchmark::DoNotOptimize(partition::min_bytes_cut(of.input).saved);
   count_nodes(state, of);
 }
 
 /// The whole plan of a budget, in thousandths: up to four cuts and a knapsack, with edges and classes.
 void partition_budget(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  PartitionOptions options;
-  options.mode = PartitionMode::Budget;
+  partition::PartitionOptions options;
+  options.mode = partition::PartitionMode::Budget;
   options.budget = static_cast<double>(state.range(1)) / 1000;
   for (auto _ : state) {
-    const JointEdges edges = edges_of(of.graph);
-    const OpClasses ops = classify_ops(of.graph, of.policy);
-    const NodeClasses classes = classify_nodes(of.graph, edges, of.policy, {});
-    std::vector<CutRecord> cuts;
-    benchmark::DoNotOptimize(saved_within_budget({of.graph, edges, of.policy, ops, classes}, options, cuts).data());
+    const partition::JointEdges edges = partition::edges_of(of.graph);
+    const partition::OpClasses ops = partition::classify_ops(of.graph, of.policy);
+    const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, {});
+    std::vector<partition::CutRecord> cuts;
+    benchmark::DoNotOptimize(
+        partition::saved_within_budget({of.graph, edges, of.policy, ops, classes}, options, cuts).data());
   }
   count_nodes(state, of);
 }
 
 void partition_peak_plan(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  PartitionOptions options;
-  options.mode = PartitionMode::Budget;
-  options.measure = BudgetMeasure::Peak;
+  partition::PartitionOptions options;
+  options.mode = partition::PartitionMode::Budget;
+  options.measure = partition::BudgetMeasure::Peak;
   options.budget = static_cast<double>(state.range(1)) / 1000;
-  PeakPlan plan;
-  for (auto _ : state) plan = plan_by_peak(of.input, options);
+  partition::PeakPlan plan;
+  for (auto _ : state) plan = partition::plan_by_peak(of.input, options);
   count_nodes(state, of);
   state.counters["peak_share"] = static_cast<double>(plan.peak) / static_cast<double>(plan.most);
 }
@@ -86,21 +88,24 @@ void partition_peak_plan(benchmark::State& state) {
 /// Forward and backward graphs, in autograd's order, for what the minimum cut saves.
 void partition_extract(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  const std::vector<NodeIndex> saved = min_cut(of.input, CutRules::of(of.policy)).saved;
-  Partition partition;
+  const std::vector<partition::NodeIndex> saved =
+      partition::min_cut(of.input, partition::CutRules::of(of.policy)).saved;
+  partition::Partition partition;
   partition.graph = of.graph;
   for (auto _ : state) {
-    divide(partition, of.edges, saved, {}, of.policy);
-    order_calls(partition, of.edges, of.policy, Reordering::AsPyTorch);
+    partition::divide(partition, of.edges, saved, {}, of.policy);
+    partition::order_calls(partition, of.edges, of.policy, partition::Reordering::AsPyTorch);
   }
   count_nodes(state, of);
 }
 
 void partition_simulate_memory(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  const Partition partition = extract(of.graph, min_cut(of.input, CutRules::of(of.policy)).saved, {}, of.policy, true);
+  const partition::Partition partition = partition::extract(
+      of.graph, partition::min_cut(of.input, partition::CutRules::of(of.policy)).saved, {}, of.policy, true);
   for (auto _ : state)
-    benchmark::DoNotOptimize(simulate_memory(partition.graph, of.edges, partition.forward, partition.backward).peak);
+    benchmark::DoNotOptimize(
+        partition::simulate_memory(partition.graph, of.edges, partition.forward, partition.backward).peak);
   count_nodes(state, of);
 }
 

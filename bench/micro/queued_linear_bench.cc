@@ -31,18 +31,19 @@ class Mlp {
   double backward(Way way) {
     std::vector<at::Tensor> outputs = {x_}, made;
     for (size_t i = 0; i < weights_.size(); ++i) {
-      const at::Tensor h = way == kFull || way == kHalves ? at::linear(outputs[0], weights_[i], biases_[i])
-                                                          : queued_linear(outputs[0], weights_[i], biases_[i]);
+      const at::Tensor h = way == kFull || way == kHalves
+                               ? at::linear(outputs[0], weights_[i], biases_[i])
+                               : backward::queued_linear(outputs[0], weights_[i], biases_[i]);
       outputs[0] = at::relu(h);
     }
     const std::vector<at::Tensor> grads = {at::ones_like(outputs[0].detach())};
-    WeightBackward weights;
+    backward::WeightBackward weights;
     const auto begin = std::chrono::steady_clock::now();
     if (way == kFull || way == kQueuedFull) {
-      stage_backward(outputs, grads, {&x_, 1}, made);
+      backward::stage_backward(outputs, grads, {&x_, 1}, made);
     } else {
-      stage_backward_input(outputs, grads, {&x_, 1}, made, weights, {.accumulate_into_inputs = false});
-      stage_backward_weight(weights);
+      backward::stage_backward_input(outputs, grads, {&x_, 1}, made, weights, {.accumulate_into_inputs = false});
+      backward::stage_backward_weight(weights);
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }

@@ -18,30 +18,31 @@ double allocated_bytes() {
 
 /// Looks at the memory in the middle of a run: costs are asked for each group, so rank 0's last two actions are made
 /// one.
-double bytes_while_running(Schedule schedule, StepCosts costs) {
+double bytes_while_running(schedule::Schedule schedule, schedule::StepCosts costs) {
   double most = 0;
   auto& actions = schedule.ranks[0];
   actions[actions.size() - 2].overlaps_next = true;
-  costs.group_time = [&](std::span<const Action>, double sum) {
+  costs.group_time = [&](std::span<const schedule::Action>, double sum) {
     most = std::max(most, allocated_bytes());
     return sum;
   };
-  simulate_step(schedule, chain_edges(schedule.stages), costs);
+  schedule::simulate_step(schedule, schedule::chain_edges(schedule.stages), costs);
   return most;
 }
 
 /// `skipping`: as in a U-Net, each stage makes a tensor for its mirror image.
 void simulate(benchmark::State& state, bool skipping) {
   const double before = allocated_bytes();
-  const Schedule schedule = make_schedule("1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
-  const std::vector<StageEdge> edges = chain_edges(schedule.stages);
-  StepCosts costs;
+  const schedule::Schedule schedule =
+      schedule::make_schedule("1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const std::vector<schedule::StageEdge> edges = schedule::chain_edges(schedule.stages);
+  schedule::StepCosts costs;
   costs.durations[0].comm = 0.1;
   for (int from = 0, to = schedule.stages - 1; skipping && from < to; ++from, --to) {
     costs.skips.push_back({.edge = {from, to}, .bytes = 1});
   }
-  for (auto _ : state) benchmark::DoNotOptimize(simulate_step(schedule, edges, costs).timeline.makespan);
-  const auto actions = static_cast<double>(action_count(schedule));
+  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate_step(schedule, edges, costs).timeline.makespan);
+  const auto actions = static_cast<double>(schedule::action_count(schedule));
   const double of_schedule = allocated_bytes() - before;
   // The copy that is run has no spare room, so that it is counted as it is.
   const double while_running = bytes_while_running(schedule, costs) - before - of_schedule;

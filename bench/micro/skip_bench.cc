@@ -30,9 +30,9 @@ constexpr int64_t kHandedOn = 64;  // floats that a part hands to the next
 
 class Down : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.stash = {"skip"}};
+  inline static const skip::SkipNames skips{.stash = {"skip"}};
   explicit Down(int64_t floats) : weight_(register_parameter("weight", at::ones({floats / kHandedOn, 1}))) {}
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     co_yield stash("skip", at::mul(x, weight_));  // [floats / handed on, handed on]
     co_return at::mul(x, 0.5);
   }
@@ -43,8 +43,8 @@ class Down : public torch::nn::Module {
 
 class Up : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.pop = {"skip"}};
-  SkipForward<> forward(at::Tensor x) {
+  inline static const skip::SkipNames skips{.pop = {"skip"}};
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor skip = co_yield pop("skip");
     co_return at::add(x, at::sum(skip, {0}, /*keepdim=*/true), 0.01);
   }
@@ -52,16 +52,17 @@ class Up : public torch::nn::Module {
 
 Sequence nested_skips(int64_t floats) {
   Sequence model;
-  std::vector<SkipNamespace> pairs(kStages / 2);
-  for (const SkipNamespace& pair : pairs) model->push_back(skippable<Down>(floats)->isolate(pair));
-  for (auto pair = pairs.rbegin(); pair != pairs.rend(); ++pair) model->push_back(skippable<Up>()->isolate(*pair));
+  std::vector<skip::SkipNamespace> pairs(kStages / 2);
+  for (const skip::SkipNamespace& pair : pairs) model->push_back(skip::skippable<Down>(floats)->isolate(pair));
+  for (auto pair = pairs.rbegin(); pair != pairs.rend(); ++pair)
+    model->push_back(skip::skippable<Up>()->isolate(*pair));
   return model;
 }
 
-class Counted : public TransportAround {
+class Counted : public transport::TransportAround {
  public:
-  using TransportAround::TransportAround;
-  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+  using transport::TransportAround::TransportAround;
+  transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     sent += static_cast<int64_t>(bytes);
     return inner_.isend(data, bytes, peer, tag);
   }
@@ -71,42 +72,42 @@ class Counted : public TransportAround {
 /// 1F1B on threads. state.range(0): bytes of a skip; state.range(1): 1 for hop by hop.
 void skips(benchmark::State& state) {
   const int64_t floats = state.range(0) / 4;
-  const Route route = state.range(1) ? Route::Neighbours : Route::Direct;
+  const split::Route route = state.range(1) ? split::Route::Neighbours : split::Route::Direct;
   std::mutex mutex;
   int64_t sent = 0, peak = 0;
   for (auto _ : state) {
     double seconds = 0;
     sent = peak = 0;
-    run_thread_ranks(kStages, [&](Transport& transport) {
+    transport::run_thread_ranks(kStages, [&](transport::Transport& transport) {
       at::set_num_threads(1);
       Sequence model = nested_skips(floats);
-      std::vector<SplitPoint> points;
+      std::vector<split::SplitPoint> points;
       for (int i = 1; i < kStages; ++i) points.push_back({std::to_string(i)});
-      const PipeSource source = [&](bool training, const Tensors& inputs) {
-        return make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}},
-                         inputs, training, {.points = points, .route = route});
+      const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+        return split::make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}},
+                                inputs, training, {.points = points, .route = route});
       };
-      EngineOptions options;
+      engine::EngineOptions options;
       options.input_names = {"x"};
-      options.input_chunks = {ChunkSpec{}};
+      options.input_chunks = {microbatch::ChunkSpec{}};
       options.loss = [](const Tensors& outputs, const at::Tensor&) { return at::sum(outputs[0]); };
       Counted counted(transport);
-      Engine engine(counted, make_schedule("1f1b", kStages, kMicrobatches), source, options);
+      engine::Engine engine(counted, schedule::make_schedule("1f1b", kStages, kMicrobatches), source, options);
       const at::Tensor batch = at::ones({kMicrobatches, kHandedOn});
       engine.train({batch}, {});  // captures and meets its peers
-      barrier(transport, Deadline::never());
-      const AllocationCount allocated;
+      transport::barrier(transport, transport::Deadline::never());
+      const testing::AllocationCount allocated;
       counted.sent = 0;
-      const Clock::time_point begin = Clock::now();
+      const transport::Clock::time_point begin = transport::Clock::now();
       for (int i = 0; i < kSteps; ++i) engine.train({batch}, {});
       const std::lock_guard<std::mutex> lock(mutex);
       sent += counted.sent / kSteps;
       peak = std::max(peak, allocated.peak());
-      seconds = std::max(seconds, std::chrono::duration<double>(Clock::now() - begin).count() / kSteps);
+      seconds = std::max(seconds, std::chrono::duration<double>(transport::Clock::now() - begin).count() / kSteps);
     });
     state.SetIterationTime(seconds);
   }
-  state.SetLabel(route == Route::Direct ? "direct" : "hop by hop");
+  state.SetLabel(route == split::Route::Direct ? "direct" : "hop by hop");
   state.counters["sent_MB"] = static_cast<double>(sent) / 1e6;
   state.counters["peak_MB"] = static_cast<double>(peak) / 1e6;
 }

@@ -51,12 +51,12 @@ class Block : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x) {
     const int64_t rows = x.size(0), length = x.size(1);
-    std::vector<at::Tensor> qkv = call(qkv_, call(norm1_, x)).chunk(3, /*dim=*/2);
+    std::vector<at::Tensor> qkv = capture::call(qkv_, capture::call(norm1_, x)).chunk(3, /*dim=*/2);
     for (at::Tensor& part : qkv) part = part.view({rows, length, kHeads, kWidth / kHeads}).transpose(1, 2);
     const at::Tensor mixed = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], /*attn_mask=*/{},
                                                               /*dropout_p=*/0.0, /*is_causal=*/true);
-    const at::Tensor h = at::add(x, call(proj_, mixed.transpose(1, 2).reshape({rows, length, kWidth})));
-    return at::add(h, call(down_, at::gelu(call(up_, call(norm2_, h)))));
+    const at::Tensor h = at::add(x, capture::call(proj_, mixed.transpose(1, 2).reshape({rows, length, kWidth})));
+    return at::add(h, capture::call(down_, at::gelu(capture::call(up_, capture::call(norm2_, h)))));
   }
 
  private:
@@ -77,9 +77,9 @@ class SmallTransformer : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& tokens, const at::Tensor& positions, const at::Tensor& target) {
-    at::Tensor h = at::add(call(tokens_, tokens), call(positions_, positions));
-    for (std::shared_ptr<Block>& block : blocks_->all()) h = call(block, h);
-    const at::Tensor logits = at::linear(call(norm_, h), tokens_->weight());
+    at::Tensor h = at::add(capture::call(tokens_, tokens), capture::call(positions_, positions));
+    for (std::shared_ptr<Block>& block : blocks_->all()) h = capture::call(block, h);
+    const at::Tensor logits = at::linear(capture::call(norm_, h), tokens_->weight());
     return at::cross_entropy_loss(logits.view({-1, kVocabulary}), target.view({-1}));
   }
 
@@ -90,18 +90,18 @@ class SmallTransformer : public torch::nn::Module {
 };
 
 TransformerStep::TransformerStep() : module_(std::make_shared<SmallTransformer>()) {
-  models::set_real_parameters(*module_, Dtype::F32, /*seed=*/1);
+  models::set_real_parameters(*module_, reference::Dtype::F32, /*seed=*/1);
   parameters_ = module_->parameters();
   const at::Tensor tokens = models::index_data({1, kLength}, kVocabulary, /*seed=*/1, /*step=*/0, "tokens");
   const at::Tensor target = models::index_data({1, kLength}, kVocabulary, /*seed=*/1, /*step=*/0, "target");
   const at::Tensor positions = at::arange(kLength, at::kLong).unsqueeze(0);
   inputs_ = {tokens, positions, target};
-  const Graph graph =
-      capture(*module_,
-              [this](const std::vector<at::Tensor>& in) { return std::vector{module_->forward(in[0], in[1], in[2])}; },
-              {{"tokens", tokens}, {"positions", positions}, {"target", target}});
+  const graph::Graph graph = capture::capture(
+      *module_,
+      [this](const std::vector<at::Tensor>& in) { return std::vector{module_->forward(in[0], in[1], in[2])}; },
+      {{"tokens", tokens}, {"positions", positions}, {"target", target}});
   nodes_ = graph.nodes.size();
-  interpreter_ = std::make_unique<Interpreter>(graph);
+  interpreter_ = std::make_unique<graph::Interpreter>(graph);
 
   const at::Tensor of_module = forward_backward(Side::Module);
   std::vector<at::Tensor> gradients;

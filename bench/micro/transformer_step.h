@@ -36,7 +36,7 @@ class TransformerStep {
   std::shared_ptr<SmallTransformer> module_;
   std::vector<at::Tensor> parameters_, inputs_, outputs_;
   size_t nodes_ = 0;
-  std::unique_ptr<Interpreter> interpreter_;
+  std::unique_ptr<graph::Interpreter> interpreter_;
 };
 
 }  // namespace plumbline::bench

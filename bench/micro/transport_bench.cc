@@ -10,15 +10,15 @@ namespace {
 
 constexpr int kRoundTrips = 2000, kWarmUp = 20;
 
-void ping_pong(Transport& transport, std::vector<char>& data, int round_trips) {
+void ping_pong(transport::Transport& transport, std::vector<char>& data, int round_trips) {
   const int peer = 1 - transport.rank();
-  const Deadline deadline = Deadline::never();
+  const transport::Deadline deadline = transport::Deadline::never();
   const auto send = [&] {
-    Request request = transport.isend(data.data(), data.size(), peer, /*tag=*/0);
+    transport::Request request = transport.isend(data.data(), data.size(), peer, /*tag=*/0);
     transport.wait(request, deadline, "ping-pong: a send");
   };
   const auto receive = [&] {
-    Request request = transport.irecv(data.data(), data.size(), peer, /*tag=*/0);
+    transport::Request request = transport.irecv(data.data(), data.size(), peer, /*tag=*/0);
     transport.wait(request, deadline, "ping-pong: a receive");
   };
   for (int i = 0; i < round_trips; ++i) {
@@ -32,12 +32,12 @@ void ping_pong(Transport& transport, std::vector<char>& data, int round_trips) {
 void transport_threads(benchmark::State& state) {
   for (auto _ : state) {
     double seconds = 0;
-    run_thread_ranks(2, [&](Transport& transport) {
+    transport::run_thread_ranks(2, [&](transport::Transport& transport) {
       std::vector<char> data(static_cast<size_t>(state.range(0)));
       ping_pong(transport, data, kWarmUp);
-      const Clock::time_point begin = Clock::now();
+      const transport::Clock::time_point begin = transport::Clock::now();
       ping_pong(transport, data, kRoundTrips);
-      if (transport.rank() == 0) seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (transport.rank() == 0) seconds = std::chrono::duration<double>(transport::Clock::now() - begin).count();
     });
     state.SetIterationTime(seconds);
   }

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 constexpr int kFewestCuts = 5;
 
-JointGraph joint_graph(const std::string& graph, int nodes) {
+partition::JointGraph joint_graph(const std::string& graph, int nodes) {
   if (graph == "transformer")
     return testing::transformer_joint_graph(
         {.blocks = std::max(1, nodes / 125), .batch = 8, .length = 128, .width = 64});
@@ -37,8 +37,9 @@ void merge_parallel_edges(std::vector<CutNetwork::Edge>& edges) {
   for (const Edge& edge : edges) {
     if (kept > 0 && edges[kept - 1].from == edge.from && edges[kept - 1].to == edge.to) {
       int64_t& capacity = edges[kept - 1].capacity;
-      const bool unbounded = capacity == FlowNetwork::kUnbounded || edge.capacity == FlowNetwork::kUnbounded;
-      capacity = unbounded ? FlowNetwork::kUnbounded : capacity + edge.capacity;
+      const bool unbounded =
+          capacity == partition::FlowNetwork::kUnbounded || edge.capacity == partition::FlowNetwork::kUnbounded;
+      capacity = unbounded ? partition::FlowNetwork::kUnbounded : capacity + edge.capacity;
     } else {
       edges[kept++] = edge;
     }
@@ -51,28 +52,34 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 }  // namespace
 
 CutNetwork cut_network(const std::string& name, int nodes) {
-  const JointGraph graph = joint_graph(name, nodes);
-  const Policy policy = load_policy("torch-2.15");
-  const JointEdges edges = edges_of(graph);
-  const OpClasses ops = classify_ops(graph, policy);
-  const NodeClasses classes = classify_nodes(graph, edges, policy, {});
-  const CutInput input{graph, edges, policy, ops, classes};
-  const std::vector<Ban> bans = banned_from_recomputation(input, CutRules::of(policy), {});
+  const partition::JointGraph graph = joint_graph(name, nodes);
+  const partition::Policy policy = partition::load_policy("torch-2.15");
+  const partition::JointEdges edges = partition::edges_of(graph);
+  const partition::OpClasses ops = partition::classify_ops(graph, policy);
+  const partition::NodeClasses classes = partition::classify_nodes(graph, edges, policy, {});
+  const partition::CutInput input{graph, edges, policy, ops, classes};
+  const std::vector<partition::Ban> bans =
+      partition::banned_from_recomputation(input, partition::CutRules::of(policy), {});
 
   CutNetwork network{.graph = name, .nodes = static_cast<int>(graph.nodes.size()), .vertices = 2, .edges = {}};
   std::vector<int> in(graph.nodes.size(), CutNetwork::kSink);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (!classes.required_backward[i] || !classes.tangents_closure[i])
       in[i] = std::exchange(network.vertices, network.vertices + 2);
-  for (NodeIndex i = 0; i < std::ssize(graph.nodes); ++i) {
+  for (partition::NodeIndex i = 0; i < std::ssize(graph.nodes); ++i) {
     if (in[i] == CutNetwork::kSink) continue;
     const int out = in[i] + 1;
     const double steps = std::clamp(classes.distance_to_backward[i], 1, 100);
-    const auto weight = static_cast<int64_t>(static_cast<double>(cut_bytes(graph.nodes[i])) * std::pow(1.1, steps));
-    network.edges.push_back({in[i], out, can_be_saved(input, i) ? weight : FlowNetwork::kUnbounded});
-    if (bans[i] != Ban::None) network.edges.push_back({CutNetwork::kSource, in[i], FlowNetwork::kUnbounded});
-    if (classes.required_backward[i]) network.edges.push_back({out, CutNetwork::kSink, FlowNetwork::kUnbounded});
-    for (const NodeIndex user : edges.users(i)) network.edges.push_back({out, in[user], FlowNetwork::kUnbounded});
+    const auto weight =
+        static_cast<int64_t>(static_cast<double>(partition::cut_bytes(graph.nodes[i])) * std::pow(1.1, steps));
+    network.edges.push_back(
+        {in[i], out, partition::can_be_saved(input, i) ? weight : partition::FlowNetwork::kUnbounded});
+    if (bans[i] != partition::Ban::None)
+      network.edges.push_back({CutNetwork::kSource, in[i], partition::FlowNetwork::kUnbounded});
+    if (classes.required_backward[i])
+      network.edges.push_back({out, CutNetwork::kSink, partition::FlowNetwork::kUnbounded});
+    for (const partition::NodeIndex user : edges.users(i))
+      network.edges.push_back({out, in[user], partition::FlowNetwork::kUnbounded});
   }
   merge_parallel_edges(network.edges);
   return network;
@@ -84,10 +91,10 @@ CutTimes cut_by_us(const CutNetwork& network, double seconds) {
   const Clock::time_point begin = Clock::now();
   while (measured.size() < kFewestCuts || seconds_since(begin) < seconds) {
     const Clock::time_point once = Clock::now();
-    FlowNetwork flow(network.vertices);
+    partition::FlowNetwork flow(network.vertices);
     flow.reserve(network.edges.size());
     for (const CutNetwork::Edge& edge : network.edges) flow.add_edge(edge.from, edge.to, edge.capacity);
-    FlowNetwork::Cut cut = flow.min_cut(CutNetwork::kSource, CutNetwork::kSink);
+    partition::FlowNetwork::Cut cut = flow.min_cut(CutNetwork::kSource, CutNetwork::kSink);
     measured.push_back(seconds_since(once));
     PLUMBLINE_CHECK(!cut.unbounded, network.graph);
     times.value = cut.value;
@@ -102,7 +109,7 @@ std::string to_json(const CutNetwork& network) {
   for (const CutNetwork::Edge& edge : network.edges) {
     from.push_back(edge.from);
     to.push_back(edge.to);
-    capacity.push_back(edge.capacity == FlowNetwork::kUnbounded ? Json() : Json(edge.capacity));
+    capacity.push_back(edge.capacity == partition::FlowNetwork::kUnbounded ? Json() : Json(edge.capacity));
   }
   return Json{{"vertices", network.vertices}, {"from", from}, {"to", to}, {"capacity", capacity}}.dump();
 }

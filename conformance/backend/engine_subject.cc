@@ -10,18 +10,19 @@
 #include "runtime/microbatch/chunk.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-class EngineSubject : public CaseSubject, private EngineObserver {
+class EngineSubject : public reference::CaseSubject, private engine::EngineObserver {
  public:
-  EngineSubject(const Case& c, Transport& transport, const EngineCaseOptions& options, Results& results)
+  EngineSubject(const reference::Case& c, transport::Transport& transport, const EngineCaseOptions& options,
+                reference::Results& results)
       : case_(c),
         results_(results),
-        model_(make_model(c.model, c.dtype, options.seed)),
+        model_(models::make_model(c.model, c.dtype, options.seed)),
         engine_(transport, schedule(options), pipes(options), engine_options(options)) {}
 
-  void train(int step, const Batch& batch) override {
+  void train(int step, const models::Batch& batch) override {
     step_ = step;
     if (case_.input_gradients)
       record(engine_.train(leaves_of(batch)));
@@ -30,65 +31,66 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     else
       record(engine_.train(batch.inputs, batch.target));
   }
-  void evaluate(int step, const Batch& batch) override {
+  void evaluate(int step, const models::Batch& batch) override {
     step_ = step;
     record(engine_.evaluate(batch.inputs, batch.target));
   }
   void zero_grad() override { engine_.zero_grad(); }
   void set_trainable(const std::string& pattern, bool trainable) override {
     // Those of the model decide what a capture finds, also of stages that other ranks have.
-    plumbline::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
-    plumbline::set_trainable(parameters(), pattern, trainable);
+    plumbline::reference::set_trainable(reference::first_names(model_.module->named_parameters()), pattern, trainable);
+    plumbline::reference::set_trainable(parameters(), pattern, trainable);
     engine_.forget_plans();
   }
-  NamedTensors parameters() const override {
-    NamedTensors out;
+  reference::NamedTensors parameters() const override {
+    reference::NamedTensors out;
     for (const auto& [stage, state] : engine_.states())
       for (const auto& item : state.parameters) out.push_back(item);
     return out;
   }
-  NamedTensors buffers() const override {
-    NamedTensors out;
+  reference::NamedTensors buffers() const override {
+    reference::NamedTensors out;
     for (const auto& [stage, state] : engine_.states())
       for (const auto& item : state.buffers) out.push_back(item);
     return out;
   }
 
  private:
-  static Schedule schedule(const EngineCaseOptions& options) {
-    Schedule schedule = options.schedule;
+  static schedule::Schedule schedule(const EngineCaseOptions& options) {
+    schedule::Schedule schedule = options.schedule;
     if (options.fault && options.fault->schedule) options.fault->schedule(schedule);
     return schedule;
   }
 
-  PipeSource pipes(const EngineCaseOptions& options) {
-    SplitOptions split;
-    split.points = stage_points(model_, options.schedule.stages);
+  engine::PipeSource pipes(const EngineCaseOptions& options) {
+    split::SplitOptions split;
+    split.points = models::stage_points(model_, options.schedule.stages);
     split.loss_outputs = std::vector<int>{0};
-    PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
-      return make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
+    engine::PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
+      return split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
     };
     return options.fault && options.fault->pipes ? options.fault->pipes(std::move(source)) : source;
   }
 
-  EngineOptions engine_options(const EngineCaseOptions& options) {
-    EngineOptions engine;
+  engine::EngineOptions engine_options(const EngineCaseOptions& options) {
+    engine::EngineOptions engine;
     engine.input_names = model_.input_names;
     engine.input_chunks = model_.input_chunks;
     engine.target_chunk = model_.target_chunk;
     engine.loss = [this](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-      return has_loss(case_.loss, target) ? compute_loss(case_.loss, outputs, target) : at::Tensor();
+      return reference::has_loss(case_.loss, target) ? reference::compute_loss(case_.loss, outputs, target)
+                                                     : at::Tensor();
     };
-    engine.mean_loss = case_.loss.reduction == Reduction::Mean;
-    if (case_.loss.ignores_targets) engine.mean_count = counted_targets;
+    engine.mean_loss = case_.loss.reduction == reference::Reduction::Mean;
+    if (case_.loss.ignores_targets) engine.mean_count = reference::counted_targets;
     engine.divide_by_microbatches = case_.divide_by_microbatches;
     engine.seed = options.seed;
     engine.timeout = options.timeout;
     engine.recompute = options.recompute;
     engine.remat = options.remat;
-    if (keeps_details(case_)) engine.observer = this;
-    engine.decorate = [this, fault = options.fault](int stage, const StageState& state,
-                                                    std::unique_ptr<StageRunner> runner) {
+    if (reference::keeps_details(case_)) engine.observer = this;
+    engine.decorate = [this, fault = options.fault](int stage, const split::StageState& state,
+                                                    std::unique_ptr<engine::StageRunner> runner) {
       if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new && case_.parameter_hooks)
         for (const auto& [name, parameter] : state.parameters) it->second.add(name, parameter);
       return fault && fault->stage ? fault->stage(stage, state, std::move(runner)) : std::move(runner);
@@ -104,24 +106,26 @@ class EngineSubject : public CaseSubject, private EngineObserver {
   }
 
   /// The micro-batches, their inputs of real numbers leaves that want gradients.
-  Microbatches leaves_of(const Batch& batch) const {
-    Microbatches divided{split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),
-                         split_target(batch.target, case_.microbatches, model_.target_chunk)};
+  microbatch::Microbatches leaves_of(const models::Batch& batch) const {
+    microbatch::Microbatches divided{
+        microbatch::split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),
+        microbatch::split_target(batch.target, case_.microbatches, model_.target_chunk)};
     for (std::vector<at::Tensor>& inputs : divided.inputs)
       for (at::Tensor& input : inputs)
         if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
     return divided;
   }
 
-  void record(const StepResult& step) {
+  void record(const engine::StepResult& step) {
     for (size_t m = 0; m < step.losses.size(); ++m)
       if (step.losses[m].defined())
-        put(results_, {step_, ResultKind::Loss, -1, static_cast<int>(m), "loss"}, step.losses[m]);
-    if (!keeps_details(case_)) return;
+        reference::put(results_, {step_, reference::ResultKind::Loss, -1, static_cast<int>(m), "loss"}, step.losses[m]);
+    if (!reference::keeps_details(case_)) return;
     for (size_t m = 0; m < step.outputs.size(); ++m)
       for (size_t i = 0; i < step.outputs[m].size(); ++i)
         if (step.outputs[m][i].defined())
-          put(results_, {step_, ResultKind::Output, -1, static_cast<int>(m), output_name(model_, i)},
+          reference::put(
+              results_, {step_, reference::ResultKind::Output, -1, static_cast<int>(m), models::output_name(model_, i)},
               step.outputs[m][i]);
   }
 
@@ -129,43 +133,45 @@ class EngineSubject : public CaseSubject, private EngineObserver {
     if (case_.boundary_hooks) hooks_[stage].watch(name, value);
   }
   void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) override {
-    put(results_, {step_, ResultKind::Forward, stage, microbatch, name}, value);
+    reference::put(results_, {step_, reference::ResultKind::Forward, stage, microbatch, name}, value);
   }
   void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
-    put(results_, {step_, ResultKind::Backward, stage, microbatch, name}, grad);
+    reference::put(results_, {step_, reference::ResultKind::Backward, stage, microbatch, name}, grad);
     if (case_.boundary_hooks) put_hook_calls(stage, microbatch, name);
   }
   void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
-    put(results_, {step_, ResultKind::Partial, stage, microbatch, name}, grad);
+    reference::put(results_, {step_, reference::ResultKind::Partial, stage, microbatch, name}, grad);
     if (case_.parameter_hooks) put_hook_calls(stage, microbatch, name);
   }
   void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
     if (case_.input_gradients)
-      put(results_, {step_, ResultKind::InputGrad, -1, microbatch, model_.input_names[input]}, grad);
+      reference::put(results_, {step_, reference::ResultKind::InputGrad, -1, microbatch, model_.input_names[input]},
+                     grad);
   }
   void put_hook_calls(int stage, int microbatch, const std::string& name) {
-    put(results_, {step_, ResultKind::HookCalls, stage, microbatch, name},
-        at::scalar_tensor(hooks_.at(stage).take(name), at::kLong));
+    reference::put(results_, {step_, reference::ResultKind::HookCalls, stage, microbatch, name},
+                   at::scalar_tensor(hooks_.at(stage).take(name), at::kLong));
   }
 
-  const Case& case_;
-  Results& results_;
-  Model model_;
+  const reference::Case& case_;
+  reference::Results& results_;
+  models::Model model_;
   int step_ = 0;
-  std::map<int, CountedHooks> hooks_;  ///< by stage
-  Engine engine_;
+  std::map<int, reference::CountedHooks> hooks_;  ///< by stage
+  engine::Engine engine_;
 };
 
 }  // namespace
 
-Results run_case_on_rank(const Case& c, Transport& transport, const EngineCaseOptions& options) {
-  Results results;
+reference::Results run_case_on_rank(const reference::Case& c, transport::Transport& transport,
+                                    const EngineCaseOptions& options) {
+  reference::Results results;
   EngineSubject subject(c, transport, options, results);
   const Fault* fault = options.fault;
-  const std::unique_ptr<CaseSubject> around = fault && fault->steps ? fault->steps(subject) : nullptr;
-  run_case(c, options.seed, around ? *around : subject, results);
+  const std::unique_ptr<reference::CaseSubject> around = fault && fault->steps ? fault->steps(subject) : nullptr;
+  reference::run_case(c, options.seed, around ? *around : subject, results);
   if (fault && fault->results) fault->results(results);
   return results;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

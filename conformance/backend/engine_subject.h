@@ -8,19 +8,20 @@
 #include "runtime/schedule/schedule.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct EngineCaseOptions {
-  Schedule schedule;
+  schedule::Schedule schedule;
   uint64_t seed = 0;
-  Clock::duration timeout = std::chrono::seconds(60);
+  transport::Clock::duration timeout = std::chrono::seconds(60);
   /// Put in on purpose; null: none. Its transport is the caller's business.
   const Fault* fault = nullptr;
-  RecomputeOptions recompute = {};
-  RematOptions remat = {};
+  engine::RecomputeOptions recompute = {};
+  engine::RematOptions remat = {};
 };
 
 /// Runs this rank's part of a case and returns what it has to say. Every rank of `transport` calls it.
-Results run_case_on_rank(const Case& c, Transport& transport, const EngineCaseOptions& options);
+reference::Results run_case_on_rank(const reference::Case& c, transport::Transport& transport,
+                                    const EngineCaseOptions& options);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

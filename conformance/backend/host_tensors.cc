@@ -1,11 +1,11 @@
 #include "conformance/backend/host_tensors.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
-TensorMap to_host(const Results& results) {
+TensorMap to_host(const reference::Results& results) {
   TensorMap map;
-  for (const auto& [key, tensor] : results) map.emplace(key, to_host(tensor));
+  for (const auto& [key, tensor] : results) map.emplace(key, graph::to_host(tensor));
   return map;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

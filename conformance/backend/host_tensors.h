@@ -4,8 +4,8 @@
 #include "reference/results.h"
 #include "runtime/graph/host_tensors.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
-TensorMap to_host(const Results& results);
+TensorMap to_host(const reference::Results& results);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "runtime/json_place.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::filesystem::path throughput_path(const std::filesystem::path& out, size_t i
   return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct JobCase {
   std::string id;
@@ -62,4 +62,4 @@ std::filesystem::path result_path(const std::filesystem::path& out, const JobCas
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -22,7 +22,7 @@
 #include "runtime/split/module_pipe.h"
 #include "runtime/transport/collectives.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr int kWarmUpSteps = 1;
@@ -48,9 +48,9 @@ class ProcessorWatch {
   double begin_;
 };
 
-class WatchedStage : public StageRunner {
+class WatchedStage : public engine::StageRunner {
  public:
-  WatchedStage(std::unique_ptr<StageRunner> stage, double& sum) : stage_(std::move(stage)), sum_(sum) {}
+  WatchedStage(std::unique_ptr<engine::StageRunner> stage, double& sum) : stage_(std::move(stage)), sum_(sum) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
     const ProcessorWatch watch(sum_);
     stage_->forward(microbatch, inputs, outputs);
@@ -72,25 +72,25 @@ class WatchedStage : public StageRunner {
   void drop_halves() noexcept override { stage_->drop_halves(); }
 
  private:
-  std::unique_ptr<StageRunner> stage_;
+  std::unique_ptr<engine::StageRunner> stage_;
   double& sum_;
 };
 
 /// What one rank measured.
 struct Measured {
-  std::vector<StepTimes> steps;
-  std::vector<TimedAction> trace;  ///< of the last step, if asked for
+  std::vector<engine::StepTimes> steps;
+  std::vector<schedule::TimedAction> trace;  ///< of the last step, if asked for
 };
 
 /// `busy`, where given, is a running sum that takes the place of the engine's own time in stages.
-Measured run_steps(Engine& engine, const Batch& batch, int steps, Transport& transport, Clock::duration timeout,
-                   const double* busy = nullptr) {
+Measured run_steps(engine::Engine& engine, const models::Batch& batch, int steps, transport::Transport& transport,
+                   transport::Clock::duration timeout, const double* busy = nullptr) {
   Measured measured;
   for (int i = 0; i < kWarmUpSteps + steps; ++i) {
-    barrier(transport, Deadline::after(timeout));
+    transport::barrier(transport, transport::Deadline::after(timeout));
     engine.zero_grad();
     const double busy_before = busy ? *busy : 0;
-    StepResult step = engine.train(batch.inputs, batch.target);
+    engine::StepResult step = engine.train(batch.inputs, batch.target);
     if (i < kWarmUpSteps) continue;
     measured.steps.push_back(step.times);
     if (busy) measured.steps.back().busy = *busy - busy_before;
@@ -99,49 +99,51 @@ Measured run_steps(Engine& engine, const Batch& batch, int steps, Transport& tra
   return measured;
 }
 
-Measured measure_sleeping(const JobThroughput& item, Transport& transport, Clock::duration timeout) {
-  const Schedule schedule = make_schedule(item.schedule, transport.size(), item.microbatches);
-  const Durations durations = sleeping_durations(item, schedule);
-  EngineOptions options = emulated_options(durations.forward, *durations.backward);
+Measured measure_sleeping(const JobThroughput& item, transport::Transport& transport,
+                          transport::Clock::duration timeout) {
+  const schedule::Schedule schedule = schedule::make_schedule(item.schedule, transport.size(), item.microbatches);
+  const schedule::Durations durations = sleeping_durations(item, schedule);
+  engine::EngineOptions options = engine::emulated_options(durations.forward, *durations.backward);
   options.timeout = timeout;
   options.trace = item.trace;
-  Engine engine(transport, schedule, emulated_pipe(schedule.stages), options);
+  engine::Engine engine(transport, schedule, engine::emulated_pipe(schedule.stages), options);
   return run_steps(engine, {{at::zeros({item.microbatches, 16})}, {}}, item.steps, transport, timeout);
 }
 
 /// As in the corpus, so that a model is measured with the loss it is judged with.
-LossSpec loss_of(const std::string& model) {
-  for (const Case& c : corpus())
+reference::LossSpec loss_of(const std::string& model) {
+  for (const reference::Case& c : corpus())
     if (c.model == model) return c.loss;
   throw InputError("throughput: no case of the corpus has model '" + model + "'");
 }
 
-Measured measure_model(const JobThroughput& item, const Job& job, Transport& transport, Clock::duration timeout) {
-  const Model model = make_model(item.model, Dtype::F32, job.seed);
-  const Batch batch = make_batch(item.model, Dtype::F32, item.rows, job.seed, 0);
-  SplitOptions split;
-  const Schedule schedule = make_schedule(item.schedule, transport.size(), item.microbatches);
-  split.points = stage_points(model, schedule.stages);
+Measured measure_model(const JobThroughput& item, const Job& job, transport::Transport& transport,
+                       transport::Clock::duration timeout) {
+  const models::Model model = models::make_model(item.model, reference::Dtype::F32, job.seed);
+  const models::Batch batch = models::make_batch(item.model, reference::Dtype::F32, item.rows, job.seed, 0);
+  split::SplitOptions split;
+  const schedule::Schedule schedule = schedule::make_schedule(item.schedule, transport.size(), item.microbatches);
+  split.points = models::stage_points(model, schedule.stages);
   split.loss_outputs = std::vector<int>{0};
-  EngineOptions options;
+  engine::EngineOptions options;
   options.input_names = model.input_names;
   options.input_chunks = model.input_chunks;
   options.timeout = timeout;
   options.trace = item.trace;
   double busy = 0;
-  const LossSpec loss = loss_of(item.model);
+  const reference::LossSpec loss = loss_of(item.model);
   options.loss = [loss, &busy](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
     const ProcessorWatch watch(busy);
-    return compute_loss(loss, outputs, target);
+    return reference::compute_loss(loss, outputs, target);
   };
-  options.mean_loss = loss.reduction == Reduction::Mean;
-  options.decorate = [&busy](int, const StageState&, std::unique_ptr<StageRunner> stage) {
+  options.mean_loss = loss.reduction == reference::Reduction::Mean;
+  options.decorate = [&busy](int, const split::StageState&, std::unique_ptr<engine::StageRunner> stage) {
     return std::make_unique<WatchedStage>(std::move(stage), busy);
   };
-  Engine engine(
+  engine::Engine engine(
       transport, schedule,
       [&](bool training, const std::vector<at::Tensor>& inputs) {
-        return make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
+        return split::make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
       },
       options);
   return run_steps(engine, batch, item.steps, transport, timeout, &busy);
@@ -162,15 +164,16 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
+void measure_on_rank(const JobThroughput& item, const Job& job, transport::Transport& transport,
                      const std::filesystem::path& path) {
-  const auto timeout = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
+  const auto timeout =
+      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
   const Measured measured =
       item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout);
   nlohmann::json steps = nlohmann::json::array(), trace = nlohmann::json::array();
-  for (const StepTimes& t : measured.steps)
+  for (const engine::StepTimes& t : measured.steps)
     steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
-  for (const TimedAction& timed : measured.trace)
+  for (const schedule::TimedAction& timed : measured.trace)
     trace.push_back({{"action", to_string(timed.action)},
                      {"overlaps_next", timed.action.overlaps_next},
                      {"begin", timed.begin},
@@ -179,22 +182,23 @@ void measure_on_rank(const JobThroughput& item, const Job& job, Transport& trans
   write_text_file(path, nlohmann::json{{"steps", steps}, {"trace", trace}}.dump() + "\n");
 }
 
-Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out) {
-  Trace trace{"measured", {}};
+schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out) {
+  schedule::Trace trace{"measured", {}};
   double first = std::numeric_limits<double>::infinity();
   for (int r = 0; r < ranks; ++r) {
-    std::vector<TimedAction>& actions = trace.ranks.emplace_back();
+    std::vector<schedule::TimedAction>& actions = trace.ranks.emplace_back();
     const nlohmann::json measured = read_rank(out, index, r);
     for (const nlohmann::json& timed : measured.at("trace")) {
-      actions.push_back({parse_action(timed.at("action").get<std::string>()), timed.at("begin"), timed.at("end")});
+      actions.push_back(
+          {schedule::parse_action(timed.at("action").get<std::string>()), timed.at("begin"), timed.at("end")});
       actions.back().action.overlaps_next = timed.at("overlaps_next");
       first = std::min(first, actions.back().begin);
     }
     if (actions.empty()) throw Error("rank " + std::to_string(r) + " left no trace of its actions");
   }
   // All ranks of one machine read the same clock.
-  for (std::vector<TimedAction>& actions : trace.ranks)
-    for (TimedAction& timed : actions)
+  for (std::vector<schedule::TimedAction>& actions : trace.ranks)
+    for (schedule::TimedAction& timed : actions)
       timed.begin = 1000 * (timed.begin - first), timed.end = 1000 * (timed.end - first);
   return trace;
 }
@@ -230,13 +234,14 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
     char text[64];
     std::snprintf(text, sizeof text, "sleep %g/%g ms", item.forward_ms, item.backward_ms);
     result.workload = text;
-    const Schedule schedule = make_schedule(item.schedule, ranks, item.microbatches);
-    const Timeline ideal = simulate(schedule, sleeping_durations(item, schedule), {.first_stage_defers = true});
+    const schedule::Schedule schedule = schedule::make_schedule(item.schedule, ranks, item.microbatches);
+    const schedule::Timeline ideal =
+        schedule::simulate(schedule, sleeping_durations(item, schedule), {.first_stage_defers = true});
     result.bubble_ideal = ideal.bubble_makespan;
     result.ratio_to_ideal_step = result.step_seconds / (ideal.makespan / 1000.0);
   } else {
     result.workload = "real: " + item.model;
-    result.bubble_ideal = ideal_bubble(make_schedule(item.schedule, ranks, item.microbatches));
+    result.bubble_ideal = schedule::ideal_bubble(schedule::make_schedule(item.schedule, ranks, item.microbatches));
     double busy = 0;
     for (const RankTime& rank : result.rank_times) busy += rank.busy;
     const double pipeline = busy / ranks / (1.0 - result.bubble_ideal);
@@ -246,4 +251,4 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -15,17 +15,17 @@
 #include "runtime/schedule/trace.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Runs the measurement's steps and writes this rank's times to `path`. Every rank calls it.
-void measure_on_rank(const JobThroughput& item, const Job& job, Transport& transport,
+void measure_on_rank(const JobThroughput& item, const Job& job, transport::Transport& transport,
                      const std::filesystem::path& path);
 
 /// What the ranks of one measurement did when, in its last step: milliseconds from the first action's begin, named
 /// "measured". Throws Error when a file is missing or has no trace (JobThroughput::trace).
-Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out);
+schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out);
 
 /// Puts together what the ranks of one measurement wrote. Throws Error when a file is missing or cannot be read.
 Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

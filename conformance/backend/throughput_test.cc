@@ -9,7 +9,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/transport/threads.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
@@ -17,7 +17,7 @@ TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
   const std::filesystem::path& out = folder.path();
   JobThroughput item{.schedule = "gpipe", .forward_ms = 1, .backward_ms = 1, .microbatches = 2, .steps = 2};
   const auto measure = [&] {
-    run_thread_ranks(2, [&](Transport& transport) {
+    transport::run_thread_ranks(2, [&](transport::Transport& transport) {
       measure_on_rank(item, Job{.ranks = 2}, transport, throughput_path(out, 0, transport.rank()));
     });
   };
@@ -26,14 +26,14 @@ TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
   EXPECT_THROW(read_measured_trace(1, 2, out), Error);  // no such measurement
   item.trace = true;
   measure();
-  const Trace trace = read_measured_trace(0, 2, out);
+  const schedule::Trace trace = read_measured_trace(0, 2, out);
   ASSERT_EQ(trace.ranks.size(), 2u);
-  std::vector<std::vector<TimedAction>> computed(2);
+  std::vector<std::vector<schedule::TimedAction>> computed(2);
   for (size_t rank = 0; rank < 2; ++rank)
-    for (const TimedAction& timed : trace.ranks[rank]) {
+    for (const schedule::TimedAction& timed : trace.ranks[rank]) {
       EXPECT_LE(timed.begin, timed.end);
       EXPECT_GE(timed.begin, 0);
-      if (is_compute(timed.action.type)) computed[rank].push_back(timed);
+      if (schedule::is_compute(timed.action.type)) computed[rank].push_back(timed);
     }
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_EQ(computed[rank].size(), 4u);
@@ -47,4 +47,4 @@ TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -21,7 +21,7 @@
 #include "runtime/transport/mpi.h"
 #endif
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct BackendOptions {
@@ -29,28 +29,30 @@ struct BackendOptions {
 };
 
 int describe_backend() {
-  BackendDescription runtime;
+  conformance::BackendDescription runtime;
   runtime.name = "plumbline runtime";
-  runtime.version = plumbline_version();
+  runtime.version = conformance::plumbline_version();
   runtime.features = {"throughput", "mutant", "recompute", "remat"};
-  runtime.delivers = all_result_kinds();
+  runtime.delivers = conformance::all_result_kinds();
   runtime.libtorch = TORCH_VERSION;
-  std::printf("%s\n", description_text(runtime).c_str());
+  std::printf("%s\n", conformance::description_text(runtime).c_str());
   return 0;
 }
 
 /// Answers for the cases of a job; what a model's stages say is worked out once.
 class Planner {
  public:
-  explicit Planner(const Job& job) : job_(job) {}
+  explicit Planner(const conformance::Job& job) : job_(job) {}
 
-  std::string why_not(const JobCase& item) {
+  std::string why_not(const conformance::JobCase& item) {
     try {
       std::string note;
-      const Case c = with_microbatches(find_case(item.id), job_.microbatches, note);
-      const Schedule schedule = make_schedule({item.schedule, item.csv}, job_.ranks, c.microbatches);
-      std::string why = why_unsupported(c, schedule, job_.seed);
-      const RematOptions remat{job_.remat, job_.remat_policy};
+      const reference::Case c =
+          conformance::with_microbatches(conformance::find_case(item.id), job_.microbatches, note);
+      const schedule::Schedule schedule =
+          conformance::make_schedule({item.schedule, item.csv}, job_.ranks, c.microbatches);
+      std::string why = conformance::why_unsupported(c, schedule, job_.seed);
+      const engine::RematOptions remat{job_.remat, job_.remat_policy};
       return why.empty() && remat.on() ? why_no_remat(c, schedule.stages, remat) : why;
     } catch (const InputError& error) {
       return error.what();
@@ -58,21 +60,21 @@ class Planner {
   }
 
  private:
-  std::string why_no_remat(const Case& c, int stages, const RematOptions& remat) {
+  std::string why_no_remat(const reference::Case& c, int stages, const engine::RematOptions& remat) {
     const auto [it, is_new] = known_.try_emplace({c.id, stages});
-    if (is_new) it->second = why_not_partitioned(c, stages, job_.seed, remat);
+    if (is_new) it->second = conformance::why_not_partitioned(c, stages, job_.seed, remat);
     return it->second;
   }
 
-  const Job& job_;
+  const conformance::Job& job_;
   std::map<std::pair<std::string, int>, std::string> known_;
 };
 
 int plan(const BackendOptions& options) {
-  const Job job = read_job(options.job);
+  const conformance::Job job = conformance::read_job(options.job);
   Planner planner(job);
   nlohmann::json answers = nlohmann::json::array();
-  for (const JobCase& item : job.cases) {
+  for (const conformance::JobCase& item : job.cases) {
     const std::string why = planner.why_not(item);
     answers.push_back({{"id", item.id}, {"schedule", item.schedule}, {"supported", why.empty()}});
     if (!why.empty()) answers.back()["why"] = why;
@@ -82,22 +84,22 @@ int plan(const BackendOptions& options) {
 }
 
 void tell(const std::string& line) {
-  std::printf("%s%s\n", std::string(kEventPrefix).c_str(), line.c_str());
+  std::printf("%s%s\n", std::string(conformance::kEventPrefix).c_str(), line.c_str());
   std::fflush(stdout);
 }
 
 int run(const BackendOptions& options) {
-  const Job job = read_job(options.job);
+  const conformance::Job job = conformance::read_job(options.job);
   if (options.transport == "threads") {
-    run_job_on_threads(job, options.out, tell);
+    conformance::run_job_on_threads(job, options.out, tell);
     return 0;
   }
 #if PLUMBLINE_HAS_MPI
-  MpiSession mpi;
+  transport::MpiSession mpi;
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
-  const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-  run_job_on_rank(job, *transport, options.out, tell);
+  const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+  conformance::run_job_on_rank(job, *transport, options.out, tell);
   return 0;
 #else
   throw InputError("--transport mpi: this plumbline was built without MPI");
@@ -125,4 +127,4 @@ void add_backend(CLI::App& app, Command& chosen) {
   run_command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -7,7 +7,7 @@
 #include "conformance/cli/cli_fixture.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 class BackendCli : public Cli {
@@ -33,7 +33,8 @@ class BackendCli : public Cli {
                     "' \"$@\" | while read line; do\n  if [ \"$line\" = '@plumbline case 0 done' ]; then " + what +
                     "; fi\n  echo \"$line\"\ndone");
   }
-  ProcessResult run(const std::string& backend, const std::string& cases, const std::string& schedules = "gpipe") {
+  conformance::ProcessResult run(const std::string& backend, const std::string& cases,
+                                 const std::string& schedules = "gpipe") {
     return start({"run", "--backend", backend, "--case", cases, "--schedule", schedules, "--ranks", "2", "--report",
                   report("r")});
   }
@@ -55,7 +56,7 @@ size_t times(const std::string& text, const std::string& part) {
 }
 
 TEST_F(BackendCli, TheExampleInCPassesTheExactChains) {
-  const ProcessResult result = run(host_, "exact-*", "1f1b,interleaved-1f1b,zb-v");
+  const conformance::ProcessResult result = run(host_, "exact-*", "1f1b,interleaved-1f1b,zb-v");
   EXPECT_EQ(exit_code(result), 0) << result.output;
   std::map<std::string, nlohmann::json> all = verdicts();
   for (const char* run :
@@ -78,10 +79,10 @@ TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
       R"({"format": "plumbline-job/1", "ranks": 2, "seed": 1, "timeout_seconds": 60.0, "cases": [{"id": "exact-mlp-sum",
                  "schedule": "gpipe", "folder": ")" +
           folder + R"(", "results": "gpipe/exact-mlp-sum/rank"}]})");
-  ProcessOptions options;
+  conformance::ProcessOptions options;
   options.argv = {host_, "run", "--job", "job.json", "--out", "out"};
   options.directory = folder_.path().string();
-  const ProcessResult good = run_process(options);
+  const conformance::ProcessResult good = conformance::run_process(options);
   ASSERT_EQ(exit_code(good), 0) << good.output;
   // What is replaced, the first time it stands there; nothing: the file is cut in half.
   for (const auto& [file, from, to, expected] :
@@ -109,7 +110,7 @@ TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
     const size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << file << " has no " << from;
     write_file(path, from.empty() ? text.substr(0, text.size() / 2) : text.replace(at, from.size(), to));
-    const ProcessResult result = run_process(options);
+    const conformance::ProcessResult result = conformance::run_process(options);
     write_file(path, before);
     EXPECT_EQ(exit_code(result), 2) << result.output;
     EXPECT_NE(result.output.find(expected), std::string::npos) << result.output;
@@ -118,7 +119,7 @@ TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
 }
 
 TEST_F(BackendCli, OurRuntimeAsACommandPasses) {
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       run(std::string("'") + std::getenv("PLUMBLINE_PROGRAM") + "' backend", "exact-mlp-mean", "1f1b");
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_NE(result.output.find("pass 1"), std::string::npos) << result.output;
@@ -143,7 +144,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
                  "fail", "expected"},
            Wrong{"no file", "rm $f ${f%0.*}1.safetensors", "error", "said to be done, but there is no file"},
        }) {
-    const ProcessResult result = run(tampered(wrong.tamper), "exact-mlp-[ms]*");
+    const conformance::ProcessResult result = run(tampered(wrong.tamper), "exact-mlp-[ms]*");
     EXPECT_EQ(exit_code(result), 1) << wrong.name << "\n" << result.output;
     std::map<std::string, nlohmann::json> all = verdicts();
     EXPECT_EQ(all["exact-mlp-sum gpipe"].at("status"), wrong.status) << wrong.name << "\n" << result.output;
@@ -162,7 +163,7 @@ TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
            {"test $1 != plan || exit 7; " + good, "plan: exited with code 7"},
            {"test $1 != run || { echo 'ImportError: no torch' >&2; exit 1; }; " + good,
             "run: ImportError: no torch (exited with code 1)"}}) {
-    const ProcessResult result = run(scripted(body, "name = \"backend\"\n"), "exact-mlp-[ms]*");
+    const conformance::ProcessResult result = run(scripted(body, "name = \"backend\"\n"), "exact-mlp-[ms]*");
     EXPECT_EQ(exit_code(result), 3) << body << "\n" << result.output;
     EXPECT_EQ(times(result.output, expected), 1u) << body << "\n" << result.output;
   }
@@ -172,7 +173,7 @@ TEST_F(BackendCli, ACrashIsRepeatable) {
   const std::string file =
       scripted("test $1 != run || { echo '@plumbline case 0 begins'; echo 'ValueError: no' >&2; exit 1; }; exec '" +
                host_ + "' \"$@\"");
-  const ProcessResult result = run(file, "exact-mlp-sum");
+  const conformance::ProcessResult result = run(file, "exact-mlp-sum");
   EXPECT_EQ(exit_code(result), 1) << result.output;
   EXPECT_NE(result.output.find("ValueError: no (exited with code 1)"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("repeat: plumbline run --case exact-mlp-sum --schedule gpipe --backend " + file +
@@ -196,7 +197,7 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
 }
 
 TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
-  const ProcessResult good = start({"doctor", "--backend", host_});
+  const conformance::ProcessResult good = start({"doctor", "--backend", host_});
   EXPECT_EQ(exit_code(good), 0) << good.output;
   EXPECT_EQ(times(good.output, "ok         "), 10u) << good.output;
   EXPECT_NE(good.output.find("first comparison: PASS exact-mlp-sum x gpipe"), std::string::npos) << good.output;
@@ -224,18 +225,18 @@ TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
             "", "gpipe/exact-mlp-sum/rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1", 2},
            {"test $1 != run || { echo '@plumbline case 0 done'; exit 0; }" + rest, "",
             "failed     result files: none below --out; for rank 0 there should be gpipe/exact-mlp-sum/rank0", 2}}) {
-    const ProcessResult result = start({"doctor", "--backend", scripted(body, more)});
+    const conformance::ProcessResult result = start({"doctor", "--backend", scripted(body, more)});
     EXPECT_EQ(exit_code(result), 1) << body << "\n" << result.output;
     EXPECT_NE(result.output.find(expected), std::string::npos) << expected << "\n" << result.output;
     EXPECT_EQ(times(result.output, "not tried  "), not_tried) << result.output;
   }
-  const ProcessResult missing = start({"doctor", "--backend", "no-such-program"});
+  const conformance::ProcessResult missing = start({"doctor", "--backend", "no-such-program"});
   EXPECT_EQ(exit_code(missing), 1);
   EXPECT_NE(missing.output.find("failed     program: no program 'no-such-program' in PATH"), std::string::npos);
 }
 
 TEST_F(BackendCli, DoctorLooksAtTheMachine) {
-  const ProcessResult result = start({"doctor"});
+  const conformance::ProcessResult result = start({"doctor"});
   for (const char* step : {"  mpirun: ", "  more ranks than cores: ", "  LibTorch: ", "  CUDA: ", "  Python: "})
     EXPECT_EQ(times(result.output, step), 1u) << result.output;
   EXPECT_NE(result.output.find("ok         LibTorch: 2."), std::string::npos) << result.output;
@@ -245,4 +246,4 @@ TEST_F(BackendCli, DoctorLooksAtTheMachine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -6,7 +6,7 @@
 #include "conformance/cli/commands.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 void add_bench(CLI::App& app, Command& chosen) {
   CLI::App* command =
@@ -27,4 +27,4 @@ void add_bench(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

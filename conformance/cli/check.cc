@@ -16,12 +16,12 @@
 #include "conformance/report/text.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 constexpr size_t kMostShown = 10;
 
-struct Options : CheckOptions {
+struct Options : conformance::CheckOptions {
   std::filesystem::path against;
   bool exact = false;
 };
@@ -34,11 +34,12 @@ void list(std::ostream& out, const std::vector<std::string>& lines, const std::s
 
 int check(const Options& options) {
   at::set_num_threads(1);  // the oracle adds up in the ranks' order
-  const CheckResult result = check_folder(options);
-  std::cout << matrix_text(result.verdicts, {wants_colour(STDOUT_FILENO), terminal_columns(STDOUT_FILENO)});
+  const conformance::CheckResult result = conformance::check_folder(options);
+  std::cout << conformance::matrix_text(
+      result.verdicts, {conformance::wants_colour(STDOUT_FILENO), conformance::terminal_columns(STDOUT_FILENO)});
   std::vector<std::string> failures;
-  for (const CaseVerdict& verdict : result.verdicts)
-    if (is_failure(verdict.status)) failures.push_back(sentence(verdict));
+  for (const conformance::CaseVerdict& verdict : result.verdicts)
+    if (conformance::is_failure(verdict.status)) failures.push_back(conformance::sentence(verdict));
   list(std::cout, failures, "\n");
   for (const std::string& note : result.notes) std::cout << "note: " << note << '\n';
   if (result.beyond_profile > 0)
@@ -53,7 +54,7 @@ int check(const Options& options) {
 }
 
 int check_cases(const Options& options) {
-  const ExportCheck result = check_export(options.folder);
+  const conformance::ExportCheck result = conformance::check_export(options.folder);
   list(std::cerr, result.problems, "plumbline: ");
   std::cout << result.cases << " cases, " << result.files << " files: "
             << (result.problems.empty() ? "all are as they were exported\n"
@@ -63,9 +64,9 @@ int check_cases(const Options& options) {
 
 /// What plumbline_recorder.py left of a training script's two runs.
 int compare_recorded(const Options& options) {
-  const AgainstVerdict verdict =
-      hold_against(read_recording(options.folder), read_recording(options.against), !options.exact);
-  std::cout << report_text(verdict);
+  const conformance::AgainstVerdict verdict = conformance::hold_against(
+      conformance::read_recording(options.folder), conformance::read_recording(options.against), !options.exact);
+  std::cout << conformance::report_text(verdict);
   if (verdict.first) return 1;
   return verdict.agrees() ? 0 : 3;
 }
@@ -89,7 +90,8 @@ void add_check(CLI::App& app, Command& chosen) {
                    "What `plumbline run --report DIR` left, `plumbline export -o DIR` wrote, or a recording")
       ->required();
   command
-      ->add_option("--profile", options->profile, "Every run of this profile must be there: " + join(profile_names()))
+      ->add_option("--profile", options->profile,
+                   "Every run of this profile must be there: " + join(conformance::profile_names()))
       ->type_name("P");
   command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern")->type_name("GLOB");
   CLI::Option* against =
@@ -113,4 +115,4 @@ void add_check(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

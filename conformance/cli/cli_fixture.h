@@ -14,13 +14,13 @@
 #include "conformance/process.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 namespace fs = std::filesystem;
 
 inline bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
 
-inline int exit_code(const ProcessResult& result) { return result.exit_code.value_or(-1); }
+inline int exit_code(const conformance::ProcessResult& result) { return result.exit_code.value_or(-1); }
 
 class Cli : public ::testing::Test {
  protected:
@@ -30,8 +30,8 @@ class Cli : public ::testing::Test {
   // Tests may lock it.
   void TearDown() override { fs::permissions(folder_.path(), fs::perms::owner_all); }
 
-  ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
-    ProcessOptions options;
+  conformance::ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
+    conformance::ProcessOptions options;
     options.argv = before;
     options.argv.push_back(std::getenv("PLUMBLINE_PROGRAM"));
     options.argv.insert(options.argv.end(), words.begin(), words.end());
@@ -40,13 +40,13 @@ class Cli : public ::testing::Test {
     options.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                            {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
                            {"OMPI_MCA_rmaps_base_oversubscribe", "1"}};
-    return run_process(options);
+    return conformance::run_process(options);
   }
 
   /// Each command line ends with exit code 2 and one line, which holds the text beside it.
   void expect_refused(const std::vector<std::pair<std::vector<std::string>, std::string>>& inputs) const {
     for (const auto& [words, expected] : inputs) {
-      const ProcessResult result = start(words);
+      const conformance::ProcessResult result = start(words);
       std::string line;
       for (const std::string& word : words) line += word + " ";
       EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
@@ -60,4 +60,4 @@ class Cli : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -12,7 +12,7 @@
 
 #include "conformance/cli/cli_fixture.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 std::map<std::string, std::string> result_files(const fs::path& folder) {
@@ -79,7 +79,7 @@ TEST_F(Cli, AnUnwritableReportFolderIsRefused) {
 }
 
 TEST_F(Cli, SchedulePrintsWhatItReads) {
-  const ProcessResult compute =
+  const conformance::ProcessResult compute =
       start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "3", "--format", "compute"});
   EXPECT_EQ(compute.output, "0F0,0F1,0B0,0F2,0B1,0B2\r\n1F0,1B0,1F1,1B1,1F2,1B2\r\n");
   std::ofstream(folder_ / "mine.csv") << compute.output;
@@ -104,7 +104,7 @@ TEST_F(Cli, SchedulePrintsWhatItReads) {
 }
 
 TEST_F(Cli, SchedulesAreChosenByPattern) {
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       start({"run", "--case", "exact-mlp-mean", "--schedule", "zb-h*,1f1b", "--ranks", "2", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
@@ -116,7 +116,7 @@ TEST_F(Cli, SchedulesAreChosenByPattern) {
 // A V of four stages on two ranks for one micro-batch: it runs where it fits, and what it does not fit is no failure.
 TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
   std::ofstream(folder_ / "v.csv") << "0F0,3F0,3I0,3W0,0I0,0W0\n1F0,2F0,2I0,2W0,1I0,1W0\n";
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       start({"run", "--case", "exact-o[dn]*", "--schedule", "gpipe,v.csv", "--ranks", "2", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_NE(result.output.find("unsupported"), std::string::npos);
@@ -132,7 +132,7 @@ TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
   EXPECT_EQ(json.at("summary").at("pass"), passed);
   EXPECT_EQ(json.at("summary").at("unsupported"), unsupported);
   EXPECT_GT(unsupported, 0);
-  const ProcessResult none =
+  const conformance::ProcessResult none =
       start({"run", "--case", "exact-mlp-sum", "--schedule", "v.csv", "--ranks", "2", "--report", report("r")});
   EXPECT_EQ(exit_code(none), 2) << none.output;
   EXPECT_NE(none.output.find("it has 1 micro-batches, not 4"), std::string::npos) << none.output;
@@ -141,8 +141,8 @@ TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
 // Rows of several launches in one report: 2, 4 and 8 ranks, as threads and over MPI.
 TEST_F(Cli, NightlyGoesEverywhere) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
-  const ProcessResult result = start({"run", "--profile", "nightly", "--case", "mlp", "--schedule", "1f1b", "--report",
-                                      report("r"), "--no-throughput"});
+  const conformance::ProcessResult result = start({"run", "--profile", "nightly", "--case", "mlp", "--schedule", "1f1b",
+                                                   "--report", report("r"), "--no-throughput"});
   ASSERT_EQ(exit_code(result), 0) << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   std::vector<std::string> places;
@@ -153,7 +153,7 @@ TEST_F(Cli, NightlyGoesEverywhere) {
 }
 
 TEST_F(Cli, PassingRunLeavesACompleteReport) {
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
   ASSERT_EQ(exit_code(result), 0) << result.output;
   for (const char* word : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v", "sleep 5/10 ms", "report: "})
@@ -167,8 +167,8 @@ TEST_F(Cli, PassingRunLeavesACompleteReport) {
 }
 
 TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
-  const ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks", "4",
-                                      "--mutant", "drop-last-microbatch", "--report", report("r")});
+  const conformance::ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks",
+                                                   "4", "--mutant", "drop-last-microbatch", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 1);
   for (const char* word :
        {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6", "repeat: plumbline run"})
@@ -186,8 +186,8 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   // A few cases on 2, 4 and 8 ranks; in a run of the core every case is held to the same oracle over either transport.
   for (const std::string ranks : {"2", "4", "8"}) {
     for (const char* transport : {"threads", "mpi"}) {
-      const ProcessResult result = start({"run", "--profile", "smoke", "--ranks", ranks, "--transport", transport,
-                                          "--report", report(transport), "--no-throughput"});
+      const conformance::ProcessResult result = start({"run", "--profile", "smoke", "--ranks", ranks, "--transport",
+                                                       transport, "--report", report(transport), "--no-throughput"});
       ASSERT_EQ(exit_code(result), 0) << ranks << " " << transport << "\n" << result.output;
     }
     const auto threads = result_files(folder_ / "threads" / "results" / ("threads-" + ranks)),
@@ -200,21 +200,21 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
 TEST_F(Cli, RunsUnderMpirunAsWell) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
   const std::vector<std::string> mpirun = {"mpirun", "-n", "4"};
-  const ProcessResult good =
+  const conformance::ProcessResult good =
       start({"run", "--case", "exact-*mlp*", "--schedule", "gpipe,zb-h*", "--report", report("r")}, mpirun);
   EXPECT_EQ(exit_code(good), 0) << good.output;
   EXPECT_EQ(fs::exists(folder_ / "r" / "report.json"), true);
-  const ProcessResult mutant =
+  const conformance::ProcessResult mutant =
       start({"run", "--case", "mlp", "--schedule", "1f1b", "--mutant", "scale-stage-gradient", "--report", report("m")},
             mpirun);
   EXPECT_EQ(exit_code(mutant), 1) << mutant.output;
-  const ProcessResult bad = start({"run", "--case", "nonesuch"}, mpirun);
+  const conformance::ProcessResult bad = start({"run", "--case", "nonesuch"}, mpirun);
   EXPECT_EQ(exit_code(bad), 2) << bad.output;
   EXPECT_NE(bad.output.find("no case matches 'nonesuch'"), std::string::npos);
   std::ofstream(folder_ / "a_file") << "x";
   for (const auto& words : std::vector<std::vector<std::string>>{
            {"run", "--ranks", "3"}, {"run", "--report", "a_file"}, {"run", "--transport", "threads"}}) {
-    const ProcessResult wrong = start(words, mpirun);
+    const conformance::ProcessResult wrong = start(words, mpirun);
     EXPECT_EQ(exit_code(wrong), 2) << words[1] << "\n" << wrong.output;
     EXPECT_NE(wrong.output.find("plumbline: " + words[1]), std::string::npos) << wrong.output;
   }
@@ -223,7 +223,7 @@ TEST_F(Cli, RunsUnderMpirunAsWell) {
 TEST_F(Cli, AResultsFolderThatIsNotOursIsLeftAlone) {
   fs::create_directories(folder_ / "mine" / "results");
   std::ofstream(folder_ / "mine" / "results" / "thesis.txt") << "years of work";
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       start({"run", "--case", "exact-mlp-mean", "--schedule", "gpipe", "--report", report("mine")});
   EXPECT_EQ(exit_code(result), 2) << result.output;
   EXPECT_TRUE(fs::exists(folder_ / "mine" / "results" / "thesis.txt"));
@@ -231,8 +231,8 @@ TEST_F(Cli, AResultsFolderThatIsNotOursIsLeftAlone) {
 
 TEST_F(Cli, ACrashedRankCostsItsCaseAloneAndTheRunFails) {
   // A rank that gets no message in time gives up with its reason; the others follow, and the next case runs.
-  const ProcessResult result = start({"run", "--case", "exact-mlp-[ms]*", "--schedule", "gpipe", "--ranks", "2",
-                                      "--timeout", "0.001", "--report", report("r")});
+  const conformance::ProcessResult result = start({"run", "--case", "exact-mlp-[ms]*", "--schedule", "gpipe", "--ranks",
+                                                   "2", "--timeout", "0.001", "--report", report("r")});
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   EXPECT_EQ(json.at("verdicts").size(), 2u);
   int errors = 0;
@@ -245,4 +245,4 @@ TEST_F(Cli, ACrashedRankCostsItsCaseAloneAndTheRunFails) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

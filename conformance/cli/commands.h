@@ -3,7 +3,7 @@
 
 #include "conformance/cli/entry.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 void add_list(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
@@ -25,4 +25,4 @@ const std::string& command_line();
 /// The words after the program's own.
 const std::vector<std::string>& arguments();
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

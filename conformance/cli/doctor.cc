@@ -8,7 +8,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/process.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 void add_doctor(CLI::App& app, Command& chosen) {
   auto backend = std::make_shared<std::string>();
@@ -18,10 +18,11 @@ void add_doctor(CLI::App& app, Command& chosen) {
   command->callback([=, &chosen] {
     chosen = [backend] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
-      end_children_on_signals();
-      return backend->empty() ? examine_machine(std::cout) : examine_backend(*backend, std::cout);
+      conformance::end_children_on_signals();
+      return backend->empty() ? conformance::examine_machine(std::cout)
+                              : conformance::examine_backend(*backend, std::cout);
     };
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

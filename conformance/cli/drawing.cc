@@ -5,7 +5,7 @@
 #include "conformance/process.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 void write_drawing(const std::string& drawing, const std::filesystem::path& path) {
   std::filesystem::path source = path;
@@ -17,15 +17,15 @@ void write_drawing(const std::string& drawing, const std::filesystem::path& path
   file << drawing;
   if (!file.flush()) throw InputError("--dot: cannot write " + source.string());
   if (!picture) return;
-  ProcessOptions graphviz;
+  conformance::ProcessOptions graphviz;
   graphviz.argv = {"dot", "-Tsvg", source.string(), "-o", path.string()};
   graphviz.timeout = std::chrono::minutes(2);
-  const ProcessResult drawn = run_process(graphviz);
+  const conformance::ProcessResult drawn = conformance::run_process(graphviz);
   if (!drawn.succeeded())
     throw InputError("--dot: Graphviz's dot, which makes the picture, " +
-                     (drawn.could_not_start.empty() ? describe(drawn) : "is not installed") + "; the drawing is in " +
-                     source.string());
+                     (drawn.could_not_start.empty() ? conformance::describe(drawn) : "is not installed") +
+                     "; the drawing is in " + source.string());
   std::filesystem::remove(source);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

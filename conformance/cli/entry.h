@@ -14,7 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 /// Set by the subcommand that was chosen; returns the exit code.
 using Command = std::function<int()>;
@@ -56,4 +56,4 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

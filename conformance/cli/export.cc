@@ -13,7 +13,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct ExportOptions {
@@ -29,7 +29,7 @@ struct ExportOptions {
 };
 
 int print_opset() {
-  for (const OpsetEntry& entry : opset()) {
+  for (const conformance::OpsetEntry& entry : conformance::opset()) {
     std::string arguments;
     for (std::string_view argument : entry.arguments)
       arguments += (arguments.empty() ? "" : ", ") + std::string(argument);
@@ -38,7 +38,7 @@ int print_opset() {
   return 0;
 }
 
-void say(const ExportedCase& c, bool quiet) {
+void say(const conformance::ExportedCase& c, bool quiet) {
   if (!c.refused.empty())
     std::fprintf(stderr, "not exported: %s x %s: %s\n", c.id.c_str(), c.schedule.c_str(), c.refused.c_str());
   else if (!quiet)
@@ -46,7 +46,7 @@ void say(const ExportedCase& c, bool quiet) {
 }
 
 int check_lock(const std::string& file, const std::string& present) {
-  const std::vector<std::string> differences = lock_differences(read_file(file), present);
+  const std::vector<std::string> differences = conformance::lock_differences(read_file(file), present);
   for (const std::string& difference : differences) std::printf("%s\n", difference.c_str());
   if (differences.empty()) return 0;
   std::printf("%zu files are not as %s pins them; if that was meant, write it anew with --lock\n", differences.size(),
@@ -61,18 +61,19 @@ int export_cases(const ExportOptions& options) {
     throw InputError("export: nowhere to write to; give -o DIR, or --lock or --check-lock");
   at::set_num_threads(1);  // what is expected is added up in the ranks' order
   const TemporaryFolder scratch;
-  ExportRequest request;
-  request.cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
-  request.schedules = choose_schedules(options.schedule);
+  conformance::ExportRequest request;
+  request.cases = options.case_glob.empty() ? conformance::profile(options.profile)
+                                            : conformance::select(conformance::corpus(), options.case_glob);
+  request.schedules = conformance::choose_schedules(options.schedule);
   request.ranks = options.ranks;
   request.seed = options.seed;
   request.expected = options.expected;
   request.out = options.out.empty() ? scratch.path() : std::filesystem::path(options.out);
-  const std::vector<ExportedCase> cases =
-      export_cases(request, [&](const ExportedCase& c) { say(c, options.out.empty()); });
-  if (std::all_of(cases.begin(), cases.end(), [](const ExportedCase& c) { return !c.refused.empty(); }))
+  const std::vector<conformance::ExportedCase> cases =
+      export_cases(request, [&](const conformance::ExportedCase& c) { say(c, options.out.empty()); });
+  if (std::all_of(cases.begin(), cases.end(), [](const conformance::ExportedCase& c) { return !c.refused.empty(); }))
     throw InputError("export: none of " + std::to_string(cases.size()) + " could be exported, see above");
-  const std::string lock = lock_text(cases);
+  const std::string lock = conformance::lock_text(cases);
   if (!options.lock.empty()) write_file(options.lock, lock);
   return options.check_lock.empty() ? 0 : check_lock(options.check_lock, lock);
 }
@@ -101,4 +102,4 @@ void add_export(CLI::App& app, Command& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return export_cases(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -10,7 +10,7 @@
 #include "conformance/cli/cli_fixture.h"
 #include "runtime/testing/processes.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 /// One rank. $host is the example in C, which computes all ranks of all cases; a fault defines one of the functions
@@ -81,12 +81,12 @@ std::string peer() {
 }
 
 bool has_peer() {
-  ProcessOptions options;
+  conformance::ProcessOptions options;
   options.argv = {peer(), "2.15.0", "--check"};
-  return !peer().empty() && run_process(options).succeeded();
+  return !peer().empty() && conformance::run_process(options).succeeded();
 }
 
-class Launchers : public Cli, public testing::WithParamInterface<Launched> {
+class Launchers : public Cli, public ::testing::WithParamInterface<Launched> {
  protected:
   void SetUp() override {
     Cli::SetUp();
@@ -106,7 +106,7 @@ class Launchers : public Cli, public testing::WithParamInterface<Launched> {
   }
 
   /// Some cases on two ranks; `fault` is about rank 1 in the first, exact-mlp-sum.
-  ProcessResult run(const std::string& fault) {
+  conformance::ProcessResult run(const std::string& fault) {
     for (const char* name : {"launches", "pids"}) fs::remove(folder_ / name);
     std::ofstream(folder_ / "fault.sh") << fault << "\n";
     std::ofstream file(folder_ / "backend.toml");
@@ -134,9 +134,9 @@ class Launchers : public Cli, public testing::WithParamInterface<Launched> {
   void expect_all_gone() const {
     std::ifstream pids(folder_ / "pids");
     for (pid_t pid = 0; pids >> pid;) {
-      for (int tries = 0; tries < 500 && is_alive(pid); ++tries)
+      for (int tries = 0; tries < 500 && testing::is_alive(pid); ++tries)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      EXPECT_FALSE(is_alive(pid)) << "process " << pid;
+      EXPECT_FALSE(testing::is_alive(pid)) << "process " << pid;
     }
   }
 
@@ -144,7 +144,7 @@ class Launchers : public Cli, public testing::WithParamInterface<Launched> {
 };
 
 TEST_P(Launchers, RunAForeignBackendsRanks) {
-  const ProcessResult result = run("");
+  const conformance::ProcessResult result = run("");
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_EQ(launches(), 1);
   for (const auto& [name, verdict] : verdicts())
@@ -175,7 +175,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
        }) {
     std::string script = fault.script;
     script.replace(script.find('@'), 1, mine);
-    const ProcessResult result = run(script);
+    const conformance::ProcessResult result = run(script);
     EXPECT_EQ(exit_code(result), 1) << script << "\n" << result.output;
     EXPECT_EQ(launches(), fault.launches) << script << "\n" << result.output;
     const auto all = verdicts();
@@ -194,7 +194,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, Launchers,
-    testing::Values(
+    ::testing::Values(
         Launched{"Mpirun", with_mpi, [] { return std::vector<std::string>{"mpirun", "-n", "{np}"}; }, "signal 11"},
         Launched{"TorchrunStandIn", [] { return true; },
                  [] { return std::vector<std::string>{"torchrun", "--no-python", "--nproc-per-node", "{np}"}; },
@@ -209,4 +209,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

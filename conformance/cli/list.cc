@@ -7,7 +7,7 @@
 #include "conformance/features.h"
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct ListOptions {
@@ -28,14 +28,14 @@ std::vector<Profile> all_profiles() {
                               {"nightly", "all cases under all schedules, on 2, 4 and 8 ranks, over all transports"},
                               {"full", "the same"},
                               {"ranks", "every feature and every schedule on each number of ranks from 1 to 8"}};
-  for (const Feature& feature : features()) all.push_back({feature.name, feature.what});
+  for (const conformance::Feature& feature : conformance::features()) all.push_back({feature.name, feature.what});
   return all;
 }
 
 int list_profiles(bool json) {
   nlohmann::json as_json = nlohmann::json::array();
   for (const Profile& one : all_profiles()) {
-    const size_t cases = profile(one.name).size();
+    const size_t cases = conformance::profile(one.name).size();
     if (json)
       as_json.push_back({{"name", one.name}, {"what", one.what}, {"cases", cases}});
     else
@@ -47,28 +47,29 @@ int list_profiles(bool json) {
 
 int list(const ListOptions& options) {
   if (options.profiles) return list_profiles(options.json);
-  const std::vector<Case> cases =
-      options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
+  const std::vector<reference::Case> cases = options.case_glob.empty()
+                                                 ? conformance::profile(options.profile)
+                                                 : conformance::select(conformance::corpus(), options.case_glob);
   if (options.json) {
     nlohmann::json all = nlohmann::json::array();
-    for (const Case& c : cases)
+    for (const reference::Case& c : cases)
       all.push_back({{"id", c.id},
                      {"title", c.title},
                      {"why", c.why},
-                     {"truth", to_string(c.truth)},
+                     {"truth", reference::to_string(c.truth)},
                      {"model", c.model},
                      {"rows", c.rows},
                      {"microbatches", c.microbatches},
-                     {"features", features_of(c)},
+                     {"features", conformance::features_of(c)},
                      {"steps", c.steps.size()}});
     std::printf("%s\n", all.dump(2).c_str());
     return 0;
   }
   size_t width = 0;
-  for (const Case& c : cases) width = std::max(width, c.id.size());
-  for (const Case& c : cases)
+  for (const reference::Case& c : cases) width = std::max(width, c.id.size());
+  for (const reference::Case& c : cases)
     std::printf("%-*s  %-10s  %s\n%*s  hunts: %s\n", static_cast<int>(width), c.id.c_str(),
-                std::string(to_string(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
+                std::string(reference::to_string(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
                 c.why.c_str());
   return 0;
 }
@@ -88,4 +89,4 @@ void add_list(CLI::App& app, Command& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return list(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

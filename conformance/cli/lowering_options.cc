@@ -3,18 +3,19 @@
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
-Schedule LoweringChoice::lower(const Schedule& compute, const std::vector<StageEdge>& edges) const {
+schedule::Schedule LoweringChoice::lower(const schedule::Schedule& compute,
+                                         const std::vector<schedule::StageEdge>& edges) const {
   if (by == "engine") {
     if (pytorch_knob_given) {
       throw InputError(
           "--lowering engine: takes none of --max-active-stages, --unshard-lookahead, --defer-reduce-wait, "
           "--defer-receives, --send-budget, which are PyTorch's");
     }
-    return plumbline::lower(compute, edges);
+    return plumbline::schedule::lower(compute, edges);
   }
-  return lower_as_pytorch(compute, edges, pytorch);
+  return schedule::lower_as_pytorch(compute, edges, pytorch);
 }
 
 void add_lowering_options(CLI::App& command, LoweringChoice& choice) {
@@ -45,4 +46,4 @@ void add_lowering_options(CLI::App& command, LoweringChoice& choice) {
       ->check(CLI::Range(1, 1 << 20));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -8,18 +8,18 @@
 
 #include "runtime/schedule/lowering/pytorch.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 struct LoweringChoice {
   std::string by = "pytorch";  ///< or "engine"
-  PytorchLowering pytorch;
+  schedule::PytorchLowering pytorch;
   bool pytorch_knob_given = false;
 
   /// Throws InputError for a knob of PyTorch's beside by == "engine", and what the lowering itself refuses.
-  Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges) const;
+  schedule::Schedule lower(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges) const;
 };
 
 /// `choice` must live as long as the command.
 void add_lowering_options(CLI::App& command, LoweringChoice& choice);
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -6,7 +6,7 @@
 #include "conformance/context.h"
 #include "conformance/process.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 std::string& stored_command_line() {
@@ -27,7 +27,7 @@ int run(int argc, char** argv) {
       "             plumbline run --transport mpi      the same over MPI processes\n"
       "             plumbline list                     the cases, and what each hunts for\n"
       "             plumbline run --program M.pt2      a model exported from Python"};
-  app.set_version_flag("--version", plumbline_version());
+  app.set_version_flag("--version", conformance::plumbline_version());
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   Command chosen;
@@ -50,16 +50,16 @@ int run(int argc, char** argv) {
 }  // namespace
 
 void remember_command_line(int argc, char** argv) {
-  for (int i = 0; i < argc; ++i) stored_command_line() += (i ? " " : "") + shell_word(argv[i]);
+  for (int i = 0; i < argc; ++i) stored_command_line() += (i ? " " : "") + conformance::shell_word(argv[i]);
   stored_arguments().assign(argv + 1, argv + argc);
 }
 
 const std::string& command_line() { return stored_command_line(); }
 const std::vector<std::string>& arguments() { return stored_arguments(); }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli
 
 int main(int argc, char** argv) {
-  plumbline::remember_command_line(argc, argv);
-  return plumbline::run(argc, argv);
+  plumbline::cli::remember_command_line(argc, argv);
+  return plumbline::cli::run(argc, argv);
 }

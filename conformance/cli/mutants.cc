@@ -13,11 +13,11 @@
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct MutantsOptions {
-  RunOptions runs;
+  conformance::RunOptions runs;
   std::string mutants = "*";
   bool matrix = false, full = false, json = false;
   int killers = 2;
@@ -26,12 +26,12 @@ struct MutantsOptions {
 };
 
 int list(const MutantsOptions& options) {
-  const std::vector<const Mutant*> selected = select_mutants(options.mutants);
+  const std::vector<const conformance::Mutant*> selected = conformance::select_mutants(options.mutants);
   nlohmann::json all = nlohmann::json::array();
-  for (const Mutant* mutant : selected) {
+  for (const conformance::Mutant* mutant : selected) {
     nlohmann::json needs = nlohmann::json::array();
     if (mutant->least_ranks > 1) needs.push_back(std::to_string(mutant->least_ranks) + " ranks or more");
-    for (const Need& need : mutant->needs) needs.push_back(need.what);
+    for (const conformance::Need& need : mutant->needs) needs.push_back(need.what);
     all.push_back({{"name", mutant->name}, {"what", mutant->what}, {"needs", needs}, {"hangs", mutant->hangs}});
   }
   if (options.json) {
@@ -39,54 +39,54 @@ int list(const MutantsOptions& options) {
     return 0;
   }
   size_t width = 0;
-  for (const Mutant* mutant : selected) width = std::max(width, mutant->name.size());
-  for (const Mutant* mutant : selected)
+  for (const conformance::Mutant* mutant : selected) width = std::max(width, mutant->name.size());
+  for (const conformance::Mutant* mutant : selected)
     std::cout << mutant->name << std::string(width + 2 - mutant->name.size(), ' ') << mutant->what << "\n";
   std::cout << selected.size() << " mutants\n";
   return 0;
 }
 
 /// What the profile consists of, on ranks that are threads.
-std::vector<MatrixRun> places(RunOptions options) {
-  options.transport = TransportKind::Threads;
+std::vector<conformance::MatrixRun> places(conformance::RunOptions options) {
+  options.transport = conformance::TransportKind::Threads;
   options.transport_given = true;
   options.profile_given = true;
   options.throughput = false;
-  std::vector<MatrixRun> places;
-  for (const PlannedRun& run : make_plan(options).runs)
-    if (run.unsupported.empty() && run.item.csv == find_case(run.item.id).schedule_csv)
+  std::vector<conformance::MatrixRun> places;
+  for (const conformance::PlannedRun& run : make_plan(options).runs)
+    if (run.unsupported.empty() && run.item.csv == conformance::find_case(run.item.id).schedule_csv)
       places.push_back({run.item.id, run.item.schedule, run.ranks});
   return places;
 }
 
 int matrix(const MutantsOptions& options) {
   at::set_num_threads(1);  // ranks share the cores, and add up in one order
-  const std::vector<const Mutant*> selected = select_mutants(options.mutants);
-  FaultRunner runner(options.runs.seed);
-  const KillMatrix matrix = try_mutants(
+  const std::vector<const conformance::Mutant*> selected = conformance::select_mutants(options.mutants);
+  conformance::FaultRunner runner(options.runs.seed);
+  const conformance::KillMatrix matrix = conformance::try_mutants(
       places(options.runs), selected, runner,
       {options.full ? 0 : options.killers, [](const std::string& line) { std::cout << line << "\n"
                                                                                    << std::flush; }});
-  std::cout << "\n" << matrix_text(matrix);
+  std::cout << "\n" << conformance::matrix_text(matrix);
   if (!options.report.empty()) {
-    write_matrix(options.report, matrix);
+    conformance::write_matrix(options.report, matrix);
     std::cout << "kept: " << (options.report / "kill-matrix.json").string() << ", kill-matrix.txt\n";
   }
   if (!options.record.empty()) {
-    Killers killers;
-    if (std::filesystem::exists(options.record)) killers = read_killers(options.record);
-    for (auto& [mutant, found] : killers_of(matrix)) killers[mutant] = std::move(found);
-    write_killers(options.record, killers);
+    conformance::Killers killers;
+    if (std::filesystem::exists(options.record)) killers = conformance::read_killers(options.record);
+    for (auto& [mutant, found] : conformance::killers_of(matrix)) killers[mutant] = std::move(found);
+    conformance::write_killers(options.record, killers);
     std::cout << "recorded: " << options.record.string() << "\n";
   }
-  return survivors(matrix).empty() && matrix.broken.empty() ? 0 : 1;
+  return conformance::survivors(matrix).empty() && matrix.broken.empty() ? 0 : 1;
 }
 
 int recorded(const MutantsOptions& options) {
   at::set_num_threads(1);
-  FaultRunner runner(RunOptions().seed);
-  const Killers killers = read_killers(options.recorded);
-  const std::vector<std::string> problems = recorded_problems(killers, runner);
+  conformance::FaultRunner runner(conformance::RunOptions().seed);
+  const conformance::Killers killers = conformance::read_killers(options.recorded);
+  const std::vector<std::string> problems = conformance::recorded_problems(killers, runner);
   for (const std::string& problem : problems) std::cout << "FAIL " << problem << "\n";
   std::cout << killers.size() << " mutants, each in two runs: "
             << (problems.empty() ? "all are given away as recorded" : std::to_string(problems.size()) + " problems")
@@ -98,42 +98,45 @@ int recorded(const MutantsOptions& options) {
 std::string repeat(const MutantsOptions& options, uint64_t seed) {
   std::string line = "plumbline mutants --random 1 --seed " + std::to_string(seed);
   if (options.runs.profile != "core") line += " --profile " + options.runs.profile;
-  if (!options.runs.case_glob.empty()) line += " --case " + shell_word(options.runs.case_glob);
-  if (options.runs.schedule_given) line += " --schedule " + shell_word(options.runs.schedules);
+  if (!options.runs.case_glob.empty()) line += " --case " + conformance::shell_word(options.runs.case_glob);
+  if (options.runs.schedule_given) line += " --schedule " + conformance::shell_word(options.runs.schedules);
   if (options.runs.ranks_given) line += " --ranks " + std::to_string(options.runs.ranks);
   return line;
 }
 
 int random_faults(const MutantsOptions& options) {
   at::set_num_threads(1);
-  FaultRunner runner(RunOptions().seed);  // the seed that was given is the faults'
-  RandomFaults faults(places(options.runs), runner);
-  std::vector<RandomFault> all;
+  conformance::FaultRunner runner(conformance::RunOptions().seed);  // the seed that was given is the faults'
+  conformance::RandomFaults faults(places(options.runs), runner);
+  std::vector<conformance::RandomFault> all;
   nlohmann::json kept = nlohmann::json::array();
   for (int i = 0; i < options.random; ++i) {
     all.push_back(faults.put_in(options.runs.seed + static_cast<uint64_t>(i)));
-    const RandomFault& fault = all.back();
+    const conformance::RandomFault& fault = all.back();
     const std::string again = repeat(options, fault.seed);
-    std::cout << fault_end_name(fault.end) << ": " << fault.what << ", in " << to_string(fault.run) << ": " << fault.why
-              << "\n  repeat: " << again << "\n"
+    std::cout << conformance::fault_end_name(fault.end) << ": " << fault.what << ", in " << to_string(fault.run) << ": "
+              << fault.why << "\n  repeat: " << again << "\n"
               << std::flush;
     kept.push_back({{"seed", fault.seed},
                     {"case", fault.run.case_id},
                     {"schedule", fault.run.schedule},
                     {"ranks", fault.run.ranks},
                     {"what", fault.what},
-                    {"end", fault_end_name(fault.end)},
-                    {"status", status_name(fault.status)},
+                    {"end", conformance::fault_end_name(fault.end)},
+                    {"status", conformance::status_name(fault.status)},
                     {"why", fault.why},
                     {"repeat", again}});
   }
-  std::cout << "\n" << summary(all);
+  std::cout << "\n" << conformance::summary(all);
   if (!options.report.empty()) {
     std::filesystem::create_directories(options.report);
-    write_text_file(options.report / "random-faults.json",
-                    kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    conformance::write_text_file(options.report / "random-faults.json",
+                                 kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
-  return std::any_of(all.begin(), all.end(), [](const RandomFault& f) { return f.end == FaultEnd::Missed; }) ? 1 : 0;
+  return std::any_of(all.begin(), all.end(),
+                     [](const conformance::RandomFault& f) { return f.end == conformance::FaultEnd::Missed; })
+             ? 1
+             : 0;
 }
 
 }  // namespace
@@ -212,4 +215,4 @@ void add_mutants(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

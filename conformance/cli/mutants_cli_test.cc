@@ -4,13 +4,13 @@
 
 #include "conformance/cli/cli_fixture.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 class MutantsCli : public Cli {
  protected:
   /// A run small enough for a test.
-  ProcessResult matrix(std::vector<std::string> words) const {
+  conformance::ProcessResult matrix(std::vector<std::string> words) const {
     std::vector<std::string> all = {"mutants", "--matrix", "--schedule", "gpipe,zb-h1", "--ranks", "2"};
     all.insert(all.end(), words.begin(), words.end());
     return start(all);
@@ -22,7 +22,7 @@ class MutantsCli : public Cli {
 };
 
 TEST_F(MutantsCli, EachIsListedWithItsSentence) {
-  const ProcessResult text = start({"mutants"});
+  const conformance::ProcessResult text = start({"mutants"});
   EXPECT_EQ(exit_code(text), 0);
   EXPECT_NE(text.output.find("drop-last-microbatch"), std::string::npos) << text.output;
   EXPECT_NE(text.output.find("The last micro-batch's parameter gradients are dropped."), std::string::npos);
@@ -36,7 +36,7 @@ TEST_F(MutantsCli, EachIsListedWithItsSentence) {
 }
 
 TEST_F(MutantsCli, TheMatrixIsPrintedAndKept) {
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       matrix({"--mutant", "drop-*", "--case", "exact-mlp-*", "--report", report("kept"), "--record", report("k.json")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_NE(result.output.find("survivors: none"), std::string::npos) << result.output;
@@ -59,7 +59,7 @@ TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
   std::ofstream(folder_ / "k.json") << R"({"drop-last-microbatch": [
     {"case": "exact-mlp-sum", "schedule": "gpipe", "ranks": 2, "by": "fail"},
     {"case": "exact-mlp-mean", "schedule": "gpipe", "ranks": 2, "by": "timeout"}], "nonesuch": []})";
-  const ProcessResult result = start({"mutants", "--recorded", report("k.json")});
+  const conformance::ProcessResult result = start({"mutants", "--recorded", report("k.json")});
   EXPECT_EQ(exit_code(result), 1) << result.output;
   for (const char* line :
        {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it has no two killers on record\n",
@@ -70,14 +70,15 @@ TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
 
 /// Whole numbers below 2^8 are not changed by rounding to bf16: no run of this case can tell.
 TEST_F(MutantsCli, ASurvivorEndsWithOne) {
-  const ProcessResult result = matrix({"--mutant", "value-in-bf16", "--case", "exact-mlp-bf16"});
+  const conformance::ProcessResult result = matrix({"--mutant", "value-in-bf16", "--case", "exact-mlp-bf16"});
   EXPECT_EQ(exit_code(result), 1) << result.output;
   EXPECT_NE(result.output.find("survivors: value-in-bf16"), std::string::npos) << result.output;
 }
 
 TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
-  const ProcessResult result = start({"mutants", "--random", "6", "--seed", "40", "--case", "exact-mlp-sum",
-                                      "--schedule", "gpipe", "--ranks", "2", "--report", report("random")});
+  const conformance::ProcessResult result =
+      start({"mutants", "--random", "6", "--seed", "40", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks",
+             "2", "--report", report("random")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_NE(result.output.find("repeat: plumbline mutants --random 1 --seed 45 --case exact-mlp-sum --schedule gpipe "
                                "--ranks 2\n"),
@@ -86,7 +87,7 @@ TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
   EXPECT_NE(result.output.find(" 0 missed\n"), std::string::npos) << result.output;
   const nlohmann::json kept = read("random/random-faults.json");
   ASSERT_EQ(kept.size(), 6U);
-  const ProcessResult again = start(
+  const conformance::ProcessResult again = start(
       {"mutants", "--random", "1", "--seed", "45", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2"});
   EXPECT_NE(again.output.find(kept[5]["what"].get<std::string>()), std::string::npos) << again.output;
 }
@@ -106,4 +107,4 @@ TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

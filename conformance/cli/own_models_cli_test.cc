@@ -8,7 +8,7 @@
 #include "conformance/cli/cli_fixture.h"
 #include "conformance/sample_recording.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 /// Does everything right, for the models `net` and `other`; a fault defines one of its functions anew. A case of the
@@ -63,7 +63,7 @@ class OwnModels : public Cli {
     std::ofstream(folder_ / "backend.toml") << "schema = \"plumbline-backend/1\"\nargv = [\"sh\", \"backend.sh\"]\n"
                                             << more;
   }
-  ProcessResult run(const std::vector<std::string>& more = {}) const {
+  conformance::ProcessResult run(const std::vector<std::string>& more = {}) const {
     fs::remove(folder_ / "launched");
     std::vector<std::string> words = {"run", "--backend", "backend.toml", "--ranks", "2", "--report", report("r")};
     words.insert(words.end(), more.begin(), more.end());
@@ -83,7 +83,8 @@ class OwnModels : public Cli {
     return all.str();
   }
   /// Every verdict has this status, and a reason that holds this.
-  void expect_all(const std::string& status, const std::string& reason, const ProcessResult& result) const {
+  void expect_all(const std::string& status, const std::string& reason,
+                  const conformance::ProcessResult& result) const {
     const auto all = verdicts();
     EXPECT_EQ(all.size(), 4u);
     for (const auto& [name, verdict] : all) {
@@ -94,7 +95,7 @@ class OwnModels : public Cli {
 };
 
 TEST_F(OwnModels, AreHeldAgainstTheirRunOnOneRank) {
-  const ProcessResult result = run();
+  const conformance::ProcessResult result = run();
   EXPECT_EQ(exit_code(result), 0) << result.output;
   expect_all("pass", "", result);
   for (const auto& [name, verdict] : verdicts()) {
@@ -109,7 +110,7 @@ TEST_F(OwnModels, AreHeldAgainstTheirRunOnOneRank) {
   const std::string junit = text("r/junit.xml");
   EXPECT_NE(junit.find("<testsuites name=\"plumbline\" tests=\"4\" failures=\"0\" errors=\"0\""), std::string::npos);
   EXPECT_NE(text("r/matrix.html").find("GPipe"), std::string::npos);
-  const ProcessResult again = start({"check", report("r")});
+  const conformance::ProcessResult again = start({"check", report("r")});
   EXPECT_EQ(exit_code(again), 0) << again.output;
 }
 
@@ -118,7 +119,7 @@ TEST_F(OwnModels, AFaultIsNamedAndCheckFindsItAgain) {
   sample::element(wrong.at("0/backward/0/1/layers.0:out"), 0) += 1;
   sample::write(folder_ / "wrong", wrong);
   fault("record() { from=$ranks; test $1 != 1F1B/other || from=wrong; mkdir -p $out/$1; cp $here/$from/* $out/$1; }");
-  const ProcessResult result = run();
+  const conformance::ProcessResult result = run();
   EXPECT_EQ(exit_code(result), 1) << result.output;
   const auto all = verdicts();
   EXPECT_EQ(all.at("other 1F1B").at("status"), "fail");
@@ -134,12 +135,12 @@ TEST_F(OwnModels, AFaultIsNamedAndCheckFindsItAgain) {
   EXPECT_NE(text("r/junit.xml").find("failures=\"1\""), std::string::npos);
 
   EXPECT_EQ(exit_code(start({"check", report("r")})), 1);
-  const ProcessResult both =
+  const conformance::ProcessResult both =
       start({"check", report("r/results/own-2/1F1B/other"), "--against", report("r/results/own-1/one-rank/other")});
   EXPECT_EQ(exit_code(both), 1);
   EXPECT_NE(both.output.find("0, stage 0, micro-batch 1: backward `layers.0:out`"), std::string::npos) << both.output;
   sample::write(report("r/results/own-2/1F1B/other"), sample::made(true));
-  const ProcessResult changed = start({"check", report("r")});
+  const conformance::ProcessResult changed = start({"check", report("r")});
   EXPECT_EQ(exit_code(changed), 2) << changed.output;
   EXPECT_NE(changed.output.find("its files say \"PASS other x 1F1B"), std::string::npos) << changed.output;
 }
@@ -168,7 +169,7 @@ TEST_F(OwnModels, WhereTheRunOnOneRankFailsNothingElseIsStarted) {
                 "error", "rank0.step0.safetensors", 1},
        }) {
     fault(one.script);
-    const ProcessResult result = run();
+    const conformance::ProcessResult result = run();
     EXPECT_EQ(exit_code(result), one.code) << one.script << "\n" << result.output;
     expect_all(one.status, one.reason, result);
     EXPECT_EQ(text("launched").find("2 "), std::string::npos) << one.script << "\n" << text("launched");
@@ -177,7 +178,7 @@ TEST_F(OwnModels, WhereTheRunOnOneRankFailsNothingElseIsStarted) {
 
 TEST_F(OwnModels, OfAModelThatFailsOnOneRankTheOthersAreRun) {
   fault("work() { test $ranks-$1 != 1-one-rank/net || exit 4; }");
-  const ProcessResult result = run();
+  const conformance::ProcessResult result = run();
   EXPECT_EQ(exit_code(result), 1) << result.output;
   const auto all = verdicts();
   for (const char* schedule : {"1F1B", "GPipe"}) {
@@ -198,7 +199,7 @@ TEST_F(OwnModels, ACrashAHangAndHalfARecordingCostTheirRunAlone) {
             "error", "recorded on 1 rank, the job was for 2"}}) {
     // What is planted is for 2 ranks.
     fault("if [ $1 = run ] && ! grep -q '\"ranks\": 1,' $3; then " + script + "; fi");
-    const ProcessResult result = run();
+    const conformance::ProcessResult result = run();
     EXPECT_EQ(exit_code(result), 1) << script << "\n" << result.output;
     for (const auto& [name, verdict] : verdicts()) {
       EXPECT_EQ(verdict.at("status"), name == "other 1F1B" ? status : "pass") << script << "\n" << result.output;
@@ -212,7 +213,7 @@ TEST_F(OwnModels, ACrashAHangAndHalfARecordingCostTheirRunAlone) {
 
 TEST_F(OwnModels, OneThatDoesNotStartIsToldOnceAndNotJudged) {
   fault("case $1 in run) echo 'ImportError: no torch' >&2; exit 1 ;; esac");
-  const ProcessResult result = run();
+  const conformance::ProcessResult result = run();
   EXPECT_EQ(exit_code(result), 3) << result.output;
   EXPECT_EQ(result.output.find("ImportError"), result.output.rfind("ImportError")) << result.output;
   expect_all("not-run", "run: ImportError: no torch (exited with code 1)", result);
@@ -225,7 +226,7 @@ TEST_F(OwnModels, GoOnWhereAnInterruptedRunEnded) {
   std::getline(log, first);
   std::ofstream(folder_ / "r" / "results.jsonl") << first << "\n";
   fs::remove(folder_ / "r" / "report.json");
-  const ProcessResult result = run({"--resume"});
+  const conformance::ProcessResult result = run({"--resume"});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_EQ(text("launched"), "1 one-rank/other\n2 GPipe/net\n2 1F1B/other\n2 GPipe/other\n")
       << "net was judged by its run on one rank, which stays";
@@ -233,7 +234,7 @@ TEST_F(OwnModels, GoOnWhereAnInterruptedRunEnded) {
 }
 
 TEST_F(OwnModels, CaseScheduleAndWaiversChooseAmongThem) {
-  ProcessResult result = run({"--case", "o*", "--schedule", "GPipe"});
+  conformance::ProcessResult result = run({"--case", "o*", "--schedule", "GPipe"});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_EQ(text("launched"), "1 one-rank/other\n2 GPipe/other\n");
   std::ofstream(folder_ / "waivers.toml") << "schema = \"plumbline-waivers/1\"\n[[waiver]]\ncase = \"net\"\n"
@@ -270,7 +271,7 @@ TEST_F(OwnModels, BadInputIsOneLineAndCodeTwo) {
 }
 
 TEST_F(OwnModels, DoctorTriesOneOnOneRankAndOnSeveral) {
-  ProcessResult result = start({"doctor", "--backend", "backend.toml"});
+  conformance::ProcessResult result = start({"doctor", "--backend", "backend.toml"});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   for (const char* part :
        {"models of its own: net, other", "net x one-rank on 1 rank is supported; net x 1F1B on 2 ranks",
@@ -283,4 +284,4 @@ TEST_F(OwnModels, DoctorTriesOneOnOneRankAndOnSeveral) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

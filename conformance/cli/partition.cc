@@ -15,11 +15,11 @@
 #include "runtime/partition/joint/recorded.h"
 #include "runtime/partition/joint/statistics.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 using Json = nlohmann::json;
-using Variant = JointGraphFile::Variant;
+using Variant = partition::JointGraphFile::Variant;
 
 struct PartitionCommand {
   PartitionSource source;
@@ -35,7 +35,7 @@ std::vector<std::string> names_of(const std::map<std::string, Variant>& variants
   return names;
 }
 
-const std::string& chosen_variant(const PartitionCommand& command, const JointGraphFile& file) {
+const std::string& chosen_variant(const PartitionCommand& command, const partition::JointGraphFile& file) {
   const std::string known = join(names_of(file.variants));
   if (command.variant.empty()) {
     if (file.variants.size() == 1) return file.variants.begin()->first;
@@ -48,9 +48,9 @@ const std::string& chosen_variant(const PartitionCommand& command, const JointGr
 }
 
 /// The options by which it was divided: the graph's own word on the budget goes before theirs.
-PartitionOptions in_force(PartitionOptions options, const Partition& made) {
+partition::PartitionOptions in_force(partition::PartitionOptions options, const partition::Partition& made) {
   if (!made.budget_of_graph) return options;
-  options.mode = PartitionMode::Budget;
+  options.mode = partition::PartitionMode::Budget;
   options.budget = *made.budget_of_graph;
   return options;
 }
@@ -58,23 +58,23 @@ PartitionOptions in_force(PartitionOptions options, const Partition& made) {
 /// What is to be divided, and how.
 struct Task {
   std::string model, variant;
-  JointGraph graph;
+  partition::JointGraph graph;
   std::vector<int> params;
-  Policy policy;
-  PartitionOptions options;
+  partition::Policy policy;
+  partition::PartitionOptions options;
   PartitionWords words;
 };
 
-Task prepare(const PartitionCommand& command, JointGraphFile file) {
+Task prepare(const PartitionCommand& command, partition::JointGraphFile file) {
   Task task;
   task.model = file.model;
   task.variant = chosen_variant(command, file);
   const Variant& variant = file.variants.at(task.variant);
   task.graph = std::move(file.graphs.at(variant.graph));
   task.params = variant.params;
-  task.policy = load_policy(command.policy.empty() ? policy_name_of(variant) : command.policy);
-  task.options = parse_partition_mode(command.mode);
-  if (command.frontier && command.mode_given && task.options.mode != PartitionMode::Budget)
+  task.policy = partition::load_policy(command.policy.empty() ? partition::policy_name_of(variant) : command.policy);
+  task.options = partition::parse_partition_mode(command.mode);
+  if (command.frontier && command.mode_given && task.options.mode != partition::PartitionMode::Budget)
     throw InputError("partition: --pareto goes through all budgets, not --mode " + command.mode +
                      "; accepted beside it: --mode budget=X:SOLVER and --mode budget=X:peak, whatever X");
   if (command.statics == "params") task.options.static_inputs = task.params;
@@ -83,34 +83,35 @@ Task prepare(const PartitionCommand& command, JointGraphFile file) {
 }
 
 void keep_graph(const PartitionCommand& command, const Task& task) {
-  if (!command.out.empty()) write_joint_graph_file(command.out.string(), task.model, task.graph, task.params);
+  if (!command.out.empty())
+    partition::write_joint_graph_file(command.out.string(), task.model, task.graph, task.params);
 }
 
 /// What each budget buys, as a table and, if asked for, as a picture.
 int print_frontier(const PartitionCommand& command, const Task& task) {
-  const std::vector<BudgetPoint> points = budget_frontier(task.graph, task.policy, task.options);
+  const std::vector<partition::BudgetPoint> points = partition::budget_frontier(task.graph, task.policy, task.options);
   if (!command.words.must_save.empty() || !command.words.recompute.empty()) {
-    JointGraph graph = task.graph;
-    for (JointNode& node : graph.nodes) node.memory_budget.reset();
-    PartitionOptions end = task.options;
-    end.mode = PartitionMode::Budget;
+    partition::JointGraph graph = task.graph;
+    for (partition::JointNode& node : graph.nodes) node.memory_budget.reset();
+    partition::PartitionOptions end = task.options;
+    end.mode = partition::PartitionMode::Budget;
     for (const double budget : {0.0, 1.0}) {
       end.budget = budget;
-      expect_kept(task.words, partition(graph, task.policy, end), end);
+      expect_kept(task.words, partition::partition(graph, task.policy, end), end);
     }
   }
-  if (!command.frontier_picture.empty()) write_text(command.frontier_picture.string(), frontier_svg(points));
+  if (!command.frontier_picture.empty()) write_text(command.frontier_picture.string(), partition::frontier_svg(points));
   keep_graph(command, task);
   if (!command.json) {
-    const auto asks =
-        std::ranges::find_if(task.graph.nodes, [](const JointNode& n) { return n.memory_budget.has_value(); });
+    const auto asks = std::ranges::find_if(task.graph.nodes,
+                                           [](const partition::JointNode& n) { return n.memory_budget.has_value(); });
     if (asks != task.graph.nodes.end())
       std::printf("the graph itself asks for a budget of %g, which is not looked at here\n\n", *asks->memory_budget);
-    std::printf("%s", frontier_text(points).c_str());
+    std::printf("%s", partition::frontier_text(points).c_str());
     return 0;
   }
   Json lines = Json::array();
-  for (const BudgetPoint& point : points)
+  for (const partition::BudgetPoint& point : points)
     lines.push_back({{"budget", point.budget},
                      {"bytes", point.saved_bytes},
                      {"bytes_new_storage", point.saved_storage},
@@ -121,19 +122,19 @@ int print_frontier(const PartitionCommand& command, const Task& task) {
 }
 
 int print_partition(const PartitionCommand& command, const Task& task) {
-  const Partition made = partition(task.graph, task.policy, task.options);
-  const PartitionOptions options = in_force(task.options, made);
+  const partition::Partition made = partition::partition(task.graph, task.policy, task.options);
+  const partition::PartitionOptions options = in_force(task.options, made);
   expect_kept(task.words, made, options);
-  const MemoryProfile memory = simulate_memory(made);
+  const partition::MemoryProfile memory = partition::simulate_memory(made);
   if (!command.drawing.empty()) {
-    const PartitionPart part = command.part == "forward"    ? PartitionPart::Forward
-                               : command.part == "backward" ? PartitionPart::Backward
-                                                            : PartitionPart::Joint;
-    write_drawing(to_dot(made, part), command.drawing);
+    const partition::PartitionPart part = command.part == "forward"    ? partition::PartitionPart::Forward
+                                          : command.part == "backward" ? partition::PartitionPart::Backward
+                                                                       : partition::PartitionPart::Joint;
+    write_drawing(partition::to_dot(made, part), command.drawing);
   }
   keep_graph(command, task);
   if (command.json) {
-    Json answer = answer_json(made);
+    Json answer = partition::answer_json(made);
     answer.update({{"model", task.model},
                    {"variant", task.variant},
                    {"run", to_string(options) + "/static=" + command.statics},
@@ -151,14 +152,14 @@ int print_partition(const PartitionCommand& command, const Task& task) {
               task.policy.name.c_str(),
               options.static_inputs.empty() ? "none" : std::to_string(options.static_inputs.size()).c_str(),
               partition_table(made, memory).c_str());
-  if (command.explain) std::printf("\n%s", to_text(statistics_of(made, task.policy)).c_str());
+  if (command.explain) std::printf("\n%s", partition::to_text(partition::statistics_of(made, task.policy)).c_str());
   return 0;
 }
 
 /// Each recorded run of the file (of one variant, if that is chosen), answered.
-int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
+int answer_runs(const PartitionCommand& command, const partition::JointGraphFile& file) {
   const std::string only = command.variant.empty() ? "" : chosen_variant(command, file);
-  std::map<std::string, Policy> policies;
+  std::map<std::string, partition::Policy> policies;
   int runs = 0, equal = 0;
   size_t width = 0;
   for (const auto& [key, run] : file.runs) width = std::max(width, key.size());
@@ -166,14 +167,15 @@ int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
     if (!only.empty() && run.variant != only) continue;
     ++runs;
     const Variant& variant = file.variants.at(run.variant);
-    const std::string name = command.policy.empty() ? policy_name_of(variant) : command.policy;
-    if (!policies.contains(name)) policies.emplace(name, load_policy(name));
+    const std::string name = command.policy.empty() ? partition::policy_name_of(variant) : command.policy;
+    if (!policies.contains(name)) policies.emplace(name, partition::load_policy(name));
     Json answer;
     std::string verdict;
     try {
-      const Partition made = partition(file.graphs.at(variant.graph), policies.at(name), options_of(file, run));
-      answer = answer_json(made);
-      verdict = run.error ? "different  PyTorch refuses: " + *run.error : join(differences(run, made), "; ");
+      const partition::Partition made =
+          partition::partition(file.graphs.at(variant.graph), policies.at(name), partition::options_of(file, run));
+      answer = partition::answer_json(made);
+      verdict = run.error ? "different  PyTorch refuses: " + *run.error : join(partition::differences(run, made), "; ");
       if (verdict.empty()) verdict = "equal";
     } catch (const InputError& error) {
       answer["error"] = error.what();
@@ -197,7 +199,7 @@ int answer_runs(const PartitionCommand& command, const JointGraphFile& file) {
 }
 
 int partition_graph(const PartitionCommand& command) {
-  JointGraphFile file = load_joint_graphs(command.source);
+  partition::JointGraphFile file = load_joint_graphs(command.source);
   if (command.runs) return answer_runs(command, file);
   const Task task = prepare(command, std::move(file));
   return command.frontier ? print_frontier(command, task) : print_partition(command, task);
@@ -255,7 +257,7 @@ void add_partition(CLI::App& app, Command& chosen) {
                              ->check(CLI::IsMember({"none", "params"}));
   command
       ->add_option("--policy", options->policy,
-                   "What is cheap to compute again, and which rules hold: " + join(policy_names()) +
+                   "What is cheap to compute again, and which rules hold: " + join(partition::policy_names()) +
                        ", or a JSON file of that form. Default: of the PyTorch that made the graph")
       ->type_name("NAME|FILE");
   CLI::Option* must_save =
@@ -302,4 +304,4 @@ void add_partition(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -7,13 +7,15 @@
 #include "conformance/cli/cli_fixture.h"
 #include "runtime/gzip.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 using Json = nlohmann::json;
 using PartitionCli = Cli;
 
-bool has(const ProcessResult& result, const std::string& text) { return result.output.find(text) != std::string::npos; }
+bool has(const conformance::ProcessResult& result, const std::string& text) {
+  return result.output.find(text) != std::string::npos;
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -143,7 +145,7 @@ TEST_F(PartitionCli, WordsHoldForEqualCalls) {
   for (const std::string mode : {"min-cut", "aggressive", "bytes", "budget=0.5:peak"})
     for (const char* name : {"sin", "sin_1"}) {
       const auto saved = [&](const char* option) {
-        const ProcessResult result =
+        const conformance::ProcessResult result =
             start({"partition", "own.json", "--mode", mode, "--static", "none", "--json", option, name});
         EXPECT_EQ(exit_code(result), 0) << mode << " " << option << " " << name << ": " << result.output;
         const Json answer = Json::parse(result.output);
@@ -163,7 +165,7 @@ TEST_F(PartitionCli, SaysWhichBudgetIsInForce) {
   file["graphs"]["g"]["nodes"][3]["memory_budget"] = 0.25;
   write_text((folder_ / "asks.json").string(), file.dump());
   for (const char* mode : {"min-cut", "budget=1"}) {
-    const ProcessResult told = start({"partition", "asks.json", "--mode", mode});
+    const conformance::ProcessResult told = start({"partition", "asks.json", "--mode", mode});
     EXPECT_TRUE(has(told, "own/aten: 11 nodes; budget=0.25, as the graph itself asks for, by the policy torch-2.15"))
         << told.output;
     const Json answer = Json::parse(start({"partition", "asks.json", "--mode", mode, "--json"}).output);
@@ -178,7 +180,7 @@ TEST_F(PartitionCli, SaysWhichBudgetIsInForce) {
 
 TEST_F(PartitionCli, KeepsAGraphOnceItIsDivided) {
   write_text((folder_ / "own.json").string(), own().dump());
-  const ProcessResult refused =
+  const conformance::ProcessResult refused =
       start({"partition", "own.json", "--mode", "budget=0", "--must-save", "sin", "-o", "kept.json"});
   EXPECT_EQ(exit_code(refused), 2);
   EXPECT_FALSE(fs::exists(folder_ / "kept.json"));
@@ -205,11 +207,11 @@ TEST_F(PartitionCli, HelpNamesEveryModeAndSolver) {
 TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {
   for (const char* model : {"mlp_gelu", "sac_policy", "dynamic_mlp", "checkpoint_dropout"}) {
     const Json file = recorded(model);
-    const ProcessResult told = start({"partition", testdata(model).string(), "--runs"});
+    const conformance::ProcessResult told = start({"partition", testdata(model).string(), "--runs"});
     EXPECT_EQ(exit_code(told), 0) << told.output;
     EXPECT_TRUE(has(told, "\n64 of 64 equal to what is recorded\n")) << told.output;
 
-    const ProcessResult answered = start({"partition", testdata(model).string(), "--runs", "--json"});
+    const conformance::ProcessResult answered = start({"partition", testdata(model).string(), "--runs", "--json"});
     EXPECT_EQ(exit_code(answered), 0);
     size_t answers = 0;
     for (const std::string& line : lines_of(answered.output)) {
@@ -232,7 +234,7 @@ TEST_F(PartitionCli, SaysWhichRunsDiffer) {
   Json file = recorded("mlp_gelu");
   file["runs"]["2.15.0/aten/min_cut/static=none"]["saved"].erase(0);
   write_text((folder_ / "changed.json").string(), file.dump());
-  const ProcessResult result = start({"partition", "changed.json", "--runs", "--variant", "2.15.0/aten"});
+  const conformance::ProcessResult result = start({"partition", "changed.json", "--runs", "--variant", "2.15.0/aten"});
   EXPECT_EQ(exit_code(result), 1);
   EXPECT_TRUE(has(result, "2.15.0/aten/min_cut/static=none            different  saved: has primals_3\n"))
       << result.output;
@@ -242,16 +244,17 @@ TEST_F(PartitionCli, SaysWhichRunsDiffer) {
 TEST_F(PartitionCli, PrintsWhatIsSaved) {
   write_text((folder_ / "own.json").string(), own().dump());
   // w is a parameter; of x and sin one is enough, as the other can be had again from it or need not be had.
-  const ProcessResult bytes = start({"partition", "own.json", "--mode", "bytes"});
+  const conformance::ProcessResult bytes = start({"partition", "own.json", "--mode", "bytes"});
   EXPECT_EQ(exit_code(bytes), 0);
   EXPECT_TRUE(has(bytes, "own/aten: 11 nodes; bytes by the policy torch-2.15, static inputs: 1\n")) << bytes.output;
   EXPECT_TRUE(has(bytes, "\n            0 bytes of new storage")) << bytes.output;
   EXPECT_TRUE(has(bytes, "\nrecomputed  1: sin\n")) << bytes.output;
-  const ProcessResult word = start({"partition", "own.json", "--mode", "bytes", "--must-save", "sin"});
+  const conformance::ProcessResult word = start({"partition", "own.json", "--mode", "bytes", "--must-save", "sin"});
   EXPECT_TRUE(has(word, "\n            256 bytes of new storage")) << word.output;
   EXPECT_TRUE(has(word, "\nrecomputed  0\n")) << word.output;
 
-  const ProcessResult all = start({"partition", "own.json", "--mode", "default", "--static", "none", "--explain"});
+  const conformance::ProcessResult all =
+      start({"partition", "own.json", "--mode", "default", "--static", "none", "--explain"});
   EXPECT_TRUE(has(all, "static inputs: none\n")) << all.output;
   EXPECT_TRUE(has(all, "\n# remat/fw/bw: 0/")) << all.output;
   EXPECT_TRUE(has(all, "\nOps banned from re-materialization: {aten.mm}\n")) << all.output;
@@ -267,7 +270,7 @@ TEST_F(PartitionCli, PrintsWhatIsSaved) {
 TEST_F(PartitionCli, DrawsTheGraphs) {
   write_text((folder_ / "own.json").string(), own().dump());
   for (const char* part : {"joint", "forward", "backward"}) {
-    const ProcessResult result = start({"partition", "own.json", "--dot", "own.dot", "--part", part});
+    const conformance::ProcessResult result = start({"partition", "own.json", "--dot", "own.dot", "--part", part});
     EXPECT_EQ(exit_code(result), 0) << result.output;
     EXPECT_TRUE(read_text((folder_ / "own.dot").string()).starts_with("digraph " + std::string(part) + " {"));
   }
@@ -275,8 +278,9 @@ TEST_F(PartitionCli, DrawsTheGraphs) {
 
 // The chain of five products: each tenth of the budget up to a half buys one of them, the whole buys the cosines too.
 TEST_F(PartitionCli, PrintsWhatEachBudgetBuys) {
-  const ProcessResult result = start({"partition", testdata("matmul_even").string(), "--variant", "2.15.0/aten",
-                                      "--pareto", "--static", "none", "--svg", "pareto.svg"});
+  const conformance::ProcessResult result =
+      start({"partition", testdata("matmul_even").string(), "--variant", "2.15.0/aten", "--pareto", "--static", "none",
+             "--svg", "pareto.svg"});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   std::vector<int> products;
   for (const std::string& line : lines_of(result.output)) {
@@ -291,4 +295,4 @@ TEST_F(PartitionCli, PrintsWhatEachBudgetBuys) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

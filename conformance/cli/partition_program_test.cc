@@ -3,7 +3,7 @@
 
 #include "conformance/cli/cli_fixture.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -12,10 +12,10 @@ using PartitionProgram = Cli;
 std::string program(const char* name) { return std::string(PLUMBLINE_PT2_TESTDATA) + "/" + name + "/model.pt2"; }
 
 TEST_F(PartitionProgram, WholeAndByStage) {
-  const ProcessResult whole = start({"partition", program("tied"), "--mode", "bytes"});
+  const conformance::ProcessResult whole = start({"partition", program("tied"), "--mode", "bytes"});
   EXPECT_EQ(whole.exit_code, 0) << whole.output;
   EXPECT_NE(whole.output.find("own/aten"), std::string::npos) << whole.output;
-  const ProcessResult stage = start({"partition", program("tied"), "--stages", "2", "--stage", "1"});
+  const conformance::ProcessResult stage = start({"partition", program("tied"), "--stages", "2", "--stage", "1"});
   EXPECT_EQ(stage.exit_code, 0) << stage.output;
   EXPECT_NE(stage.output.find("stage 1"), std::string::npos) << stage.output;
 }
@@ -25,8 +25,8 @@ TEST_F(PartitionProgram, KeptGraphIsPartitionedAlike) {
   for (const char* part : {"", "--decompose"}) {
     std::vector<std::string> words = {"partition", program("embedding"), "--mode", "min-cut", "--json", "-o", kept};
     if (*part) words.push_back(part);
-    const ProcessResult traced = start(words);
-    const ProcessResult read = start({"partition", kept, "--mode", "min-cut", "--json"});
+    const conformance::ProcessResult traced = start(words);
+    const conformance::ProcessResult read = start({"partition", kept, "--mode", "min-cut", "--json"});
     ASSERT_EQ(traced.exit_code, 0) << traced.output;
     ASSERT_EQ(read.exit_code, 0) << read.output;
     Json a = Json::parse(traced.output), b = Json::parse(read.output);
@@ -45,4 +45,4 @@ TEST_F(PartitionProgram, WrongWordsEndWithTwoAndOneLine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -6,17 +6,17 @@
 #include "conformance/program/options.h"
 #include "runtime/partition/joint/joint_json.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 struct PartitionSource {
-  std::string path;    ///< GRAPH.json, GRAPH.json.gz or M.pt2
-  ProgramSplit split;  ///< of a program: where it is cut
-  int stage = -1;      ///< of a program that is cut: which stage
+  std::string path;             ///< GRAPH.json, GRAPH.json.gz or M.pt2
+  program::ProgramSplit split;  ///< of a program: where it is cut
+  int stage = -1;               ///< of a program that is cut: which stage
   bool decompose = false;
 };
 
 /// A program gives one variant, "own/aten", or "own/core" where it is decomposed. Its primals say in `attribute` which
 /// parameter, buffer or input they are. Throws InputError.
-JointGraphFile load_joint_graphs(const PartitionSource& source);
+partition::JointGraphFile load_joint_graphs(const PartitionSource& source);
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

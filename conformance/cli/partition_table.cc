@@ -7,7 +7,7 @@
 #include "runtime/join.h"
 #include "runtime/partition/joint/result_text.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 using Row = std::array<std::string, 5>;
@@ -33,41 +33,43 @@ std::string aligned(const std::vector<Row>& rows) {
 /// is.
 class NewStorage {
  public:
-  explicit NewStorage(const JointGraph& graph) : graph_(graph), owner_(graph.storage_bytes.size(), kNoNode) {
+  explicit NewStorage(const partition::JointGraph& graph)
+      : graph_(graph), owner_(graph.storage_bytes.size(), partition::kNoNode) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      const JointNode& node = graph.nodes[i];
-      const bool held_anyway = (node.is_input() && node.kind != JointKind::Tangent) || node.kind == JointKind::GetAttr;
-      if (!held_anyway || node.out.kind != JointResult::Kind::Tensor || node.out.storage < 0) continue;
-      NodeIndex& owner = owner_[node.out.storage];
-      if (owner == kNoNode) owner = static_cast<NodeIndex>(i);
+      const partition::JointNode& node = graph.nodes[i];
+      const bool held_anyway =
+          (node.is_input() && node.kind != partition::JointKind::Tangent) || node.kind == partition::JointKind::GetAttr;
+      if (!held_anyway || node.out.kind != partition::JointResult::Kind::Tensor || node.out.storage < 0) continue;
+      partition::NodeIndex& owner = owner_[node.out.storage];
+      if (owner == partition::kNoNode) owner = static_cast<partition::NodeIndex>(i);
     }
   }
 
-  std::string of(NodeIndex node) {
-    const JointNode& saved = graph_.nodes[node];
-    if (saved.out.kind != JointResult::Kind::Tensor) return "-";
+  std::string of(partition::NodeIndex node) {
+    const partition::JointNode& saved = graph_.nodes[node];
+    if (saved.out.kind != partition::JointResult::Kind::Tensor) return "-";
     if (saved.out.storage < 0) return std::to_string(saved.out.bytes);
-    NodeIndex& owner = owner_[saved.out.storage];
+    partition::NodeIndex& owner = owner_[saved.out.storage];
     if (owner == node) return saved.is_input() ? "an input" : "a constant";
-    if (owner != kNoNode) return "of " + graph_.nodes[owner].name;
+    if (owner != partition::kNoNode) return "of " + graph_.nodes[owner].name;
     owner = node;
     return std::to_string(graph_.storage_bytes[saved.out.storage]);
   }
 
  private:
-  const JointGraph& graph_;
-  std::vector<NodeIndex> owner_;  ///< by storage
+  const partition::JointGraph& graph_;
+  std::vector<partition::NodeIndex> owner_;  ///< by storage
 };
 
-std::string origin(const JointNode& node) {
-  if (node.kind == JointKind::Primal) return node.attribute;
-  if (node.kind == JointKind::Call) return node.op;
-  return node.kind == JointKind::GetItem ? "one of several results" : "";
+std::string origin(const partition::JointNode& node) {
+  if (node.kind == partition::JointKind::Primal) return node.attribute;
+  if (node.kind == partition::JointKind::Call) return node.op;
+  return node.kind == partition::JointKind::GetItem ? "one of several results" : "";
 }
 
-std::string recomputed_text(const Partition& partition) {
+std::string recomputed_text(const partition::Partition& partition) {
   constexpr size_t most = 12;
-  const std::vector<NodeIndex> nodes = partition.recomputed();
+  const std::vector<partition::NodeIndex> nodes = partition.recomputed();
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(most, nodes.size()); ++i) names.push_back(partition.graph.nodes[nodes[i]].name);
   if (nodes.size() > most) names.push_back("...");
@@ -76,16 +78,16 @@ std::string recomputed_text(const Partition& partition) {
 
 }  // namespace
 
-std::string partition_table(const Partition& partition, const MemoryProfile& memory) {
-  const JointGraph& graph = partition.graph;
+std::string partition_table(const partition::Partition& partition, const partition::MemoryProfile& memory) {
+  const partition::JointGraph& graph = partition.graph;
   std::vector<Row> rows = {{"bytes", "new storage", "saved", "value", "from"}};
   NewStorage storage(graph);
-  for (const std::vector<NodeIndex>* saved : {&partition.saved, &partition.saved_symbols})
-    for (const NodeIndex i : *saved) {
-      const JointNode& node = graph.nodes[i];
-      const bool tensor = node.out.kind == JointResult::Kind::Tensor;
-      rows.push_back({tensor ? std::to_string(node.out.bytes) : "-", storage.of(i), node.name, result_text(node.out),
-                      origin(node)});
+  for (const std::vector<partition::NodeIndex>* saved : {&partition.saved, &partition.saved_symbols})
+    for (const partition::NodeIndex i : *saved) {
+      const partition::JointNode& node = graph.nodes[i];
+      const bool tensor = node.out.kind == partition::JointResult::Kind::Tensor;
+      rows.push_back({tensor ? std::to_string(node.out.bytes) : "-", storage.of(i), node.name,
+                      partition::result_text(node.out), origin(node)});
     }
   const size_t count = partition.saved.size() + partition.saved_symbols.size();
   std::string text = aligned(rows);
@@ -101,7 +103,7 @@ std::string partition_table(const Partition& partition, const MemoryProfile& mem
   text += "memory      " + std::to_string(memory.peak) + " bytes at the simulated peak";
   if (memory.peak_at < memory.bytes.size()) {
     const bool backward = memory.peak_at >= memory.backward_begin;
-    const Subgraph& part = backward ? partition.backward : partition.forward;
+    const partition::Subgraph& part = backward ? partition.backward : partition.forward;
     const size_t at = memory.peak_at - (backward ? memory.backward_begin : 0);
     if (at < part.ops.size())
       text += ", in the " + std::string(backward ? "backward" : "forward") + " at " + graph.nodes[part.ops[at]].name;
@@ -109,4 +111,4 @@ std::string partition_table(const Partition& partition, const MemoryProfile& mem
   return text + "; " + std::to_string(memory.between) + " between forward and backward\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -6,10 +6,10 @@
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 /// What is saved (bytes, the new storage that it holds, value, what makes it), the totals, how many calls run where,
 /// and the simulated memory.
-std::string partition_table(const Partition& partition, const MemoryProfile& memory);
+std::string partition_table(const partition::Partition& partition, const partition::MemoryProfile& memory);
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

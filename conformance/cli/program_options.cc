@@ -1,8 +1,8 @@
 #include "conformance/cli/program_options.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
-void add_split_options(CLI::App& command, ProgramSplit& split) {
+void add_split_options(CLI::App& command, program::ProgramSplit& split) {
   command
       .add_option(
           "--split", split.points,
@@ -24,8 +24,8 @@ void add_split_options(CLI::App& command, ProgramSplit& split) {
       ->delimiter(',')
       ->type_name("transmit|replicate|NAME=...,...")
       ->default_str("transmit");
-  const std::map<std::string, Route> routes = {
-      {"chain", Route::Chain}, {"direct", Route::Direct}, {"neighbours", Route::Neighbours}};
+  const std::map<std::string, split::Route> routes = {
+      {"chain", split::Route::Chain}, {"direct", split::Route::Direct}, {"neighbours", split::Route::Neighbours}};
   command
       .add_option(
           "--route", split.route,
@@ -36,4 +36,4 @@ void add_split_options(CLI::App& command, ProgramSplit& split) {
       ->default_str("chain");
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -5,8 +5,8 @@
 
 #include "conformance/program/options.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
-void add_split_options(CLI::App& command, ProgramSplit& split);
+void add_split_options(CLI::App& command, program::ProgramSplit& split);
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -7,7 +7,7 @@
 #include "conformance/cli/cli_fixture.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 class Program : public Cli {
@@ -15,7 +15,7 @@ class Program : public Cli {
   static std::string data(const std::string& file) { return std::string(PLUMBLINE_PT2_TESTDATA) + "/" + file; }
 
   /// Runs an archive on its stored batch and compares with what PyTorch stored.
-  ProcessResult run_expecting(const std::string& name, const std::vector<std::string>& more) const {
+  conformance::ProcessResult run_expecting(const std::string& name, const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"run",
                                       "--program",
                                       data(name + "/model.pt2"),
@@ -29,7 +29,7 @@ class Program : public Cli {
   void expect_same_bits(const std::string& name, const std::vector<std::string>& more) const {
     std::string command = name;
     for (const std::string& word : more) command += " " + word;
-    const ProcessResult result = run_expecting(name, more);
+    const conformance::ProcessResult result = run_expecting(name, more);
     EXPECT_EQ(exit_code(result), 0) << command << "\n" << result.output;
   }
 };
@@ -82,9 +82,10 @@ TEST_F(Program, RematerialisedItHasTheBitsOfPyTorch) {
 
 TEST_F(Program, WhatDependsOnDataIsNotRematerialised) {
   for (const auto& [name, loss] : {std::pair("cond", "sum"), std::pair("nonzero", "mse:TARGET")}) {
-    const ProcessResult result = run_expecting(name, {"--loss", loss, "--remat", "bytes"});
+    const conformance::ProcessResult result = run_expecting(name, {"--loss", loss, "--remat", "bytes"});
     EXPECT_EQ(exit_code(result), 2) << name;
-    for (const char* part : {"stage 0 has no joint graph", "run it without --remat"}) expect_part(result.output, part);
+    for (const char* part : {"stage 0 has no joint graph", "run it without --remat"})
+      testing::expect_part(result.output, part);
   }
 }
 
@@ -119,7 +120,7 @@ TEST_F(Program, SeveralStagesARankAndASchedulesFile) {
     expect_same_bits("twice", {"--loss", "sum", "--stages", "4", "--schedule", "mine.csv", "--transport", "mpi"});
   expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle", "--schedule", "zb-v", "--ranks", "1"});
   // The file says how many stages and micro-batches there are, where nothing else does.
-  const ProcessResult own = start({"run", "--program", data("twice/model.pt2"), "--schedule", "mine.csv"});
+  const conformance::ProcessResult own = start({"run", "--program", data("twice/model.pt2"), "--schedule", "mine.csv"});
   EXPECT_EQ(exit_code(own), 0) << own.output;
   EXPECT_NE(own.output.find("stage 3 "), std::string::npos) << own.output;
   EXPECT_NE(own.output.find("4 micro-batches, mine.csv"), std::string::npos) << own.output;
@@ -129,12 +130,12 @@ TEST_F(Program, OverMpiAsWell) {
   if (!with_mpi()) GTEST_SKIP() << "no mpirun";
   expect_same_bits("markers", {"--transport", "mpi"});
   expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle,head", "--transport", "mpi"});
-  const ProcessResult inside =
+  const conformance::ProcessResult inside =
       start({"run", "--program", data("markers/model.pt2"), "--inputs", data("markers/inputs.safetensors"), "--expect",
              data("markers/expected.safetensors")},
             {"mpirun", "-n", "3"});
   EXPECT_EQ(exit_code(inside), 0) << inside.output;
-  const ProcessResult bad = start({"run", "--program", data("markers/model.pt2")}, {"mpirun", "-n", "2"});
+  const conformance::ProcessResult bad = start({"run", "--program", data("markers/model.pt2")}, {"mpirun", "-n", "2"});
   EXPECT_EQ(exit_code(bad), 2) << bad.output;
   EXPECT_NE(bad.output.find("is cut into 3 stages, but there are 2 ranks"), std::string::npos) << bad.output;
 }
@@ -142,7 +143,7 @@ TEST_F(Program, OverMpiAsWell) {
 TEST_F(Program, WhatItSavesIsWhatItExpects) {
   const std::string first = report("first"), second = report("second");
   for (const std::string& out : {first, second}) {
-    const ProcessResult result =
+    const conformance::ProcessResult result =
         start({"run", "--program", data("embedding/model.pt2"), "--stages", "2", "--save-results", out, "--seed", "7"});
     ASSERT_EQ(exit_code(result), 0) << result.output;
   }
@@ -154,20 +155,20 @@ TEST_F(Program, WhatItSavesIsWhatItExpects) {
   };
   EXPECT_GT(saved(first).size(), 100u);
   EXPECT_EQ(saved(first), saved(second)) << "the samples are varied by the seed alone";
-  const ProcessResult other = start({"run", "--program", data("embedding/model.pt2"), "--stages", "2", "--seed", "8",
-                                     "--expect", first + "/results.safetensors"});
+  const conformance::ProcessResult other = start({"run", "--program", data("embedding/model.pt2"), "--stages", "2",
+                                                  "--seed", "8", "--expect", first + "/results.safetensors"});
   EXPECT_EQ(exit_code(other), 1) << other.output;
   EXPECT_NE(other.output.find("differs   "), std::string::npos) << other.output;
 }
 
 TEST_F(Program, SplitKeepsPrintsAndDraws) {
-  const ProcessResult kept = start({"split", data("tied/model.pt2"), "--split", "middle,head:begin", "-o",
-                                    report("kept"), "--dot", report("pipe.dot")});
+  const conformance::ProcessResult kept = start({"split", data("tied/model.pt2"), "--split", "middle,head:begin", "-o",
+                                                 report("kept"), "--dot", report("pipe.dot")});
   EXPECT_EQ(exit_code(kept), 0) << kept.output;
   for (const char* file : {"program.json", "stage0.safetensors", "stage1.safetensors", "stage2.safetensors"})
     EXPECT_TRUE(fs::exists(fs::path(report("kept")) / file)) << file;
   EXPECT_GT(fs::file_size(report("pipe.dot")), 100u);
-  const ProcessResult printed = start({"split", data("markers/model.pt2"), "--print"});
+  const conformance::ProcessResult printed = start({"split", data("markers/model.pt2"), "--print"});
   EXPECT_EQ(exit_code(printed), 0) << printed.output;
   EXPECT_TRUE(printed.output.starts_with("pipe of 3 stages\n")) << printed.output;
 }
@@ -228,7 +229,7 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
   for (const auto& [words, part] : inputs) {
     std::string command;
     for (const std::string& word : words) command += word + " ";
-    const ProcessResult result = start(words);
+    const conformance::ProcessResult result = start(words);
     EXPECT_EQ(exit_code(result), 2) << command << "\n" << result.output;
     EXPECT_NE(result.output.find(part), std::string::npos) << command << "\n" << result.output << "lacks: " << part;
     EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << command << "\n" << result.output;
@@ -236,4 +237,4 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -8,7 +8,7 @@
 #include "conformance/report/read_json.h"
 #include "conformance/report/write_text.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct Options {
@@ -17,15 +17,15 @@ struct Options {
 };
 
 int report(const Options& options) {
-  std::vector<PageReport> reports;
+  std::vector<conformance::PageReport> reports;
   for (const std::filesystem::path& folder : options.folders) {
-    reports.push_back({page_label(folder), read_report_json(folder / "report.json")});
+    reports.push_back({conformance::page_label(folder), conformance::read_report_json(folder / "report.json")});
     const std::string label = reports.back().label;
-    const auto same =
-        std::count_if(reports.begin(), reports.end(), [&](const PageReport& r) { return r.label == label; });
+    const auto same = std::count_if(reports.begin(), reports.end(),
+                                    [&](const conformance::PageReport& r) { return r.label == label; });
     if (same > 1) reports.back().label = folder.string();  // folders of one name in two places
   }
-  write_text_file(options.out, report_page(reports));
+  conformance::write_text_file(options.out, conformance::report_page(reports));
   std::cout << options.out.string() << '\n';
   return 0;
 }
@@ -43,4 +43,4 @@ void add_report(CLI::App& app, Command& chosen) {
   command->callback([=, &chosen] { chosen = [options] { return report(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -7,7 +7,7 @@
 #include "conformance/cli/cli_fixture.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 constexpr const char* kWaiver =
@@ -23,11 +23,11 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 
 TEST_F(Cli, AFolderIsWaivedCheckedAndShown) {
   std::ofstream(folder_ / "w.toml") << kWaiver;
-  const ProcessResult failed =
+  const conformance::ProcessResult failed =
       start(with(kRun, {"--mutant", "drop-last-microbatch", "--waivers", "w.toml", "--report", "failed"}));
   EXPECT_EQ(exit_code(failed), 0) << failed.output;
   EXPECT_NE(failed.output.find("xfail 1"), std::string::npos) << failed.output;
-  const ProcessResult passed = start(with(kRun, {"--report", "passed"}));
+  const conformance::ProcessResult passed = start(with(kRun, {"--report", "passed"}));
   EXPECT_EQ(exit_code(passed), 0) << passed.output;
   EXPECT_EQ(exit_code(start({"check", "passed"})), 0);
   EXPECT_EQ(exit_code(start({"check", "passed", "--profile", "smoke"})), 1);
@@ -36,12 +36,12 @@ TEST_F(Cli, AFolderIsWaivedCheckedAndShown) {
   EXPECT_NE(read_file(folder_ / "failed/matrix.html").find("w.toml:2: known"), std::string::npos);
 
   // Judged and reported once more; nothing is run again.
-  const ProcessResult again = start(with(kRun, {"--report", "passed", "--resume"}));
+  const conformance::ProcessResult again = start(with(kRun, {"--report", "passed", "--resume"}));
   EXPECT_EQ(exit_code(again), 0) << again.output;
   EXPECT_NE(again.output.find("resumed: 1 of 1"), std::string::npos) << again.output;
 
   fs::resize_file(folder_ / "passed/results/threads-2/1f1b/exact-mlp-mean/rank1.safetensors", 20);
-  const ProcessResult corrupt = start({"check", "passed"});
+  const conformance::ProcessResult corrupt = start({"check", "passed"});
   EXPECT_EQ(exit_code(corrupt), 2) << corrupt.output;
   EXPECT_NE(corrupt.output.find("rank1.safetensors: truncated"), std::string::npos) << corrupt.output;
 }
@@ -57,7 +57,7 @@ TEST_F(Cli, ATrainingScriptIsHeldAgainstItsOneRankRun) {
                "parameters": [], "order": ["m:out"]})";
   }
   EXPECT_EQ(exit_code(start({"check", "same", "--against", "one"})), 0);
-  const ProcessResult result = start({"check", "other", "--against", "one", "--exact"});
+  const conformance::ProcessResult result = start({"check", "other", "--against", "one", "--exact"});
   EXPECT_EQ(exit_code(result), 1);
   EXPECT_NE(result.output.find("FIRST DIFFERENCE (forward): step 0, micro-batch 0: forward `m:out`"), std::string::npos)
       << result.output;
@@ -83,4 +83,4 @@ TEST_F(Cli, WhatIsNoReportIsRefusedInOneLine) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

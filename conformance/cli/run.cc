@@ -14,12 +14,12 @@
 #include "runtime/transport/mpi.h"
 #endif
 
-namespace plumbline {
+namespace plumbline::cli {
 
 namespace {
 
 /// The options of `run --program`, which make no sense without it.
-std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions& program) {
+std::vector<CLI::Option*> add_program_options(CLI::App& command, program::ProgramOptions& program) {
   CLI::App* group = command.add_option_group("A program from Python (torch.export's .pt2)");
   group->add_option("--program", program.program, "Run one training step of this archive instead of cases")
       ->type_name("M.pt2");
@@ -54,17 +54,17 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, ProgramOptions&
 }
 
 /// What both kinds of run take, from where the options of a run of cases put it.
-void take_common_options(const RunOptions& run, ProgramOptions& program) {
+void take_common_options(const conformance::RunOptions& run, program::ProgramOptions& program) {
   if (run.schedule_given) program.schedule = run.schedules;
   program.microbatches = run.microbatches;
   program.ranks = run.ranks_given ? run.ranks : 0;
-  program.mpi = run.transport == TransportKind::Mpi;
+  program.mpi = run.transport == conformance::TransportKind::Mpi;
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
-  program.recompute.policy = parse_recompute(run.recompute);
-  if (!program.recompute.blocks_in.empty() && program.recompute.policy == Recompute::Never)
+  program.recompute.policy = engine::parse_recompute(run.recompute);
+  if (!program.recompute.blocks_in.empty() && program.recompute.policy == engine::Recompute::Never)
     throw InputError("--recompute-blocks goes with --recompute except-last or always");
   program.remat = run.remat;
-  check_remat(program.remat, program.recompute.policy != Recompute::Never);
+  engine::check_remat(program.remat, program.recompute.policy != engine::Recompute::Never);
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
@@ -73,8 +73,8 @@ void take_common_options(const RunOptions& run, ProgramOptions& program) {
 }  // namespace
 
 void add_run(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<RunOptions>();
-  auto program = std::make_shared<ProgramOptions>();
+  auto options = std::make_shared<conformance::RunOptions>();
+  auto program = std::make_shared<program::ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "run",
       "Run cases under schedules and hold every result against the oracles.\n"
@@ -105,8 +105,8 @@ void add_run(CLI::App& app, Command& chosen) {
           "or a command in quotes, which is started with the words describe, plan and run")
       ->type_name("runtime|FILE.toml|CMD")
       ->capture_default_str();
-  const std::map<std::string, TransportKind> transports = {{"threads", TransportKind::Threads},
-                                                           {"mpi", TransportKind::Mpi}};
+  const std::map<std::string, conformance::TransportKind> transports = {
+      {"threads", conformance::TransportKind::Threads}, {"mpi", conformance::TransportKind::Mpi}};
   command
       ->add_option("--transport", options->transport,
                    "threads: ranks are threads of one process; mpi: processes under mpirun")
@@ -176,7 +176,7 @@ void add_run(CLI::App& app, Command& chosen) {
     options->command_line = command_line();
     options->schedule_given = command->count("--schedule") > 0;
     if (remat->count() > 0)
-      parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
+      partition::parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
     if (chooser->count() == 0) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
@@ -186,7 +186,7 @@ void add_run(CLI::App& app, Command& chosen) {
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
-      chosen = [options, program] { return run_program(*program, options->program, arguments(), std::cout); };
+      chosen = [options, program] { return program::run_program(*program, options->program, arguments(), std::cout); };
       return;
     }
     if (options->backend != "runtime")
@@ -197,12 +197,12 @@ void add_run(CLI::App& app, Command& chosen) {
     chosen = [options] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI
-      if (launched_under_mpi()) return run_inside_mpi(*options, std::cout);
+      if (transport::launched_under_mpi()) return conformance::run_inside_mpi(*options, std::cout);
 #endif
-      end_children_on_signals();
-      return run_supervised(*options, std::cout);
+      conformance::end_children_on_signals();
+      return conformance::run_supervised(*options, std::cout);
     };
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

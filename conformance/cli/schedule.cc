@@ -13,7 +13,7 @@
 #include "runtime/schedule/check/liveness.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct ScheduleOptions {
@@ -41,7 +41,7 @@ std::string wrapped(const std::string& text, const std::string& indent) {
 }
 
 int print_list() {
-  for (const ScheduleKind& kind : schedule_kinds()) {
+  for (const schedule::ScheduleKind& kind : schedule::schedule_kinds()) {
     const auto text = [](std::string_view view) { return std::string(view); };
     std::string entry = text(kind.name) + "\n" + wrapped(text(kind.summary), "    ");
     entry += wrapped("placement: " + text(kind.placement), "    ");
@@ -52,15 +52,16 @@ int print_list() {
   return 0;
 }
 
-Records trace_only() { return {.trace = true, .transfers = false, .memory = false, .critical_path = false}; }
+schedule::Records trace_only() { return {.trace = true, .transfers = false, .memory = false, .critical_path = false}; }
 
-Simulation in_unit_time(const Schedule& compute, const std::vector<StageEdge>& edges, const Records& records) {
-  return simulate_step(compute, edges, {}, records);
+schedule::Simulation in_unit_time(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges,
+                                  const schedule::Records& records) {
+  return schedule::simulate_step(compute, edges, {}, records);
 }
 
 /// The chain of stages, and what skips some of them.
-std::vector<StageEdge> edges_of(const Schedule& schedule, const std::vector<std::string>& skips) {
-  std::vector<Skip> skipping;
+std::vector<schedule::StageEdge> edges_of(const schedule::Schedule& schedule, const std::vector<std::string>& skips) {
+  std::vector<schedule::Skip> skipping;
   for (const SkipText& skip : parse_skips("schedule", skips, schedule.stages)) {
     if (skip.bytes) {
       throw InputError("schedule: --skip " + skip.text +
@@ -68,19 +69,19 @@ std::vector<StageEdge> edges_of(const Schedule& schedule, const std::vector<std:
     }
     skipping.push_back({.edge = skip.edge});
   }
-  return with_skips(chain_edges(schedule.stages), skipping);
+  return schedule::with_skips(schedule::chain_edges(schedule.stages), skipping);
 }
 
-int print_grid(const Schedule& schedule, const std::vector<StageEdge>& edges) {
-  const bool lowered = has_communication(schedule);
-  const Schedule compute = lowered ? without_communication(schedule) : schedule;
-  const Simulation simulation = in_unit_time(compute, edges, trace_only());
-  std::fputs(schedule_grid(simulation.trace).c_str(), stdout);
+int print_grid(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges) {
+  const bool lowered = schedule::has_communication(schedule);
+  const schedule::Schedule compute = lowered ? without_communication(schedule) : schedule;
+  const schedule::Simulation simulation = in_unit_time(compute, edges, trace_only());
+  std::fputs(conformance::schedule_grid(simulation.trace).c_str(), stdout);
   bool whole = false, halves = false, grouped = false;
   for (const auto& actions : compute.ranks) {
-    for (const Action& action : actions) {
-      whole = whole || action.type == ActionType::B;
-      halves = halves || action.type == ActionType::I;
+    for (const schedule::Action& action : actions) {
+      whole = whole || action.type == schedule::ActionType::B;
+      halves = halves || action.type == schedule::ActionType::I;
       grouped = grouped || action.overlaps_next;
     }
   }
@@ -94,10 +95,10 @@ int print_grid(const Schedule& schedule, const std::vector<StageEdge>& edges) {
   return 0;
 }
 
-std::string peaks_of(const Schedule& compute, const std::vector<StageEdge>& edges) {
+std::string peaks_of(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges) {
   std::string text;
-  const std::vector<int> peaks =
-      has_backward(compute) ? peak_live(compute) : in_unit_time(compute, edges, {}).timeline.peak_live;
+  const std::vector<int> peaks = schedule::has_backward(compute) ? schedule::peak_live(compute)
+                                                                 : in_unit_time(compute, edges, {}).timeline.peak_live;
   const std::size_t shown = std::min<std::size_t>(peaks.size(), 32);
   for (std::size_t rank = 0; rank < shown; ++rank) text += " " + std::to_string(peaks[rank]);
   if (shown < peaks.size()) {
@@ -107,27 +108,27 @@ std::string peaks_of(const Schedule& compute, const std::vector<StageEdge>& edge
 }
 
 /// A line for all that was proven; 1 when something does not hold.
-int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const LoweringChoice& lowering,
-          std::size_t skips) {
-  const bool given_lowered = has_communication(schedule);
+int check(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
+          const LoweringChoice& lowering, std::size_t skips) {
+  const bool given_lowered = schedule::has_communication(schedule);
   // With an UNSHARD or the like but without transfers it is nothing that could be lowered or run.
-  const CheckOptions options{.forward_only = !has_backward(schedule), .lowered = given_lowered};
-  const std::vector<std::string> found = violations(schedule, edges, options);
+  const schedule::CheckOptions options{.forward_only = !schedule::has_backward(schedule), .lowered = given_lowered};
+  const std::vector<std::string> found = schedule::violations(schedule, edges, options);
   for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
   if (!found.empty()) return 1;
 
-  const Schedule compute = given_lowered ? without_communication(schedule) : schedule;
-  const Schedule lowered = given_lowered ? schedule : lowering.lower(schedule, edges);
-  const std::vector<std::string> unpaired = violations(lowered, edges, options);
+  const schedule::Schedule compute = given_lowered ? without_communication(schedule) : schedule;
+  const schedule::Schedule lowered = given_lowered ? schedule : lowering.lower(schedule, edges);
+  const std::vector<std::string> unpaired = schedule::violations(lowered, edges, options);
   for (const std::string& violation : unpaired) std::printf("broken  lowered: %s\n", violation.c_str());
   if (!unpaired.empty()) return 1;
   std::size_t sends = 0;
   for (const auto& actions : lowered.ranks) {
-    sends += static_cast<std::size_t>(
-        std::count_if(actions.begin(), actions.end(), [](const Action& a) { return is_send(a.type); }));
+    sends += static_cast<std::size_t>(std::count_if(
+        actions.begin(), actions.end(), [](const schedule::Action& a) { return schedule::is_send(a.type); }));
   }
   std::printf("proven  every action once: %zu computations of %d stages and %d micro-batches on %zu ranks\n",
-              action_count(compute), compute.stages, compute.microbatches, compute.ranks.size());
+              schedule::action_count(compute), compute.stages, compute.microbatches, compute.ranks.size());
   std::printf(
       "proven  dependencies: what is used comes after what makes it, on each rank and between ranks%s\n",
       skips > 0 ? (", " + std::to_string(skips) + (skips == 1 ? " skip" : " skips") + " included").c_str() : "");
@@ -135,14 +136,14 @@ int check(const Schedule& schedule, const std::vector<StageEdge>& edges, const L
               given_lowered ? "" : (" (lowered as by " + lowering.by + ")").c_str());
   std::printf("proven  no deadlock where sends do not make a rank wait and end with their receive (rendezvous)\n");
   constexpr int most_buffers = 8;
-  const std::optional<int> fewest = fewest_buffers(lowered, edges, most_buffers);
+  const std::optional<int> fewest = schedule::fewest_buffers(lowered, edges, most_buffers);
   if (fewest) {
     std::printf("proven  blocking sends: runs with %d %s a channel%s (free again when the receive is posted)\n",
                 *fewest, *fewest == 1 ? "buffer" : "buffers", *fewest > 0 ? " and with no fewer" : "");
   } else {
     std::printf("note    blocking sends: stops with up to %d buffers a channel\n", most_buffers);
   }
-  const std::vector<std::string> disorder = channel_order_violations(lowered, edges);
+  const std::vector<std::string> disorder = schedule::channel_order_violations(lowered, edges);
   if (disorder.empty()) {
     std::printf("proven  channel order: messages are received in the order of sending; no tags are needed\n");
   } else {
@@ -158,32 +159,32 @@ int print_schedule(const ScheduleOptions& options) {
   if (options.choice.name.empty()) {
     throw InputError("schedule: give the name of a schedule or a file that ends in .csv; --list shows the names");
   }
-  const Schedule schedule = options.choice.load();
-  const std::vector<StageEdge> edges = edges_of(schedule, options.skips);
+  const schedule::Schedule schedule = options.choice.load();
+  const std::vector<schedule::StageEdge> edges = edges_of(schedule, options.skips);
   if (options.check) {
     const int code = check(schedule, edges, options.lowering, options.skips.size());
     if (code != 0 || options.format.empty()) return code;
     std::printf("\n");
   } else {
-    require_valid(schedule, edges, {.forward_only = !has_backward(schedule)});
+    schedule::require_valid(schedule, edges, {.forward_only = !schedule::has_backward(schedule)});
   }
   const std::string& format = options.format;
   if (format.empty() || format == "grid") return print_grid(schedule, edges);
-  const bool lowered = has_communication(schedule);
-  const Schedule compute = lowered ? without_communication(schedule) : schedule;
+  const bool lowered = schedule::has_communication(schedule);
+  const schedule::Schedule compute = lowered ? without_communication(schedule) : schedule;
   if (format == "svg") {
-    const Trace trace = in_unit_time(compute, edges, trace_only()).trace;
+    const schedule::Trace trace = in_unit_time(compute, edges, trace_only()).trace;
     const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +
                               std::to_string(compute.microbatches) + " micro-batches";
-    std::fputs(timeline_svg({&trace, 1}, {.title = title, .unit = "", .memory = {}}).c_str(), stdout);
+    std::fputs(conformance::timeline_svg({&trace, 1}, {.title = title, .unit = "", .memory = {}}).c_str(), stdout);
     return 0;
   }
   if (format == "compute") {
-    std::fputs(to_csv(compute).c_str(), stdout);
+    std::fputs(schedule::to_csv(compute).c_str(), stdout);
   } else if (lowered) {
-    std::fputs(to_csv(schedule).c_str(), stdout);
+    std::fputs(schedule::to_csv(schedule).c_str(), stdout);
   } else {
-    std::fputs(to_csv(options.lowering.lower(schedule, edges)).c_str(), stdout);
+    std::fputs(schedule::to_csv(options.lowering.lower(schedule, edges)).c_str(), stdout);
   }
   return 0;
 }
@@ -219,4 +220,4 @@ void add_schedule(CLI::App& app, Command& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -6,12 +6,14 @@
 
 #include "conformance/cli/cli_fixture.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 using ScheduleCli = Cli;
 
-bool has(const ProcessResult& result, const std::string& text) { return result.output.find(text) != std::string::npos; }
+bool has(const conformance::ProcessResult& result, const std::string& text) {
+  return result.output.find(text) != std::string::npos;
+}
 
 std::string file_text(const fs::path& path) {
   std::stringstream text;
@@ -84,7 +86,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
 }
 
 TEST_F(ScheduleCli, ListsAllKinds) {
-  const ProcessResult result = start({"schedule", "--list"});
+  const conformance::ProcessResult result = start({"schedule", "--list"});
   EXPECT_EQ(exit_code(result), 0);
   for (const char* text :
        {"\n1f1b\n", "zb-h1\n", "placement: stage s on rank s", "constraints: ", "arXiv 2401.10241"}) {
@@ -95,23 +97,23 @@ TEST_F(ScheduleCli, ListsAllKinds) {
 }
 
 TEST_F(ScheduleCli, TheGridShowsTime) {
-  const ProcessResult grid = start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "2"});
+  const conformance::ProcessResult grid = start({"schedule", "1f1b", "--ranks", "2", "--microbatches", "2"});
   EXPECT_EQ(grid.output,
             "slot    0   1   2   3   4   5   6   7   8\n"
             "rank 0  0F0 0F1 .   .   0B0 =   .   0B1 =\n"
             "rank 1  .   1F0 1B0 =   1F1 1B1 =   .   .\n"
             "\n2F0: forward of stage 2 for micro-batch 0, a slot; B: backward, two slots; .: bubble\n");
-  const ProcessResult wide = start({"schedule", "gpipe", "--ranks", "4", "--microbatches", "64"});
+  const conformance::ProcessResult wide = start({"schedule", "gpipe", "--ranks", "4", "--microbatches", "64"});
   std::istringstream lines(wide.output);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u);
-  const ProcessResult huge = start({"schedule", "gpipe", "--ranks", "64", "--microbatches", "512"});
+  const conformance::ProcessResult huge = start({"schedule", "gpipe", "--ranks", "64", "--microbatches", "512"});
   EXPECT_TRUE(has(huge, "are not shown)")) << huge.output.substr(huge.output.size() - 400);
 }
 
 TEST_F(ScheduleCli, FormsOfAFile) {
-  const ProcessResult lowered =
+  const conformance::ProcessResult lowered =
       start({"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format", "comms"});
-  const ProcessResult compute =
+  const conformance::ProcessResult compute =
       start({"schedule", "zb-h1", "--ranks", "2", "--microbatches", "2", "--format", "compute"});
   std::ofstream(folder_ / "lowered.csv") << lowered.output;
   EXPECT_EQ(start({"schedule", "lowered.csv", "--format", "comms"}).output, lowered.output) << "as it is";
@@ -119,13 +121,13 @@ TEST_F(ScheduleCli, FormsOfAFile) {
   EXPECT_TRUE(has(start({"schedule", "lowered.csv"}), "--format comms prints them"));
   std::ofstream(folder_ / "old.csv") << "0F0,0B0,0W0\n";
   EXPECT_EQ(start({"schedule", "old.csv", "--dialect", "2024", "--format", "compute"}).output, "0F0,0I0,0W0\r\n");
-  const ProcessResult svg = start({"schedule", "lowered.csv", "--format", "svg"});
+  const conformance::ProcessResult svg = start({"schedule", "lowered.csv", "--format", "svg"});
   EXPECT_TRUE(svg.output.starts_with("<svg ") && svg.output.ends_with("</svg>\n"));
 }
 
 // The second row of what `scripts/pytorch_schedules --show Interleaved1F1B 2 2 2 comms` prints.
 TEST_F(ScheduleCli, WhatPytorchWouldRun) {
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       start({"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "2", "--format", "comms"});
   EXPECT_EQ(result.output.substr(result.output.find('\n') + 1),
             "1UNSHARD,3UNSHARD,1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,3RECV_F0,3F0,3RECV_F1,3B0,3SEND_B0,1RECV_B0,"
@@ -135,7 +137,7 @@ TEST_F(ScheduleCli, WhatPytorchWouldRun) {
 }
 
 TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
-  const ProcessResult good = start({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--check"});
+  const conformance::ProcessResult good = start({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--check"});
   EXPECT_EQ(exit_code(good), 0) << good.output;
   for (const char* text :
        {"every action once: 64 computations of 4 stages", "dependencies", "each of 48 sends", "rendezvous",
@@ -143,16 +145,16 @@ TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
     EXPECT_TRUE(has(good, text)) << text << "\n" << good.output;
   }
   std::ofstream(folder_ / "stuck.csv") << "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n";
-  const ProcessResult stuck = start({"schedule", "stuck.csv", "--check"});
+  const conformance::ProcessResult stuck = start({"schedule", "stuck.csv", "--check"});
   EXPECT_EQ(exit_code(stuck), 1);
   EXPECT_TRUE(has(stuck, "broken  deadlock")) << stuck.output;
   std::ofstream(folder_ / "lacking.csv") << "0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n";
-  const ProcessResult lacking = start({"schedule", "lacking.csv", "--check"});
+  const conformance::ProcessResult lacking = start({"schedule", "lacking.csv", "--check"});
   EXPECT_EQ(exit_code(lacking), 1);
   EXPECT_TRUE(has(lacking, "broken  ")) << lacking.output;
   EXPECT_EQ(exit_code(start({"schedule", "forward-only", "--check"})), 0);
   std::ofstream(folder_ / "half.csv") << "0UNSHARD,0F0,0B0,0RESHARD\n1F0,1B0\n";
-  const ProcessResult half_lowered = start({"schedule", "half.csv", "--check"});
+  const conformance::ProcessResult half_lowered = start({"schedule", "half.csv", "--check"});
   EXPECT_EQ(exit_code(half_lowered), 1);
   EXPECT_TRUE(has(half_lowered, "0SEND_F0 on rank 0 and its partner 1RECV_F0 on rank 1 are missing"));
 }
@@ -164,7 +166,7 @@ TEST_F(ScheduleCli, SimulateAsJson) {
     std::vector<std::string> words = {"simulate", name, "--ranks", "8", "--microbatches", "24", "--json"};
     words.insert(words.end(), times.begin(), times.end());
     words.insert(words.end(), more.begin(), more.end());
-    const ProcessResult result = start(words);
+    const conformance::ProcessResult result = start(words);
     EXPECT_EQ(exit_code(result), 0) << result.output;
     return nlohmann::json::parse(result.output);
   };
@@ -189,7 +191,7 @@ TEST_F(ScheduleCli, OrdersMadeToMeasureAreMadeForTheMemoryThatIsSimulated) {
     std::vector<std::string> words = {"simulate", "zb-auto", "--ranks",        "4", "--microbatches",
                                       "12",       "--json",  "--memory-limit", "6"};
     if (*share != 0) words.insert(words.end(), {"--weight-share", share});
-    const ProcessResult result = start(words);
+    const conformance::ProcessResult result = start(words);
     ASSERT_EQ(exit_code(result), 0) << result.output;
     const nlohmann::json json = nlohmann::json::parse(result.output);
     EXPECT_EQ(json.at("peak_memory").size(), 4u);
@@ -205,7 +207,7 @@ TEST_F(ScheduleCli, SeveralSchedulesInATable) {
     for (const char* time : {"--tf", "--tb", "--tw", "--activation"})
       words.insert(words.end(), {time, std::to_string(12 / stages_per_rank)});
     words.insert(words.end(), more.begin(), more.end());
-    const ProcessResult result = start(words);
+    const conformance::ProcessResult result = start(words);
     EXPECT_EQ(exit_code(result), 0) << result.output;
     return nlohmann::json::parse(result.output);
   };
@@ -233,7 +235,7 @@ TEST_F(ScheduleCli, SeveralSchedulesInATable) {
   }
   EXPECT_TRUE(all[4].contains("refused")) << all[4];  // dualpipe: an odd number of micro-batches
   EXPECT_TRUE(all[5].contains("refused")) << all[5];  // the file: it has two
-  const ProcessResult text = start({"simulate", "1f1b,dualpipe,mine.csv"});
+  const conformance::ProcessResult text = start({"simulate", "1f1b,dualpipe,mine.csv"});
   EXPECT_EQ(exit_code(text), 0) << text.output;
   for (const char* part : {"schedule  ranks  stages  micro-batches  makespan ", "\n1f1b      4      4       8 ",
                            "27.27 %", "\nmine.csv  2      2       2 "})
@@ -244,7 +246,7 @@ TEST_F(ScheduleCli, SkipsAreCheckedAndLowered) {
   const std::vector<std::string> order = {"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "2"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), order.begin(), order.end());
-    const ProcessResult result = start(more);
+    const conformance::ProcessResult result = start(more);
     EXPECT_EQ(exit_code(result), 0) << result.output;
     return result.output;
   };
@@ -258,16 +260,16 @@ TEST_F(ScheduleCli, SkipsAreCheckedAndLowered) {
   }
   // Only 1 and 2 are neighbours on different ranks; 0 sends to 3 directly.
   std::ofstream(folder_ / "mine.csv") << "0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n";
-  const ProcessResult lowered =
+  const conformance::ProcessResult lowered =
       start({"schedule", "mine.csv", "--skip", "0-3", "--format", "comms", "--lowering", "engine"});
   EXPECT_EQ(lowered.output,
             "0F0,0SEND_F0,1F0,1SEND_F0,1RECV_B0,0RECV_B0,1B0,0B0\r\n"
             "2RECV_F0,3RECV_F0,2F0,3F0,3B0,3SEND_B0,2B0,2SEND_B0\r\n");
   std::ofstream(folder_ / "lowered.csv") << lowered.output;
-  const ProcessResult good = start({"schedule", "lowered.csv", "--skip", "0-3", "--check"});
+  const conformance::ProcessResult good = start({"schedule", "lowered.csv", "--skip", "0-3", "--check"});
   EXPECT_EQ(exit_code(good), 0) << good.output;
   EXPECT_TRUE(has(good, "each of 4 sends")) << good.output;
-  const ProcessResult chain_only = start({"schedule", "lowered.csv", "--check"});
+  const conformance::ProcessResult chain_only = start({"schedule", "lowered.csv", "--check"});
   EXPECT_EQ(exit_code(chain_only), 1);
   EXPECT_TRUE(has(chain_only, "0SEND_F0")) << chain_only.output;
 }
@@ -276,7 +278,7 @@ TEST_F(ScheduleCli, SkipsAreSimulated) {
   const auto simulate = [&](const std::string& name, std::vector<std::string> more) {
     std::vector<std::string> words = {"simulate", name, "--json"};
     words.insert(words.end(), more.begin(), more.end());
-    const ProcessResult result = start(words);
+    const conformance::ProcessResult result = start(words);
     EXPECT_EQ(exit_code(result), 0) << result.output;
     return nlohmann::json::parse(result.output);
   };
@@ -316,8 +318,8 @@ TEST_F(ScheduleCli, SkipsAreSimulated) {
     const std::vector<double> peaks = one.at("peak_memory");
     EXPECT_EQ(all[i].at("peak_memory"), *std::max_element(peaks.begin(), peaks.end())) << alone[i].first;
   }
-  const ProcessResult text = start({"simulate", "1f1b", "--skip", "0-3=2.5", "--scale", "2=2", "--trace", "t.json",
-                                    "--svg", "t.svg", "--bytes", "1", "--bandwidth", "1"});
+  const conformance::ProcessResult text = start({"simulate", "1f1b", "--skip", "0-3=2.5", "--scale", "2=2", "--trace",
+                                                 "t.json", "--svg", "t.svg", "--bytes", "1", "--bandwidth", "1"});
   EXPECT_TRUE(has(text, "4 stages, 8 micro-batches; skips 0-3=2.5\n")) << text.output;
   EXPECT_TRUE(has(text, "With --scale 2=2: makespan ")) << text.output;
   // Eight micro-batches there and back, over the chain's three edges and the skip's: a flow begins and ends.
@@ -328,20 +330,20 @@ TEST_F(ScheduleCli, SkipsAreSimulated) {
   };
   EXPECT_EQ(flows("s"), 8 * 2 * 4);
   EXPECT_EQ(flows("f"), 8 * 2 * 4);
-  const ProcessResult table = start({"simulate", "1f1b,zb-v", "--skip", "0-3=1"});
+  const conformance::ProcessResult table = start({"simulate", "1f1b,zb-v", "--skip", "0-3=1"});
   EXPECT_TRUE(has(table, "Skips: between parts of the model")) << table.output;
 }
 
 TEST_F(ScheduleCli, AFileNameThatIsNoUtf8) {
   const std::string name = "odd\xff.csv";
   std::ofstream(folder_ / name) << "0F0,0B0\n";
-  const ProcessResult result = start({"simulate", name, "--json"});
+  const conformance::ProcessResult result = start({"simulate", name, "--json"});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   EXPECT_EQ(nlohmann::json::parse(result.output).at("makespan"), 3);
 }
 
 TEST_F(ScheduleCli, SimulateTellsAndDraws) {
-  const ProcessResult result =
+  const conformance::ProcessResult result =
       start({"simulate", "1f1b", "--ranks", "2", "--microbatches", "4", "--trace", "t.json", "--svg", "t.svg"});
   EXPECT_EQ(exit_code(result), 0) << result.output;
   for (const char* text : {"1f1b: 2 ranks, 2 stages, 4 micro-batches", "makespan      15", "longest rank  15",
@@ -354,10 +356,10 @@ TEST_F(ScheduleCli, SimulateTellsAndDraws) {
             16);
   EXPECT_TRUE(file_text(folder_ / "t.svg").starts_with("<svg "));
   EXPECT_TRUE(has(start({"simulate", "--help"}), "tb + tw for each"));
-  const ProcessResult late = start({"simulate", "--tf", "1,1,1,2", "--scale", "3=0.5", "1f1b"});
+  const conformance::ProcessResult late = start({"simulate", "--tf", "1,1,1,2", "--scale", "3=0.5", "1f1b"});
   EXPECT_EQ(exit_code(late), 0) << late.output;
   EXPECT_TRUE(has(late, "With --scale 3=0.5: makespan ")) << late.output;
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -3,25 +3,26 @@
 #include "conformance/schedule_source.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
-bool ScheduleChoice::takes(Takes field) const {
-  const ScheduleKind* kind = find_schedule_kind(name);
+bool ScheduleChoice::takes(schedule::Takes field) const {
+  const schedule::ScheduleKind* kind = schedule::find_schedule_kind(name);
   return kind != nullptr && (kind->takes & field) != 0;
 }
 
-Schedule ScheduleChoice::load() const {
-  ScheduleRequest wanted = request;
-  if (!is_schedule_file(name)) {
+schedule::Schedule ScheduleChoice::load() const {
+  schedule::ScheduleRequest wanted = request;
+  if (!conformance::is_schedule_file(name)) {
     if (wanted.ranks == 0) wanted.ranks = 4;
     if (wanted.microbatches == 0) wanted.microbatches = 8;
   }
-  return load_schedule(name, wanted, dialect.empty() ? std::nullopt : std::optional(parse_dialect(dialect)));
+  return conformance::load_schedule(name, wanted,
+                                    dialect.empty() ? std::nullopt : std::optional(schedule::parse_dialect(dialect)));
 }
 
 void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
   command.add_option("name", choice.name,
-                     "A schedule by name (" + join(schedule_names()) +
+                     "A schedule by name (" + join(schedule::schedule_names()) +
                          "; `plumbline schedule --list` tells them apart), or a file that ends in .csv");
   command.add_option("--dialect", choice.dialect,
                      "The version of PyTorch whose words a file uses: 2024 (B is the input half of a backward, BW the "
@@ -50,11 +51,11 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
       ->check(CLI::PositiveNumber);
 }
 
-Schedule without_communication(Schedule schedule) {
+schedule::Schedule without_communication(schedule::Schedule schedule) {
   for (auto& actions : schedule.ranks) {
-    std::erase_if(actions, [](const Action& action) { return !is_compute(action.type); });
+    std::erase_if(actions, [](const schedule::Action& action) { return !schedule::is_compute(action.type); });
   }
   return schedule;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -16,7 +16,7 @@
 #include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct SimulateCommand {
@@ -31,7 +31,7 @@ struct SimulateCommand {
 };
 
 /// One for all or one per stage out of lists that may each be either; times and activations are multiplied by `share`.
-StepCosts costs_of(const SimulateCommand& command, int stages, double weight_share, double share) {
+schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double weight_share, double share) {
   const auto require = [&](const std::vector<double>& list, const char* option) {
     if (list.size() == 1 || list.size() == static_cast<std::size_t>(stages)) return;
     throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list.size()) + " values for " +
@@ -49,14 +49,14 @@ StepCosts costs_of(const SimulateCommand& command, int stages, double weight_sha
   };
   require_number(command.bandwidth, "--bandwidth");
   require_number(command.overlap, "--overlap");
-  StepCosts costs;
+  schedule::StepCosts costs;
   const std::size_t entries = std::max({command.forward.size(), command.input.size(), command.weight.size()});
   costs.durations.clear();
   for (std::size_t i = 0; i < entries; ++i) {
     const int stage = static_cast<int>(i);
-    costs.durations.push_back({.forward = share * of_stage(command.forward, stage),
-                               .input = share * of_stage(command.input, stage),
-                               .weight = share * of_stage(command.weight, stage),
+    costs.durations.push_back({.forward = share * schedule::of_stage(command.forward, stage),
+                               .input = share * schedule::of_stage(command.input, stage),
+                               .weight = share * schedule::of_stage(command.weight, stage),
                                .backward = {},
                                .comm = command.comm});
   }
@@ -72,58 +72,62 @@ StepCosts costs_of(const SimulateCommand& command, int stages, double weight_sha
   costs.links.buffers = command.buffers;
   costs.first_stage_defers = command.defer;
   if (command.overlap != 1) {
-    costs.group_time = [factor = command.overlap](std::span<const Action>, double sum) { return factor * sum; };
+    costs.group_time = [factor = command.overlap](std::span<const schedule::Action>, double sum) {
+      return factor * sum;
+    };
   }
   return costs;
 }
 
 /// In a table the numbers of --skip are those of the model's parts, as many as ranks: a schedule may cut each of them
 /// into several stages. What the last of these makes, the first of the other part takes.
-std::vector<Skip> skips_of(const SimulateCommand& command, const Schedule& schedule, double weight_share,
-                           bool per_rank) {
+std::vector<schedule::Skip> skips_of(const SimulateCommand& command, const schedule::Schedule& schedule,
+                                     double weight_share, bool per_rank) {
   const int ranks = static_cast<int>(schedule.ranks.size()), stages = schedule.stages;
   if (per_rank && !command.skips.empty() && stages % ranks != 0) {
     throw InputError("simulate: --skip: " + schedule.name + " cannot be compared: its " + std::to_string(stages) +
                      " stages are not equally many for each of " + std::to_string(ranks) + " ranks");
   }
   const int cut = per_rank ? stages / ranks : 1;
-  std::vector<Skip> skips;
+  std::vector<schedule::Skip> skips;
   for (const SkipText& text : parse_skips("simulate", command.skips, per_rank ? ranks : stages,
                                           per_rank ? "parts of the model, as many as ranks:" : "stages")) {
-    const StageEdge edge{(text.edge.from + 1) * cut - 1, text.edge.to * cut};
-    const double bytes = text.bytes.value_or(of_stage(command.bytes, edge.from));
+    const schedule::StageEdge edge{(text.edge.from + 1) * cut - 1, text.edge.to * cut};
+    const double bytes = text.bytes.value_or(schedule::of_stage(command.bytes, edge.from));
     skips.push_back({.edge = edge, .bytes = bytes, .weight_part = weight_share * bytes});
   }
   return skips;
 }
 
 /// A schedule of whole backwards has no W to be scaled.
-void require_effect(const std::string& text, const Scaling& scaling, const Schedule& compute) {
+void require_effect(const std::string& text, const schedule::Scaling& scaling, const schedule::Schedule& compute) {
   if (!scaling.kind) return;
   std::string kinds;
-  for (ActionType type : {ActionType::F, ActionType::B, ActionType::I, ActionType::W}) {
+  for (schedule::ActionType type :
+       {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I, schedule::ActionType::W}) {
     const bool occurs = std::any_of(compute.ranks.begin(), compute.ranks.end(), [&](const auto& actions) {
-      return std::any_of(actions.begin(), actions.end(), [&](const Action& a) { return a.type == type; });
+      return std::any_of(actions.begin(), actions.end(), [&](const schedule::Action& a) { return a.type == type; });
     });
     if (occurs && type == *scaling.kind) return;
-    if (occurs) (kinds += kinds.empty() ? "" : ", ") += to_string(type);
+    if (occurs) (kinds += kinds.empty() ? "" : ", ") += schedule::to_string(type);
   }
   throw InputError("simulate: --scale " + text + ": " + compute.name + " has no " +
-                   std::string(to_string(*scaling.kind)) + "; its actions are " + kinds);
+                   std::string(schedule::to_string(*scaling.kind)) + "; its actions are " + kinds);
 }
 
 /// STAGE=FACTOR, KIND=FACTOR or STAGE and KIND together: 2=0.5, W=0, 2F=1.5.
-Scaling parse_scaling(const std::string& text) {
+schedule::Scaling parse_scaling(const std::string& text) {
   const auto refuse = [&] {
     throw InputError("simulate: --scale " + text +
                      ": give STAGE=FACTOR, KIND=FACTOR (F, B, I or W) or both, as in 2=0.5, W=0 or 2F=1.5");
   };
-  Scaling scaling;
+  schedule::Scaling scaling;
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) refuse();
   std::string what = text.substr(0, equals);
-  for (ActionType type : {ActionType::F, ActionType::B, ActionType::I, ActionType::W}) {
-    if (what.back() != to_string(type)[0]) continue;
+  for (schedule::ActionType type :
+       {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I, schedule::ActionType::W}) {
+    if (what.back() != schedule::to_string(type)[0]) continue;
     scaling.kind = type;
     what.pop_back();
     break;
@@ -145,74 +149,76 @@ Scaling parse_scaling(const std::string& text) {
 
 /// A schedule and what its step costs.
 struct Step {
-  Schedule compute;
-  std::vector<StageEdge> edges;
-  StepCosts costs;
+  schedule::Schedule compute;
+  std::vector<schedule::StageEdge> edges;
+  schedule::StepCosts costs;
 };
 
 /// The part of a rank's times and activations that one of its stages has, where they are given for a rank.
 double share_of_stage(const ScheduleChoice& choice) {
-  const ScheduleKind& kind = schedule_kind(choice.name);
+  const schedule::ScheduleKind& kind = schedule::schedule_kind(choice.name);
   return 1.0 / (choice.request.stages_per_rank != 0 ? choice.request.stages_per_rank : kind.stages_per_rank);
 }
 
 /// With `per_rank`, times and activations are given for a rank, whose stages share them; otherwise for a stage.
 Step prepare(const SimulateCommand& command, ScheduleChoice choice, double weight_share, bool per_rank) {
-  if (choice.takes(kDurations)) {
+  if (choice.takes(schedule::kDurations)) {
     if (command.forward.size() + command.input.size() + command.weight.size() != 3) {
       throw InputError("simulate: " + choice.name +
                        " is made to measure for stages that are equal; give one --tf, one --tb and one --tw");
     }
     const double share = per_rank ? share_of_stage(choice) : 1;
-    choice.request.durations = Durations{.forward = command.forward[0] * share,
-                                         .input = command.input[0] * share,
-                                         .weight = command.weight[0] * share,
-                                         .backward = {},
-                                         .comm = command.comm};
+    choice.request.durations = schedule::Durations{.forward = command.forward[0] * share,
+                                                   .input = command.input[0] * share,
+                                                   .weight = command.weight[0] * share,
+                                                   .backward = {},
+                                                   .comm = command.comm};
   }
-  if (choice.takes(kWeightMemory)) choice.request.weight_memory = weight_share;
-  const Schedule given = choice.load();
-  Step step{.compute = without_communication(given), .edges = chain_edges(given.stages), .costs = {}};
+  if (choice.takes(schedule::kWeightMemory)) choice.request.weight_memory = weight_share;
+  const schedule::Schedule given = choice.load();
+  Step step{.compute = without_communication(given), .edges = schedule::chain_edges(given.stages), .costs = {}};
   const double share = per_rank ? static_cast<double>(given.ranks.size()) / given.stages : 1;
   step.costs = costs_of(command, given.stages, weight_share, share);
   step.costs.skips = skips_of(command, given, weight_share, per_rank);
   // Its transfers are left out of what is simulated, so this is where they are looked at.
-  if (has_communication(given)) {
-    require_valid(given, with_skips(step.edges, step.costs.skips), {.forward_only = !has_backward(given)});
+  if (schedule::has_communication(given)) {
+    schedule::require_valid(given, schedule::with_skips(step.edges, step.costs.skips),
+                            {.forward_only = !schedule::has_backward(given)});
   }
   return step;
 }
 
 int simulate_one(const SimulateCommand& command) {
-  const bool made_for_share = command.choice.takes(kWeightMemory);
+  const bool made_for_share = command.choice.takes(schedule::kWeightMemory);
   const auto [compute, edges, costs] =
       prepare(command, command.choice, command.weight_share.value_or(made_for_share ? 0.5 : 1), false);
-  std::vector<Scaling> scalings;
+  std::vector<schedule::Scaling> scalings;
   for (const std::string& text : command.scale) {
     scalings.push_back(parse_scaling(text));
     require_effect(text, scalings.back(), compute);
   }
   // What the path is made from takes several times as much memory as the schedule.
-  const bool path = command.json || action_count(compute) <= (1u << 20);
+  const bool path = command.json || schedule::action_count(compute) <= (1u << 20);
   const bool pictures = !command.trace.empty() || !command.svg.empty();
   SimulatedStep step;
-  step.simulation = simulate_step(
+  step.simulation = schedule::simulate_step(
       compute, edges, costs,
       {.trace = pictures, .transfers = !command.trace.empty(), .memory = !command.svg.empty(), .critical_path = path});
-  step.bound = lower_bound(compute, edges, costs);
+  step.bound = schedule::lower_bound(compute, edges, costs);
   step.skips = costs.skips;
   step.scalings = command.scale;
-  if (!scalings.empty()) step.changes = what_if(compute, edges, costs, scalings);
-  const Simulation& simulation = step.simulation;
-  const std::span<const Trace> traces(&simulation.trace, 1);
+  if (!scalings.empty()) step.changes = schedule::what_if(compute, edges, costs, scalings);
+  const schedule::Simulation& simulation = step.simulation;
+  const std::span<const schedule::Trace> traces(&simulation.trace, 1);
   if (!command.trace.empty()) {
-    write_text_file(command.trace,
-                    chrome_trace(traces, {.microseconds_per_unit = 1000, .transfers = simulation.transfers}));
+    conformance::write_text_file(command.trace, conformance::chrome_trace(traces, {.microseconds_per_unit = 1000,
+                                                                                   .transfers = simulation.transfers}));
   }
   if (!command.svg.empty()) {
     const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +
                               std::to_string(compute.microbatches) + " micro-batches";
-    write_text_file(command.svg, timeline_svg(traces, {.title = title, .unit = "", .memory = simulation.memory}));
+    conformance::write_text_file(
+        command.svg, conformance::timeline_svg(traces, {.title = title, .unit = "", .memory = simulation.memory}));
   }
   step.compute = compute;
   (command.json ? print_json : print_text)(step);
@@ -220,12 +226,12 @@ int simulate_one(const SimulateCommand& command) {
 }
 
 /// What only some schedules have a use for goes to those.
-ScheduleRequest without_unused(ScheduleRequest request, unsigned takes, unsigned taken_by_some) {
-  const auto unused = [&](Takes field) { return (taken_by_some & ~takes & field) != 0; };
-  if (unused(kStagesPerRank)) request.stages_per_rank = 0;
-  if (unused(kGroupSize)) request.group_size = 0;
-  if (unused(kSlices)) request.slices = 0;
-  if (unused(kMemoryLimit)) request.memory_limit = 0;
+schedule::ScheduleRequest without_unused(schedule::ScheduleRequest request, unsigned takes, unsigned taken_by_some) {
+  const auto unused = [&](schedule::Takes field) { return (taken_by_some & ~takes & field) != 0; };
+  if (unused(schedule::kStagesPerRank)) request.stages_per_rank = 0;
+  if (unused(schedule::kGroupSize)) request.group_size = 0;
+  if (unused(schedule::kSlices)) request.slices = 0;
+  if (unused(schedule::kMemoryLimit)) request.memory_limit = 0;
   return request;
 }
 
@@ -243,23 +249,23 @@ int compare_schedules(const SimulateCommand& command, const std::vector<std::str
       throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list->size()) +
                        " values; to compare schedules give one: stages of different numbers are not the same");
   }
-  unsigned taken = kNothing;
+  unsigned taken = schedule::kNothing;
   for (const std::string& name : names)
-    if (const ScheduleKind* kind = find_schedule_kind(name)) taken |= kind->takes;
-  const double weight_share = command.weight_share.value_or((taken & kWeightMemory) != 0 ? 0.5 : 1);
+    if (const schedule::ScheduleKind* kind = schedule::find_schedule_kind(name)) taken |= kind->takes;
+  const double weight_share = command.weight_share.value_or((taken & schedule::kWeightMemory) != 0 ? 0.5 : 1);
   std::vector<ComparedSchedule> compared;
   for (const std::string& name : names) {
     ScheduleChoice choice = command.choice;
     choice.name = name;
-    const ScheduleKind* kind = find_schedule_kind(name);
-    choice.request = without_unused(choice.request, kind != nullptr ? kind->takes : kNothing, taken);
+    const schedule::ScheduleKind* kind = schedule::find_schedule_kind(name);
+    choice.request = without_unused(choice.request, kind != nullptr ? kind->takes : schedule::kNothing, taken);
     if (kind != nullptr) choice.dialect.clear();
     ComparedSchedule& row = compared.emplace_back(ComparedSchedule{.name = name});
     try {
       const Step step = prepare(command, choice, weight_share, true);
       row.stages = step.compute.stages;
       row.microbatches = step.compute.microbatches;
-      row.simulation = simulate_step(step.compute, step.edges, step.costs);
+      row.simulation = schedule::simulate_step(step.compute, step.edges, step.costs);
     } catch (const InputError& error) {
       row.refusal = error.what();
     }
@@ -283,7 +289,7 @@ int simulate_command(const SimulateCommand& command) {
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(name, ignored);  // which may have any name
   if (!is_file && name.find_first_of("*?[,") != std::string::npos)
-    return compare_schedules(command, expand_schedules(name));
+    return compare_schedules(command, conformance::expand_schedules(name));
   return simulate_one(command);
 }
 
@@ -379,4 +385,4 @@ void add_simulate(CLI::App& app, Command& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return simulate_command(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -21,25 +21,26 @@ void print(const Json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-Json to_json(const PathStep& step) {
+Json to_json(const schedule::PathStep& step) {
   static constexpr const char* names[] = {"action", "transfer", "queue", "buffer"};
-  Json json = {
-      {"kind", names[static_cast<std::size_t>(step.kind)]}, {"action", to_string(step.action)}, {"rank", step.rank}};
-  if (step.kind != PathStep::Kind::Action) json["to_rank"] = step.to_rank;
+  Json json = {{"kind", names[static_cast<std::size_t>(step.kind)]},
+               {"action", schedule::to_string(step.action)},
+               {"rank", step.rank}};
+  if (step.kind != schedule::PathStep::Kind::Action) json["to_rank"] = step.to_rank;
   json["begin"] = step.begin;
   json["end"] = step.end;
   return json;
 }
 
 /// What of the step is spent on the critical path with what, and who stands still most.
-std::string limits(const Simulation& simulation) {
+std::string limits(const schedule::Simulation& simulation) {
   if (simulation.critical_path.empty()) return "(No critical path for so many actions; --json has it.)";
-  const Timeline& t = simulation.timeline;
+  const schedule::Timeline& t = simulation.timeline;
   std::array<double, 4> compute{};
   double travel = 0;
   std::vector<double> by_rank(t.busy.size());
-  for (const PathStep& step : simulation.critical_path) {
-    if (step.kind == PathStep::Kind::Action) {
+  for (const schedule::PathStep& step : simulation.critical_path) {
+    if (step.kind == schedule::PathStep::Kind::Action) {
       compute[static_cast<std::size_t>(step.action.type)] += step.end - step.begin;
       by_rank[step.rank] += step.end - step.begin;
     } else {
@@ -48,7 +49,8 @@ std::string limits(const Simulation& simulation) {
   }
   std::string kinds;
   for (std::size_t i = 0; i < compute.size(); ++i) {
-    if (compute[i] > 0) kinds += number(compute[i]) + " of " + std::string(to_string(action_types()[i])) + ", ";
+    if (compute[i] > 0)
+      kinds += number(compute[i]) + " of " + std::string(schedule::to_string(schedule::action_types()[i])) + ", ";
   }
   const auto most = std::max_element(by_rank.begin(), by_rank.end()) - by_rank.begin();
   const auto idlest = std::min_element(t.busy.begin(), t.busy.end()) - t.busy.begin();
@@ -63,7 +65,7 @@ double most(const std::vector<double>& values) { return *std::max_element(values
 }  // namespace
 
 void print_json(const SimulatedStep& step) {
-  const Timeline& t = step.simulation.timeline;
+  const schedule::Timeline& t = step.simulation.timeline;
   Json json = {{"schedule", step.compute.name},
                {"ranks", step.compute.ranks.size()},
                {"stages", step.compute.stages},
@@ -79,11 +81,11 @@ void print_json(const SimulatedStep& step) {
                {"end", t.end},
                {"lower_bound", step.bound.makespan},
                {"lower_bound_reason", step.bound.reason}};
-  for (const Skip& skip : step.skips) {
+  for (const schedule::Skip& skip : step.skips) {
     json["skips"].push_back({{"from", skip.edge.from}, {"to", skip.edge.to}, {"bytes", skip.bytes}});
   }
   json["critical_path"] = Json::array();
-  for (const PathStep& piece : step.simulation.critical_path) json["critical_path"].push_back(to_json(piece));
+  for (const schedule::PathStep& piece : step.simulation.critical_path) json["critical_path"].push_back(to_json(piece));
   json["scaled"] = Json::array();
   for (std::size_t i = 0; i < step.changes.size(); ++i) {
     json["scaled"].push_back({{"scale", step.scalings[i]},
@@ -95,9 +97,9 @@ void print_json(const SimulatedStep& step) {
 }
 
 void print_text(const SimulatedStep& step) {
-  const Timeline& t = step.simulation.timeline;
+  const schedule::Timeline& t = step.simulation.timeline;
   std::string skips;
-  for (const Skip& skip : step.skips) {
+  for (const schedule::Skip& skip : step.skips) {
     skips += (skips.empty() ? "; skips " : ", ") + std::to_string(skip.edge.from) + "-" + std::to_string(skip.edge.to) +
              "=" + number(skip.bytes);
   }
@@ -132,7 +134,7 @@ void print_comparison_json(const std::vector<ComparedSchedule>& compared) {
       all.push_back({{"schedule", one.name}, {"refused", one.refusal}});
       continue;
     }
-    const Timeline& t = one.simulation.timeline;
+    const schedule::Timeline& t = one.simulation.timeline;
     all.push_back({{"schedule", one.name},
                    {"ranks", t.busy.size()},
                    {"stages", one.stages},
@@ -157,7 +159,7 @@ void print_comparison(const std::vector<ComparedSchedule>& compared, double weig
       std::printf("%-*s  %s\n", name_width, one.name.c_str(), one.refusal.c_str());
       continue;
     }
-    const Timeline& t = one.simulation.timeline;
+    const schedule::Timeline& t = one.simulation.timeline;
     std::printf("%-*s  %-5zu  %-6d  %-13d  %-10s  %5.2f %%  %-12s  %5.2f %%  %s\n", name_width, one.name.c_str(),
                 t.busy.size(), one.stages, one.microbatches, number(t.makespan).c_str(), 100 * t.bubble_makespan,
                 number(t.longest_rank).c_str(), 100 * t.bubble_longest_rank,
@@ -175,4 +177,4 @@ void print_comparison(const std::vector<ComparedSchedule>& compared, double weig
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

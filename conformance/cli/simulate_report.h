@@ -8,15 +8,15 @@
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/simulation/what_if.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 struct SimulatedStep {
-  Schedule compute;
-  Simulation simulation;  ///< its critical path is empty where the schedule is too large for one
-  LowerBound bound;
-  std::vector<Skip> skips;
-  std::vector<std::string> scalings;  ///< as the user wrote them
-  std::vector<WhatIf> changes;        ///< what each of them does
+  schedule::Schedule compute;
+  schedule::Simulation simulation;  ///< its critical path is empty where the schedule is too large for one
+  schedule::LowerBound bound;
+  std::vector<schedule::Skip> skips;
+  std::vector<std::string> scalings;      ///< as the user wrote them
+  std::vector<schedule::WhatIf> changes;  ///< what each of them does
 };
 
 void print_text(const SimulatedStep& step);
@@ -28,7 +28,7 @@ struct ComparedSchedule {
   std::string refusal = {};  ///< why it cannot be had or cannot run; then there is nothing else
   int stages = 0;
   int microbatches = 0;
-  Simulation simulation = {};
+  schedule::Simulation simulation = {};
 };
 
 /// A row for each. `weight_share`: of a micro-batch's activations, held from I to W; `skipping`: tensors skip stages.
@@ -37,4 +37,4 @@ void print_comparison(const std::vector<ComparedSchedule>& compared, double weig
 /// A list of objects, whose peak_memory is that of the rank that holds most.
 void print_comparison_json(const std::vector<ComparedSchedule>& compared);
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

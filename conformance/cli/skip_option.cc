@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 /// A number without a sign, up to where it ends; false where there is none that is finite.
@@ -63,4 +63,4 @@ std::vector<SkipText> parse_skips(const std::string& command, const std::vector<
   return skips;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

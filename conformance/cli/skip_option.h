@@ -9,12 +9,12 @@
 
 #include "runtime/schedule/simulation/costs.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 
 /// As a user wrote it: FROM-TO or FROM-TO=BYTES.
 struct SkipText {
   std::string text;
-  StageEdge edge = {};
+  schedule::StageEdge edge = {};
   std::optional<double> bytes = {};
 };
 
@@ -27,4 +27,4 @@ void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const s
 std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
                                   const std::string& counted = "stages");
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

@@ -11,34 +11,34 @@
 #include "runtime/split/print.h"
 #include "runtime/split/program_files.h"
 
-namespace plumbline {
+namespace plumbline::cli {
 namespace {
 
 struct SplitCommand {
   std::filesystem::path program, out, drawing;
-  ProgramSplit split;
+  program::ProgramSplit split;
   std::string loss;
   bool print = false;
 };
 
 int split_program(const SplitCommand& command) {
   at::set_num_threads(1);
-  const PreparedProgram prepared = prepare_program(command.program, command.split, command.loss, 1);
-  const Pipe& pipe = prepared.pipe;
-  if (command.print) std::cout << to_text(pipe);
-  if (!command.out.empty()) write_pipe(pipe, command.out);
-  if (!command.drawing.empty()) write_drawing(to_dot(pipe), command.drawing);
+  const program::PreparedProgram prepared = program::prepare_program(command.program, command.split, command.loss, 1);
+  const split::Pipe& pipe = prepared.pipe;
+  if (command.print) std::cout << split::to_text(pipe);
+  if (!command.out.empty()) split::write_pipe(pipe, command.out);
+  if (!command.drawing.empty()) write_drawing(split::to_dot(pipe), command.drawing);
   if (command.print) return 0;
   std::cout << command.program.string() << ": " << pipe.num_stages()
             << (pipe.num_stages() == 1 ? " stage: --split or --stages says where to cut\n" : " stages\n");
   for (int s = 0; s < pipe.num_stages(); ++s) {
-    const Stage& stage = pipe.stages[s];
+    const split::Stage& stage = pipe.stages[s];
     std::cout << "stage " << s << ": " << stage.graph.nodes.size() << " calls, " << stage.graph.attributes.size()
               << " tensors of its own";
     for (size_t i = 0; i < stage.inputs.size(); ++i) {
-      const Boundary& boundary = pipe.boundaries[stage.inputs[i]];
+      const split::Boundary& boundary = pipe.boundaries[stage.inputs[i]];
       std::cout << (i ? ", " : ", takes ") << boundary.name << ' '
-                << describe(boundary.value.dtype, boundary.value.sizes) << " from stage " << boundary.producer;
+                << graph::describe(boundary.value.dtype, boundary.value.sizes) << " from stage " << boundary.producer;
     }
     std::cout << '\n';
   }
@@ -66,4 +66,4 @@ void add_split(CLI::App& app, Command& chosen) {
   command->callback([=, &chosen] { chosen = [options] { return split_program(*options); }; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::cli

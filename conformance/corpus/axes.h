@@ -5,32 +5,32 @@
 
 #include "reference/case.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-inline constexpr LossSpec sum{LossKind::Sum, Reduction::Sum};
-inline constexpr LossSpec squares{LossKind::Mse, Reduction::Sum};
-inline constexpr LossSpec mean_square{LossKind::Mse, Reduction::Mean};
-inline constexpr LossSpec cross_entropy{LossKind::CrossEntropy, Reduction::Mean};
-inline constexpr LossSpec own_loss{LossKind::Output, Reduction::Mean};
+inline constexpr reference::LossSpec sum{reference::LossKind::Sum, reference::Reduction::Sum};
+inline constexpr reference::LossSpec squares{reference::LossKind::Mse, reference::Reduction::Sum};
+inline constexpr reference::LossSpec mean_square{reference::LossKind::Mse, reference::Reduction::Mean};
+inline constexpr reference::LossSpec cross_entropy{reference::LossKind::CrossEntropy, reference::Reduction::Mean};
+inline constexpr reference::LossSpec own_loss{reference::LossKind::Output, reference::Reduction::Mean};
 
 /// Twenty times zero_grad, train, optimizer.
-std::vector<Step> training_run();
+std::vector<reference::Step> training_run();
 
-std::vector<Case> exact_basics();   // the plain chain and its first variations
-std::vector<Case> real_basics();    // each family once, with real numbers; runs of training
-std::vector<Case> borders();        // what lies at borders of stages
-std::vector<Case> presence();       // what is there in one step and None in another
-std::vector<Case> dicts();          // outputs in a dict
-std::vector<Case> splits();         // where the split falls
-std::vector<Case> sharing();        // modules and parameters used several times
-std::vector<Case> gradients();      // no gradients, zero ones, those of inputs; users' hooks
-std::vector<Case> families();       // recurrent, encoder and decoder, attention, experts, convolutions, U-Net
-std::vector<Case> microbatches();   // one, few, uneven, many; other dimensions, replicated inputs, keywords
-std::vector<Case> losses();         // means, ignored targets, losses made inside
-std::vector<Case> dtypes();         // fp64, fp16, bf16, several in one model
-std::vector<Case> randomness();     // dropout, other random numbers, statistics of batches
-std::vector<Case> steps();          // accumulation, evaluation between, freezing, optimizers
-std::vector<Case> recomputation();  // stages run again in their backward
-std::vector<Case> orders();         // schedules of a case's own
+std::vector<reference::Case> exact_basics();  // the plain chain and its first variations
+std::vector<reference::Case> real_basics();   // each family once, with real numbers; runs of training
+std::vector<reference::Case> borders();       // what lies at borders of stages
+std::vector<reference::Case> presence();      // what is there in one step and None in another
+std::vector<reference::Case> dicts();         // outputs in a dict
+std::vector<reference::Case> splits();        // where the split falls
+std::vector<reference::Case> sharing();       // modules and parameters used several times
+std::vector<reference::Case> gradients();     // no gradients, zero ones, those of inputs; users' hooks
+std::vector<reference::Case> families();      // recurrent, encoder and decoder, attention, experts, convolutions, U-Net
+std::vector<reference::Case> microbatches();  // one, few, uneven, many; other dimensions, replicated inputs, keywords
+std::vector<reference::Case> losses();        // means, ignored targets, losses made inside
+std::vector<reference::Case> dtypes();        // fp64, fp16, bf16, several in one model
+std::vector<reference::Case> randomness();    // dropout, other random numbers, statistics of batches
+std::vector<reference::Case> steps();         // accumulation, evaluation between, freezing, optimizers
+std::vector<reference::Case> recomputation();  // stages run again in their backward
+std::vector<reference::Case> orders();         // schedules of a case's own
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

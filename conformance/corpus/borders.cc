@@ -1,11 +1,11 @@
 // What lies at borders of stages: views, aliases, scalars, small integers, None, inputs and parameters that go through.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> borders() {
+std::vector<reference::Case> borders() {
   return {
       {.id = "exact-views",
        .title = "halves of a value and a transposed one cross borders",
@@ -15,7 +15,7 @@ std::vector<Case> borders() {
       {.id = "views",
        .title = "halves of a value and a transposed one cross borders, real values",
        .why = "bits that depend on the strides that a value had on its rank",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "views",
        .loss = mean_square},
       {.id = "exact-aliases",
@@ -37,7 +37,7 @@ std::vector<Case> borders() {
       {.id = "summed-views",
        .title = "two parameters, and a value and a parameter, are added behind views, real values",
        .why = "gradients that share memory divided twice; one handed back that a later micro-batch still changes",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "summed-views",
        .loss = mean_square},
       {.id = "exact-passed-through",
@@ -48,7 +48,7 @@ std::vector<Case> borders() {
       {.id = "passed-through",
        .title = "an input, a view, a parameter and the result twice are outputs, real values",
        .why = "an output that is also sent on released too early",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "passed-through",
        .loss = mean_square},
       {.id = "exact-parameter-output",
@@ -59,7 +59,7 @@ std::vector<Case> borders() {
       {.id = "wide",
        .title = "one activation read by three later stages, real values",
        .why = "gradients of several readers added up in another order",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "wide",
        .loss = mean_square},
       {.id = "exact-scalar",
@@ -75,7 +75,7 @@ std::vector<Case> borders() {
       {.id = "small-numbers",
        .title = "truth values and 32-bit numbers wait for later stages, real values",
        .why = "a mask of another micro-batch applied to this one",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "small-numbers",
        .loss = mean_square},
       {.id = "exact-late-input",
@@ -86,7 +86,7 @@ std::vector<Case> borders() {
       {.id = "late-input",
        .title = "two inputs, one of them replicated, are first used in the last stages, real values",
        .why = "as exact-late-input, and the order in which a replicated input is used",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "late-input",
        .loss = mean_square},
       {.id = "exact-none",
@@ -97,7 +97,7 @@ std::vector<Case> borders() {
       {.id = "none",
        .title = "an output is None, real values",
        .why = "outputs after a None that change places",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "none",
        .loss = mean_square},
       {.id = "exact-unused-inputs",
@@ -118,7 +118,7 @@ std::vector<Case> borders() {
       {.id = "begins-with-view",
        .title = "every later stage begins with a view of what it is given, real values",
        .why = "an input of a stage that is cloned and so no leaf any more",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "begins-with-view",
        .loss = mean_square},
       {.id = "exact-begins-in-place",
@@ -129,19 +129,19 @@ std::vector<Case> borders() {
       {.id = "begins-in-place",
        .title = "every later stage changes what it is given in place, real values",
        .why = "a receive buffer changed under a second reader",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "begins-in-place",
        .loss = mean_square},
       {.id = "constants",
        .title = "a mask with a minus infinity, expanded; a constant that is neither parameter nor buffer",
        .why = "what is no number multiplied by zero on its way; a constant that other ranks do not have",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "constants",
        .loss = mean_square},
       {.id = "host-numbers",
        .title = "the number of rows is a number of the host",
        .why = "a number of the host kept from the first micro-batch",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "host-numbers",
        .rows = 10,
        .loss = mean_square},
@@ -167,4 +167,4 @@ std::vector<Case> borders() {
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

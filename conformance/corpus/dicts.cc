@@ -1,11 +1,11 @@
 // Outputs in a dict.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> dicts() {
+std::vector<reference::Case> dicts() {
   return {
       {.id = "exact-dict",
        .title = "a dict with a dict and a list in it, of which the loss is made of the second key",
@@ -33,21 +33,21 @@ std::vector<Case> dicts() {
       {.id = "dict",
        .title = "a nested dict, real values",
        .why = "values under two keys exchanged",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "dict",
        .loss = mean_square},
       {.id = "exact-dict-loss",
        .title = "a dict with the loss that the model makes, under its second key",
        .why = "an output that is the loss looked for in the wrong place",
        .model = "exact-dict-loss",
-       .loss = {LossKind::Output, Reduction::Sum}},
+       .loss = {reference::LossKind::Output, reference::Reduction::Sum}},
       {.id = "exact-dict-loss-recompute",
        .title = "a dict with the loss in it, from stages that are run again",
        .why = "a dict of a first run delivered without its gradient",
        .model = "exact-dict-loss",
-       .loss = {LossKind::Output, Reduction::Sum},
+       .loss = {reference::LossKind::Output, reference::Reduction::Sum},
        .recompute = "always"},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

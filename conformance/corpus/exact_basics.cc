@@ -1,13 +1,13 @@
 // The first exact cases: the plain chain and its first variations.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
 /// What exact cases share: 8 rows, 4 micro-batches, squares summed, gradients divided by 4 (all powers of two).
 /// The zoo's proof (reference/models/exact_test.cc) covers gradients summed over at most 16 rows in float32, 8 in bf16.
-std::vector<Case> exact_basics() {
+std::vector<reference::Case> exact_basics() {
   return {
       {.id = "exact-mlp-sum",
        .title = "eight layers, outputs summed",
@@ -23,7 +23,7 @@ std::vector<Case> exact_basics() {
        .title = "eight layers in bf16, every sum below 2^8",
        .why = "gradients accumulated or sent in another dtype than the parameter's",
        .model = "exact-mlp",
-       .dtype = Dtype::BF16,
+       .dtype = reference::Dtype::BF16,
        .loss = sum},
       {.id = "exact-tied",
        .title = "embedding tied to the head, first and last stage",
@@ -152,4 +152,4 @@ std::vector<Case> exact_basics() {
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

@@ -1,11 +1,11 @@
 // Families of models beside the chain: recurrent, encoder and decoder, attention, experts, convolutions, U-Net.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> families() {
+std::vector<reference::Case> families() {
   return {
       {.id = "exact-recurrent",
        .title = "recurrent layers in two stages",
@@ -15,25 +15,25 @@ std::vector<Case> families() {
       {.id = "recurrent",
        .title = "recurrent layers of tanh in two stages",
        .why = "the order of additions over time",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "recurrent",
        .loss = mean_square},
       {.id = "recurrent-bounded",
        .title = "recurrent layers against float64",
        .why = "an oracle that shares the error of what it judges, over time",
-       .truth = Truth::Bounded,
+       .truth = reference::Truth::Bounded,
        .model = "recurrent",
        .loss = mean_square},
       {.id = "lstm",
        .title = "fused LSTM layers in two stages, of which everything is used that they give",
        .why = "gradients of several results of one operator added up for its first one, in a weight half",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "lstm",
        .loss = mean_square},
       {.id = "lstm-bounded",
        .title = "fused LSTM layers against float64",
        .why = "gradients of several results of one operator exchanged",
-       .truth = Truth::Bounded,
+       .truth = reference::Truth::Bounded,
        .model = "lstm",
        .loss = mean_square},
       {.id = "exact-encoder-decoder",
@@ -44,13 +44,13 @@ std::vector<Case> families() {
       {.id = "encoder-decoder",
        .title = "an encoder that every part of a decoder reads, rows along dimension 1, real values",
        .why = "gradients of the encoder summed over its readers in the order of their arrival",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "encoder-decoder",
        .loss = mean_square},
       {.id = "encoder-decoder-uneven",
        .title = "encoder and decoder, 10 rows over 4 micro-batches",
        .why = "weights of micro-batches taken from the length instead of the rows",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "encoder-decoder",
        .rows = 10,
        .loss = mean_square},
@@ -62,13 +62,13 @@ std::vector<Case> families() {
       {.id = "attention",
        .title = "softmax attention before eight layers",
        .why = "a value saved for the backward of a product changed meanwhile",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "attention",
        .loss = mean_square},
       {.id = "attention-bounded",
        .title = "softmax attention against float64",
        .why = "what rounds differently in a fused kernel",
-       .truth = Truth::Bounded,
+       .truth = reference::Truth::Bounded,
        .model = "attention",
        .loss = mean_square},
       {.id = "exact-experts",
@@ -79,7 +79,7 @@ std::vector<Case> families() {
       {.id = "experts",
        .title = "experts weighed by a softmax",
        .why = "gradients that reach a gate through every expert",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "experts",
        .loss = mean_square},
       {.id = "exact-convolution",
@@ -107,18 +107,18 @@ std::vector<Case> families() {
       {.id = "unet-uneven",
        .title = "a U-Net, 10 rows over 4 micro-batches",
        .why = "skips of another size than the one before",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "unet",
        .rows = 10,
        .loss = mean_square},
       {.id = "transformer-uneven",
        .title = "language model, 10 rows over 4 micro-batches",
        .why = "a mean over tokens weighted by micro-batch",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "transformer-lm",
        .rows = 10,
        .loss = cross_entropy},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

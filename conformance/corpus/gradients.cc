@@ -1,11 +1,11 @@
 // No gradients, zero ones, those of the inputs; users' hooks.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> gradients() {
+std::vector<reference::Case> gradients() {
   return {
       {.id = "exact-unused-parameters",
        .title = "parameters without a use, and one whose use is multiplied by zero",
@@ -15,7 +15,7 @@ std::vector<Case> gradients() {
       {.id = "unused-parameters",
        .title = "parameters without a use, and one whose use is multiplied by zero, real values",
        .why = "as exact-unused-parameters, where zeros may have a sign",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "unused-parameters",
        .loss = mean_square},
       {.id = "exact-frozen-first",
@@ -31,7 +31,7 @@ std::vector<Case> gradients() {
       {.id = "frozen-last",
        .title = "the last two layers are frozen, real values",
        .why = "a weight half run for a stage that has nothing to learn",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "frozen-last",
        .loss = mean_square},
       {.id = "exact-frozen-weights",
@@ -85,7 +85,7 @@ std::vector<Case> gradients() {
       {.id = "input-gradients",
        .title = "gradients of inputs, real values, mean loss",
        .why = "the weight of a micro-batch missing in the gradient of its input",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "late-input",
        .rows = 10,
        .loss = mean_square,
@@ -93,7 +93,7 @@ std::vector<Case> gradients() {
       {.id = "input-gradients-encoder-decoder",
        .title = "gradients of both sequences",
        .why = "the gradient of the input of a stage in the middle",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "encoder-decoder",
        .loss = mean_square,
        .input_gradients = true},
@@ -159,7 +159,7 @@ std::vector<Case> gradients() {
       {.id = "boundary-hooks",
        .title = "hooks on what comes from other stages and on every parameter, real values",
        .why = "a hook that makes a backward in halves pass by its value twice",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .steps = {Train, ZeroGrad, Train},
@@ -168,11 +168,11 @@ std::vector<Case> gradients() {
       {.id = "hooks",
        .title = "a hook on every parameter, real values",
        .why = "a hook given the sum over micro-batches instead of each gradient",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .parameter_hooks = true},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

@@ -1,21 +1,21 @@
 // Losses: means, sums, targets that do not count, losses that the model makes.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-std::vector<Case> losses() {
+std::vector<reference::Case> losses() {
   return {
       {.id = "exact-loss-inside",
        .title = "the model makes its loss of a target and a mask",
        .why = "targets that must travel to the last stage; a scalar output",
        .model = "exact-loss-inside",
-       .loss = {LossKind::Output, Reduction::Sum}},
+       .loss = {reference::LossKind::Output, reference::Reduction::Sum}},
       {.id = "exact-loss-inside-uneven",
        .title = "a loss made inside, 10 rows over 4 micro-batches",
        .why = "a loss made inside that is weighted as if it were a mean",
        .model = "exact-loss-inside",
        .rows = 10,
-       .loss = {LossKind::Output, Reduction::Sum}},
+       .loss = {reference::LossKind::Output, reference::Reduction::Sum}},
       {.id = "exact-mean-skip",
        .title = "mean of squares, skips",
        .why = "a mean applied to the gradients that skip as well",
@@ -36,40 +36,40 @@ std::vector<Case> losses() {
        .title = "the mean of the outputs, without a target",
        .why = "a mean without a target taken for a sum",
        .model = "exact-mlp",
-       .loss = {LossKind::Sum, Reduction::Mean}},
+       .loss = {reference::LossKind::Sum, reference::Reduction::Mean}},
       {.id = "ignored-targets",
        .title = "cross entropy, some targets do not count",
        .why = "a mean of means where micro-batches have different numbers of tokens that count",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "transformer-lm",
-       .loss = {LossKind::CrossEntropy, Reduction::Mean, true}},
+       .loss = {reference::LossKind::CrossEntropy, reference::Reduction::Mean, true}},
       {.id = "ignored-targets-uneven",
        .title = "cross entropy, some targets do not count, 10 rows over 4 micro-batches",
        .why = "rows weighed where tokens should be",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "transformer-lm",
        .rows = 10,
-       .loss = {LossKind::CrossEntropy, Reduction::Mean, true}},
+       .loss = {reference::LossKind::CrossEntropy, reference::Reduction::Mean, true}},
       {.id = "ignored-targets-sum",
        .title = "cross entropy summed over the targets that count",
        .why = "a sum divided by what counts",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "transformer-lm",
-       .loss = {LossKind::CrossEntropy, Reduction::Sum, true}},
+       .loss = {reference::LossKind::CrossEntropy, reference::Reduction::Sum, true}},
       {.id = "ignored-targets-bounded",
        .title = "cross entropy, some targets do not count, against float64",
        .why = "as ignored-targets, against the whole model",
-       .truth = Truth::Bounded,
+       .truth = reference::Truth::Bounded,
        .model = "transformer-lm",
        .rows = 10,
-       .loss = {LossKind::CrossEntropy, Reduction::Mean, true}},
+       .loss = {reference::LossKind::CrossEntropy, reference::Reduction::Mean, true}},
       {.id = "cross-entropy-sum",
        .title = "cross entropy summed over a batch of images",
        .why = "a sum taken for a mean",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "resnet-bn",
-       .loss = {LossKind::CrossEntropy, Reduction::Sum}},
+       .loss = {reference::LossKind::CrossEntropy, reference::Reduction::Sum}},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

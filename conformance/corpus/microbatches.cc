@@ -1,11 +1,11 @@
 // Micro-batches: one, few, uneven, many; inputs divided along other dimensions or replicated.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> microbatches() {
+std::vector<reference::Case> microbatches() {
   return {
       {.id = "exact-eleven-rows",
        .title = "11 rows over 4 micro-batches",
@@ -166,7 +166,7 @@ std::vector<Case> microbatches() {
       {.id = "dimensions",
        .title = "rows along three dimensions, mean of squares, 10 rows over 4 micro-batches",
        .why = "micro-batches weighed by the size of another dimension than that of the rows",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "dimensions",
        .rows = 10,
        .loss = mean_square},
@@ -185,4 +185,4 @@ std::vector<Case> microbatches() {
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

@@ -2,7 +2,7 @@
 // placements.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
 namespace {
 
@@ -75,7 +75,7 @@ constexpr const char* kSevenRanks =
 
 }  // namespace
 
-std::vector<Case> orders() {
+std::vector<reference::Case> orders() {
   return {
       {.id = "exact-own-out-of-order",
        .title = "micro-batches out of order on two ranks",
@@ -172,7 +172,7 @@ std::vector<Case> orders() {
       {.id = "own-five-ranks",
        .title = "five ranks, out of order, real values",
        .why = "stages cut at other places where their number does not divide that of the layers",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .schedule_csv = kFiveRanks},
@@ -186,32 +186,32 @@ std::vector<Case> orders() {
       {.id = "own-out-of-order",
        .title = "micro-batches out of order, real values",
        .why = "gradients added by ascending number whatever the order of the backwards",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .schedule_csv = kOutOfOrder},
       {.id = "own-halves",
        .title = "halves of backwards in orders of their own, real values",
        .why = "gradients added in the order of the input halves",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .schedule_csv = kHalves},
       {.id = "own-dropout",
        .title = "dropout, micro-batches out of order",
        .why = "masks that depend on the order of actions",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp-dropout",
        .loss = mean_square,
        .schedule_csv = kV},
       {.id = "own-batch-norm",
        .title = "batch norm, micro-batches out of order",
        .why = "statistics updated by ascending number whatever the order of the forwards",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "resnet-bn",
        .loss = cross_entropy,
        .schedule_csv = kOutOfOrder},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

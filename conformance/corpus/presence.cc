@@ -1,11 +1,11 @@
 // What is there in one step and None in another: inputs, and values between stages.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> presence() {
+std::vector<reference::Case> presence() {
   return {
       {.id = "exact-optional-mask",
        .title = "a mask for two late stages in the first step, None in the second",
@@ -58,14 +58,14 @@ std::vector<Case> presence() {
       {.id = "optional-mask",
        .title = "a mask for two late stages in the first step, None in the second, real values",
        .why = "None replaced by zeros or ones, which are other bits",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "optional-mask",
        .loss = mean_square,
        .steps = {Train, Train}},
       {.id = "train-optional-mask",
        .title = "gradient descent with a mask in every second step",
        .why = "a plan for each kind of step, of which the wrong one is taken",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "optional-mask",
        .loss = mean_square,
        .steps = {Train, Optimizer, ZeroGrad, Train, Optimizer, ZeroGrad, Train, Optimizer, ZeroGrad, Train, Optimizer},
@@ -85,11 +85,11 @@ std::vector<Case> presence() {
       {.id = "absent-value",
        .title = "a value that is None in the evaluation between two steps, real values",
        .why = "the gradient of a value that was not there before lost",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "absent-value",
        .loss = mean_square,
        .steps = {Eval, Train, Eval, Train}},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

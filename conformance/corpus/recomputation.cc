@@ -1,11 +1,11 @@
 // Stages that are run again in their backward.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> recomputation() {
+std::vector<reference::Case> recomputation() {
   return {
       {.id = "exact-recompute",
        .title = "every stage is run again",
@@ -59,11 +59,11 @@ std::vector<Case> recomputation() {
       {.id = "recompute-transformer",
        .title = "attention in stages that are run again",
        .why = "other bits in the second run",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "transformer-lm",
        .loss = cross_entropy,
        .recompute = "always"},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

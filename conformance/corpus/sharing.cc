@@ -1,11 +1,11 @@
 // Modules and parameters that are used several times, within a stage and across stages.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> sharing() {
+std::vector<reference::Case> sharing() {
   return {
       {.id = "exact-shared-within",
        .title = "a module called twice in one stage",
@@ -25,7 +25,7 @@ std::vector<Case> sharing() {
       {.id = "shared-ends",
        .title = "a module called in the first stage and in the last, real values",
        .why = "the order in which copies are summed depending on the rank that holds them",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "shared-ends",
        .loss = mean_square},
       {.id = "exact-shared-three",
@@ -36,7 +36,7 @@ std::vector<Case> sharing() {
       {.id = "shared-three",
        .title = "a module called in three stages, real values",
        .why = "three copies summed in the order in which they arrive",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "shared-three",
        .loss = mean_square},
       {.id = "exact-shared-everywhere",
@@ -52,7 +52,7 @@ std::vector<Case> sharing() {
       {.id = "shared-transposed",
        .title = "a weight and, near the end, its transpose, real values",
        .why = "the gradient of a transposed use added without being turned back",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "shared-transposed",
        .loss = mean_square},
       {.id = "exact-shared-parts",
@@ -93,4 +93,4 @@ std::vector<Case> sharing() {
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

@@ -1,11 +1,11 @@
 // Where the split falls.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Case> splits() {
+std::vector<reference::Case> splits() {
   return {
       {.id = "exact-lopsided",
        .title = "stages of one and of nine layers, and two without a parameter",
@@ -15,7 +15,7 @@ std::vector<Case> splits() {
       {.id = "lopsided",
        .title = "stages of one and of nine layers, and two without a parameter, real values",
        .why = "a stage that is only a view handing on memory that is not its own",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "lopsided",
        .loss = mean_square},
       {.id = "exact-lopsided-gradients",
@@ -46,10 +46,10 @@ std::vector<Case> splits() {
       {.id = "split-twice",
        .title = "one module is the whole of two stages, real values",
        .why = "names of values taken from the module that made them, where two stages have the same",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "split-twice",
        .loss = mean_square},
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

@@ -1,17 +1,17 @@
 // Steps: accumulation, evaluation between, batches of other sizes, freezing and unfreezing, optimizers.
 #include "conformance/corpus/axes.h"
 
-namespace plumbline::cases {
+namespace plumbline::conformance::cases {
 
-using enum StepKind;
+using enum reference::StepKind;
 
-std::vector<Step> training_run() {
-  std::vector<Step> steps;
+std::vector<reference::Step> training_run() {
+  std::vector<reference::Step> steps;
   for (int i = 0; i < 20; ++i) steps.insert(steps.end(), {ZeroGrad, Train, Optimizer});
   return steps;
 }
 
-std::vector<Case> steps() {
+std::vector<reference::Case> steps() {
   return {
       {.id = "exact-eval-other-rows",
        .title = "an evaluation of 6 rows between two steps of 8",
@@ -139,23 +139,23 @@ std::vector<Case> steps() {
       {.id = "train-adamw",
        .title = "20 steps of AdamW",
        .why = "state of an optimizer that does not belong to its parameter; weight decay of frozen ones",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .steps = training_run(),
-       .optimizer = {.learning_rate = 0.01, .kind = OptimizerKind::AdamW, .weight_decay = 0.1}},
+       .optimizer = {.learning_rate = 0.01, .kind = reference::OptimizerKind::AdamW, .weight_decay = 0.1}},
       {.id = "train-adamw-shared",
        .title = "20 steps of AdamW, a module in three stages",
        .why = "copies of a parameter, each with a state of its own, that drift apart",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "shared-three",
        .loss = mean_square,
        .steps = training_run(),
-       .optimizer = {.learning_rate = 0.01, .kind = OptimizerKind::AdamW}},
+       .optimizer = {.learning_rate = 0.01, .kind = reference::OptimizerKind::AdamW}},
       {.id = "train-resnet",
        .title = "20 steps with batch norm",
        .why = "statistics and parameters that are one step apart",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "resnet-bn",
        .loss = cross_entropy,
        .steps = training_run(),
@@ -163,7 +163,7 @@ std::vector<Case> steps() {
       {.id = "train-evaluate",
        .title = "gradient descent with evaluations of other sizes between",
        .why = "an evaluation that changes what is learnt",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .steps = {Train, Optimizer, {Eval, 6, false}, ZeroGrad, Train, Optimizer, Eval, ZeroGrad, Train, Optimizer},
@@ -171,7 +171,7 @@ std::vector<Case> steps() {
       {.id = "train-freeze",
        .title = "gradient descent while layers are frozen and unfrozen",
        .why = "momentum of a frozen parameter that goes on",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .steps = {Train,
@@ -188,7 +188,7 @@ std::vector<Case> steps() {
       {.id = "train-accumulate",
        .title = "an optimizer that steps after every second batch",
        .why = "gradients divided by the number of batches",
-       .truth = Truth::SameOrder,
+       .truth = reference::Truth::SameOrder,
        .model = "mlp",
        .loss = mean_square,
        .steps = {Train, Train, Optimizer, ZeroGrad, Train, Train, Optimizer},
@@ -196,4 +196,4 @@ std::vector<Case> steps() {
   };
 }
 
-}  // namespace plumbline::cases
+}  // namespace plumbline::conformance::cases

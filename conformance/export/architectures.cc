@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -41,4 +41,4 @@ Json architecture_of(const std::string& model) {
   return it == known.end() ? Json(nullptr) : it->second;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

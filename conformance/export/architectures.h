@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// "architecture" and its numbers, as INTERPRETING.md describes them; null for a model that is known by its program
 /// only.
 nlohmann::ordered_json architecture_of(const std::string& model);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

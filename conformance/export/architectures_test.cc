@@ -8,16 +8,16 @@
 
 #include "reference/models/zoo.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// The numbers against the parameters that the model really has.
 TEST(Architectures, AreThoseOfTheModels) {
-  for (const std::string& name : model_names()) {
+  for (const std::string& name : models::model_names()) {
     const nlohmann::ordered_json about = architecture_of(name);
     if (about.is_null()) continue;
     std::map<std::string, std::vector<int64_t>> shapes;
-    for (const auto& item : make_model(name, Dtype::F32, 1).module->named_parameters())
+    for (const auto& item : models::make_model(name, reference::Dtype::F32, 1).module->named_parameters())
       shapes[item.key()] = item.value().sizes().vec();
     const auto number = [&](const char* key) { return about.at(key).get<int64_t>(); };
     const std::string list = about.contains("layers") ? "layers" : "blocks";
@@ -42,4 +42,4 @@ TEST(Architectures, AreThoseOfTheModels) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

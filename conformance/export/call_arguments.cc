@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// What these say changes no number.
@@ -43,62 +43,64 @@ Json constant_json(const c10::IValue& constant, const c10::Type& type) {
   throw Error("export: a constant of type " + constant.tagKind() + " has no form");
 }
 
-Json argument_json(const Argument& argument, const c10::Type& type, const std::function<int(ValueId)>& number_of) {
+Json argument_json(const graph::Argument& argument, const c10::Type& type,
+                   const std::function<int(graph::ValueId)>& number_of) {
   switch (argument.kind) {
-    case Argument::Kind::Constant:
+    case graph::Argument::Kind::Constant:
       return constant_json(argument.constant, type);
-    case Argument::Kind::Value:
+    case graph::Argument::Kind::Value:
       return reference(number_of(argument.values.at(0)));
-    case Argument::Kind::TensorList:
-    case Argument::Kind::OptionalTensorList: {
+    case graph::Argument::Kind::TensorList:
+    case graph::Argument::Kind::OptionalTensorList: {
       Json items = Json::array();
-      for (ValueId v : argument.values) items.push_back(v == kNoValue ? Json(nullptr) : reference(number_of(v)));
+      for (graph::ValueId v : argument.values)
+        items.push_back(v == graph::kNoValue ? Json(nullptr) : reference(number_of(v)));
       return items;
     }
-    case Argument::Kind::NumberList:
+    case graph::Argument::Kind::NumberList:
       throw Error("export: a list of numbers that depend on data has no form");
   }
   return nullptr;
 }
 
-bool says_nothing(const Argument& argument, const c10::Argument& parameter) {
-  if (argument.kind != Argument::Kind::Constant) return false;
+bool says_nothing(const graph::Argument& argument, const c10::Argument& parameter) {
+  if (argument.kind != graph::Argument::Kind::Constant) return false;
   if (argument.constant.isNone()) return true;
   return parameter.default_value().has_value() && *parameter.default_value() == argument.constant;
 }
 
 }  // namespace
 
-std::string functional_name(const Node& node) {
+std::string functional_name(const graph::Node& node) {
   const c10::OperatorName& name = node.op->operator_name();
   std::string base = name.name;
   if (base.size() > 1 && base.ends_with("_") && !base.ends_with("__")) base.pop_back();
   return base + (name.overload_name.empty() ? "" : "." + name.overload_name);
 }
 
-size_t argument_index(const Node& node, std::string_view name) {
+size_t argument_index(const graph::Node& node, std::string_view name) {
   const auto& parameters = node.op->schema().arguments();
   for (size_t i = 0; i < parameters.size(); ++i)
     if (parameters[i].name() == name) return i;
   throw Error("export: " + node.op->schema().name() + " has no argument '" + std::string(name) + "'");
 }
 
-int64_t integer(const Node& node, std::string_view name) {
+int64_t integer(const graph::Node& node, std::string_view name) {
   return node.arguments.at(argument_index(node, name)).constant.toInt();
 }
 
-std::vector<int64_t> integers(const Node& node, std::string_view name) {
+std::vector<int64_t> integers(const graph::Node& node, std::string_view name) {
   return node.arguments.at(argument_index(node, name)).constant.toIntVector();
 }
 
 std::string dtype_json(at::ScalarType dtype) {
-  std::string name = dtype_name(dtype);
+  std::string name = graph::dtype_name(dtype);
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
   return name;
 }
 
-Json call_arguments(const Node& node, std::span<const std::string_view> wanted,
-                    const std::function<int(ValueId)>& number_of, std::string& unsaid) {
+Json call_arguments(const graph::Node& node, std::span<const std::string_view> wanted,
+                    const std::function<int(graph::ValueId)>& number_of, std::string& unsaid) {
   const auto& parameters = node.op->schema().arguments();
   Json arguments = Json::object();
   for (std::string_view name : wanted) {
@@ -115,4 +117,4 @@ Json call_arguments(const Node& node, std::span<const std::string_view> wanted,
   return arguments;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

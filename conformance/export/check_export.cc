@@ -10,7 +10,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ void expect_initial_values(const fs::path& file, const TensorMap& tensors) {
 void read_file_of_case(const fs::path& path, const std::string& bytes) {
   const std::string name = path.filename().string();
   if (name == "schedule.csv") {
-    parse_csv(bytes, path.string());
+    schedule::parse_csv(bytes, path.string());
   } else if (name.ends_with(".safetensors")) {
     const TensorMap tensors = decode_tensors(bytes, path.string());
     if (name == "tensors.safetensors") expect_initial_values(path, tensors);
@@ -117,4 +117,4 @@ ExportCheck check_export(const fs::path& folder) {
   return check;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct ExportCheck {
   size_t cases = 0, files = 0;
@@ -18,4 +18,4 @@ struct ExportCheck {
 /// InputError when manifest.json itself cannot be read.
 ExportCheck check_export(const std::filesystem::path& folder);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,7 +12,7 @@
 #include "runtime/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,7 +88,7 @@ TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {
            {tensors, with_tensors([&](TensorMap& all) { all["more"] = make_f64({1}, {1}); }), "in manifest.json"},
            {tensors, with_tensors(nan), "in manifest.json"},
        })
-    expect_line(problem_of(change.name, change.bytes), file(change.name).string(), change.expected);
+    testing::expect_line(problem_of(change.name, change.bytes), file(change.name).string(), change.expected);
 }
 
 TEST_F(CheckExport, FilesThatAreMissingOrTooMuchAreNamed) {
@@ -113,9 +113,9 @@ TEST_F(CheckExport, AManifestThatLeadsElsewhereIsRefused) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
     write_file(path, text);
-    expect_line(refusal([&] { check_export(folder_.path()); }), path.string() + ":", expected);
+    testing::expect_line(testing::refusal([&] { check_export(folder_.path()); }), path.string() + ":", expected);
   }
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

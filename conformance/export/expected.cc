@@ -8,10 +8,10 @@
 #include "conformance/export/json_layout.h"
 #include "conformance/stage_orders.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-TensorMap bounded(const Case& c, uint64_t seed) {
+TensorMap bounded(const reference::Case& c, uint64_t seed) {
   const Expectation expected = bounded_expectation(c, seed);
   TensorMap tensors = expected.value;
   for (const auto& [key, bound] : expected.bounds.elements) tensors.emplace(key + ".bound", bound);
@@ -20,19 +20,19 @@ TensorMap bounded(const Case& c, uint64_t seed) {
   return tensors;
 }
 
-TensorMap exact(Results results) {
+TensorMap exact(reference::Results results) {
   for (auto& [key, tensor] : results)
     if (tensor.is_floating_point()) tensor = at::add(tensor, 0.0);
   return to_host(results);
 }
 
-std::string_view comparison(Truth truth) {
+std::string_view comparison(reference::Truth truth) {
   switch (truth) {
-    case Truth::Exact:
+    case reference::Truth::Exact:
       return "numeric";
-    case Truth::SameOrder:
+    case reference::Truth::SameOrder:
       return "bitwise";
-    case Truth::Bounded:
+    case reference::Truth::Bounded:
       return "bounded";
   }
   return {};
@@ -40,11 +40,13 @@ std::string_view comparison(Truth truth) {
 
 }  // namespace
 
-void write_expected(const Case& c, const Schedule& schedule, uint64_t seed, const std::filesystem::path& folder) {
+void write_expected(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
+                    const std::filesystem::path& folder) {
   TensorMap tensors;
-  if (c.truth == Truth::Bounded)
+  if (c.truth == reference::Truth::Bounded)
     tensors = bounded(c, seed);
-  else if (Results results = run_detached(c, seed, stage_orders(schedule)); c.truth == Truth::Exact)
+  else if (reference::Results results = reference::run_detached(c, seed, stage_orders(schedule));
+           c.truth == reference::Truth::Exact)
     tensors = exact(std::move(results));
   else
     tensors = to_host(results);
@@ -58,4 +60,4 @@ void write_expected(const Case& c, const Schedule& schedule, uint64_t seed, cons
   write_tensor_file(folder / "expected.safetensors", tensors);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,42 +13,42 @@
 #include "runtime/graph/host_tensors.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-std::string_view loss_kind(LossKind kind) {
+std::string_view loss_kind(reference::LossKind kind) {
   switch (kind) {
-    case LossKind::Sum:
+    case reference::LossKind::Sum:
       return "sum";
-    case LossKind::Mse:
+    case reference::LossKind::Mse:
       return "mse";
-    case LossKind::CrossEntropy:
+    case reference::LossKind::CrossEntropy:
       return "cross-entropy";
-    case LossKind::Output:
+    case reference::LossKind::Output:
       return "output";
   }
   throw Error("export: a loss without a name");
 }
 
-std::string_view step_kind(StepKind kind) {
+std::string_view step_kind(reference::StepKind kind) {
   switch (kind) {
-    case StepKind::Train:
+    case reference::StepKind::Train:
       return "train";
-    case StepKind::Eval:
+    case reference::StepKind::Eval:
       return "eval";
-    case StepKind::ZeroGrad:
+    case reference::StepKind::ZeroGrad:
       return "zero_grad";
-    case StepKind::Optimizer:
+    case reference::StepKind::Optimizer:
       return "optimizer";
-    case StepKind::Freeze:
+    case reference::StepKind::Freeze:
       return "freeze";
-    case StepKind::Unfreeze:
+    case reference::StepKind::Unfreeze:
       return "unfreeze";
   }
   throw Error("export: a step without a name");
 }
 
-Json chunk_json(const ChunkSpec& spec) {
+Json chunk_json(const microbatch::ChunkSpec& spec) {
   if (spec.replicate) return "replicate";
   return {{"dim", spec.dim}};
 }
@@ -56,7 +56,7 @@ Json chunk_json(const ChunkSpec& spec) {
 /// Builds case.json and collects its tensors, step by step.
 class CaseFiles {
  public:
-  CaseFiles(const Case& c, const Schedule& schedule, uint64_t seed)
+  CaseFiles(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed)
       : case_(c), schedule_(schedule), seed_(seed), programs_(c, seed, schedule.stages) {}
 
   void write(const std::filesystem::path& folder) {
@@ -67,40 +67,40 @@ class CaseFiles {
     std::filesystem::create_directories(folder);
     write_file(folder / "case.json", json_layout(case_json(std::move(steps))));
     write_file(folder / "program.json", json_layout(programs_.to_json()));
-    write_file(folder / "schedule.csv", to_csv(schedule_));
+    write_file(folder / "schedule.csv", schedule::to_csv(schedule_));
     write_tensor_file(folder / "tensors.safetensors", tensors_);
   }
 
  private:
-  Json step(int number, const Step& todo) {
+  Json step(int number, const reference::Step& todo) {
     Json json = {{"kind", step_kind(todo.kind)}};
     switch (todo.kind) {
-      case StepKind::Train:
-      case StepKind::Eval:
+      case reference::StepKind::Train:
+      case reference::StepKind::Eval:
         batch_step(number, todo, json);
         break;
-      case StepKind::Freeze:
-      case StepKind::Unfreeze:
-        json["parameters"] = programs_.set_trainable(todo.parameters, todo.kind == StepKind::Unfreeze);
+      case reference::StepKind::Freeze:
+      case reference::StepKind::Unfreeze:
+        json["parameters"] = programs_.set_trainable(todo.parameters, todo.kind == reference::StepKind::Unfreeze);
         break;
-      case StepKind::ZeroGrad:
-      case StepKind::Optimizer:
+      case reference::StepKind::ZeroGrad:
+      case reference::StepKind::Optimizer:
         break;
     }
     return json;
   }
 
-  void batch_step(int number, const Step& todo, Json& json) {
-    const bool training = todo.kind == StepKind::Train;
-    Batch batch = make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
+  void batch_step(int number, const reference::Step& todo, Json& json) {
+    const bool training = todo.kind == reference::StepKind::Train;
+    models::Batch batch = models::make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
     if (!todo.has_target) batch.target = at::Tensor();
     const std::string prefix = "step/" + std::to_string(number) + "/";
     for (size_t i = 0; i < batch.inputs.size(); ++i)
       if (batch.inputs[i].defined())
-        tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i), to_host(batch.inputs[i]));
-    if (batch.target.defined()) tensors_.emplace(prefix + "target", to_host(batch.target));
+        tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i), graph::to_host(batch.inputs[i]));
+    if (batch.target.defined()) tensors_.emplace(prefix + "target", graph::to_host(batch.target));
     json["target"] = batch.target.defined();
-    json["loss"] = has_loss(case_.loss, batch.target);
+    json["loss"] = reference::has_loss(case_.loss, batch.target);
     const std::vector<ProgramUse> uses = programs_.use(batch, training);
     json["microbatches"] = Json::array();
     for (const ProgramUse& use : uses) {
@@ -113,16 +113,17 @@ class CaseFiles {
 
   Json inputs_json() const {
     Json inputs = Json::array();
-    const Model& model = programs_.model();
+    const models::Model& model = programs_.model();
     for (size_t i = 0; i < model.input_names.size(); ++i)
       inputs.push_back({{"name", model.input_names[i]}, {"chunk", chunk_json(model.input_chunks[i])}});
     return inputs;
   }
 
   /// What the model gives back, with the names of its outputs where they stand.
-  Json outputs_json(const OutputTree& tree) const {
-    if (tree.kind == OutputTree::Kind::Value) return output_name(programs_.model(), static_cast<size_t>(tree.output));
-    const bool is_dict = tree.kind == OutputTree::Kind::Dict;
+  Json outputs_json(const graph::OutputTree& tree) const {
+    if (tree.kind == graph::OutputTree::Kind::Value)
+      return models::output_name(programs_.model(), static_cast<size_t>(tree.output));
+    const bool is_dict = tree.kind == graph::OutputTree::Kind::Dict;
     Json json = is_dict ? Json::object() : Json::array();
     for (size_t i = 0; i < tree.items.size(); ++i) {
       if (is_dict)
@@ -134,9 +135,10 @@ class CaseFiles {
   }
 
   Json optimizer_json() const {
-    if (std::find(case_.steps.begin(), case_.steps.end(), StepKind::Optimizer) == case_.steps.end()) return nullptr;
-    const OptimizerSpec& spec = case_.optimizer;
-    if (spec.kind == OptimizerKind::Sgd)
+    if (std::find(case_.steps.begin(), case_.steps.end(), reference::StepKind::Optimizer) == case_.steps.end())
+      return nullptr;
+    const reference::OptimizerSpec& spec = case_.optimizer;
+    if (spec.kind == reference::OptimizerKind::Sgd)
       return {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
     return {{"kind", "adamw"},         {"learning_rate", spec.learning_rate},
             {"beta1", spec.beta1},     {"beta2", spec.beta2},
@@ -145,33 +147,38 @@ class CaseFiles {
 
   Json model_json() const {
     Json split = Json::array();
-    for (const SplitPoint& point : stage_points(programs_.model(), schedule_.stages))
-      split.push_back({{"module", point.module}, {"at", point.where == SplitPoint::Where::End ? "end" : "begin"}});
+    for (const split::SplitPoint& point : models::stage_points(programs_.model(), schedule_.stages))
+      split.push_back(
+          {{"module", point.module}, {"at", point.where == split::SplitPoint::Where::End ? "end" : "begin"}});
     return {{"name", case_.model}, {"architecture", architecture_of(case_.model)}, {"split", std::move(split)}};
   }
 
   Json loss_json() const {
     return {{"kind", loss_kind(case_.loss.kind)},
-            {"reduction", case_.loss.reduction == Reduction::Mean ? "mean" : "sum"},
-            {"ignored_target", case_.loss.ignores_targets ? Json(kIgnoredTarget) : Json(nullptr)}};
+            {"reduction", case_.loss.reduction == reference::Reduction::Mean ? "mean" : "sum"},
+            {"ignored_target", case_.loss.ignores_targets ? Json(reference::kIgnoredTarget) : Json(nullptr)}};
   }
 
   Json schedule_json() const {
-    const bool fixed = case_.truth == Truth::SameOrder || !case_.schedule_csv.empty();
-    return {
-        {"name", schedule_.name}, {"format", csv_format(schedule_)}, {"order", fixed ? "must-follow" : "any-legal"}};
+    const bool fixed = case_.truth == reference::Truth::SameOrder || !case_.schedule_csv.empty();
+    return {{"name", schedule_.name},
+            {"format", schedule::csv_format(schedule_)},
+            {"order", fixed ? "must-follow" : "any-legal"}};
   }
 
   Json results_json() const {
-    std::vector<ResultKind> kinds = {ResultKind::Loss, ResultKind::Buffer, ResultKind::Param};
-    if (keeps_details(case_)) {
-      kinds = {ResultKind::Forward, ResultKind::Output, ResultKind::Loss, ResultKind::Backward, ResultKind::Partial};
-      if (case_.input_gradients) kinds.push_back(ResultKind::InputGrad);
-      if (case_.parameter_hooks || case_.boundary_hooks) kinds.push_back(ResultKind::HookCalls);
-      kinds.insert(kinds.end(), {ResultKind::Grad, ResultKind::Buffer, ResultKind::Param});
+    std::vector<reference::ResultKind> kinds = {reference::ResultKind::Loss, reference::ResultKind::Buffer,
+                                                reference::ResultKind::Param};
+    if (reference::keeps_details(case_)) {
+      kinds = {reference::ResultKind::Forward, reference::ResultKind::Output, reference::ResultKind::Loss,
+               reference::ResultKind::Backward, reference::ResultKind::Partial};
+      if (case_.input_gradients) kinds.push_back(reference::ResultKind::InputGrad);
+      if (case_.parameter_hooks || case_.boundary_hooks) kinds.push_back(reference::ResultKind::HookCalls);
+      kinds.insert(kinds.end(),
+                   {reference::ResultKind::Grad, reference::ResultKind::Buffer, reference::ResultKind::Param});
     }
     Json names = Json::array();
-    for (ResultKind kind : kinds) names.push_back(kind_name(kind));
+    for (reference::ResultKind kind : kinds) names.push_back(reference::kind_name(kind));
     return names;
   }
 
@@ -184,14 +191,14 @@ class CaseFiles {
     json["features"] = case_.features;
     json["truth"] = to_string(case_.truth);
     json["seed"] = seed_;
-    json["dtype"] = dtype_json(scalar_type(case_.dtype));
+    json["dtype"] = dtype_json(reference::scalar_type(case_.dtype));
     json["model"] = model_json();
     json["mesh"] = {{"pp", schedule_.ranks.size()}, {"dp", 1}, {"tp", 1}};
     json["stages"] = schedule_.stages;
     json["schedule"] = schedule_json();
     json["microbatches"] = case_.microbatches;
     json["inputs"] = inputs_json();
-    if (const OutputTree& outputs = programs_.model().outputs; outputs.kind != OutputTree::Kind::Value)
+    if (const graph::OutputTree& outputs = programs_.model().outputs; outputs.kind != graph::OutputTree::Kind::Value)
       json["outputs"] = outputs_json(outputs);
     json["target"] = chunk_json(programs_.model().target_chunk);
     json["keyword_inputs"] = case_.keyword_inputs;
@@ -207,8 +214,8 @@ class CaseFiles {
     return json;
   }
 
-  const Case& case_;
-  const Schedule& schedule_;
+  const reference::Case& case_;
+  const schedule::Schedule& schedule_;
   uint64_t seed_;
   ProgramSet programs_;
   TensorMap tensors_;
@@ -217,8 +224,9 @@ class CaseFiles {
 
 }  // namespace
 
-void export_case(const Case& c, const Schedule& schedule, uint64_t seed, const std::filesystem::path& folder) {
+void export_case(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
+                 const std::filesystem::path& folder) {
   CaseFiles(c, schedule, seed).write(folder);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 #include "reference/case.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// The version of the case format: a reader that knows another one must refuse.
 inline constexpr const char* kCaseFormat = "plumbline-case/1";
@@ -18,6 +18,7 @@ inline constexpr const char* kProgramFormat = "plumbline-program/1";
 /// Writes the case, its model cut into the stages of `schedule`, into `folder`, which is made. The same arguments give
 /// the same bytes. Throws InputError where the case cannot be exported, with the reason (an operator outside the opset,
 /// an in-place change that has no functional form).
-void export_case(const Case& c, const Schedule& schedule, uint64_t seed, const std::filesystem::path& folder);
+void export_case(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
+                 const std::filesystem::path& folder);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,7 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,12 +21,12 @@ std::string name_of(const ChosenSchedule& chosen) {
   return chosen.csv.empty() ? chosen.name : fs::path(chosen.name).stem().string();
 }
 
-std::vector<ChosenSchedule> schedules_of(const Case& c, const ExportRequest& request) {
+std::vector<ChosenSchedule> schedules_of(const reference::Case& c, const ExportRequest& request) {
   if (c.schedule_csv.empty()) return request.schedules;
   return {{kOwnSchedule, c.schedule_csv}};
 }
 
-std::vector<ExportedFile> files_of(const fs::path& folder, Truth truth) {
+std::vector<ExportedFile> files_of(const fs::path& folder, reference::Truth truth) {
   std::vector<ExportedFile> files;
   for (const char* name :
        {"case.json", "expected.json", "expected.safetensors", "program.json", "schedule.csv", "tensors.safetensors"}) {
@@ -34,14 +34,15 @@ std::vector<ExportedFile> files_of(const fs::path& folder, Truth truth) {
     const std::string bytes = read_file(folder / name);
     const std::string_view file = name;
     const bool form = file == "case.json" || file == "program.json" || file == "schedule.csv";
-    const bool pinned = form || (truth == Truth::Exact && file.ends_with(".safetensors"));
+    const bool pinned = form || (truth == reference::Truth::Exact && file.ends_with(".safetensors"));
     files.push_back({name, bytes.size(), sha256(bytes), pinned});
   }
   return files;
 }
 
-void export_one(const Case& c, const ChosenSchedule& chosen, const ExportRequest& request, ExportedCase& exported) {
-  const Schedule schedule = make_schedule(chosen, c.schedule_csv.empty() ? request.ranks : 0, c.microbatches);
+void export_one(const reference::Case& c, const ChosenSchedule& chosen, const ExportRequest& request,
+                ExportedCase& exported) {
+  const schedule::Schedule schedule = make_schedule(chosen, c.schedule_csv.empty() ? request.ranks : 0, c.microbatches);
   exported.ranks = static_cast<int>(schedule.ranks.size());
   exported.stages = schedule.stages;
   exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);
@@ -99,7 +100,7 @@ std::vector<ExportedCase> export_cases(const ExportRequest& request,
   fs::create_directories(request.out, failed);
   if (failed) throw InputError("export: " + request.out.string() + " cannot be made: " + failed.message());
   std::vector<ExportedCase> cases;
-  for (const Case& c : request.cases)
+  for (const reference::Case& c : request.cases)
     for (const ChosenSchedule& chosen : schedules_of(c, request)) {
       ExportedCase exported{.id = c.id, .schedule = name_of(chosen), .truth = c.truth};
       try {
@@ -139,4 +140,4 @@ std::vector<std::string> lock_differences(const std::string& locked, const std::
   return differences;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,10 +10,10 @@
 #include "conformance/chosen_schedule.h"
 #include "reference/case.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct ExportRequest {
-  std::vector<Case> cases;
+  std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;  ///< a case with a schedule of its own has that one only
   int ranks = 4;
   uint64_t seed = 1;
@@ -32,7 +32,7 @@ struct ExportedFile {
 struct ExportedCase {
   std::string id = {};
   std::string schedule = {};
-  Truth truth = Truth::Exact;
+  reference::Truth truth = reference::Truth::Exact;
   int ranks = 0;
   int stages = 0;
   std::string folder = {};   ///< below the output folder
@@ -53,4 +53,4 @@ std::string lock_text(const std::vector<ExportedCase>& cases);
 /// What differs between the lock file's text and the present one, one line a file; empty where nothing does.
 std::vector<std::string> lock_differences(const std::string& locked, const std::string& present);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,13 +12,15 @@
 #include "runtime/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-Schedule gpipe(const Case& c, int ranks) { return make_schedule(ChosenSchedule{"gpipe", ""}, ranks, c.microbatches); }
+schedule::Schedule gpipe(const reference::Case& c, int ranks) {
+  return make_schedule(ChosenSchedule{"gpipe", ""}, ranks, c.microbatches);
+}
 
 Json read(const fs::path& path) { return Json::parse(read_file(path)); }
 
@@ -29,7 +31,7 @@ TEST(Opset, IsInOrderSoThatItIsFound) {
 }
 
 TEST(ExportCase, TheSameBytesEachTime) {
-  const Case& c = find_case("dropout");
+  const reference::Case& c = find_case("dropout");
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 2), 1, folder / "a");
   export_case(c, gpipe(c, 2), 1, folder / "b");
@@ -41,7 +43,7 @@ TEST(ExportCase, TheSameBytesEachTime) {
 
 TEST(ExportCase, AProgramForEachShapeAndMode) {
   // 10 rows over 4 micro-batches: 3, 3, 2, 2.
-  const Case& uneven = find_case("uneven-mean");
+  const reference::Case& uneven = find_case("uneven-mean");
   const TemporaryFolder folder;
   export_case(uneven, gpipe(uneven, 2), 1, folder.path());
   const Json c = read(folder / "case.json"), program = read(folder / "program.json");
@@ -56,7 +58,7 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
   EXPECT_EQ(c["steps"][0]["microbatches"][0]["loss_weight"], 1.2);
   EXPECT_DOUBLE_EQ(weights, 4.0);
 
-  const Case& evaluated = find_case("resnet-bn-eval");
+  const reference::Case& evaluated = find_case("resnet-bn-eval");
   export_case(evaluated, gpipe(evaluated, 2), 1, folder.path());
   std::set<bool> modes;
   const Json of_both = read(folder / "program.json");
@@ -65,7 +67,7 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
 }
 
 TEST(ExportCase, ParametersAreAsTheyAreBeforeTheFirstStep) {
-  const Case& c = find_case("exact-freeze-first");  // trains, then freezes half of its layers
+  const reference::Case& c = find_case("exact-freeze-first");  // trains, then freezes half of its layers
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 4), 1, folder.path());
   const Json program = read(folder / "program.json");
@@ -76,7 +78,7 @@ TEST(ExportCase, ParametersAreAsTheyAreBeforeTheFirstStep) {
 }
 
 TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
-  const Case& c = find_case("dropout");
+  const reference::Case& c = find_case("dropout");
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 2), 1, folder.path());
   const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
@@ -113,7 +115,7 @@ std::vector<std::string> ports(const Json& program) {
 }
 
 TEST(ExportCase, WhatIsNoneHasItsPlaceInEachProgram) {
-  const Case& mask = find_case("exact-optional-mask");  // a mask in the first step, None in the second
+  const reference::Case& mask = find_case("exact-optional-mask");  // a mask in the first step, None in the second
   const TemporaryFolder folder;
   export_case(mask, gpipe(mask, 2), 1, folder.path());
   const Json programs = read(folder / "program.json")["programs"];
@@ -123,7 +125,8 @@ TEST(ExportCase, WhatIsNoneHasItsPlaceInEachProgram) {
   EXPECT_EQ(programs[0]["boundaries"].size(), 2u);
   EXPECT_EQ(programs[1]["boundaries"].size(), 1u) << "None crosses nothing";
 
-  const Case& absent = find_case("exact-absent-value-first");  // an evaluation, then a step that sends a value more
+  const reference::Case& absent =
+      find_case("exact-absent-value-first");  // an evaluation, then a step that sends a value more
   export_case(absent, gpipe(absent, 2), 1, folder.path());
   const Json of_both = read(folder / "program.json")["programs"];
   ASSERT_EQ(of_both.size(), 3u) << "the evaluation's rows do not divide evenly";
@@ -132,7 +135,7 @@ TEST(ExportCase, WhatIsNoneHasItsPlaceInEachProgram) {
 }
 
 TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
-  const Case& c = find_case("exact-dict");
+  const reference::Case& c = find_case("exact-dict");
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 2), 1, folder.path());
   EXPECT_EQ(read(folder / "case.json")["outputs"],
@@ -143,13 +146,13 @@ TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
   for (const Json& output : program["programs"][0]["stages"][1]["outputs"])
     names += output["name"].get<std::string>() + (output["value"].is_null() ? "=None " : " ");
   EXPECT_EQ(names, "logits hidden absent=None states.layers.0 states.sums ") << "what the loss is made of comes first";
-  const Case& plain = find_case("exact-multi-io");
+  const reference::Case& plain = find_case("exact-multi-io");
   export_case(plain, gpipe(plain, 2), 1, folder.path());
   EXPECT_FALSE(read(folder / "case.json").contains("outputs"));
 }
 
 TEST(ExportCase, OneSharedParameterAndAllItsStages) {
-  const Case& c = find_case("exact-tied");
+  const reference::Case& c = find_case("exact-tied");
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 4), 1, folder.path());
   const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
@@ -197,4 +200,4 @@ TEST(ExportCorpus, TheLockPinsWhatIsTheSameEverywhere) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

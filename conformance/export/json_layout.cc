@@ -1,6 +1,6 @@
 #include "conformance/export/json_layout.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr size_t kWidth = 120;
@@ -37,4 +37,4 @@ std::string json_layout(const nlohmann::ordered_json& json) {
   return text + "\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

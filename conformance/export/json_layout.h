@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Ends in a line feed. The same document gives the same text.
 std::string json_layout(const nlohmann::ordered_json& json);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -29,4 +29,4 @@ TEST(JsonLayout, IsTheSameDocument) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

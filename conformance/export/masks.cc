@@ -8,12 +8,12 @@
 #include "runtime/microbatch/random_seed.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// A stage of its own memory: running statistics that it writes are nobody else's.
-Graph on_copies(Graph graph) {
-  for (Attribute& attribute : graph.attributes)
+graph::Graph on_copies(graph::Graph graph) {
+  for (graph::Attribute& attribute : graph.attributes)
     if (attribute.tensor.defined()) attribute.tensor = attribute.tensor.detach().clone();
   return graph;
 }
@@ -32,24 +32,25 @@ void add_masks(const ProgramSet& set, const std::vector<ProgramUse>& uses, uint6
   for (size_t m = 0; m < uses.size(); ++m) {
     const Program& program = set.programs()[uses[m].program];
     if (!draws(program)) continue;
-    const Pipe& pipe = program.pipe;
+    const split::Pipe& pipe = program.pipe;
     std::vector<std::vector<at::Tensor>> outputs(pipe.stages.size());
     for (size_t s = 0; s < pipe.stages.size(); ++s) {
       std::vector<at::Tensor> inputs;
-      if (s == 0) inputs = given_inputs(uses[m].inputs);
+      if (s == 0) inputs = split::given_inputs(uses[m].inputs);
       for (int b : pipe.stages[s].inputs)
         inputs.push_back(outputs[pipe.boundaries[b].producer].at(pipe.boundaries[b].output).contiguous());
       {
-        const RandomTurn seeded(stage_random_seed(seed, train_step, static_cast<int>(s), static_cast<int>(m)));
-        Interpreter(on_copies(with_masks_as_outputs(pipe.stages[s].graph))).run(inputs, outputs[s]);
+        const graph::RandomTurn seeded(
+            microbatch::stage_random_seed(seed, train_step, static_cast<int>(s), static_cast<int>(m)));
+        graph::Interpreter(on_copies(with_masks_as_outputs(pipe.stages[s].graph))).run(inputs, outputs[s]);
       }
       const std::vector<PortableName>& masks = program.stages[s].masks;
       for (size_t i = 0; i < masks.size(); ++i)
         tensors.emplace("step/" + std::to_string(step) + "/mask/" + std::to_string(s) + "/" + std::to_string(m) + "/" +
                             masks[i].name,
-                        to_host(outputs[s].at(outputs[s].size() - masks.size() + i)));
+                        graph::to_host(outputs[s].at(outputs[s].size() - masks.size() + i)));
     }
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

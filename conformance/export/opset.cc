@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 const std::vector<OpsetEntry>& opset() {
   static const std::vector<OpsetEntry> entries = {
@@ -55,4 +55,4 @@ const OpsetEntry* find_in_opset(std::string_view name) {
   return it != all.end() && it->name == name ? &*it : nullptr;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

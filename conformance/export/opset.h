@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Rises when an operator is added, removed or changed.
 inline constexpr int kOpset = 1;
@@ -24,4 +24,4 @@ const std::vector<OpsetEntry>& opset();
 /// Null for an operator outside.
 const OpsetEntry* find_in_opset(std::string_view name);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

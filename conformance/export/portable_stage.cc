@@ -11,7 +11,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/split/boundary_names.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Whole-tensor results that are the argument itself where values never change.
@@ -38,66 +38,66 @@ int64_t from_front(int64_t dim, size_t dims) { return dim < 0 ? dim + static_cas
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, std::string where) : graph_(graph), where_(std::move(where)) {
+  Lowering(const graph::Graph& graph, std::string where) : graph_(graph), where_(std::move(where)) {
     if (!graph.autocast.empty()) refuse("a stretch under autocast");
   }
 
   PortableStage lower() {
-    names_ = boundary_names(graph_);
-    for (const GraphInput& input : graph_.inputs) stage_.inputs.push_back({input.name, define(input.value)});
-    for (const Attribute& attribute : graph_.attributes) add(attribute);
-    for (const Node& node : graph_.nodes) {
+    names_ = split::boundary_names(graph_);
+    for (const graph::GraphInput& input : graph_.inputs) stage_.inputs.push_back({input.name, define(input.value)});
+    for (const graph::Attribute& attribute : graph_.attributes) add(attribute);
+    for (const graph::Node& node : graph_.nodes) {
       node_ = &node;
       if (!node.is_split()) lower(node);
     }
     node_ = nullptr;
-    for (ValueId v : graph_.outputs) stage_.outputs.push_back(v == kNoValue ? -1 : number_of(v));
-    for (const Attribute& attribute : graph_.attributes) finish(attribute);
+    for (graph::ValueId v : graph_.outputs) stage_.outputs.push_back(v == graph::kNoValue ? -1 : number_of(v));
+    for (const graph::Attribute& attribute : graph_.attributes) finish(attribute);
     return std::move(stage_);
   }
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
     throw InputError(where_ + ": " + what + " has no form in opset " + std::to_string(kOpset) +
-                     (node_ ? ", in " + to_text(graph_, *node_) : ""));
+                     (node_ ? ", in " + graph::to_text(graph_, *node_) : ""));
   }
 
-  const Value& known(ValueId v) const { return graph_.values[v]; }
+  const graph::Value& known(graph::ValueId v) const { return graph_.values[v]; }
 
-  int add_value(const Value& value) {
-    if (value.kind != ValueKind::Tensor) refuse("a number that is read from a tensor");
+  int add_value(const graph::Value& value) {
+    if (value.kind != graph::ValueKind::Tensor) refuse("a number that is read from a tensor");
     stage_.values.push_back({value.dtype, value.sizes});
     return static_cast<int>(stage_.values.size()) - 1;
   }
-  int define(ValueId v) { return numbers_[v] = add_value(known(v)); }
+  int define(graph::ValueId v) { return numbers_[v] = add_value(known(v)); }
 
-  int number_of(ValueId v) const {
-    if (v == kNoValue) return -1;
+  int number_of(graph::ValueId v) const {
+    if (v == graph::kNoValue) return -1;
     if (stale_.contains(v)) refuse("an in-place change that is seen through another view of the same memory");
     return numbers_.at(v);
   }
 
-  void add(const Attribute& attribute) {
-    const int value = attribute.value == kNoValue ? -1 : define(attribute.value);
+  void add(const graph::Attribute& attribute) {
+    const int value = attribute.value == graph::kNoValue ? -1 : define(attribute.value);
     switch (attribute.kind) {
-      case AttributeKind::Parameter:
+      case graph::AttributeKind::Parameter:
         stage_.parameters.push_back({attribute.name, value});
         break;
-      case AttributeKind::Buffer:
+      case graph::AttributeKind::Buffer:
         stage_.buffers.push_back({attribute.name, value});
         break;
-      case AttributeKind::Constant:
+      case graph::AttributeKind::Constant:
         if (value >= 0) stage_.constants.emplace_back(value, attribute.tensor);
         break;
     }
     if (value >= 0) first_numbers_[attribute.value] = value;
   }
 
-  void finish(const Attribute& attribute) {
-    if (attribute.value == kNoValue || stale_.contains(attribute.value)) return;
+  void finish(const graph::Attribute& attribute) {
+    if (attribute.value == graph::kNoValue || stale_.contains(attribute.value)) return;
     const int now = numbers_.at(attribute.value);
     if (now == first_numbers_.at(attribute.value)) return;
-    if (attribute.kind != AttributeKind::Buffer) refuse("a change in place of '" + attribute.name + "'");
+    if (attribute.kind != graph::AttributeKind::Buffer) refuse("a change in place of '" + attribute.name + "'");
     stage_.buffer_updates.push_back({attribute.name, now});
   }
 
@@ -107,7 +107,7 @@ class Lowering {
   }
 
   /// The argument of that name, which must be a tensor.
-  ValueId tensor(const char* name) const {
+  graph::ValueId tensor(const char* name) const {
     const size_t i = argument_index(*node_, name);
     return node_->arguments[i].values.at(0);
   }
@@ -122,26 +122,26 @@ class Lowering {
     return detached;
   }
 
-  void give(ValueId result, int value) {
+  void give(graph::ValueId result, int value) {
     bool depends = false;
-    for_each_use(*node_, [&](ValueId v) { depends = depends || known(v).requires_grad; });
+    graph::for_each_use(*node_, [&](graph::ValueId v) { depends = depends || known(v).requires_grad; });
     numbers_[result] = cut_off(value, depends && at::isFloatingType(known(result).dtype));
   }
 
   void one(const std::string& op, Json arguments) {
-    const ValueId result = node_->results.at(0).values.at(0);
+    const graph::ValueId result = node_->results.at(0).values.at(0);
     const int value = add_value(known(result));
     emit(op, std::move(arguments), {value});
     give(result, value);
   }
 
   Json self() const { return reference(number_of(node_->arguments.at(0).values.at(0))); }
-  ValueId self_value() const { return node_->arguments.at(0).values.at(0); }
+  graph::ValueId self_value() const { return node_->arguments.at(0).values.at(0); }
 
-  void lower(const Node& node) {
+  void lower(const graph::Node& node) {
     if (!node.branches.empty()) refuse("a condition");
-    std::vector<ValueId> changed;
-    for_each_mutation(node, [&](ValueId v) { changed.push_back(v); });
+    std::vector<graph::ValueId> changed;
+    graph::for_each_mutation(node, [&](graph::ValueId v) { changed.push_back(v); });
     const std::string name = functional_name(node);
     if (draws_random_numbers(node)) {
       lower_random(name);
@@ -181,10 +181,10 @@ class Lowering {
     } else {
       lower_plain(name);
     }
-    for (ValueId v : changed) change(v);
+    for (graph::ValueId v : changed) change(v);
   }
 
-  ValueId result() const { return node_->results.at(0).values.at(0); }
+  graph::ValueId result() const { return node_->results.at(0).values.at(0); }
 
   void lower_random(const std::string& name) {
     if (kDrawn.contains(name)) {
@@ -192,7 +192,7 @@ class Lowering {
       return;
     }
     if (name != "aten::dropout") refuse("random numbers of " + name);
-    const ValueId x = self_value();
+    const graph::ValueId x = self_value();
     stage_.masks.push_back({names_.at(result()), add_value(known(x))});
     one("aten::mul.Tensor", {{"self", self()}, {"other", reference(stage_.masks.back().value)}});
   }
@@ -270,7 +270,7 @@ class Lowering {
     const int64_t dim = from_front(integer(*node_, "dim"), dims);
     std::vector<int64_t> sizes;
     std::vector<int> values;
-    for (ValueId part : node_->results.at(0).values) {
+    for (graph::ValueId part : node_->results.at(0).values) {
       sizes.push_back(known(part).sizes.at(dim));
       values.push_back(add_value(known(part)));
     }
@@ -292,10 +292,10 @@ class Lowering {
   }
 
   /// In training the running statistics that it leaves are further results.
-  void lower_batch_norm(const std::vector<ValueId>& statistics) {
-    const Value& y = known(result());
+  void lower_batch_norm(const std::vector<graph::ValueId>& statistics) {
+    const graph::Value& y = known(result());
     std::vector<int> values = {add_value(y)};
-    for (ValueId v : statistics) values.push_back(add_value(known(v)));
+    for (graph::ValueId v : statistics) values.push_back(add_value(known(v)));
     emit("aten::batch_norm", arguments_of(*find_in_opset("aten::batch_norm")), values);
     give(result(), values[0]);
     for (size_t i = 0; i < statistics.size(); ++i) change(statistics[i], values[i + 1]);
@@ -303,7 +303,7 @@ class Lowering {
 
   Json arguments_of(const OpsetEntry& entry) const {
     std::string unsaid;
-    Json arguments = call_arguments(*node_, entry.arguments, [this](ValueId v) { return number_of(v); }, unsaid);
+    Json arguments = call_arguments(*node_, entry.arguments, [this](graph::ValueId v) { return number_of(v); }, unsaid);
     if (!unsaid.empty()) refuse("the argument '" + unsaid + "'");
     return arguments;
   }
@@ -317,17 +317,17 @@ class Lowering {
     Json arguments = arguments_of(*entry);
     if (arguments.contains("dim")) normalise_dims(arguments["dim"], name == "aten::stack" ? 1 : 0);
     std::vector<int> values;
-    for (const Result& made : node_->results)
-      for (ValueId v : made.values) values.push_back(add_value(known(v)));
+    for (const graph::Result& made : node_->results)
+      for (graph::ValueId v : made.values) values.push_back(add_value(known(v)));
     emit(name, std::move(arguments), values);
     size_t i = 0;
-    for (const Result& made : node_->results)
-      for (ValueId v : made.values) give(v, values[i++]);
+    for (const graph::Result& made : node_->results)
+      for (graph::ValueId v : made.values) give(v, values[i++]);
   }
 
   /// Dimensions count from the front.
   void normalise_dims(Json& dims, size_t added) const {
-    const ValueId like = node_->arguments.at(0).values.at(0);
+    const graph::ValueId like = node_->arguments.at(0).values.at(0);
     const size_t count = known(like).sizes.size() + added;
     if (dims.is_number_integer()) dims = from_front(dims.get<int64_t>(), count);
     if (dims.is_array())
@@ -335,7 +335,7 @@ class Lowering {
   }
 
   /// The memory of `v` holds another value now, the one that the call returns.
-  void change(ValueId v) {
+  void change(graph::ValueId v) {
     const PortableValue& old = stage_.values[numbers_.at(v)];
     const PortableValue& now = stage_.values[numbers_.at(result())];
     if (old.dtype != now.dtype || old.shape != now.shape) refuse("an in-place change of element type or shape");
@@ -343,7 +343,7 @@ class Lowering {
   }
 
   /// Those that were the same whole tensor go with it; other views of the memory cannot be used any more.
-  void change(ValueId v, int after) {
+  void change(graph::ValueId v, int after) {
     const int before = numbers_.at(v);
     const int32_t memory = known(v).storage;
     for (auto& [other, number] : numbers_) {
@@ -356,49 +356,52 @@ class Lowering {
     numbers_[v] = after;
   }
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::string where_;
-  const Node* node_ = nullptr;
+  const graph::Node* node_ = nullptr;
   PortableStage stage_;
   std::vector<std::string> names_;
-  std::map<ValueId, int> numbers_, first_numbers_;
-  std::set<ValueId> stale_;
+  std::map<graph::ValueId, int> numbers_, first_numbers_;
+  std::set<graph::ValueId> stale_;
 };
 
 }  // namespace
 
-PortableStage portable_stage(const Graph& graph, const std::string& where) { return Lowering(graph, where).lower(); }
+PortableStage portable_stage(const graph::Graph& graph, const std::string& where) {
+  return Lowering(graph, where).lower();
+}
 
-Graph with_masks_as_outputs(const Graph& graph) {
-  Graph drawing = graph;
+graph::Graph with_masks_as_outputs(const graph::Graph& graph) {
+  graph::Graph drawing = graph;
   drawing.nodes.clear();
   drawing.module_calls.clear();
-  const auto call = [](const char* name, const char* overload, std::vector<Argument> arguments, ValueId result) {
-    Node node;
+  const auto call = [](const char* name, const char* overload, std::vector<graph::Argument> arguments,
+                       graph::ValueId result) {
+    graph::Node node;
     node.op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
     node.arguments = std::move(arguments);
     node.arguments.resize(node.op->schema().arguments().size());
-    node.results = {Result{false, {result}}};
+    node.results = {graph::Result{false, {result}}};
     return node;
   };
-  const auto value = [](ValueId v) { return Argument{Argument::Kind::Value, {}, {v}}; };
-  for (const Node& node : graph.nodes) {
+  const auto value = [](graph::ValueId v) { return graph::Argument{graph::Argument::Kind::Value, {}, {v}}; };
+  for (const graph::Node& node : graph.nodes) {
     if (node.is_split() || !draws_random_numbers(node)) {
       drawing.nodes.push_back(node);
       continue;
     }
     if (functional_name(node) != "aten::dropout") {
       drawing.nodes.push_back(node);
-      const ValueId drawn = node.results.at(0).values.at(0);
+      const graph::ValueId drawn = node.results.at(0).values.at(0);
       drawing.outputs.push_back(drawing.add_value(graph.values[drawn]));
       drawing.nodes.push_back(call("aten::clone", "", {value(drawn)}, drawing.outputs.back()));
       continue;
     }
-    const ValueId x = node.arguments.at(0).values.at(0);
-    const ValueId ones = drawing.add_value(graph.values[x]);
-    const ValueId mask = drawing.add_value(graph.values[x]);
+    const graph::ValueId x = node.arguments.at(0).values.at(0);
+    const graph::ValueId ones = drawing.add_value(graph.values[x]);
+    const graph::ValueId mask = drawing.add_value(graph.values[x]);
     drawing.nodes.push_back(call("aten::ones_like", "", {value(x)}, ones));
-    Node draw = call("aten::dropout", "", {value(ones), node.arguments.at(1), node.arguments.at(2)}, mask);
+    graph::Node draw = call("aten::dropout", "", {value(ones), node.arguments.at(1), node.arguments.at(2)}, mask);
     drawing.nodes.push_back(draw);
     const bool in_place = node.op->schema().name().ends_with("_");
     drawing.nodes.push_back(call(in_place ? "aten::mul_" : "aten::mul", "Tensor", {value(x), value(mask)},
@@ -408,4 +411,4 @@ Graph with_masks_as_outputs(const Graph& graph) {
   return drawing;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

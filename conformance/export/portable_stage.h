@@ -11,7 +11,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Keys in the order in which they were written: files are read by people as well.
 using Json = nlohmann::ordered_json;
@@ -45,10 +45,10 @@ struct PortableStage {
 };
 
 /// Throws InputError, opened by `where`, naming the call that has no form in the opset.
-PortableStage portable_stage(const Graph& graph, const std::string& where);
+PortableStage portable_stage(const graph::Graph& graph, const std::string& where);
 
 /// A graph that draws the masks of `graph` as it would: it has them as further outputs, in the order of
 /// PortableStage::masks, and multiplies by them, so that what follows sees the values that it would see.
-Graph with_masks_as_outputs(const Graph& graph);
+graph::Graph with_masks_as_outputs(const graph::Graph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

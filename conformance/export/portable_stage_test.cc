@@ -20,7 +20,7 @@
 #include "runtime/graph/random_turn.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -30,9 +30,10 @@ struct Module : torch::nn::Module {
   at::Tensor count = register_buffer("count", at::zeros({}));
 };
 
-Graph graph_of(const std::function<at::Tensor(Module&, at::Tensor)>& forward, const at::Tensor& x = at::ones({2, 3})) {
+graph::Graph graph_of(const std::function<at::Tensor(Module&, at::Tensor)>& forward,
+                      const at::Tensor& x = at::ones({2, 3})) {
   Module module;
-  return capture(module, [&](const Tensors& in) { return Tensors{forward(module, in[0])}; }, {{"x", x}});
+  return capture::capture(module, [&](const Tensors& in) { return Tensors{forward(module, in[0])}; }, {{"x", x}});
 }
 
 PortableStage lowered(const std::function<at::Tensor(Module&, at::Tensor)>& forward) {
@@ -85,14 +86,14 @@ TEST(PortableStage, ACopyStaysWhatItWas) {
 }
 
 TEST(PortableStage, RefusesAChangeSeenThroughAnotherView) {
-  expect_part(refusal([] {
-                lowered([](Module& m, at::Tensor x) {
-                  const at::Tensor y = at::mul(x, m.w);
-                  y.select(0, 0).add_(1.0);
-                  return at::relu(y);
-                });
-              }),
-              "here: ");
+  testing::expect_part(testing::refusal([] {
+                         lowered([](Module& m, at::Tensor x) {
+                           const at::Tensor y = at::mul(x, m.w);
+                           y.select(0, 0).add_(1.0);
+                           return at::relu(y);
+                         });
+                       }),
+                       "here: ");
 }
 
 TEST(PortableStage, BuffersAreResults) {
@@ -111,11 +112,11 @@ TEST(PortableStage, RunningStatisticsAreResultsInTraining) {
   torch::nn::BatchNorm2d norm(2);
   const auto forward = [&](const Tensors& in) { return Tensors{norm->forward(in[0])}; };
   const at::Tensor x = at::ones({2, 2, 3, 3});
-  const PortableStage training = portable_stage(capture(*norm, forward, {{"x", x}}), "here");
+  const PortableStage training = portable_stage(capture::capture(*norm, forward, {{"x", x}}), "here");
   EXPECT_EQ(training.nodes.back().results.size(), 3u);
   EXPECT_EQ(training.buffer_updates.size(), 3u);  // and num_batches_tracked
   norm->eval();
-  const PortableStage evaluation = portable_stage(capture(*norm, forward, {{"x", x}}), "here");
+  const PortableStage evaluation = portable_stage(capture::capture(*norm, forward, {{"x", x}}), "here");
   EXPECT_EQ(evaluation.nodes.back().results.size(), 1u);
   EXPECT_TRUE(evaluation.buffer_updates.empty());
 }
@@ -143,10 +144,12 @@ TEST(PortableStage, ViewsAreReshapesAndPermutations) {
 }
 
 TEST(PortableStage, RefusesWhatIsOutsideTheOpset) {
-  expect_part(refusal([] { lowered([](Module&, at::Tensor x) { return std::get<0>(at::sort(x)); }); }),
-              "here: aten::sort has no form in opset");
-  expect_part(refusal([] { lowered([](Module&, at::Tensor x) { return at::alpha_dropout(x, 0.5, true); }); }),
-              "random numbers");
+  testing::expect_part(
+      testing::refusal([] { lowered([](Module&, at::Tensor x) { return std::get<0>(at::sort(x)); }); }),
+      "here: aten::sort has no form in opset");
+  testing::expect_part(
+      testing::refusal([] { lowered([](Module&, at::Tensor x) { return at::alpha_dropout(x, 0.5, true); }); }),
+      "random numbers");
 }
 
 TEST(PortableStage, DropoutIsAMultiplicationByAMask) {
@@ -154,7 +157,7 @@ TEST(PortableStage, DropoutIsAMultiplicationByAMask) {
     return at::dropout(at::gelu(at::dropout(at::mul(x, m.w), 0.5, true)), 0.25, true);
   };
   const at::Tensor x = at::randn({2, 3});
-  const Graph graph = graph_of(forward, x);
+  const graph::Graph graph = graph_of(forward, x);
   const PortableStage stage = portable_stage(graph, "here");
   ASSERT_EQ(stage.masks.size(), 2u);
   EXPECT_NE(stage.masks[0].name, stage.masks[1].name);
@@ -162,12 +165,12 @@ TEST(PortableStage, DropoutIsAMultiplicationByAMask) {
 
   Tensors dropped, drawn;
   {
-    const RandomTurn seeded(7);
-    Interpreter(graph).run(Tensors{x}, dropped);
+    const graph::RandomTurn seeded(7);
+    graph::Interpreter(graph).run(Tensors{x}, dropped);
   }
   {
-    const RandomTurn seeded(7);
-    Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
+    const graph::RandomTurn seeded(7);
+    graph::Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
   }
   ASSERT_EQ(drawn.size(), 3u);
   EXPECT_TRUE(drawn[0].equal(dropped[0]));
@@ -177,15 +180,16 @@ TEST(PortableStage, DropoutIsAMultiplicationByAMask) {
 
 TEST(PortableStage, DrawnNumbersAreInputs) {
   const at::Tensor x = at::randn({2, 3});
-  const Graph graph = graph_of([](Module& m, at::Tensor y) { return at::add(at::mul(y, m.w), at::rand_like(y)); }, x);
+  const graph::Graph graph =
+      graph_of([](Module& m, at::Tensor y) { return at::add(at::mul(y, m.w), at::rand_like(y)); }, x);
   EXPECT_EQ(text(portable_stage(graph, "here")),
             R"(aten::mul.Tensor{"self":{"value":0},"other":{"value":1}} -> [3]; )"
             R"(aten::add.Tensor{"self":{"value":3},"other":{"value":2},"alpha":1} -> [4]; return [4])");
   Tensors drawn;
-  const RandomTurn seeded(7);
-  Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
+  const graph::RandomTurn seeded(7);
+  graph::Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
   EXPECT_TRUE(at::add(x, drawn.at(1)).equal(drawn.at(0)));
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

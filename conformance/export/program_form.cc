@@ -14,7 +14,7 @@
 #include "runtime/graph/host_tensors.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 Json value_json(const PortableValue& value) { return {{"dtype", dtype_json(value.dtype)}, {"shape", value.shape}}; }
@@ -35,7 +35,7 @@ using Names = std::vector<std::string>;
 
 /// What a stage takes of the model or of other stages, by name.
 std::map<std::string, int> taken_by(const Program& program, size_t s) {
-  const Pipe& pipe = program.pipe;
+  const split::Pipe& pipe = program.pipe;
   const std::vector<PortableName>& inputs = program.stages[s].inputs;
   std::map<std::string, int> values;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -47,14 +47,14 @@ std::map<std::string, int> taken_by(const Program& program, size_t s) {
 std::map<std::string, int> given_by(const Program& program, size_t s) {
   std::map<std::string, int> values;
   for (int b : program.pipe.stages[s].outputs) {
-    const Boundary& boundary = program.pipe.boundaries[b];
+    const split::Boundary& boundary = program.pipe.boundaries[b];
     values.emplace(boundary.name, program.stages[s].outputs.at(boundary.output));
   }
   return values;
 }
 
 /// The boundaries that a stage takes, or gives, in any of the programs: what is None in one has its place there too.
-Names boundaries_of(const std::vector<Program>& programs, size_t s, std::vector<int> Stage::* side) {
+Names boundaries_of(const std::vector<Program>& programs, size_t s, std::vector<int> split::Stage::* side) {
   Names names;
   for (const Program& program : programs)
     for (int b : program.pipe.stages[s].*side)
@@ -73,14 +73,15 @@ Json ports_json(const char* direction, const char* what, const Names& names, con
   return ports;
 }
 
-Json model_outputs_json(const Model& model, const PortableStage& stage) {
+Json model_outputs_json(const models::Model& model, const PortableStage& stage) {
   Json outputs = Json::array();
   for (size_t i = 0; i < stage.outputs.size(); ++i)
-    outputs.push_back({{"to", "model"}, {"name", output_name(model, i)}, {"value", number_json(stage.outputs[i])}});
+    outputs.push_back(
+        {{"to", "model"}, {"name", models::output_name(model, i)}, {"value", number_json(stage.outputs[i])}});
   return outputs;
 }
 
-Json stage_json(const std::vector<Program>& programs, const Model& model, size_t p, size_t s) {
+Json stage_json(const std::vector<Program>& programs, const models::Model& model, size_t p, size_t s) {
   const Program& program = programs[p];
   const PortableStage& stage = program.stages[s];
   Json values = Json::array(), constants = Json::array(), nodes = Json::array();
@@ -92,7 +93,7 @@ Json stage_json(const std::vector<Program>& programs, const Model& model, size_t
   Json json = Json::object();
   json["inputs"] =
       ports_json("from", s == 0 ? "model" : "boundary",
-                 s == 0 ? model.input_names : boundaries_of(programs, s, &Stage::inputs), taken_by(program, s));
+                 s == 0 ? model.input_names : boundaries_of(programs, s, &split::Stage::inputs), taken_by(program, s));
   for (const PortableName& mask : stage.masks)
     json["inputs"].push_back({{"from", "mask"}, {"name", mask.name}, {"value", mask.value}});
   json["parameters"] = names_json(stage.parameters);
@@ -103,16 +104,16 @@ Json stage_json(const std::vector<Program>& programs, const Model& model, size_t
   json["outputs"] =
       s + 1 == program.stages.size()
           ? model_outputs_json(model, stage)
-          : ports_json("to", "boundary", boundaries_of(programs, s, &Stage::outputs), given_by(program, s));
+          : ports_json("to", "boundary", boundaries_of(programs, s, &split::Stage::outputs), given_by(program, s));
   json["buffer_updates"] = names_json(stage.buffer_updates);
   return json;
 }
 
 Json boundaries_json(const Program& program) {
   Json boundaries = Json::array();
-  for (const Boundary& boundary : program.pipe.boundaries) {
+  for (const split::Boundary& boundary : program.pipe.boundaries) {
     Json consumers = Json::array();
-    for (const Boundary::Consumer& consumer : boundary.consumers) consumers.push_back(consumer.stage);
+    for (const split::Boundary::Consumer& consumer : boundary.consumers) consumers.push_back(consumer.stage);
     boundaries.push_back({{"name", boundary.name},
                           {"producer", boundary.producer},
                           {"consumers", std::move(consumers)},
@@ -125,23 +126,23 @@ Json boundaries_json(const Program& program) {
 
 /// Every parameter or buffer of the first program, with the stages that hold it. `frozen` are the parameters that
 /// require no gradient before the first step.
-Json owned_json(const Program& program, AttributeKind kind, const std::set<std::string>& frozen) {
-  std::vector<const Attribute*> order;
+Json owned_json(const Program& program, graph::AttributeKind kind, const std::set<std::string>& frozen) {
+  std::vector<const graph::Attribute*> order;
   std::map<std::string, std::vector<int>> stages;
   for (size_t s = 0; s < program.pipe.stages.size(); ++s)
-    for (const Attribute& attribute : program.pipe.stages[s].graph.attributes) {
+    for (const graph::Attribute& attribute : program.pipe.stages[s].graph.attributes) {
       if (attribute.kind != kind) continue;
       if (stages[attribute.name].empty()) order.push_back(&attribute);
       stages[attribute.name].push_back(static_cast<int>(s));
     }
   Json all = Json::array();
-  for (const Attribute* attribute : order) {
+  for (const graph::Attribute* attribute : order) {
     Json json = {{"name", attribute->name},
                  {"aliases", attribute->aliases},
                  {"stages", stages[attribute->name]},
                  {"dtype", dtype_json(attribute->tensor.scalar_type())},
                  {"shape", attribute->tensor.sizes()}};
-    if (kind == AttributeKind::Parameter) json["requires_grad"] = !frozen.contains(attribute->name);
+    if (kind == graph::AttributeKind::Parameter) json["requires_grad"] = !frozen.contains(attribute->name);
     all.push_back(std::move(json));
   }
   return all;
@@ -149,27 +150,28 @@ Json owned_json(const Program& program, AttributeKind kind, const std::set<std::
 
 }  // namespace
 
-ProgramSet::ProgramSet(const Case& c, uint64_t seed, int stages)
-    : case_(c), model_(make_model(c.model, c.dtype, seed)) {
-  split_.points = stage_points(model_, stages);
+ProgramSet::ProgramSet(const reference::Case& c, uint64_t seed, int stages)
+    : case_(c), model_(models::make_model(c.model, c.dtype, seed)) {
+  split_.points = models::stage_points(model_, stages);
   split_.loss_outputs = std::vector<int>{0};
   for (const auto& item : model_.module->named_parameters())
     if (!item.value().requires_grad()) frozen_.insert(item.key());
 }
 
 std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, bool trainable) {
-  return plumbline::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
+  return plumbline::reference::set_trainable(reference::first_names(model_.module->named_parameters()), pattern,
+                                             trainable);
 }
 
 int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training) {
   std::string key = training ? "train" : "eval";
-  for (const at::Tensor& input : inputs) key += " " + describe(input);
+  for (const at::Tensor& input : inputs) key += " " + graph::describe(input);
   for (const auto& item : model_.module->named_parameters()) key += item.value().requires_grad() ? "+" : "-";
   const auto [it, is_new] = known_.emplace(key, static_cast<int>(programs_.size()));
   if (!is_new) return it->second;
   Program program;
   program.training = training;
-  program.pipe = make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split_);
+  program.pipe = split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split_);
   for (int s = 0; s < program.pipe.num_stages(); ++s)
     program.stages.push_back(
         portable_stage(program.pipe.stages[s].graph, "export: case " + case_.id + ", stage " + std::to_string(s)));
@@ -182,7 +184,7 @@ std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) cons
   std::vector<double> counts(uses.size(), 1.0);
   for (size_t m = 0; m < uses.size(); ++m) {
     if (case_.loss.ignores_targets) {
-      counts[m] = static_cast<double>(counted_targets(uses[m].target));
+      counts[m] = static_cast<double>(reference::counted_targets(uses[m].target));
       continue;
     }
     for (size_t i = uses[m].inputs.size(); i-- > 0;)
@@ -192,11 +194,11 @@ std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) cons
   return counts;
 }
 
-std::vector<ProgramUse> ProgramSet::use(const Batch& batch, bool training) {
+std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool training) {
   const int count = case_.microbatches;
   std::vector<ProgramUse> uses(count);
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
-    const ChunkSpec& spec = model_.input_chunks.at(i);
+    const microbatch::ChunkSpec& spec = model_.input_chunks.at(i);
     const at::Tensor& input = batch.inputs[i];
     const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
                                                ? std::vector<at::Tensor>(count, input)
@@ -207,7 +209,7 @@ std::vector<ProgramUse> ProgramSet::use(const Batch& batch, bool training) {
   if (batch.target.defined())
     for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
-  if (!training || case_.loss.reduction != Reduction::Mean) return uses;
+  if (!training || case_.loss.reduction != reference::Reduction::Mean) return uses;
   const std::vector<double> weights = counts(uses);
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (int m = 0; m < count; ++m) uses[m].loss_weight = weights[m] * count / total;
@@ -227,23 +229,23 @@ Json ProgramSet::to_json() const {
   json["format"] = kProgramFormat;
   json["opset"] = kOpset;
   json["stages"] = programs_.front().stages.size();
-  json["parameters"] = owned_json(programs_.front(), AttributeKind::Parameter, frozen_);
-  json["buffers"] = owned_json(programs_.front(), AttributeKind::Buffer, frozen_);
+  json["parameters"] = owned_json(programs_.front(), graph::AttributeKind::Parameter, frozen_);
+  json["buffers"] = owned_json(programs_.front(), graph::AttributeKind::Buffer, frozen_);
   json["programs"] = std::move(programs);
   return json;
 }
 
 void ProgramSet::add_tensors(TensorMap& tensors) const {
-  for (const Stage& stage : programs_.front().pipe.stages)
-    for (const Attribute& attribute : stage.graph.attributes) {
-      if (attribute.kind == AttributeKind::Constant) continue;
-      const char* kind = attribute.kind == AttributeKind::Parameter ? "parameter/" : "buffer/";
-      tensors.insert_or_assign(kind + attribute.name, to_host(attribute.tensor.detach()));
+  for (const split::Stage& stage : programs_.front().pipe.stages)
+    for (const graph::Attribute& attribute : stage.graph.attributes) {
+      if (attribute.kind == graph::AttributeKind::Constant) continue;
+      const char* kind = attribute.kind == graph::AttributeKind::Parameter ? "parameter/" : "buffer/";
+      tensors.insert_or_assign(kind + attribute.name, graph::to_host(attribute.tensor.detach()));
     }
   for (size_t p = 0; p < programs_.size(); ++p)
     for (size_t s = 0; s < programs_[p].stages.size(); ++s)
       for (const auto& [value, tensor] : programs_[p].stages[s].constants)
-        tensors.emplace(constant_key(p, s, value), to_host(tensor.detach()));
+        tensors.emplace(constant_key(p, s, value), graph::to_host(tensor.detach()));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,12 +12,12 @@
 #include "runtime/split/pipe.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// The model in one mode, for micro-batches of one shape.
 struct Program {
   bool training = true;
-  Pipe pipe;
+  split::Pipe pipe;
   std::vector<PortableStage> stages;
 };
 
@@ -32,12 +32,12 @@ struct ProgramUse {
 /// What the batches of a case need. Programs are numbered in the order in which the steps first need them.
 class ProgramSet {
  public:
-  ProgramSet(const Case& c, uint64_t seed, int stages);
+  ProgramSet(const reference::Case& c, uint64_t seed, int stages);
 
-  const Model& model() const { return model_; }
+  const models::Model& model() const { return model_; }
   const std::vector<Program>& programs() const { return programs_; }
   /// By micro-batch. Throws InputError where the program cannot be exported.
-  std::vector<ProgramUse> use(const Batch& batch, bool training);
+  std::vector<ProgramUse> use(const models::Batch& batch, bool training);
   /// What a Freeze or Unfreeze step does; the names of the parameters that it is about.
   std::vector<std::string> set_trainable(const std::string& pattern, bool trainable);
 
@@ -51,12 +51,12 @@ class ProgramSet {
   int program_for(const std::vector<at::Tensor>& inputs, bool training);
   std::vector<double> counts(const std::vector<ProgramUse>& uses) const;
 
-  const Case& case_;
-  Model model_;
-  SplitOptions split_;
+  const reference::Case& case_;
+  models::Model model_;
+  split::SplitOptions split_;
   std::set<std::string> frozen_;  ///< before the first step
   std::vector<Program> programs_;
   std::map<std::string, int> known_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 std::string sha256(std::string_view bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
@@ -19,4 +19,4 @@ std::string sha256(std::string_view bytes) {
   return text;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

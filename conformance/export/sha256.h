@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// 64 hexadecimal digits.
 std::string sha256(std::string_view bytes);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 // The examples of FIPS 180-4 and of NIST's response files for it; lengths around a block's end come from sha256sum.
@@ -23,4 +23,4 @@ TEST(Sha256, AroundTheEndOfABlock) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

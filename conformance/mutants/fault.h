@@ -14,12 +14,12 @@
 #include "runtime/engine/engine.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// The rank that a fault stands around. Case, schedule and counter must outlive the fault.
 struct FaultSite {
-  const Case& of;
-  const Schedule& schedule;
+  const reference::Case& of;
+  const schedule::Schedule& schedule;
   uint64_t seed = 0;
   int rank = 0;
   std::atomic<int64_t>& happened;  ///< shared by the ranks of a process
@@ -32,15 +32,16 @@ struct FaultSite {
 
 /// What is empty is left alone.
 struct Fault {
-  std::function<void(Schedule&)> schedule = {};
-  std::function<void(EngineOptions&)> options = {};
-  std::function<PipeSource(PipeSource inner)> pipes = {};
-  std::function<std::unique_ptr<StageRunner>(int stage, const StageState& state, std::unique_ptr<StageRunner> inner)>
+  std::function<void(schedule::Schedule&)> schedule = {};
+  std::function<void(engine::EngineOptions&)> options = {};
+  std::function<engine::PipeSource(engine::PipeSource inner)> pipes = {};
+  std::function<std::unique_ptr<engine::StageRunner>(int stage, const split::StageState& state,
+                                                     std::unique_ptr<engine::StageRunner> inner)>
       stage = {};
   /// What it makes refers to `inner`, as below.
-  std::function<std::unique_ptr<Transport>(Transport& inner)> transport = {};
-  std::function<std::unique_ptr<CaseSubject>(CaseSubject& inner)> steps = {};
-  std::function<void(Results&)> results = {};
+  std::function<std::unique_ptr<transport::Transport>(transport::Transport& inner)> transport = {};
+  std::function<std::unique_ptr<reference::CaseSubject>(reference::CaseSubject& inner)> steps = {};
+  std::function<void(reference::Results&)> results = {};
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

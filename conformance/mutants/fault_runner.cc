@@ -11,7 +11,7 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/threads.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr auto kPatient = std::chrono::seconds(60);
@@ -23,7 +23,7 @@ constexpr auto kShort = std::chrono::seconds(1);
 FaultRunner::Place& FaultRunner::find(const MatrixRun& run) {
   const auto it = places_.find(run);
   if (it != places_.end()) return it->second;
-  const Case& c = find_case(run.case_id);
+  const reference::Case& c = find_case(run.case_id);
   return places_.emplace(run, Place{c, make_schedule({run.schedule, c.schedule_csv}, run.ranks, c.microbatches), {}})
       .first->second;
 }
@@ -42,19 +42,19 @@ const FaultOutcome& FaultRunner::untouched(const MatrixRun& run) {
 }
 
 FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(const FaultSite&)>& make,
-                              Clock::duration timeout) {
+                              transport::Clock::duration timeout) {
   const Place& place = find(run);
   FaultOutcome outcome;
   std::atomic<int64_t> happened = 0;
   try {
     std::vector<RankResults> ranks(run.ranks);
-    run_thread_ranks(run.ranks, [&](Transport& transport) {
+    transport::run_thread_ranks(run.ranks, [&](transport::Transport& transport) {
       at::set_num_threads(1);  // of this thread: each kernel adds up in one order
       EngineCaseOptions options{place.schedule, seed_, timeout};
-      options.recompute.policy = parse_recompute(place.of.recompute);
+      options.recompute.policy = engine::parse_recompute(place.of.recompute);
       const Fault fault = make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();
       options.fault = &fault;
-      const std::unique_ptr<Transport> around = fault.transport ? fault.transport(transport) : nullptr;
+      const std::unique_ptr<transport::Transport> around = fault.transport ? fault.transport(transport) : nullptr;
       ranks[transport.rank()] = {"rank " + std::to_string(transport.rank()),
                                  to_host(run_case_on_rank(place.of, around ? *around : transport, options))};
     });
@@ -68,7 +68,7 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
     outcome.reason = one_line(error.what());
   } catch (const std::exception& error) {
     outcome.status = Status::Error;
-    outcome.reason = one_line(error_text(error));
+    outcome.reason = one_line(graph::error_text(error));
   }
   if (outcome.status == Status::Timeout || outcome.status == Status::Error) outcome.results.clear();
   outcome.happened = happened;
@@ -90,4 +90,4 @@ std::pair<Kill, std::string> FaultRunner::kill(const MatrixRun& place, const Mut
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

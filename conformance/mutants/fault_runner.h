@@ -10,14 +10,14 @@
 #include "conformance/mutants/kill_matrix.h"
 #include "conformance/mutants/mutants.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct FaultOutcome {
   Status status = Status::NotRun;
-  std::string reason;              ///< one line: what gave it away
-  std::optional<ResultKey> first;  ///< the result where it shows first
-  int64_t happened = 0;            ///< how often the fault changed something
-  TensorMap results;               ///< of all ranks; empty after an error
+  std::string reason;                         ///< one line: what gave it away
+  std::optional<reference::ResultKey> first;  ///< the result where it shows first
+  int64_t happened = 0;                       ///< how often the fault changed something
+  TensorMap results;                          ///< of all ranks; empty after an error
 };
 
 class FaultRunner {
@@ -28,7 +28,8 @@ class FaultRunner {
   const FaultOutcome& untouched(const MatrixRun& place);
 
   /// With the fault that `make` puts around each rank. A wait that takes longer than `timeout` ends the run.
-  FaultOutcome run(const MatrixRun& place, const std::function<Fault(const FaultSite&)>& make, Clock::duration timeout);
+  FaultOutcome run(const MatrixRun& place, const std::function<Fault(const FaultSite&)>& make,
+                   transport::Clock::duration timeout);
 
   /// What `mutant` comes to there, and why; the untouched runtime must have passed.
   std::pair<Kill, std::string> kill(const MatrixRun& place, const Mutant& mutant);
@@ -38,8 +39,8 @@ class FaultRunner {
 
  private:
   struct Place {
-    Case of;
-    Schedule schedule;
+    reference::Case of;
+    schedule::Schedule schedule;
     std::optional<FaultOutcome> untouched;
   };
   Place& find(const MatrixRun& place);
@@ -50,4 +51,4 @@ class FaultRunner {
   std::map<std::pair<std::string, int>, CaseTraits> traits_;  // by case and stages
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,12 +8,13 @@
 
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 class HookedStage : public StageAround {
  public:
-  HookedStage(std::unique_ptr<StageRunner> inner, const FaultSite& site, const StageState& state, StageHooks hooks)
+  HookedStage(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state,
+              StageHooks hooks)
       : StageAround(std::move(inner)), site_(site), state_(state), hooks_(std::move(hooks)) {}
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
@@ -74,7 +75,7 @@ class HookedStage : public StageAround {
   }
 
   FaultSite site_;
-  const StageState& state_;
+  const split::StageState& state_;
   StageHooks hooks_;
 };
 
@@ -85,18 +86,18 @@ at::Tensor accumulated(const at::Tensor& before, const at::Tensor& part) {
   return at::add(before, part);
 }
 
-std::unique_ptr<StageRunner> with_hooks(std::unique_ptr<StageRunner> inner, const FaultSite& site,
-                                        const StageState& state, StageHooks hooks) {
+std::unique_ptr<engine::StageRunner> with_hooks(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site,
+                                                const split::StageState& state, StageHooks hooks) {
   return std::make_unique<HookedStage>(std::move(inner), site, state, std::move(hooks));
 }
 
-Fault stage_fault(const FaultSite& site, std::function<StageHooks(int stage, const StageState& state)> hooks) {
+Fault stage_fault(const FaultSite& site, std::function<StageHooks(int stage, const split::StageState& state)> hooks) {
   Fault fault;
-  fault.stage = [site, hooks = std::move(hooks)](int stage, const StageState& state,
-                                                 std::unique_ptr<StageRunner> inner) {
+  fault.stage = [site, hooks = std::move(hooks)](int stage, const split::StageState& state,
+                                                 std::unique_ptr<engine::StageRunner> inner) {
     return with_hooks(std::move(inner), site, state, hooks(stage, state));
   };
   return fault;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,12 +10,12 @@
 
 #include "conformance/mutants/fault.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Passes everything on.
-class StageAround : public StageRunner {
+class StageAround : public engine::StageRunner {
  public:
-  explicit StageAround(std::unique_ptr<StageRunner> inner) : inner_(std::move(inner)) {}
+  explicit StageAround(std::unique_ptr<engine::StageRunner> inner) : inner_(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
     inner_->forward(microbatch, inputs, outputs);
   }
@@ -31,7 +31,7 @@ class StageAround : public StageRunner {
   void drop_halves() noexcept override { inner_->drop_halves(); }
 
  protected:
-  std::unique_ptr<StageRunner> inner_;
+  std::unique_ptr<engine::StageRunner> inner_;
 };
 
 using Tensors = std::vector<at::Tensor>;
@@ -54,10 +54,10 @@ struct StageHooks {
 at::Tensor accumulated(const at::Tensor& before, const at::Tensor& part);
 
 /// Says that the fault happened wherever a hook changed anything. `state` must outlive the stage.
-std::unique_ptr<StageRunner> with_hooks(std::unique_ptr<StageRunner> inner, const FaultSite& site,
-                                        const StageState& state, StageHooks hooks);
+std::unique_ptr<engine::StageRunner> with_hooks(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site,
+                                                const split::StageState& state, StageHooks hooks);
 
 /// A fault in stages: `hooks` makes those of one stage; all empty: left alone.
-Fault stage_fault(const FaultSite& site, std::function<StageHooks(int stage, const StageState& state)> hooks);
+Fault stage_fault(const FaultSite& site, std::function<StageHooks(int stage, const split::StageState& state)> hooks);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

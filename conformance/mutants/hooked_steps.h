@@ -6,42 +6,42 @@
 
 #include "conformance/mutants/fault.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Each takes the place of the step; what is empty is passed on.
 struct StepHooks {
-  std::function<void(CaseSubject& inner, int step, const Batch& batch)> train = {}, evaluate = {};
-  std::function<void(CaseSubject& inner)> zero_grad = {};
-  std::function<NamedTensors(const CaseSubject& inner)> parameters = {};
+  std::function<void(reference::CaseSubject& inner, int step, const models::Batch& batch)> train = {}, evaluate = {};
+  std::function<void(reference::CaseSubject& inner)> zero_grad = {};
+  std::function<reference::NamedTensors(const reference::CaseSubject& inner)> parameters = {};
 };
 
-class SubjectAround : public CaseSubject {
+class SubjectAround : public reference::CaseSubject {
  public:
-  SubjectAround(CaseSubject& inner, StepHooks hooks) : inner_(inner), hooks_(std::move(hooks)) {}
-  void train(int step, const Batch& batch) override {
+  SubjectAround(reference::CaseSubject& inner, StepHooks hooks) : inner_(inner), hooks_(std::move(hooks)) {}
+  void train(int step, const models::Batch& batch) override {
     hooks_.train ? hooks_.train(inner_, step, batch) : inner_.train(step, batch);
   }
-  void evaluate(int step, const Batch& batch) override {
+  void evaluate(int step, const models::Batch& batch) override {
     hooks_.evaluate ? hooks_.evaluate(inner_, step, batch) : inner_.evaluate(step, batch);
   }
   void zero_grad() override { hooks_.zero_grad ? hooks_.zero_grad(inner_) : inner_.zero_grad(); }
   void set_trainable(const std::string& pattern, bool trainable) override { inner_.set_trainable(pattern, trainable); }
-  NamedTensors parameters() const override {
+  reference::NamedTensors parameters() const override {
     return hooks_.parameters ? hooks_.parameters(inner_) : inner_.parameters();
   }
-  NamedTensors buffers() const override { return inner_.buffers(); }
+  reference::NamedTensors buffers() const override { return inner_.buffers(); }
 
  private:
-  CaseSubject& inner_;
+  reference::CaseSubject& inner_;
   StepHooks hooks_;
 };
 
 inline Fault step_fault(StepHooks hooks) {
   Fault fault;
-  fault.steps = [hooks = std::move(hooks)](CaseSubject& inner) {
+  fault.steps = [hooks = std::move(hooks)](reference::CaseSubject& inner) {
     return std::make_unique<SubjectAround>(inner, hooks);
   };
   return fault;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -13,13 +13,13 @@
 #include "runtime/engine/gradients.h"
 #include "runtime/transport/transport_around.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 Message read_tag(int64_t tag, int microbatches, int64_t max_tag) {
   Message message;
   message.tag = tag;
-  const int64_t first_copy = max_tag - kCopyTags;
+  const int64_t first_copy = max_tag - engine::kCopyTags;
   if (tag >= first_copy && tag < max_tag) {
     message.load = std::array{Load::CopyFlag, Load::Copy, Load::SumFlag, Load::Sum}[tag - first_copy];
   } else if (tag >= 0 && tag < first_copy) {
@@ -30,12 +30,12 @@ Message read_tag(int64_t tag, int microbatches, int64_t max_tag) {
   return message;
 }
 
-class HookedTransport : public TransportAround {
+class HookedTransport : public transport::TransportAround {
  public:
-  HookedTransport(Transport& inner, const FaultSite& site, TransportHooks hooks)
-      : TransportAround(inner), site_(site), hooks_(std::move(hooks)) {}
+  HookedTransport(transport::Transport& inner, const FaultSite& site, TransportHooks hooks)
+      : transport::TransportAround(inner), site_(site), hooks_(std::move(hooks)) {}
 
-  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+  transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     const Message before = message(data, bytes, peer, tag);
     if (!hooks_.send || before.load == Load::Other) return inner_.isend(data, bytes, peer, tag);
     Message after = before;
@@ -43,17 +43,17 @@ class HookedTransport : public TransportAround {
     if (after.times == 1 && after.tag == tag && after.peer == peer && after.body == before.body)
       return inner_.isend(data, bytes, peer, tag);
     site_.happens();
-    Request last;
+    transport::Request last;
     kept_.push_back(std::move(after.body));
     for (int i = 0; i < after.times; ++i) {
-      const Request request = inner_.isend(kept_.back().data(), kept_.back().size(), after.peer, after.tag);
+      const transport::Request request = inner_.isend(kept_.back().data(), kept_.back().size(), after.peer, after.tag);
       if (i == 0) last = request;
     }
     return last;
   }
 
-  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
-    Request request = inner_.irecv(data, bytes, peer, tag);
+  transport::Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    transport::Request request = inner_.irecv(data, bytes, peer, tag);
     if (!hooks_.arrived) return request;
     const Arriving arriving{data, bytes, peer, tag};
     if (request.empty())
@@ -63,14 +63,15 @@ class HookedTransport : public TransportAround {
     return request;
   }
 
-  bool test(Request& request) override {
+  bool test(transport::Request& request) override {
     const std::pair key{request.slot(), request.generation()};
     if (!inner_.test(request)) return false;
     arrive(key);
     return true;
   }
 
-  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
+  void wait(transport::Request& request, const transport::Deadline& deadline,
+            const transport::WaitContext& context) override {
     const std::pair key{request.slot(), request.generation()};
     inner_.wait(request, deadline, context);
     arrive(key);
@@ -127,12 +128,13 @@ void Message::move_to(int new_channel, int new_microbatch, int microbatches) {
   microbatch = new_microbatch;
 }
 
-std::unique_ptr<Transport> with_hooks(Transport& inner, const FaultSite& site, TransportHooks hooks) {
+std::unique_ptr<transport::Transport> with_hooks(transport::Transport& inner, const FaultSite& site,
+                                                 TransportHooks hooks) {
   return std::make_unique<HookedTransport>(inner, site, std::move(hooks));
 }
 
 at::Tensor as_numbers(std::span<std::byte> bytes, const FaultSite& site) {
-  const at::ScalarType type = scalar_type(site.of.dtype);
+  const at::ScalarType type = reference::scalar_type(site.of.dtype);
   const size_t size = c10::elementSize(type);
   if (bytes.empty() || bytes.size() % size != 0) return {};
   const at::Tensor numbers = at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size() / size)}, type);
@@ -142,4 +144,4 @@ at::Tensor as_numbers(std::span<std::byte> bytes, const FaultSite& site) {
   return numbers;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -11,7 +11,7 @@
 
 #include "conformance/mutants/fault.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// What a tag stands for: runtime/engine/plan.h lays out those of values, gradients.h those of copies.
 enum class Load {
@@ -44,10 +44,11 @@ struct TransportHooks {
 };
 
 /// Says that the fault happened wherever a hook changed anything.
-std::unique_ptr<Transport> with_hooks(Transport& inner, const FaultSite& site, TransportHooks hooks);
+std::unique_ptr<transport::Transport> with_hooks(transport::Transport& inner, const FaultSite& site,
+                                                 TransportHooks hooks);
 
 /// The bytes as a flat tensor of the case's dtype, in place; undefined where they cannot be that: another number of
 /// bytes, or numbers that no run makes (whole numbers read as floating point).
 at::Tensor as_numbers(std::span<std::byte> bytes, const FaultSite& site);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Runs the stage's forward again before its backward, as activation checkpointing does, and goes wrong at it. The last
@@ -17,7 +17,7 @@ class RunsAgain : public StageAround {
  public:
   enum class How { UpdatesBuffers, OtherRandomNumbers, LastInputs };
 
-  RunsAgain(std::unique_ptr<StageRunner> inner, const FaultSite& site, const StageState& state, How how)
+  RunsAgain(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state, How how)
       : StageAround(std::move(inner)), site_(site), state_(state), how_(how) {}
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
@@ -60,7 +60,7 @@ class RunsAgain : public StageAround {
   }
 
   FaultSite site_;
-  const StageState& state_;
+  const split::StageState& state_;
   How how_;
   Tensors last_inputs_, used_;
 };
@@ -68,7 +68,7 @@ class RunsAgain : public StageAround {
 /// Writes the inputs of each micro-batch over those of the one before, which still wait for their backward.
 class InputsOverwritten : public StageAround {
  public:
-  InputsOverwritten(std::unique_ptr<StageRunner> inner, const FaultSite& site)
+  InputsOverwritten(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
       : StageAround(std::move(inner)), site_(site) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     inner_->forward(microbatch, inputs, outputs);
@@ -106,7 +106,7 @@ class InputsOverwritten : public StageAround {
   Tensors waiting_;
 };
 
-using Change = std::function<void(EngineOptions& options)>;
+using Change = std::function<void(engine::EngineOptions& options)>;
 
 /// Others cannot be partitioned, or are run again as a whole already.
 const Need plain_layers{"layers without buffers and random numbers, not run again", [](const MutantRun& run) {
@@ -119,8 +119,9 @@ Mutant runs_again(std::string name, std::string what, RunsAgain::How how, Need n
           std::move(what),
           [how](const FaultSite& site) {
             Fault fault;
-            fault.stage = [site, how](int stage, const StageState& state,
-                                      std::unique_ptr<StageRunner> inner) -> std::unique_ptr<StageRunner> {
+            fault.stage = [site, how](
+                              int stage, const split::StageState& state,
+                              std::unique_ptr<engine::StageRunner> inner) -> std::unique_ptr<engine::StageRunner> {
               if (stage == site.schedule.stages - 1) return inner;
               return std::make_unique<RunsAgain>(std::move(inner), site, state, how);
             };
@@ -136,8 +137,8 @@ Mutant overwritten(std::string name, std::string what, Change options) {
           [options = std::move(options)](const FaultSite& site) {
             Fault fault;
             fault.options = options;  // what is computed again is so from what was kept
-            fault.stage = [site](int stage, const StageState&,
-                                 std::unique_ptr<StageRunner> inner) -> std::unique_ptr<StageRunner> {
+            fault.stage = [site](int stage, const split::StageState&,
+                                 std::unique_ptr<engine::StageRunner> inner) -> std::unique_ptr<engine::StageRunner> {
               if (stage == 0) return inner;
               return std::make_unique<InputsOverwritten>(std::move(inner), site);
             };
@@ -158,10 +159,10 @@ std::vector<Mutant> mutants_in_recomputation() {
                  RunsAgain::How::LastInputs, need::several_microbatches),
       overwritten("input-buffer-reused", "Inputs that wait for their backward are overwritten by the next ones.", {}),
       overwritten("recompute-overwritten-inputs", "A stage is run again from inputs that the next ones overwrote.",
-                  [](EngineOptions& options) { options.recompute.policy = Recompute::Always; }),
+                  [](engine::EngineOptions& options) { options.recompute.policy = engine::Recompute::Always; }),
       overwritten("remat-overwritten-inputs", "A partitioned stage computes again from inputs that were overwritten.",
-                  [](EngineOptions& options) { options.remat.mode = "min-cut"; }),
+                  [](engine::EngineOptions& options) { options.remat.mode = "min-cut"; }),
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,7 +10,7 @@
 #include "conformance/mutants/hooked_stage.h"
 #include "conformance/mutants/mutants.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// One addition: which, of what to what.
@@ -29,7 +29,7 @@ using Add = std::function<at::Tensor(const Addition& addition)>;
 Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need> needs = {need::training}) {
   return {std::move(name), std::move(what),
           [add = std::move(add)](const FaultSite& site) {
-            return stage_fault(site, [last = site.microbatches() - 1, add](int, const StageState& state) {
+            return stage_fault(site, [last = site.microbatches() - 1, add](int, const split::StageState& state) {
               return StageHooks{.accumulate = [last, add, &state](int microbatch, const std::string& parameter,
                                                                   const at::Tensor& before, const at::Tensor& part) {
                 return add(Addition{microbatch, parameter, before, part, state.parameters.at(parameter),
@@ -123,4 +123,4 @@ std::vector<Mutant> mutants_in_the_accumulator() {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

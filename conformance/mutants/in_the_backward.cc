@@ -8,7 +8,7 @@
 #include "conformance/mutants/hooked_stage.h"
 #include "conformance/mutants/mutants.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage)>;
@@ -16,7 +16,7 @@ using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage)>;
 Mutant backward(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs = {need::training}) {
   return {std::move(name), std::move(what),
           [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(site, [site, hooks](int stage, const StageState&) { return hooks(site, stage); });
+            return stage_fault(site, [site, hooks](int stage, const split::StageState&) { return hooks(site, stage); });
           },
           std::move(needs)};
 }
@@ -41,7 +41,7 @@ std::function<void(int, Tensors&)> those_before() {
 /// Halves the seam wrongly: the first half does everything, the second nothing.
 class WholeInFirstHalf : public StageAround {
  public:
-  WholeInFirstHalf(std::unique_ptr<StageRunner> inner, const FaultSite& site)
+  WholeInFirstHalf(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
       : StageAround(std::move(inner)), site_(site) {}
   void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                       std::span<const at::Tensor> inputs, Tensors& input_grads) override {
@@ -150,7 +150,7 @@ std::vector<Mutant> mutants_in_the_backward() {
   Mutant whole{"weights-in-the-input-half", "The input half does the whole backward, and the weight half nothing.",
                [](const FaultSite& site) {
                  Fault fault;
-                 fault.stage = [site](int, const StageState&, std::unique_ptr<StageRunner> inner) {
+                 fault.stage = [site](int, const split::StageState&, std::unique_ptr<engine::StageRunner> inner) {
                    return std::make_unique<WholeInFirstHalf>(std::move(inner), site);
                  };
                  return fault;
@@ -160,4 +160,4 @@ std::vector<Mutant> mutants_in_the_backward() {
   return all;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

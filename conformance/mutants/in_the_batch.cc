@@ -9,14 +9,14 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-using Specs = std::vector<ChunkSpec>;
+using Specs = std::vector<microbatch::ChunkSpec>;
 /// Changes a batch whose inputs are divided as `specs` says. Copied for each rank, with whatever it remembers.
-using Change = std::function<void(const FaultSite& site, const Specs& specs, Batch& batch)>;
+using Change = std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)>;
 
-bool are_equal(const Batch& a, const Batch& b) {
+bool are_equal(const models::Batch& a, const models::Batch& b) {
   return same_bytes(a.target, b.target) &&
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_bytes);
 }
@@ -25,30 +25,30 @@ Mutant batch(std::string name, std::string what, Change change, std::vector<Need
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             auto specs = std::make_shared<Specs>();
-            auto changed = [site, specs, change](const Batch& given) mutable {
-              Batch used = given;
+            auto changed = [site, specs, change](const models::Batch& given) mutable {
+              models::Batch used = given;
               change(site, *specs, used);
               if (!are_equal(given, used)) site.happens();
               return used;
             };
             Fault fault = step_fault(
-                {.train = [changed](CaseSubject& inner, int step,
-                                    const Batch& given) mutable { inner.train(step, changed(given)); },
-                 .evaluate = [changed](CaseSubject& inner, int step,
-                                       const Batch& given) mutable { inner.evaluate(step, changed(given)); }});
-            fault.options = [specs](EngineOptions& options) { *specs = options.input_chunks; };
+                {.train = [changed](reference::CaseSubject& inner, int step,
+                                    const models::Batch& given) mutable { inner.train(step, changed(given)); },
+                 .evaluate = [changed](reference::CaseSubject& inner, int step,
+                                       const models::Batch& given) mutable { inner.evaluate(step, changed(given)); }});
+            fault.options = [specs](engine::EngineOptions& options) { *specs = options.input_chunks; };
             return fault;
           },
           std::move(needs)};
 }
 
-Mutant chunks(std::string name, std::string what, std::function<bool(ChunkSpec&)> change,
+Mutant chunks(std::string name, std::string what, std::function<bool(microbatch::ChunkSpec&)> change,
               std::vector<Need> needs = {need::several_microbatches}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
-            fault.options = [site, change](EngineOptions& options) {
-              for (ChunkSpec& spec : options.input_chunks)
+            fault.options = [site, change](engine::EngineOptions& options) {
+              for (microbatch::ChunkSpec& spec : options.input_chunks)
                 if (change(spec)) site.happens();
             };
             return fault;
@@ -57,7 +57,7 @@ Mutant chunks(std::string name, std::string what, std::function<bool(ChunkSpec&)
 }
 
 template <class Rows>
-void each_input(const Specs& specs, Batch& batch, Rows change) {
+void each_input(const Specs& specs, models::Batch& batch, Rows change) {
   for (size_t i = 0; i < batch.inputs.size(); ++i)
     if (!specs[i].replicate && batch.inputs[i].defined()) batch.inputs[i] = change(batch.inputs[i], specs[i].dim);
 }
@@ -81,18 +81,19 @@ at::Tensor last_row_lost(const at::Tensor& tensor, int dim) {
 std::vector<Mutant> mutants_in_the_batch() {
   return {
       batch("inputs-off-by-a-row", "Micro-batches of the inputs begin one row too early; those of the target do not.",
-            [](const FaultSite&, const Specs& specs, Batch& batch) { each_input(specs, batch, rolled); }),
+            [](const FaultSite&, const Specs& specs, models::Batch& batch) { each_input(specs, batch, rolled); }),
       batch("target-off-by-a-row", "Micro-batches of the target begin one row too early.",
-            [](const FaultSite&, const Specs&, Batch& batch) { batch.target = rolled(batch.target, 0); }),
-      batch("last-row-repeated", "The last row of the inputs is that before it.",
-            [](const FaultSite&, const Specs& specs, Batch& batch) { each_input(specs, batch, last_row_lost); }),
+            [](const FaultSite&, const Specs&, models::Batch& batch) { batch.target = rolled(batch.target, 0); }),
+      batch(
+          "last-row-repeated", "The last row of the inputs is that before it.",
+          [](const FaultSite&, const Specs& specs, models::Batch& batch) { each_input(specs, batch, last_row_lost); }),
       batch("rows-reversed", "Micro-batches are taken from the end of the batch.",
-            [](const FaultSite&, const Specs& specs, Batch& batch) {
+            [](const FaultSite&, const Specs& specs, models::Batch& batch) {
               each_input(specs, batch, [](const at::Tensor& t, int dim) { return t.flip(dim); });
               if (batch.target.defined()) batch.target = batch.target.flip(0);
             }),
       batch("remainder-dropped", "Rows that do not divide by the number of micro-batches are dropped.",
-            [](const FaultSite& site, const Specs& specs, Batch& batch) {
+            [](const FaultSite& site, const Specs& specs, models::Batch& batch) {
               const auto even = [&](const at::Tensor& t, int dim) {
                 return first_rows(t, dim, t.size(dim) / site.microbatches() * site.microbatches());
               };
@@ -101,7 +102,7 @@ std::vector<Mutant> mutants_in_the_batch() {
             },
             {need::uneven_rows}),
       batch("remainder-padded", "A batch whose rows do not divide is filled up with its last row.",
-            [](const FaultSite& site, const Specs& specs, Batch& batch) {
+            [](const FaultSite& site, const Specs& specs, models::Batch& batch) {
               const auto full = [&](at::Tensor t, int dim) {
                 while (t.size(dim) % site.microbatches() != 0) t = at::cat({t, t.narrow(dim, t.size(dim) - 1, 1)}, dim);
                 return t;
@@ -111,25 +112,25 @@ std::vector<Mutant> mutants_in_the_batch() {
             },
             {need::uneven_rows}),
       batch("first-batch-again", "Every step gets the first step's batch.",
-            [first = std::shared_ptr<Batch>()](const FaultSite&, const Specs&, Batch& batch) mutable {
-              if (!first) first = std::make_shared<Batch>(batch);
+            [first = std::shared_ptr<models::Batch>()](const FaultSite&, const Specs&, models::Batch& batch) mutable {
+              if (!first) first = std::make_shared<models::Batch>(batch);
               batch = *first;
             },
             {need::several_trainings}),
       batch("inputs-in-bf16", "Floating inputs are rounded to bf16.",
-            [](const FaultSite&, const Specs&, Batch& batch) {
+            [](const FaultSite&, const Specs&, models::Batch& batch) {
               for (at::Tensor& input : batch.inputs)
                 if (input.defined() && input.is_floating_point())
                   input = input.to(at::kBFloat16).to(input.scalar_type());
             },
             {need::float32}),
       chunks("replicated-input-divided", "An input that every micro-batch should get whole is divided.",
-             [](ChunkSpec& spec) { return std::exchange(spec.replicate, false); }),
+             [](microbatch::ChunkSpec& spec) { return std::exchange(spec.replicate, false); }),
       chunks("input-divided-along-rows", "An input is divided along dimension 0 in place of its own.",
-             [](ChunkSpec& spec) { return !spec.replicate && std::exchange(spec.dim, 0) != 0; }),
+             [](microbatch::ChunkSpec& spec) { return !spec.replicate && std::exchange(spec.dim, 0) != 0; }),
       chunks("input-not-divided", "Every micro-batch gets the inputs of the whole batch.",
-             [](ChunkSpec& spec) { return !std::exchange(spec.replicate, true); }),
+             [](microbatch::ChunkSpec& spec) { return !std::exchange(spec.replicate, true); }),
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

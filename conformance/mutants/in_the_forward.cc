@@ -10,28 +10,29 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage, const StageState& state)>;
+using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage, const split::StageState& state)>;
 
 Mutant in_a_stage(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(site,
-                               [site, hooks](int stage, const StageState& state) { return hooks(site, stage, state); });
+            return stage_fault(
+                site, [site, hooks](int stage, const split::StageState& state) { return hooks(site, stage, state); });
           },
           std::move(needs)};
 }
 
-using MakeStage = std::function<std::unique_ptr<StageRunner>(const FaultSite& site, int stage, const StageState& state,
-                                                             std::unique_ptr<StageRunner> inner)>;
+using MakeStage = std::function<std::unique_ptr<engine::StageRunner>(
+    const FaultSite& site, int stage, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner)>;
 
 Mutant in_place_of_a_stage(std::string name, std::string what, MakeStage make, std::vector<Need> needs) {
   return {std::move(name), std::move(what),
           [make = std::move(make)](const FaultSite& site) {
             Fault fault;
-            fault.stage = [site, make](int stage, const StageState& state, std::unique_ptr<StageRunner> inner) {
+            fault.stage = [site, make](int stage, const split::StageState& state,
+                                       std::unique_ptr<engine::StageRunner> inner) {
               return make(site, stage, state, std::move(inner));
             };
             return fault;
@@ -57,8 +58,8 @@ bool are_equal(const Buffers& a, const Buffers& b) {
 /// Runs each forward `times` times, and may put the buffers back afterwards.
 class BuffersWrong : public StageAround {
  public:
-  BuffersWrong(std::unique_ptr<StageRunner> inner, const FaultSite& site, const StageState& state, int times,
-               bool put_back)
+  BuffersWrong(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state,
+               int times, bool put_back)
       : StageAround(std::move(inner)), site_(site), state_(state), times_(times), put_back_(put_back) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     const Buffers before = copy_of(state_.buffers);
@@ -77,7 +78,7 @@ class BuffersWrong : public StageAround {
 
  private:
   FaultSite site_;
-  const StageState& state_;
+  const split::StageState& state_;
   int times_;
   bool put_back_;
 };
@@ -85,7 +86,8 @@ class BuffersWrong : public StageAround {
 /// Runs each forward under the number, and so the random seed, of another micro-batch.
 class OtherSeed : public StageAround {
  public:
-  OtherSeed(std::unique_ptr<StageRunner> inner, const FaultSite& site) : StageAround(std::move(inner)), site_(site) {}
+  OtherSeed(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
+      : StageAround(std::move(inner)), site_(site) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     site_.happens();
     inner_->forward((microbatch + 1) % site_.microbatches(), inputs, outputs);
@@ -95,12 +97,12 @@ class OtherSeed : public StageAround {
   FaultSite site_;
 };
 
-Mutant with_options(std::string name, std::string what, std::function<bool(const FaultSite&, EngineOptions&)> change,
-                    std::vector<Need> needs) {
+Mutant with_options(std::string name, std::string what,
+                    std::function<bool(const FaultSite&, engine::EngineOptions&)> change, std::vector<Need> needs) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
-            fault.options = [site, change](EngineOptions& options) {
+            fault.options = [site, change](engine::EngineOptions& options) {
               if (change(site, options)) site.happens();
             };
             return fault;
@@ -113,7 +115,7 @@ Mutant with_options(std::string name, std::string what, std::function<bool(const
 std::vector<Mutant> mutants_in_the_forward() {
   return {
       in_a_stage("activation-scaled", "The outputs of stage 1 are scaled by 1.001.",
-                 [](const FaultSite&, int stage, const StageState&) {
+                 [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
                      for (at::Tensor& output : outputs)
@@ -121,7 +123,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  }),
       in_a_stage("activation-in-bf16", "The outputs of stage 0 are rounded to bf16.",
-                 [](const FaultSite&, int stage, const StageState&) {
+                 [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 0) return StageHooks{};
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
                      for (at::Tensor& output : outputs)
@@ -130,7 +132,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                  },
                  {need::float32}),
       in_a_stage("output-detached", "The outputs of stage 1 are detached: no gradient gets past them.",
-                 [](const FaultSite&, int stage, const StageState&) {
+                 [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
                      for (at::Tensor& output : outputs)
@@ -139,7 +141,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                  },
                  {need::training}),
       in_a_stage("input-detached", "Stage 1 uses its inputs detached: it hands back no gradients.",
-                 [](const FaultSite&, int stage, const StageState&) {
+                 [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.inputs = [](int, Tensors& inputs) {
                      for (at::Tensor& input : inputs)
@@ -148,7 +150,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                  },
                  {need::training}),
       in_a_stage("input-of-previous-microbatch", "Stage 1 sees the inputs of the micro-batch that came before.",
-                 [](const FaultSite&, int stage, const StageState&) {
+                 [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.inputs = [last = Tensors()](int, Tensors& inputs) mutable {
                      const Tensors mine = inputs;
@@ -160,7 +162,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                  },
                  {need::several_microbatches}),
       in_a_stage("inputs-exchanged", "A stage with two inputs of one form takes each in the other's place.",
-                 [](const FaultSite&, int, const StageState&) {
+                 [](const FaultSite&, int, const split::StageState&) {
                    return StageHooks{.inputs = [](int, Tensors& inputs) {
                      if (inputs.size() > 1 && is_floating(inputs[0]) && is_floating(inputs[1]) &&
                          inputs[0].sizes() == inputs[1].sizes())
@@ -168,7 +170,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  }),
       in_a_stage("outputs-exchanged", "A stage with two outputs of one form gives each in the other's place.",
-                 [](const FaultSite&, int, const StageState&) {
+                 [](const FaultSite&, int, const split::StageState&) {
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
                      if (outputs.size() > 1 && is_floating(outputs[0]) && is_floating(outputs[1]) &&
                          outputs[0].sizes() == outputs[1].sizes())
@@ -176,7 +178,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  }),
       in_a_stage("last-row-of-output-zero", "The last row of what stage 0 hands on is zero.",
-                 [](const FaultSite&, int stage, const StageState&) {
+                 [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 0) return StageHooks{};
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
                      for (at::Tensor& output : outputs) {
@@ -187,31 +189,34 @@ std::vector<Mutant> mutants_in_the_forward() {
                      }
                    }};
                  }),
-      in_place_of_a_stage("buffers-updated-twice", "Each forward runs twice, and so do its updates of buffers.",
-                          [](const FaultSite& site, int, const StageState& state, std::unique_ptr<StageRunner> inner) {
-                            return std::make_unique<BuffersWrong>(std::move(inner), site, state, 2, false);
-                          },
-                          {need::buffers}),
-      in_place_of_a_stage("buffers-not-updated", "Buffers that a forward wrote are put back.",
-                          [](const FaultSite& site, int, const StageState& state, std::unique_ptr<StageRunner> inner) {
-                            return std::make_unique<BuffersWrong>(std::move(inner), site, state, 1, true);
-                          },
-                          {need::buffers}),
-      in_place_of_a_stage("masks-of-another-microbatch", "Random layers draw what another micro-batch should.",
-                          [](const FaultSite& site, int, const StageState&, std::unique_ptr<StageRunner> inner) {
-                            return std::make_unique<OtherSeed>(std::move(inner), site);
-                          },
-                          {need::random_layers, need::several_microbatches}),
+      in_place_of_a_stage(
+          "buffers-updated-twice", "Each forward runs twice, and so do its updates of buffers.",
+          [](const FaultSite& site, int, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner) {
+            return std::make_unique<BuffersWrong>(std::move(inner), site, state, 2, false);
+          },
+          {need::buffers}),
+      in_place_of_a_stage(
+          "buffers-not-updated", "Buffers that a forward wrote are put back.",
+          [](const FaultSite& site, int, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner) {
+            return std::make_unique<BuffersWrong>(std::move(inner), site, state, 1, true);
+          },
+          {need::buffers}),
+      in_place_of_a_stage(
+          "masks-of-another-microbatch", "Random layers draw what another micro-batch should.",
+          [](const FaultSite& site, int, const split::StageState&, std::unique_ptr<engine::StageRunner> inner) {
+            return std::make_unique<OtherSeed>(std::move(inner), site);
+          },
+          {need::random_layers, need::several_microbatches}),
       with_options("seed-by-rank", "Every rank seeds its random layers with a number of its own.",
-                   [](const FaultSite& site, EngineOptions& options) {
+                   [](const FaultSite& site, engine::EngineOptions& options) {
                      options.seed += static_cast<uint64_t>(site.rank);
                      return site.rank > 0;
                    },
                    {need::random_layers}),
       with_options("one-mask-for-all-stages", "Random layers are seeded by the micro-batch alone.",
-                   [](const FaultSite&, EngineOptions& options) { return options.seed_by_microbatch = true; },
+                   [](const FaultSite&, engine::EngineOptions& options) { return options.seed_by_microbatch = true; },
                    {need::random_layers}),
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,18 +6,18 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Computes the loss of a micro-batch in place of `right`. Copied for each rank, with whatever it remembers.
-using WrongLoss = std::function<at::Tensor(const LossFunction& right, const std::vector<at::Tensor>& outputs,
+using WrongLoss = std::function<at::Tensor(const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
                                            const at::Tensor& target)>;
 
 Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [wrong = std::move(wrong)](const FaultSite& site) {
             Fault fault;
-            fault.options = [site, wrong](EngineOptions& options) {
+            fault.options = [site, wrong](engine::EngineOptions& options) {
               options.loss = [site, wrong, right = options.loss](const std::vector<at::Tensor>& outputs,
                                                                  const at::Tensor& target) mutable {
                 const at::Tensor expected = right(outputs, target);
@@ -32,12 +32,12 @@ Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Nee
           std::move(needs)};
 }
 
-Mutant with_options(std::string name, std::string what, std::function<void(EngineOptions&)> change,
+Mutant with_options(std::string name, std::string what, std::function<void(engine::EngineOptions&)> change,
                     std::vector<Need> needs) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
-            fault.options = [site, change](EngineOptions& options) {
+            fault.options = [site, change](engine::EngineOptions& options) {
               site.happens();
               change(options);
             };
@@ -51,12 +51,13 @@ Mutant step_scaled(std::string name, std::string what, std::function<double(cons
                    std::vector<Need> needs) {
   return {std::move(name), std::move(what),
           [factor = std::move(factor)](const FaultSite& site) {
-            return step_fault({.train = [site, by = factor(site)](CaseSubject& inner, int step, const Batch& batch) {
+            return step_fault({.train = [site, by = factor(site)](reference::CaseSubject& inner, int step,
+                                                                  const models::Batch& batch) {
               std::vector<at::Tensor> before;
               for (const auto& [name, parameter] : inner.parameters())
                 before.push_back(parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
               inner.train(step, batch);
-              const NamedTensors parameters = inner.parameters();
+              const reference::NamedTensors parameters = inner.parameters();
               if (before.empty()) before.resize(parameters.size());  // a rank knows its stages after the first step
               for (size_t i = 0; i < parameters.size(); ++i) {
                 at::Tensor& grad = parameters[i].second.mutable_grad();
@@ -75,22 +76,22 @@ Mutant step_scaled(std::string name, std::string what, std::function<double(cons
 std::vector<Mutant> mutants_in_the_loss() {
   return {
       loss("loss-doubled", "The loss is twice what it should be.",
-           [](const LossFunction& right, const auto& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
              return at::mul(right(outputs, target), 2);
            }),
       loss("loss-offset", "The loss is too large by one; its gradient is right.",
-           [](const LossFunction& right, const auto& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
              return at::add(right(outputs, target), 1);
            }),
       loss("loss-detached-output", "The loss is computed from detached outputs: nothing learns.",
-           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              std::vector<at::Tensor> detached;
              for (const at::Tensor& output : outputs) detached.push_back(output.defined() ? output.detach() : output);
              return right(detached, target);
            },
            {need::training}),
       loss("target-of-previous-microbatch", "The loss holds outputs against the micro-batch before.",
-           [last = at::Tensor()](const LossFunction& right, const std::vector<at::Tensor>& outputs,
+           [last = at::Tensor()](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
                                  const at::Tensor& target) mutable {
              const at::Tensor used =
                  last.defined() && target.defined() && last.sizes() == target.sizes() ? last : target;
@@ -99,48 +100,48 @@ std::vector<Mutant> mutants_in_the_loss() {
            },
            {need::several_microbatches}),
       loss("loss-without-last-row", "The last row of a micro-batch does not count in its loss.",
-           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              if (outputs[0].dim() == 0 || outputs[0].size(0) < 2) return right(outputs, target);
              std::vector<at::Tensor> rest = outputs;
              rest[0] = outputs[0].narrow(0, 0, outputs[0].size(0) - 1);
              return right(rest, target.defined() ? target.narrow(0, 0, target.size(0) - 1) : target);
            }),
       loss("loss-of-other-output", "The loss is computed from the second output.",
-           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() ||
                  outputs[1].sizes() != outputs[0].sizes())
                return right(outputs, target);
              return right({outputs[1], outputs[0]}, target);
            }),
       loss("loss-in-bf16", "The loss is rounded to bf16.",
-           [](const LossFunction& right, const auto& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
              const at::Tensor value = right(outputs, target);
              return value.to(at::kBFloat16).to(value.scalar_type());
            },
            {need::float32}),
       loss("mean-for-sum", "A loss that is a sum is divided by the rows of its micro-batch.",
-           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
              return right(outputs, target).div(rows);
            },
            {need::sum_loss}),
       loss("sum-for-mean", "A loss that is a mean is multiplied by the rows of its micro-batch.",
-           [](const LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
              return right(outputs, target).mul(rows);
            },
            {need::mean_loss}),
       with_options("mean-of-means", "Micro-batches of different size count the same in a mean loss.",
-                   [](EngineOptions& options) { options.mean_loss = false; },
+                   [](engine::EngineOptions& options) { options.mean_loss = false; },
                    {need::training, need::mean_loss, need::uneven_rows}),
       with_options("sum-weighted", "A loss that is a sum is weighted by rows as a mean would be.",
-                   [](EngineOptions& options) { options.mean_loss = true; },
+                   [](engine::EngineOptions& options) { options.mean_loss = true; },
                    {need::training, need::sum_loss, need::uneven_rows}),
       with_options("not-divided", "Gradients are not divided by the number of micro-batches.",
-                   [](EngineOptions& options) { options.divide_by_microbatches = false; },
+                   [](engine::EngineOptions& options) { options.divide_by_microbatches = false; },
                    {need::division, need::several_microbatches}),
       with_options("divided-unasked", "Gradients are divided by the number of micro-batches though nobody asked.",
-                   [](EngineOptions& options) { options.divide_by_microbatches = true; },
+                   [](engine::EngineOptions& options) { options.divide_by_microbatches = true; },
                    {need::no_division, need::several_microbatches}),
       step_scaled("divided-twice", "Gradients are divided by the number of micro-batches twice.",
                   [](const FaultSite& site) { return 1.0 / site.microbatches(); },
@@ -150,4 +151,4 @@ std::vector<Mutant> mutants_in_the_loss() {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

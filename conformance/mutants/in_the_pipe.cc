@@ -9,19 +9,19 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Changes a pipe; true where it did.
-using Change = std::function<bool(Pipe& pipe)>;
+using Change = std::function<bool(split::Pipe& pipe)>;
 
 Mutant pipe(std::string name, std::string what, Change change, std::vector<Need> needs = {need::training}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
-            fault.pipes = [site, change](PipeSource inner) -> PipeSource {
+            fault.pipes = [site, change](engine::PipeSource inner) -> engine::PipeSource {
               return [site, change, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
-                Pipe made = inner(training, inputs);
+                split::Pipe made = inner(training, inputs);
                 if (training && change(made)) site.happens();
                 return made;
               };
@@ -34,9 +34,9 @@ Mutant pipe(std::string name, std::string what, Change change, std::vector<Need>
 /// Takes away the gradients of the boundaries that `lost` names.
 template <class Lost>
 Change without_gradients(Lost lost) {
-  return [lost](Pipe& pipe) {
+  return [lost](split::Pipe& pipe) {
     bool any = false;
-    for (Boundary& boundary : pipe.boundaries)
+    for (split::Boundary& boundary : pipe.boundaries)
       if (boundary.has_gradient && lost(pipe, boundary)) {
         boundary.has_gradient = false;
         any = true;
@@ -45,18 +45,19 @@ Change without_gradients(Lost lost) {
   };
 }
 
-bool skips(const Pipe&, const Boundary& boundary) {
+bool skips(const split::Pipe&, const split::Boundary& boundary) {
   return std::any_of(boundary.consumers.begin(), boundary.consumers.end(),
-                     [&](const Boundary::Consumer& consumer) { return consumer.stage > boundary.producer + 1; });
+                     [&](const split::Boundary::Consumer& consumer) { return consumer.stage > boundary.producer + 1; });
 }
 
-bool feeds_a_frozen_stage(const Pipe& pipe, const Boundary& boundary) {
-  return std::any_of(boundary.consumers.begin(), boundary.consumers.end(), [&](const Boundary::Consumer& consumer) {
-    const auto& attributes = pipe.stages[consumer.stage].graph.attributes;
-    return !attributes.empty() && std::none_of(attributes.begin(), attributes.end(), [](const Attribute& attribute) {
-      return attribute.tensor.requires_grad();
-    });
-  });
+bool feeds_a_frozen_stage(const split::Pipe& pipe, const split::Boundary& boundary) {
+  return std::any_of(
+      boundary.consumers.begin(), boundary.consumers.end(), [&](const split::Boundary::Consumer& consumer) {
+        const auto& attributes = pipe.stages[consumer.stage].graph.attributes;
+        return !attributes.empty() &&
+               std::none_of(attributes.begin(), attributes.end(),
+                            [](const graph::Attribute& attribute) { return attribute.tensor.requires_grad(); });
+      });
 }
 
 Mutant parameters(std::string name, std::string what, std::function<void(int stage, at::Tensor& values)> change,
@@ -65,8 +66,8 @@ Mutant parameters(std::string name, std::string what, std::function<void(int sta
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
             // A stage is made once for training and once for evaluation; its parameters are the same.
-            fault.stage = [site, change, done = std::set<int>()](int stage, const StageState& state,
-                                                                 std::unique_ptr<StageRunner> inner) mutable {
+            fault.stage = [site, change, done = std::set<int>()](int stage, const split::StageState& state,
+                                                                 std::unique_ptr<engine::StageRunner> inner) mutable {
               const c10::NoGradGuard no_grad;
               if (!done.insert(stage).second) return inner;
               for (const auto& [parameter, tensor] : state.parameters) {
@@ -89,7 +90,7 @@ std::vector<Mutant> mutants_in_the_pipe() {
                  "An evaluation runs the model in training mode.",
                  [](const FaultSite& site) {
                    Fault fault;
-                   fault.pipes = [site](PipeSource inner) -> PipeSource {
+                   fault.pipes = [site](engine::PipeSource inner) -> engine::PipeSource {
                      return [site, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
                        if (!training) site.happens();
                        return inner(true, inputs);
@@ -102,12 +103,12 @@ std::vector<Mutant> mutants_in_the_pipe() {
                                      }}}};
   return {
       pipe("copies-not-summed", "The gradients of a shared parameter's copies are not summed.",
-           [](Pipe& pipe) { return !std::exchange(pipe.shared, {}).empty(); }, {need::shared_parameters}),
+           [](split::Pipe& pipe) { return !std::exchange(pipe.shared, {}).empty(); }, {need::shared_parameters}),
       pipe("skip-without-gradient", "No gradient comes back for a value that skips stages.", without_gradients(skips)),
       pipe("frozen-stage-stops-gradient", "No gradient passes a stage whose parameters are all frozen.",
            without_gradients(feeds_a_frozen_stage)),
       pipe("value-without-gradient", "No gradient comes back for the last value that crosses.",
-           [](Pipe& pipe) {
+           [](split::Pipe& pipe) {
              return !pipe.boundaries.empty() && std::exchange(pipe.boundaries.back().has_gradient, false);
            }),
       std::move(trained),
@@ -121,4 +122,4 @@ std::vector<Mutant> mutants_in_the_pipe() {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,25 +6,25 @@
 
 #include "conformance/mutants/mutants.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-using Change = std::function<void(const FaultSite& site, Results& results)>;
+using Change = std::function<void(const FaultSite& site, reference::Results& results)>;
 
 Mutant report(std::string name, std::string what, Change change, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
-            fault.results = [site, change](Results& results) { change(site, results); };
+            fault.results = [site, change](reference::Results& results) { change(site, results); };
             return fault;
           },
           std::move(needs)};
 }
 
 /// Exchanges those of micro-batches 0 and 1 of one kind.
-void exchange(const FaultSite& site, Results& results, ResultKind kind) {
+void exchange(const FaultSite& site, reference::Results& results, reference::ResultKind kind) {
   for (auto& [text, tensor] : results) {
-    ResultKey key = parse_result_key(text);
+    reference::ResultKey key = reference::parse_result_key(text);
     if (key.kind != kind || key.microbatch != 0) continue;
     key.microbatch = 1;
     const auto other = results.find(to_string(key));
@@ -34,9 +34,9 @@ void exchange(const FaultSite& site, Results& results, ResultKind kind) {
   }
 }
 
-bool erase_first(Results& results, ResultKind kind) {
+bool erase_first(reference::Results& results, reference::ResultKind kind) {
   for (auto it = results.begin(); it != results.end(); ++it)
-    if (parse_result_key(it->first).kind == kind) {
+    if (reference::parse_result_key(it->first).kind == kind) {
       results.erase(it);
       return true;
     }
@@ -48,23 +48,27 @@ bool erase_first(Results& results, ResultKind kind) {
 std::vector<Mutant> mutants_in_the_results() {
   return {
       report("losses-exchanged", "The losses of micro-batches 0 and 1 are told under each other's number.",
-             [](const FaultSite& site, Results& results) { exchange(site, results, ResultKind::Loss); },
+             [](const FaultSite& site, reference::Results& results) {
+               exchange(site, results, reference::ResultKind::Loss);
+             },
              {need::several_microbatches}),
       report("outputs-told-exchanged", "The outputs of micro-batches 0 and 1 are told under each other's number.",
-             [](const FaultSite& site, Results& results) { exchange(site, results, ResultKind::Output); },
+             [](const FaultSite& site, reference::Results& results) {
+               exchange(site, results, reference::ResultKind::Output);
+             },
              {need::several_microbatches}),
       report("loss-not-told", "A loss is not told.",
-             [](const FaultSite& site, Results& results) {
-               if (erase_first(results, ResultKind::Loss)) site.happens();
+             [](const FaultSite& site, reference::Results& results) {
+               if (erase_first(results, reference::ResultKind::Loss)) site.happens();
              }),
       report("gradient-not-told", "The first rank leaves out the gradient of a parameter.",
-             [](const FaultSite& site, Results& results) {
-               if (site.rank == 0 && erase_first(results, ResultKind::Grad)) site.happens();
+             [](const FaultSite& site, reference::Results& results) {
+               if (site.rank == 0 && erase_first(results, reference::ResultKind::Grad)) site.happens();
              }),
       report("gradients-told-before-division", "Gradients are told as they were before the division.",
-             [](const FaultSite& site, Results& results) {
+             [](const FaultSite& site, reference::Results& results) {
                for (auto& [text, tensor] : results)
-                 if (parse_result_key(text).kind == ResultKind::Grad) {
+                 if (reference::parse_result_key(text).kind == reference::ResultKind::Grad) {
                    tensor = at::mul(tensor, site.microbatches());
                    site.happens();
                  }
@@ -73,4 +77,4 @@ std::vector<Mutant> mutants_in_the_results() {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

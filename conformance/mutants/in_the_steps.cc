@@ -12,7 +12,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using MakeHooks = std::function<StepHooks(const FaultSite& site)>;
@@ -23,19 +23,19 @@ Mutant steps(std::string name, std::string what, MakeHooks hooks, std::vector<Ne
           least_ranks};
 }
 
-bool has_gradients(const CaseSubject& subject) {
-  const NamedTensors all = subject.parameters();
+bool has_gradients(const reference::CaseSubject& subject) {
+  const reference::NamedTensors all = subject.parameters();
   return std::any_of(all.begin(), all.end(), [](const auto& item) { return item.second.grad().defined(); });
 }
 
-std::vector<at::Tensor> values_of(const CaseSubject& subject) {
+std::vector<at::Tensor> values_of(const reference::CaseSubject& subject) {
   std::vector<at::Tensor> values;
   for (const auto& [name, parameter] : subject.parameters()) values.push_back(parameter.detach().clone());
   return values;
 }
 
-void set_values(const CaseSubject& subject, const std::vector<at::Tensor>& values) {
-  const NamedTensors parameters = subject.parameters();
+void set_values(const reference::CaseSubject& subject, const std::vector<at::Tensor>& values) {
+  const reference::NamedTensors parameters = subject.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) parameters[i].second.detach().copy_(values[i]);
 }
 
@@ -43,7 +43,7 @@ void set_values(const CaseSubject& subject, const std::vector<at::Tensor>& value
 StepHooks after_update(
     const FaultSite& site,
     std::function<void(at::Tensor& values, const at::Tensor& grad, const std::string& name)> change) {
-  return {.zero_grad = [site, change = std::move(change)](CaseSubject& inner) {
+  return {.zero_grad = [site, change = std::move(change)](reference::CaseSubject& inner) {
     for (const auto& [name, parameter] : inner.parameters()) {
       if (!parameter.grad().defined()) continue;
       at::Tensor values = parameter.detach();
@@ -57,15 +57,16 @@ StepHooks after_update(
 
 /// After each training step: changes the gradients.
 StepHooks after_training(const FaultSite& site, std::function<void(at::Tensor& grad)> change) {
-  return {.train = [site, change = std::move(change)](CaseSubject& inner, int step, const Batch& batch) {
-    inner.train(step, batch);
-    for (const auto& [name, parameter] : inner.parameters()) {
-      if (!parameter.grad().defined()) continue;
-      const at::Tensor before = parameter.grad();
-      change(parameter.mutable_grad());
-      if (!same_bytes(before, parameter.grad())) site.happens();
-    }
-  }};
+  return {
+      .train = [site, change = std::move(change)](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+        inner.train(step, batch);
+        for (const auto& [name, parameter] : inner.parameters()) {
+          if (!parameter.grad().defined()) continue;
+          const at::Tensor before = parameter.grad();
+          change(parameter.mutable_grad());
+          if (!same_bytes(before, parameter.grad())) site.happens();
+        }
+      }};
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ std::vector<Mutant> mutants_in_the_steps() {
   return {
       steps("zero-grad-missing", "zero_grad does nothing.",
             [](const FaultSite& site) {
-              return StepHooks{.zero_grad = [site](CaseSubject& inner) {
+              return StepHooks{.zero_grad = [site](reference::CaseSubject& inner) {
                 if (has_gradients(inner)) site.happens();
               }};
             },
@@ -82,7 +83,7 @@ std::vector<Mutant> mutants_in_the_steps() {
       steps(
           "zero-grad-on-first-rank", "zero_grad does nothing on ranks after the first.",
           [](const FaultSite& site) {
-            return StepHooks{.zero_grad = [site](CaseSubject& inner) {
+            return StepHooks{.zero_grad = [site](reference::CaseSubject& inner) {
               if (site.rank == 0) return inner.zero_grad();
               if (has_gradients(inner)) site.happens();
             }};
@@ -90,7 +91,7 @@ std::vector<Mutant> mutants_in_the_steps() {
           {need::zero_grad_between}, 2),
       steps("gradients-cleared-by-a-step", "A training step forgets the gradients of those before.",
             [](const FaultSite& site) {
-              return StepHooks{.train = [site](CaseSubject& inner, int step, const Batch& batch) {
+              return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 if (has_gradients(inner)) site.happens();
                 inner.zero_grad();
                 inner.train(step, batch);
@@ -99,7 +100,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::several_trainings}),
       steps("earlier-steps-divided-again", "The gradients of earlier steps are divided again with each step's own.",
             [](const FaultSite& site) {
-              return StepHooks{.train = [site](CaseSubject& inner, int step, const Batch& batch) {
+              return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 if (has_gradients(inner)) site.happens();
                 for (const auto& [name, parameter] : inner.parameters())
                   if (parameter.grad().defined())
@@ -110,7 +111,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::several_trainings, need::division, need::several_microbatches}),
       steps("step-done-twice", "Every training step is carried out twice.",
             [](const FaultSite& site) {
-              return StepHooks{.train = [site](CaseSubject& inner, int step, const Batch& batch) {
+              return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 site.happens();
                 inner.train(step, batch);
                 inner.train(step, batch);
@@ -119,7 +120,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::training}),
       steps("evaluation-clears-gradients", "An evaluation forgets the gradients.",
             [](const FaultSite& site) {
-              return StepHooks{.evaluate = [site](CaseSubject& inner, int step, const Batch& batch) {
+              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 inner.evaluate(step, batch);
                 if (has_gradients(inner)) site.happens();
                 inner.zero_grad();
@@ -128,7 +129,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::evaluation_after_training}),
       steps("evaluation-doubles-gradients", "An evaluation adds every gradient to itself.",
             [](const FaultSite& site) {
-              return StepHooks{.evaluate = [site](CaseSubject& inner, int step, const Batch& batch) {
+              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 inner.evaluate(step, batch);
                 if (has_gradients(inner)) site.happens();
                 for (const auto& [name, parameter] : inner.parameters())
@@ -138,7 +139,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::evaluation_after_training}),
       steps("evaluation-trains", "An evaluation is carried out as a training step.",
             [](const FaultSite& site) {
-              return StepHooks{.evaluate = [site](CaseSubject& inner, int step, const Batch& batch) {
+              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 site.happens();
                 inner.train(step, batch);
               }};
@@ -146,14 +147,14 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::evaluation}),
       steps("evaluation-of-the-batch-before", "An evaluation runs on the batch of the training step before.",
             [](const FaultSite& site) {
-              auto last = std::make_shared<Batch>();
+              auto last = std::make_shared<models::Batch>();
               return StepHooks{.train =
-                                   [last](CaseSubject& inner, int step, const Batch& batch) {
+                                   [last](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                                      *last = batch;
                                      inner.train(step, batch);
                                    },
                                .evaluate =
-                                   [last, site](CaseSubject& inner, int step, const Batch& batch) {
+                                   [last, site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                                      if (!last->inputs.empty()) site.happens();
                                      inner.evaluate(step, last->inputs.empty() ? batch : *last);
                                    }};
@@ -169,8 +170,8 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           "parameter-never-updated", "The optimizer of the last rank is not told of its last parameter.",
           [](const FaultSite& site) {
             auto told = std::make_shared<bool>(false);
-            return StepHooks{.parameters = [told, site](const CaseSubject& inner) {
-              NamedTensors all = inner.parameters();
+            return StepHooks{.parameters = [told, site](const reference::CaseSubject& inner) {
+              reference::NamedTensors all = inner.parameters();
               if (std::exchange(*told, true) || !site.is_last_rank()) return all;
               while (!all.empty() && !all.back().second.requires_grad()) all.pop_back();
               if (!all.empty()) all.pop_back();
@@ -183,8 +184,8 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           "optimizer-holds-copies", "The optimizer updates copies of the parameters, which nobody uses.",
           [](const FaultSite& site) {
             auto told = std::make_shared<bool>(false);
-            return StepHooks{.parameters = [told, site](const CaseSubject& inner) {
-              NamedTensors all = inner.parameters();
+            return StepHooks{.parameters = [told, site](const reference::CaseSubject& inner) {
+              reference::NamedTensors all = inner.parameters();
               if (std::exchange(*told, true)) return all;
               site.happens();
               for (auto& [name, parameter] : all) {
@@ -199,17 +200,18 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           "stale-parameters", "A training step uses the parameters of the step before.",
           [](const FaultSite& site) {
             auto before = std::make_shared<std::vector<at::Tensor>>();
-            return StepHooks{.train = [before, site](CaseSubject& inner, int step, const Batch& batch) {
-              const std::vector<at::Tensor> now = values_of(inner);
-              if (!before->empty()) {
-                site.happens();
-                set_values(inner, *before);
-              }
-              inner.train(step, batch);
-              // A rank knows its parameters after the first step.
-              if (!now.empty()) set_values(inner, now);
-              *before = now;
-            }};
+            return StepHooks{
+                .train = [before, site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+                  const std::vector<at::Tensor> now = values_of(inner);
+                  if (!before->empty()) {
+                    site.happens();
+                    set_values(inner, *before);
+                  }
+                  inner.train(step, batch);
+                  // A rank knows its parameters after the first step.
+                  if (!now.empty()) set_values(inner, now);
+                  *before = now;
+                }};
           },
           several),
       steps(
@@ -232,13 +234,13 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           [](const FaultSite& site) {
             auto before = std::make_shared<std::vector<at::Tensor>>();
             return StepHooks{.train =
-                                 [before](CaseSubject& inner, int step, const Batch& batch) {
+                                 [before](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                                    inner.train(step, batch);
                                    *before = values_of(inner);
                                  },
                              .zero_grad =
-                                 [before, site](CaseSubject& inner) {
-                                   const NamedTensors parameters = inner.parameters();
+                                 [before, site](reference::CaseSubject& inner) {
+                                   const reference::NamedTensors parameters = inner.parameters();
                                    for (size_t i = 0; i < before->size() && site.rank > 0; ++i) {
                                      const at::Tensor& grad = parameters[i].second.grad();
                                      if (!grad.defined()) continue;
@@ -271,12 +273,12 @@ std::vector<Mutant> mutants_in_the_optimizer() {
             auto calls = std::make_shared<int>(0);
             auto before = std::make_shared<std::vector<at::Tensor>>();
             return StepHooks{.train =
-                                 [before](CaseSubject& inner, int step, const Batch& batch) {
+                                 [before](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                                    inner.train(step, batch);
                                    *before = values_of(inner);
                                  },
                              .parameters =
-                                 [before, calls, site](const CaseSubject& inner) {
+                                 [before, calls, site](const reference::CaseSubject& inner) {
                                    // The first call is the optimizer's, the second the report's.
                                    if (++*calls == 2 && !before->empty()) {
                                      site.happens();
@@ -289,4 +291,4 @@ std::vector<Mutant> mutants_in_the_optimizer() {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,7 +12,7 @@
 #include "runtime/join.h"
 #include "runtime/json_place.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr std::pair<Kill, std::string_view> kNames[] = {{Kill::Untested, "untested"},
@@ -210,4 +210,4 @@ Killers read_killers(const std::filesystem::path& path) {
   return killers;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

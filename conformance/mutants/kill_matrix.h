@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct MatrixRun {
   std::string case_id;
@@ -86,4 +86,4 @@ void write_killers(const std::filesystem::path& path, const Killers& killers);
 /// InputError naming the file and the place in it.
 Killers read_killers(const std::filesystem::path& path);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

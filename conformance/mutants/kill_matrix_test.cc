@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Two runs of case a, one of b, one of c.
@@ -76,4 +76,4 @@ TEST(KillMatrix, TheReportHoldsEveryCell) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,13 +6,13 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-bool trains(const MutantRun& run) { return run.has(StepKind::Train); }
+bool trains(const MutantRun& run) { return run.has(reference::StepKind::Train); }
 
 /// Whether a step of kind `second` comes after one of kind `first`, and after that, where asked, another `first`.
-bool in_turn(const MutantRun& run, StepKind first, StepKind second, bool and_again) {
+bool in_turn(const MutantRun& run, reference::StepKind first, reference::StepKind second, bool and_again) {
   const auto& steps = run.of.steps;
   const auto a = std::find(steps.begin(), steps.end(), first);
   const auto b = std::find(a, steps.end(), second);
@@ -21,8 +21,8 @@ bool in_turn(const MutantRun& run, StepKind first, StepKind second, bool and_aga
 
 }  // namespace
 
-bool MutantRun::has(StepKind kind) const { return count(kind) > 0; }
-int MutantRun::count(StepKind kind) const {
+bool MutantRun::has(reference::StepKind kind) const { return count(kind) > 0; }
+int MutantRun::count(reference::StepKind kind) const {
   return static_cast<int>(std::count(of.steps.begin(), of.steps.end(), kind));
 }
 
@@ -30,8 +30,8 @@ namespace need {
 const Need training{"a training step", &trains};
 const Need halves{"a schedule with backwards in halves", [](const MutantRun& run) {
                     return trains(run) && std::ranges::any_of(run.schedule.ranks, [](const auto& actions) {
-                             return std::ranges::any_of(actions,
-                                                        [](const Action& a) { return a.type == ActionType::W; });
+                             return std::ranges::any_of(
+                                 actions, [](const schedule::Action& a) { return a.type == schedule::ActionType::W; });
                            });
                   }};
 const Need several_microbatches{"2 micro-batches or more",
@@ -43,21 +43,22 @@ const Need shared_parameters{"a parameter that several stages share",
                              [](const MutantRun& run) { return run.traits.shares_parameters && trains(run); }};
 const Need uneven_rows{"rows that do not divide evenly",
                        [](const MutantRun& run) { return run.of.rows % run.schedule.microbatches != 0; }};
-const Need mean_loss{"a mean loss", [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Mean; }};
+const Need mean_loss{"a mean loss",
+                     [](const MutantRun& run) { return run.of.loss.reduction == reference::Reduction::Mean; }};
 const Need sum_loss{"a loss that is a sum",
-                    [](const MutantRun& run) { return run.of.loss.reduction == Reduction::Sum; }};
-const Need optimizer{"an optimizer", [](const MutantRun& run) { return run.has(StepKind::Optimizer); }};
-const Need evaluation{"an evaluation", [](const MutantRun& run) { return run.has(StepKind::Eval); }};
-const Need evaluation_after_training{"an evaluation after a training step", [](const MutantRun& run) {
-                                       return in_turn(run, StepKind::Train, StepKind::Eval, false);
-                                     }};
+                    [](const MutantRun& run) { return run.of.loss.reduction == reference::Reduction::Sum; }};
+const Need optimizer{"an optimizer", [](const MutantRun& run) { return run.has(reference::StepKind::Optimizer); }};
+const Need evaluation{"an evaluation", [](const MutantRun& run) { return run.has(reference::StepKind::Eval); }};
+const Need evaluation_after_training{
+    "an evaluation after a training step",
+    [](const MutantRun& run) { return in_turn(run, reference::StepKind::Train, reference::StepKind::Eval, false); }};
 const Need several_trainings{"2 training steps or more",
-                             [](const MutantRun& run) { return run.count(StepKind::Train) > 1; }};
+                             [](const MutantRun& run) { return run.count(reference::StepKind::Train) > 1; }};
 const Need zero_grad_between{"a zero_grad between training steps", [](const MutantRun& run) {
-                               return in_turn(run, StepKind::Train, StepKind::ZeroGrad, true);
+                               return in_turn(run, reference::StepKind::Train, reference::StepKind::ZeroGrad, true);
                              }};
-const Need float32{"float32", [](const MutantRun& run) { return run.of.dtype == Dtype::F32; }};
-const Need bf16{"bf16", [](const MutantRun& run) { return run.of.dtype == Dtype::BF16; }};
+const Need float32{"float32", [](const MutantRun& run) { return run.of.dtype == reference::Dtype::F32; }};
+const Need bf16{"bf16", [](const MutantRun& run) { return run.of.dtype == reference::Dtype::BF16; }};
 const Need division{"gradients divided by the number of micro-batches",
                     [](const MutantRun& run) { return trains(run) && run.of.divide_by_microbatches; }};
 const Need no_division{"gradients that are not divided",
@@ -92,4 +93,4 @@ std::string why_not(const Mutant& mutant, const MutantRun& run) {
   return {};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

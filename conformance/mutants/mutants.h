@@ -9,16 +9,16 @@
 #include "conformance/expectation.h"
 #include "conformance/mutants/fault.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// A run that a mutant might be put into.
 struct MutantRun {
-  const Case& of;
-  const Schedule& schedule;
+  const reference::Case& of;
+  const schedule::Schedule& schedule;
   CaseTraits traits;
 
-  bool has(StepKind kind) const;
-  int count(StepKind kind) const;
+  bool has(reference::StepKind kind) const;
+  int count(reference::StepKind kind) const;
 };
 
 /// What a mutant cannot do without.
@@ -66,4 +66,4 @@ std::vector<Mutant> mutants_in_the_optimizer();
 std::vector<Mutant> mutants_in_the_schedule();
 std::vector<Mutant> mutants_in_the_results();
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

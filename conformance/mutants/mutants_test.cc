@@ -12,7 +12,7 @@
 #include "conformance/mutants/fault_runner.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 constexpr uint64_t kSeed = 5;
@@ -21,7 +21,7 @@ constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1
 
 /// Four stages, on as many ranks as the schedule takes for them.
 MatrixRun over_four_stages(const std::string& id, const std::string& name) {
-  const Schedule schedule = schedule_over_stages({name, ""}, 4, 0, find_case(id).microbatches);
+  const schedule::Schedule schedule = schedule_over_stages({name, ""}, 4, 0, find_case(id).microbatches);
   return {id, name, static_cast<int>(schedule.ranks.size())};
 }
 
@@ -52,7 +52,7 @@ TEST_F(Mutants, DroppedLastGradientIsNamed) {
       const FaultOutcome outcome = with("drop-last-microbatch", id, schedule);
       ASSERT_EQ(outcome.status, Status::Fail);
       EXPECT_GT(outcome.happened, 0);
-      EXPECT_EQ(outcome.first->kind, ResultKind::Partial) << outcome.reason;
+      EXPECT_EQ(outcome.first->kind, reference::ResultKind::Partial) << outcome.reason;
       EXPECT_EQ(outcome.first->microbatch, find_case(id).microbatches - 1);
       EXPECT_EQ(outcome.first->stage, 3);
       EXPECT_NE(outcome.first->name, "");
@@ -63,7 +63,7 @@ TEST_F(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
   for (const char* id : {"exact-mlp-mean", "mlp"}) {
     const FaultOutcome outcome = with("swap-microbatches", id, "gpipe");
     ASSERT_EQ(outcome.status, Status::Fail);
-    EXPECT_EQ(outcome.first->kind, ResultKind::Forward) << outcome.reason;
+    EXPECT_EQ(outcome.first->kind, reference::ResultKind::Forward) << outcome.reason;
     EXPECT_EQ(outcome.first->microbatch, 0);
     EXPECT_EQ(outcome.first->stage, 1);
   }
@@ -75,7 +75,7 @@ TEST_F(Mutants, ScaledGradientIsNamedWhereItBegins) {
       SCOPED_TRACE(schedule);
       const FaultOutcome outcome = with("scale-stage-gradient", id, schedule);
       ASSERT_EQ(outcome.status, Status::Fail);
-      EXPECT_EQ(outcome.first->kind, ResultKind::Partial) << outcome.reason;
+      EXPECT_EQ(outcome.first->kind, reference::ResultKind::Partial) << outcome.reason;
       EXPECT_EQ(outcome.first->microbatch, 0);
       EXPECT_EQ(outcome.first->stage, 0);
     }
@@ -112,4 +112,4 @@ TEST_F(Mutants, AnUnknownOneIsRefusedWithThoseThereAre) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

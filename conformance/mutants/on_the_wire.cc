@@ -8,7 +8,7 @@
 #include "conformance/mutants/hooked_transport.h"
 #include "conformance/mutants/mutants.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Hooks = std::function<TransportHooks(const FaultSite& site)>;
@@ -16,7 +16,7 @@ using Hooks = std::function<TransportHooks(const FaultSite& site)>;
 Mutant on_the_wire(std::string name, std::string what, Hooks hooks, std::vector<Need> needs = {}) {
   Mutant mutant{std::move(name), std::move(what), [hooks = std::move(hooks)](const FaultSite& site) {
                   Fault fault;
-                  fault.transport = [site, made = hooks(site)](Transport& inner) {
+                  fault.transport = [site, made = hooks(site)](transport::Transport& inner) {
                     return with_hooks(inner, site, made);
                   };
                   return fault;
@@ -235,4 +235,4 @@ std::vector<Mutant> mutants_in_shared_sums() {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,7 +10,7 @@
 #include "conformance/mutants/hooked_transport.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Where a fault can sit. An event is one message, one tensor that passes, or one action of a rank's list.
@@ -108,8 +108,8 @@ void strike(const FaultSite& at, const Strike& watch, Message& message) {
   }
 }
 
-void strike(const FaultSite& at, const Strike& watch, Schedule& schedule) {
-  std::vector<Action>& actions = schedule.ranks[at.rank];
+void strike(const FaultSite& at, const Strike& watch, schedule::Schedule& schedule) {
+  std::vector<schedule::Action>& actions = schedule.ranks[at.rank];
   for (size_t i = 0; i < actions.size(); ++i) {
     if (!watch->strikes(kAction)) continue;
     const auto here = actions.begin() + static_cast<std::ptrdiff_t>(i);
@@ -118,7 +118,7 @@ void strike(const FaultSite& at, const Strike& watch, Schedule& schedule) {
     if (manner == 0)
       actions.erase(here);
     else if (manner == 1)
-      actions.insert(here, Action{here->stage, here->type, here->microbatch});
+      actions.insert(here, schedule::Action{here->stage, here->type, here->microbatch});
     else
       std::swap(actions[i], actions[(i + 1) % actions.size()]);
     return;
@@ -128,12 +128,13 @@ void strike(const FaultSite& at, const Strike& watch, Schedule& schedule) {
 /// Around one rank.
 Fault around(const FaultSite& at, const Strike& watch) {
   Fault fault;
-  fault.schedule = [at, watch](Schedule& schedule) { strike(at, watch, schedule); };
-  fault.transport = [at, watch](Transport& inner) {
+  fault.schedule = [at, watch](schedule::Schedule& schedule) { strike(at, watch, schedule); };
+  fault.transport = [at, watch](transport::Transport& inner) {
     return with_hooks(inner, at, {.send = [at, watch](Message& message) { strike(at, watch, message); }});
   };
   auto known = std::make_shared<std::vector<int>>();
-  fault.stage = [at, watch, known](int stage, const StageState& state, std::unique_ptr<StageRunner> inner) {
+  fault.stage = [at, watch, known](int stage, const split::StageState& state,
+                                   std::unique_ptr<engine::StageRunner> inner) {
     // A stage comes again for evaluations, with the same parameters.
     if (std::find(known->begin(), known->end(), stage) == known->end()) {
       known->push_back(stage);
@@ -213,17 +214,18 @@ RandomFault RandomFaults::put_in(uint64_t seed) {
       },
       std::chrono::seconds(may_hang ? 5 : 60));
   fault.status = outcome.status;
-  const Truth truth = find_case(fault.run.case_id).truth;
+  const reference::Truth truth = find_case(fault.run.case_id).truth;
   if (outcome.status != Status::Pass) {
     fault.end = FaultEnd::Caught;
     fault.why = outcome.reason;
   } else if (outcome.results == untouched.results) {
     fault.end = FaultEnd::NoEffect;
     fault.why = "all " + std::to_string(outcome.results.size()) + " tensors that the run delivers are the same bits";
-  } else if (truth == Truth::Bounded) {
+  } else if (truth == reference::Truth::Bounded) {
     fault.end = FaultEnd::Allowed;
     fault.why = "every element stays within its error bound";
-  } else if (truth == Truth::Exact && compare(untouched.results, outcome.results, CompareMode::Numeric).empty()) {
+  } else if (truth == reference::Truth::Exact &&
+             compare(untouched.results, outcome.results, CompareMode::Numeric).empty()) {
     fault.end = FaultEnd::Allowed;
     fault.why = "only the sign of zeros differs";
   } else {
@@ -252,4 +254,4 @@ std::string summary(const std::vector<RandomFault>& faults) {
   return text + ", " + std::to_string(ends["missed"]) + " missed\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

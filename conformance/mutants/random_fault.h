@@ -14,7 +14,7 @@
 
 #include "conformance/mutants/fault_runner.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 enum class FaultEnd { Caught, NoEffect, Allowed, Missed };
 
@@ -51,4 +51,4 @@ class RandomFaults {
 /// How many ended how, in a line. Ends with a newline.
 std::string summary(const std::vector<RandomFault>& faults);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::vector<MatrixRun> some_runs() {
@@ -64,4 +64,4 @@ TEST(RandomFaults, TheSummaryCounts) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Both undefined; or the same form, bytes, and need of a gradient.
 inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
@@ -17,4 +17,4 @@ inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

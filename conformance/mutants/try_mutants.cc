@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// The runs in the order in which a mutant meets them: the first of every case, the second of every case, ...
@@ -112,4 +112,4 @@ KillMatrix try_mutants(const std::vector<MatrixRun>& runs, const std::vector<con
   return trial.take();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 #include "conformance/mutants/kill_matrix.h"
 #include "conformance/mutants/mutants.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct TryOptions {
   /// Runs that give a mutant away before the rest is left untested; 0: all are tried.
@@ -30,4 +30,4 @@ KillMatrix try_mutants(const std::vector<MatrixRun>& runs, const std::vector<con
 /// that is recorded. One line for each that is not so.
 std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

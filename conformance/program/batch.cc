@@ -12,17 +12,17 @@
 #include "runtime/join.h"
 #include "runtime/microbatch/random_seed.h"
 
-namespace plumbline {
+namespace plumbline::program {
 namespace {
 
-const Value& value_of(const ExportedProgram& program, size_t input) {
+const graph::Value& value_of(const capture::ExportedProgram& program, size_t input) {
   return program.graph.values[program.graph.inputs[input].value];
 }
 
-std::string taken(const Value& value) { return describe(value.dtype, value.sizes); }
+std::string taken(const graph::Value& value) { return graph::describe(value.dtype, value.sizes); }
 
 /// How many micro-batches of the program's own size `tensor` holds; 0 where that is no whole number.
-int64_t held(const at::Tensor& tensor, const Value& value) {
+int64_t held(const at::Tensor& tensor, const graph::Value& value) {
   if (static_cast<size_t>(tensor.dim()) != value.sizes.size() || value.sizes.empty() || value.sizes[0] == 0) return 0;
   for (int64_t d = 1; d < tensor.dim(); ++d)
     if (tensor.size(d) != value.sizes[d]) return 0;
@@ -30,43 +30,44 @@ int64_t held(const at::Tensor& tensor, const Value& value) {
 }
 
 /// The target of one micro-batch: like the output, or a class index in place of the output's last dimension.
-Value target_value(const ExportedProgram& program, const ProgramLoss& loss) {
-  Value value = program.graph.values[program.graph.outputs[loss.output]];
+graph::Value target_value(const capture::ExportedProgram& program, const ProgramLoss& loss) {
+  graph::Value value = program.graph.values[program.graph.outputs[loss.output]];
   if (value.sizes.empty())
     throw InputError("--loss " + to_string(loss) + ": output " + std::to_string(loss.output) +
                      " is a scalar, which is compared with no target; output:" + std::to_string(loss.output) +
                      " takes it as the loss");
-  if (loss.spec.kind == LossKind::CrossEntropy) {
+  if (loss.spec.kind == reference::LossKind::CrossEntropy) {
     value.dtype = at::kLong;
     value.sizes.pop_back();
   }
   return value;
 }
 
-void check_target(const ExportedProgram& program, const ProgramLoss& loss, const ProgramBatch& batch) {
-  const Value one = target_value(program, loss);
+void check_target(const capture::ExportedProgram& program, const ProgramLoss& loss, const ProgramBatch& batch) {
+  const graph::Value one = target_value(program, loss);
   std::vector<int64_t> sizes = one.sizes;
   if (!sizes.empty()) sizes[0] *= batch.microbatches;
   if (batch.target.scalar_type() == one.dtype && batch.target.sizes() == sizes) return;
-  throw InputError("the target '" + loss.target + "' is " + describe(batch.target) + "; --loss " + to_string(loss) +
-                   " on " + std::to_string(batch.microbatches) + " micro-batches takes " + describe(one.dtype, sizes));
+  throw InputError("the target '" + loss.target + "' is " + graph::describe(batch.target) + "; --loss " +
+                   to_string(loss) + " on " + std::to_string(batch.microbatches) + " micro-batches takes " +
+                   graph::describe(one.dtype, sizes));
 }
 
 class FileBatch {
  public:
-  FileBatch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options)
+  FileBatch(const capture::ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options)
       : program_(program), loss_(loss), path_(options.inputs.string()), tensors_(read_tensor_file(options.inputs)) {
     batch_.microbatches = options.microbatches;
   }
 
   ProgramBatch read() {
-    for (const GraphInput& input : program_.graph.inputs) {
+    for (const graph::GraphInput& input : program_.graph.inputs) {
       names_.push_back(input.name);
       const auto it = tensors_.find(input.name);
       if (it == tensors_.end())
         throw InputError(path_ + ": no tensor '" + input.name + "', which the program takes as " +
                          taken(program_.graph.values[input.value]));
-      batch_.inputs.push_back(from_host(it->second));
+      batch_.inputs.push_back(graph::from_host(it->second));
     }
     refuse_others();
     count_microbatches();
@@ -99,10 +100,10 @@ class FileBatch {
           std::max(batch_.microbatches, static_cast<int>(held(batch_.inputs[i], value_of(program_, i))));
   }
 
-  ChunkSpec chunk_of(size_t i) const {
-    const Value& value = value_of(program_, i);
+  microbatch::ChunkSpec chunk_of(size_t i) const {
+    const graph::Value& value = value_of(program_, i);
     const at::Tensor& tensor = batch_.inputs[i];
-    ChunkSpec spec;
+    microbatch::ChunkSpec spec;
     if (tensor.scalar_type() == value.dtype) {
       if (held(tensor, value) == batch_.microbatches && batch_.microbatches > 1) return spec;
       spec.replicate = true;
@@ -111,20 +112,21 @@ class FileBatch {
     std::vector<int64_t> whole = value.sizes;
     if (!whole.empty()) whole[0] *= batch_.microbatches;
     if (batch_.microbatches == 1)
-      throw InputError(path_ + ": input '" + names_[i] + "' is " + describe(tensor) +
+      throw InputError(path_ + ": input '" + names_[i] + "' is " + graph::describe(tensor) +
                        "; the program is specialised to " + taken(value));
-    throw InputError(path_ + ": input '" + names_[i] + "' is " + describe(tensor) + "; the program is specialised to " +
-                     taken(value) + ", so " + std::to_string(batch_.microbatches) + " micro-batches take " +
-                     describe(value.dtype, whole) + " (divided) or " + taken(value) + " (the same for each)");
+    throw InputError(path_ + ": input '" + names_[i] + "' is " + graph::describe(tensor) +
+                     "; the program is specialised to " + taken(value) + ", so " + std::to_string(batch_.microbatches) +
+                     " micro-batches take " + graph::describe(value.dtype, whole) + " (divided) or " + taken(value) +
+                     " (the same for each)");
   }
 
   void read_target() {
     if (loss_.target.empty()) return;
-    batch_.target = from_host(tensors_.at(loss_.target));
+    batch_.target = graph::from_host(tensors_.at(loss_.target));
     check_target(program_, loss_, batch_);
   }
 
-  const ExportedProgram& program_;
+  const capture::ExportedProgram& program_;
   const ProgramLoss& loss_;
   std::string path_;
   TensorMap tensors_;
@@ -140,18 +142,18 @@ at::Tensor varied(const at::Tensor& sample, at::Generator& generator) {
   return sample.reshape(-1).index_select(0, at::randperm(sample.numel(), generator)).reshape(sample.sizes());
 }
 
-at::Tensor sample_target(const ExportedProgram& program, const ProgramLoss& loss, int microbatches,
+at::Tensor sample_target(const capture::ExportedProgram& program, const ProgramLoss& loss, int microbatches,
                          at::Generator& generator) {
-  const Value one = target_value(program, loss);
+  const graph::Value one = target_value(program, loss);
   std::vector<int64_t> sizes = one.sizes;
   if (!sizes.empty()) sizes[0] *= microbatches;
-  if (loss.spec.kind == LossKind::Mse) return at::randn(sizes, generator).to(one.dtype);
+  if (loss.spec.kind == reference::LossKind::Mse) return at::randn(sizes, generator).to(one.dtype);
   const int64_t classes = program.graph.values[program.graph.outputs[loss.output]].sizes.back();
   return at::randint(0, classes, sizes, generator, at::TensorOptions().dtype(at::kLong));
 }
 
-ProgramBatch sample_batch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options,
-                          int stages) {
+ProgramBatch sample_batch(const capture::ExportedProgram& program, const ProgramLoss& loss,
+                          const ProgramOptions& options, int stages) {
   if (program.sample_inputs.size() != program.graph.inputs.size())
     throw InputError(options.program.string() + ": the archive's sample inputs cannot be read" +
                      (program.sample_inputs_error.empty() ? "" : " (" + program.sample_inputs_error + ")") +
@@ -161,7 +163,7 @@ ProgramBatch sample_batch(const ExportedProgram& program, const ProgramLoss& los
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>();
   for (size_t i = 0; i < program.sample_inputs.size(); ++i) {
     const at::Tensor& sample = program.sample_inputs[i];
-    ChunkSpec spec;
+    microbatch::ChunkSpec spec;
     spec.replicate = sample.dim() == 0;
     batch.chunks.push_back(spec);
     if (spec.replicate) {
@@ -170,7 +172,7 @@ ProgramBatch sample_batch(const ExportedProgram& program, const ProgramLoss& los
     }
     std::vector<at::Tensor> parts;
     for (int m = 0; m < batch.microbatches; ++m) {
-      generator.set_current_seed(stage_random_seed(options.seed, 0, static_cast<int>(i), m));
+      generator.set_current_seed(microbatch::stage_random_seed(options.seed, 0, static_cast<int>(i), m));
       parts.push_back(varied(sample.detach(), generator));
     }
     batch.inputs.push_back(at::cat(parts));
@@ -186,10 +188,10 @@ ProgramBatch sample_batch(const ExportedProgram& program, const ProgramLoss& los
 
 }  // namespace
 
-ProgramBatch program_batch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options,
-                           int stages) {
+ProgramBatch program_batch(const capture::ExportedProgram& program, const ProgramLoss& loss,
+                           const ProgramOptions& options, int stages) {
   if (options.inputs.empty()) return sample_batch(program, loss, options, stages);
   return FileBatch(program, loss, options).read();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::program

@@ -5,13 +5,13 @@
 #include "conformance/program/options.h"
 #include "runtime/microbatch/chunk_spec.h"
 
-namespace plumbline {
+namespace plumbline::program {
 
 struct ProgramBatch {
   int microbatches = 0;
-  std::vector<at::Tensor> inputs;  ///< by program input, the whole batch
-  std::vector<ChunkSpec> chunks;   ///< along dimension 0, or the same for every micro-batch
-  at::Tensor target;               ///< undefined where the loss takes none
+  std::vector<at::Tensor> inputs;             ///< by program input, the whole batch
+  std::vector<microbatch::ChunkSpec> chunks;  ///< along dimension 0, or the same for every micro-batch
+  at::Tensor target;                          ///< undefined where the loss takes none
 };
 
 /// From `options.inputs`, a safetensors file that holds the whole batch under the names of the program's inputs (and
@@ -22,7 +22,7 @@ struct ProgramBatch {
 ///
 /// Throws InputError naming the input: missing, unknown, of another type, or of a shape that the program, which is
 /// specialised to its own, does not take.
-ProgramBatch program_batch(const ExportedProgram& program, const ProgramLoss& loss, const ProgramOptions& options,
-                           int stages);
+ProgramBatch program_batch(const capture::ExportedProgram& program, const ProgramLoss& loss,
+                           const ProgramOptions& options, int stages);
 
-}  // namespace plumbline
+}  // namespace plumbline::program

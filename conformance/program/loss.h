@@ -7,10 +7,10 @@
 #include "runtime/capture/pt2/program.h"
 #include "runtime/engine/engine.h"
 
-namespace plumbline {
+namespace plumbline::program {
 
 struct ProgramLoss {
-  LossSpec spec;
+  reference::LossSpec spec;
   int output = 0;      ///< the model output that it is computed from
   std::string target;  ///< the tensor of the inputs that it is compared with; empty: none
 };
@@ -18,11 +18,11 @@ struct ProgramLoss {
 /// "output:K", "sum", "mean", "mse:TARGET", "cross-entropy:TARGET"; empty: the output under the key "loss" if there is
 /// one, else an output that is a floating-point scalar, else the sum of output 0. Throws InputError naming what is
 /// accepted, or the outputs there are.
-ProgramLoss choose_loss(const std::string& text, const ExportedProgram& program);
+ProgramLoss choose_loss(const std::string& text, const capture::ExportedProgram& program);
 
 /// As the command line says it.
 std::string to_string(const ProgramLoss& loss);
 
-LossFunction loss_function(const ProgramLoss& loss);
+engine::LossFunction loss_function(const ProgramLoss& loss);
 
-}  // namespace plumbline
+}  // namespace plumbline::program

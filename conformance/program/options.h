@@ -10,7 +10,7 @@
 #include "runtime/engine/stage_blocks.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::program {
 
 /// How a program is cut.
 struct ProgramSplit {
@@ -21,7 +21,7 @@ struct ProgramSplit {
   /// "transmit" or "replicate" for all parameters, "NAME=transmit" or "NAME=replicate" for one. The defaults (all are
   /// transmitted) keep the bits of the uncut program: see Route::Chain.
   std::vector<std::string> shared;
-  Route route = Route::Chain;
+  split::Route route = split::Route::Chain;
 };
 
 struct ProgramOptions {
@@ -34,10 +34,10 @@ struct ProgramOptions {
   std::filesystem::path inputs;
   std::string loss;
   std::filesystem::path save_results, expect;
-  RecomputeOptions recompute;
-  RematOptions remat;
+  engine::RecomputeOptions recompute;
+  engine::RematOptions remat;
   uint64_t seed = 1;
   double timeout_seconds = 60;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::program

@@ -8,27 +8,28 @@
 #include "runtime/error.h"
 #include "runtime/split/policy.h"
 
-namespace plumbline {
+namespace plumbline::program {
 namespace {
 
-SplitPoint parse_point(const std::string& text) {
+split::SplitPoint parse_point(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) return {text};
   const std::string where = text.substr(colon + 1);
   if (colon == 0 || (where != "begin" && where != "end"))
     throw InputError("--split: '" + text + "' is not MODULE, MODULE:begin or MODULE:end");
-  return {text.substr(0, colon), where == "begin" ? SplitPoint::Where::Beginning : SplitPoint::Where::End};
+  return {text.substr(0, colon),
+          where == "begin" ? split::SplitPoint::Where::Beginning : split::SplitPoint::Where::End};
 }
 
-void choose_multi_use(const std::vector<std::string>& settings, SplitOptions& options) {
-  options.multi_use = MultiUse::Transmit;
+void choose_multi_use(const std::vector<std::string>& settings, split::SplitOptions& options) {
+  options.multi_use = split::MultiUse::Transmit;
   for (const std::string& setting : settings) {
     const size_t equals = setting.rfind('=');
     const std::string name = equals == std::string::npos ? "" : setting.substr(0, equals);
     const std::string use = equals == std::string::npos ? setting : setting.substr(equals + 1);
     if (use != "transmit" && use != "replicate")
       throw InputError("--shared: '" + setting + "' is none of transmit, replicate, NAME=transmit, NAME=replicate");
-    const MultiUse chosen = use == "transmit" ? MultiUse::Transmit : MultiUse::Replicate;
+    const split::MultiUse chosen = use == "transmit" ? split::MultiUse::Transmit : split::MultiUse::Replicate;
     if (equals == std::string::npos)
       options.multi_use = chosen;
     else
@@ -36,32 +37,32 @@ void choose_multi_use(const std::vector<std::string>& settings, SplitOptions& op
   }
 }
 
-SplitPolicy every_policy(const std::string& policy) {
+split::SplitPolicy every_policy(const std::string& policy) {
   const size_t first = policy.find(':'), last = policy.rfind(':');
   int n = 0;
   const char* end = policy.data() + policy.size();
   const auto read = std::from_chars(policy.data() + last + 1, end, n);
   if (first == last || read.ec != std::errc() || read.ptr != end || n < 1)
     throw InputError("--policy: '" + policy + "' is not every:CLASS:N (every N-th call of modules of that class)");
-  return every_nth_call(policy.substr(first + 1, last - first - 1), n);
+  return split::every_nth_call(policy.substr(first + 1, last - first - 1), n);
 }
 
-SplitPolicy make_policy(const std::string& policy, int stages, const std::vector<at::Tensor>& inputs) {
+split::SplitPolicy make_policy(const std::string& policy, int stages, const std::vector<at::Tensor>& inputs) {
   if (policy.starts_with("every:")) return every_policy(policy);
-  if (policy == "flops") return equal_estimated_flops(stages);
-  if (policy == "measured-flops") return equal_measured_flops(stages, inputs);
-  if (policy == "bytes") return equal_parameter_bytes(stages);
-  if (policy == "time") return optimal_partition(stages, inputs);
+  if (policy == "flops") return split::equal_estimated_flops(stages);
+  if (policy == "measured-flops") return split::equal_measured_flops(stages, inputs);
+  if (policy == "bytes") return split::equal_parameter_bytes(stages);
+  if (policy == "time") return split::optimal_partition(stages, inputs);
   throw InputError("--policy: '" + policy + "' is none of flops, measured-flops, bytes, time, every:CLASS:N");
 }
 
-bool has_markers(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.is_split(); });
+bool has_markers(const graph::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) { return node.is_split(); });
 }
 
 /// None where split points, markers or a single stage leave nothing to choose.
-SplitPolicy choose_policy(const ProgramSplit& split, int default_stages, bool markers,
-                          const std::vector<at::Tensor>& inputs) {
+split::SplitPolicy choose_policy(const ProgramSplit& split, int default_stages, bool markers,
+                                 const std::vector<at::Tensor>& inputs) {
   if (!split.points.empty() && (split.stages > 0 || !split.policy.empty()))
     throw InputError("--split names the borders itself; leave --stages and --policy out");
   if (split.stages > 0 && markers)
@@ -73,16 +74,16 @@ SplitPolicy choose_policy(const ProgramSplit& split, int default_stages, bool ma
   const int stages = split.stages > 0 ? split.stages : chosen || !split.policy.empty() ? default_stages : 1;
   if (!split.policy.empty() && !every && stages == 1 && split.stages == 0)
     throw InputError("--policy " + split.policy + " needs --stages N");
-  const SplitPolicy policy = make_policy(split.policy.empty() ? "flops" : split.policy, stages, inputs);
-  return every || stages > 1 ? policy : SplitPolicy();
+  const split::SplitPolicy policy = make_policy(split.policy.empty() ? "flops" : split.policy, stages, inputs);
+  return every || stages > 1 ? policy : split::SplitPolicy();
 }
 
 /// A program whose sample inputs cannot be read is looked at with ones; whole numbers must be valid as indices anyway.
-std::vector<at::Tensor> example_inputs(const ExportedProgram& program) {
+std::vector<at::Tensor> example_inputs(const capture::ExportedProgram& program) {
   if (program.sample_inputs.size() == program.graph.inputs.size()) return program.sample_inputs;
   std::vector<at::Tensor> inputs;
-  for (const GraphInput& input : program.graph.inputs) {
-    const Value& value = program.graph.values[input.value];
+  for (const graph::GraphInput& input : program.graph.inputs) {
+    const graph::Value& value = program.graph.values[input.value];
     inputs.push_back(at::ones(value.sizes, at::TensorOptions().dtype(value.dtype)));
   }
   return inputs;
@@ -92,14 +93,14 @@ std::vector<at::Tensor> example_inputs(const ExportedProgram& program) {
 
 PreparedProgram prepare_program(const std::filesystem::path& archive, const ProgramSplit& split,
                                 const std::string& loss, int default_stages) {
-  PreparedProgram prepared{read_program(archive), {}, false, {}};
-  Graph& graph = prepared.program.graph;
+  PreparedProgram prepared{capture::read_program(archive), {}, false, {}};
+  graph::Graph& graph = prepared.program.graph;
   const std::vector<at::Tensor> example = example_inputs(prepared.program);
-  annotate(graph, example);
+  capture::annotate(graph, example);
   prepared.loss = choose_loss(loss, prepared.program);
   prepared.has_backward = graph.values[graph.outputs[prepared.loss.output]].requires_grad;
 
-  SplitOptions options;
+  split::SplitOptions options;
   options.loss_outputs = std::vector<int>{prepared.loss.output};
   choose_multi_use(split.shared, options);
   options.route = split.route;
@@ -108,8 +109,8 @@ PreparedProgram prepare_program(const std::filesystem::path& archive, const Prog
   if (!options.points.empty() && (split.stages > 0 || !split.policy.empty()))
     throw InputError("--split names the borders itself; leave --stages and --policy out");
   options.policy = choose_policy(split, default_stages, has_markers(graph), example);
-  prepared.pipe = plumbline::split(graph, options);
+  prepared.pipe = plumbline::split::split(graph, options);
   return prepared;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::program

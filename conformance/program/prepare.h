@@ -4,13 +4,13 @@
 #include "conformance/program/loss.h"
 #include "conformance/program/options.h"
 
-namespace plumbline {
+namespace plumbline::program {
 
 struct PreparedProgram {
-  ExportedProgram program;
+  capture::ExportedProgram program;
   ProgramLoss loss;
   bool has_backward = false;  ///< some parameter requires a gradient and the loss depends on it
-  Pipe pipe;
+  split::Pipe pipe;
 };
 
 /// Reads the archive, runs it once on its sample inputs (or, where it has none, on `example`) to see shapes and
@@ -19,4 +19,4 @@ struct PreparedProgram {
 PreparedProgram prepare_program(const std::filesystem::path& archive, const ProgramSplit& split,
                                 const std::string& loss, int default_stages);
 
-}  // namespace plumbline
+}  // namespace plumbline::program

@@ -11,7 +11,7 @@
 #include "runtime/split/transmit.h"
 #include "runtime/transport/collectives.h"
 
-namespace plumbline {
+namespace plumbline::program {
 namespace {
 
 std::string new_run_id() {
@@ -23,26 +23,27 @@ std::string new_run_id() {
 
 /// Files hold no complex numbers.
 HostTensor result(const at::Tensor& tensor) {
-  return to_host(tensor.is_complex() ? at::view_as_real(tensor.detach().resolve_conj()) : tensor);
+  return graph::to_host(tensor.is_complex() ? at::view_as_real(tensor.detach().resolve_conj()) : tensor);
 }
 
 /// For what begins or ends a run: rank 0 reads and cuts the program, and ranks finish at different times; their own
 /// waits are bounded by the engine.
-Deadline patient(double timeout_seconds) {
-  return Deadline::after(
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(600 + 20 * timeout_seconds)));
+transport::Deadline patient(double timeout_seconds) {
+  return transport::Deadline::after(std::chrono::duration_cast<transport::Clock::duration>(
+      std::chrono::duration<double>(600 + 20 * timeout_seconds)));
 }
 
-std::string broadcast_text(Transport& transport, const std::string& text, const Deadline& deadline) {
-  const auto bytes = broadcast_bytes(transport, 0, std::as_bytes(std::span(text)), deadline);
+std::string broadcast_text(transport::Transport& transport, const std::string& text,
+                           const transport::Deadline& deadline) {
+  const auto bytes = transport::broadcast_bytes(transport, 0, std::as_bytes(std::span(text)), deadline);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// What every rank needs to know of the step, as text.
 nlohmann::json describe_step(const ProgramStep& step) {
   nlohmann::json names = nlohmann::json::array(), replicated = nlohmann::json::array();
-  for (const GraphInput& input : step.prepared.program.graph.inputs) names.push_back(input.name);
-  for (const ChunkSpec& chunk : step.batch.chunks) replicated.push_back(chunk.replicate);
+  for (const graph::GraphInput& input : step.prepared.program.graph.inputs) names.push_back(input.name);
+  for (const microbatch::ChunkSpec& chunk : step.batch.chunks) replicated.push_back(chunk.replicate);
   const ProgramLoss& loss = step.prepared.loss;
   return {{"run", new_run_id()},
           {"schedule", step.schedule.name},
@@ -66,60 +67,61 @@ nlohmann::json describe_step(const ProgramStep& step) {
 TensorMap batch_tensors(const ProgramStep& step) {
   TensorMap tensors;
   for (size_t i = 0; i < step.batch.inputs.size(); ++i)
-    tensors.emplace("input." + std::to_string(i), to_host(step.batch.inputs[i]));
-  if (step.batch.target.defined()) tensors.emplace("target", to_host(step.batch.target));
+    tensors.emplace("input." + std::to_string(i), graph::to_host(step.batch.inputs[i]));
+  if (step.batch.target.defined()) tensors.emplace("target", graph::to_host(step.batch.target));
   return tensors;
 }
 
 /// Rank 0 sends each rank the stages that the schedule gives it, and no others.
-Pipe distribute(Transport& transport, const Pipe* pipe, const Schedule& schedule, const std::string& run,
-                const Deadline& deadline) {
+split::Pipe distribute(transport::Transport& transport, const split::Pipe* pipe, const schedule::Schedule& schedule,
+                       const std::string& run, const transport::Deadline& deadline) {
   constexpr int64_t kSizeTag = 0, kBodyTag = 1;
   const auto what = [] { return std::string("the stages that rank 0 sends"); };
   if (transport.rank() != 0) {
     uint64_t size = 0;
-    Request header = transport.irecv(&size, sizeof size, 0, kSizeTag);
+    transport::Request header = transport.irecv(&size, sizeof size, 0, kSizeTag);
     transport.wait(header, deadline, what);
     std::string bytes(size, '\0');
-    Request body = transport.irecv(bytes.data(), bytes.size(), 0, kBodyTag);
+    transport::Request body = transport.irecv(bytes.data(), bytes.size(), 0, kBodyTag);
     transport.wait(body, deadline, what);
-    return unpack_stages(bytes, run);
+    return split::unpack_stages(bytes, run);
   }
   for (int rank = 1; rank < transport.size(); ++rank) {
-    const std::string bytes = pack_stages(*pipe, stages_of_rank(schedule, rank), run);
+    const std::string bytes = split::pack_stages(*pipe, schedule::stages_of_rank(schedule, rank), run);
     const uint64_t size = bytes.size();
-    Request header = transport.isend(&size, sizeof size, rank, kSizeTag);
-    Request body = transport.isend(bytes.data(), bytes.size(), rank, kBodyTag);
+    transport::Request header = transport.isend(&size, sizeof size, rank, kSizeTag);
+    transport::Request body = transport.isend(bytes.data(), bytes.size(), rank, kBodyTag);
     transport.wait(header, deadline, what);
     transport.wait(body, deadline, what);
   }
-  return unpack_stages(pack_stages(*pipe, stages_of_rank(schedule, 0), run), run);
+  return split::unpack_stages(split::pack_stages(*pipe, schedule::stages_of_rank(schedule, 0), run), run);
 }
 
-EngineOptions engine_options(const nlohmann::json& step) {
-  EngineOptions options;
+engine::EngineOptions engine_options(const nlohmann::json& step) {
+  engine::EngineOptions options;
   options.input_names = step["inputs"].get<std::vector<std::string>>();
   for (const bool replicated : step["replicated"]) {
-    ChunkSpec chunk;
+    microbatch::ChunkSpec chunk;
     chunk.replicate = replicated;
     options.input_chunks.push_back(chunk);
   }
   ProgramLoss loss;
-  loss.spec = {static_cast<LossKind>(step["loss_kind"].get<int>()),
-               static_cast<Reduction>(step["loss_reduction"].get<int>())};
+  loss.spec = {static_cast<reference::LossKind>(step["loss_kind"].get<int>()),
+               static_cast<reference::Reduction>(step["loss_reduction"].get<int>())};
   loss.output = step["loss_output"];
   options.loss = loss_function(loss);
-  options.recompute.policy = static_cast<Recompute>(step["recompute"].get<int>());
+  options.recompute.policy = static_cast<engine::Recompute>(step["recompute"].get<int>());
   options.recompute.blocks_in = step["recompute_blocks_in"];
   options.remat = {step["remat"], step["remat_policy"]};
   options.seed = step["seed"];
   options.seed_by_microbatch = true;
   options.keep_strides = true;
-  options.timeout = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step["timeout"]));
+  options.timeout =
+      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(step["timeout"]));
   return options;
 }
 
-TensorMap results_of(const Engine& engine, const StepResult& step) {
+TensorMap results_of(const engine::Engine& engine, const engine::StepResult& step) {
   TensorMap results;
   for (size_t m = 0; m < step.outputs.size(); ++m)
     for (size_t i = 0; i < step.outputs[m].size(); ++i)
@@ -137,32 +139,33 @@ TensorMap results_of(const Engine& engine, const StepResult& step) {
 
 }  // namespace
 
-TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step) {
+TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step) {
   const std::string text = broadcast_text(transport, step ? describe_step(*step).dump() : "", patient(0));
   const nlohmann::json description = nlohmann::json::parse(text);
   const double timeout = description["timeout"];
   const TensorMap batch =
       decode_tensors(broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", patient(timeout)),
                      "the batch from rank 0");
-  const Schedule schedule = make_schedule(ChosenSchedule{description["schedule"], description["csv"]}, transport.size(),
-                                          description["microbatches"].get<int>());
-  const Pipe pipe =
+  const schedule::Schedule schedule =
+      conformance::make_schedule(conformance::ChosenSchedule{description["schedule"], description["csv"]},
+                                 transport.size(), description["microbatches"].get<int>());
+  const split::Pipe pipe =
       distribute(transport, step ? &step->prepared.pipe : nullptr, schedule, description["run"], patient(timeout));
 
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < description["inputs"].size(); ++i)
-    inputs.push_back(from_host(batch.at("input." + std::to_string(i))));
-  const at::Tensor target = batch.contains("target") ? from_host(batch.at("target")) : at::Tensor();
-  Engine engine(
+    inputs.push_back(graph::from_host(batch.at("input." + std::to_string(i))));
+  const at::Tensor target = batch.contains("target") ? graph::from_host(batch.at("target")) : at::Tensor();
+  engine::Engine engine(
       transport, schedule, [&](bool, const std::vector<at::Tensor>&) { return pipe; }, engine_options(description));
   const bool backward = description["backward"];
-  const StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
+  const engine::StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
   const std::string mine = encode_tensors(results_of(engine, result));
-  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), patient(timeout));
+  const auto all = transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)), patient(timeout));
   TensorMap results;
   for (const auto& bytes : all)
     results.merge(decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results"));
   return results;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::program

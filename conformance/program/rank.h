@@ -10,16 +10,16 @@
 #include "runtime/tensor_file.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::program {
 
 /// What rank 0 knows before the step; the other ranks know nothing.
 struct ProgramStep {
   PreparedProgram prepared;
   ProgramBatch batch;
-  ChosenSchedule schedule;
+  conformance::ChosenSchedule schedule;
   int ranks = 1;
-  RecomputeOptions recompute;
-  RematOptions remat;
+  engine::RecomputeOptions recompute;
+  engine::RematOptions remat;
   uint64_t seed = 0;
   double timeout_seconds = 60;
 };
@@ -29,6 +29,6 @@ struct ProgramStep {
 /// are given as pairs of real numbers along a last dimension. Gradients are
 /// bit for bit those of the uncut program run on one micro-batch after the other, each after seeding the generator with
 /// seed + micro-batch.
-TensorMap run_step_on_rank(Transport& transport, const ProgramStep* step);
+TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step);
 
-}  // namespace plumbline
+}  // namespace plumbline::program

@@ -20,7 +20,7 @@
 #include "runtime/transport/mpi.h"
 #endif
 
-namespace plumbline {
+namespace plumbline::program {
 namespace {
 
 /// What would fail after the step is looked at before it.
@@ -36,8 +36,8 @@ void check_places(const ProgramOptions& options) {
 }
 
 /// The one schedule that the user named.
-ChosenSchedule one_schedule(const std::string& name) {
-  const std::vector<ChosenSchedule> chosen = choose_schedules(name);
+conformance::ChosenSchedule one_schedule(const std::string& name) {
+  const std::vector<conformance::ChosenSchedule> chosen = conformance::choose_schedules(name);
   if (chosen.size() > 1)
     throw InputError("--schedule: a program runs under one schedule; " + name + " means " +
                      std::to_string(chosen.size()));
@@ -49,12 +49,12 @@ struct Defaults {
   int stages = 1, microbatches = 0;
 };
 
-Defaults defaults_of(const ChosenSchedule& chosen, int ranks) {
+Defaults defaults_of(const conformance::ChosenSchedule& chosen, int ranks) {
   if (!chosen.csv.empty()) {
-    const Schedule schedule = parse_csv(chosen.csv, chosen.name);
+    const schedule::Schedule schedule = schedule::parse_csv(chosen.csv, chosen.name);
     return {schedule.stages, schedule.microbatches};
   }
-  return {ranks > 0 ? ranks * schedule_kind(chosen.name).stages_per_rank : 1, 0};
+  return {ranks > 0 ? ranks * schedule::schedule_kind(chosen.name).stages_per_rank : 1, 0};
 }
 
 ProgramStep make_step(ProgramOptions options, int ranks) {
@@ -69,9 +69,9 @@ ProgramStep make_step(ProgramOptions options, int ranks) {
   step.prepared = prepare_program(options.program, options.split, options.loss, defaults.stages);
   const int stages = step.prepared.pipe.num_stages();
   step.batch = program_batch(step.prepared.program, step.prepared.loss, options, stages);
-  const Schedule schedule = [&] {
+  const schedule::Schedule schedule = [&] {
     try {
-      return schedule_over_stages(step.schedule, stages, ranks, step.batch.microbatches);
+      return conformance::schedule_over_stages(step.schedule, stages, ranks, step.batch.microbatches);
     } catch (const InputError& error) {
       throw InputError(options.program.string() + " is cut into " + std::to_string(stages) +
                        (stages == 1 ? " stage" : " stages") +
@@ -81,7 +81,7 @@ ProgramStep make_step(ProgramOptions options, int ranks) {
   if (step.prepared.has_backward && !has_backward(schedule))
     throw InputError("schedule " + schedule.name + ": it has no backward, and the program has something to train");
   step.ranks = static_cast<int>(schedule.ranks.size());
-  check_recompute(options.recompute, step.prepared.pipe);
+  engine::check_recompute(options.recompute, step.prepared.pipe);
   step.recompute = options.recompute;
   step.remat = options.remat;
   step.seed = options.seed;
@@ -89,22 +89,22 @@ ProgramStep make_step(ProgramOptions options, int ranks) {
   return step;
 }
 
-size_t bytes_of(const Graph& graph, AttributeKind kind) {
+size_t bytes_of(const graph::Graph& graph, graph::AttributeKind kind) {
   size_t bytes = 0;
-  for (const Attribute& attribute : graph.attributes)
+  for (const graph::Attribute& attribute : graph.attributes)
     if (attribute.kind == kind && attribute.tensor.defined()) bytes += attribute.tensor.nbytes();
   return bytes;
 }
 
 void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ostream& out) {
-  const ExportedProgram& program = step.prepared.program;
-  const Pipe& pipe = step.prepared.pipe;
+  const capture::ExportedProgram& program = step.prepared.program;
+  const split::Pipe& pipe = step.prepared.pipe;
   out << "program   " << options.program.string() << " (torch " << program.torch_version << "), "
       << program.graph.nodes.size() << " calls\n";
   for (int s = 0; s < pipe.num_stages(); ++s) {
-    const Graph& graph = pipe.stages[s].graph;
-    out << "stage " << s << "   " << graph.nodes.size() << " calls, " << bytes_of(graph, AttributeKind::Parameter)
-        << " bytes of parameters";
+    const graph::Graph& graph = pipe.stages[s].graph;
+    out << "stage " << s << "   " << graph.nodes.size() << " calls, "
+        << bytes_of(graph, graph::AttributeKind::Parameter) << " bytes of parameters";
     for (size_t i = 0; i < pipe.stages[s].inputs.size(); ++i)
       out << (i ? ", " : ", takes ") << pipe.boundaries[pipe.stages[s].inputs[i]].name;
     out << '\n';
@@ -116,7 +116,7 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
       << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (made up)" : "")
       << (step.prepared.has_backward ? "" : " (nothing to train: forward only)") << '\n';
   if (step.remat.on()) out << "remat     " << to_string(step.remat) << '\n';
-  if (step.recompute.policy != Recompute::Never)
+  if (step.recompute.policy != engine::Recompute::Never)
     out << "recompute " << to_string(step.recompute.policy) << ", "
         << (step.recompute.blocks_in.empty() ? "each stage is one block"
                                              : "each module inside '" + step.recompute.blocks_in + "' is a block")
@@ -202,14 +202,14 @@ int finish(const ProgramOptions& options, const TensorMap& results, std::ostream
 /// Looks at the input here first, so that what is wrong with it is said before any rank starts.
 int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string& program,
                      const std::vector<std::string>& argv, std::ostream& out) {
-  ProcessOptions process;
+  conformance::ProcessOptions process;
   process.argv = {"mpirun", "-n", std::to_string(ranks), program};
   process.argv.insert(process.argv.end(), argv.begin(), argv.end());
-  process.environment = rank_environment();
-  end_children_on_signals();
+  process.environment = conformance::rank_environment();
+  conformance::end_children_on_signals();
   process.silence_timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * (120 + 2 * options.timeout_seconds)));
   process.on_output = [&](std::string_view piece) { out << piece << std::flush; };
-  const ProcessResult ended = run_process(process);
+  const conformance::ProcessResult ended = conformance::run_process(process);
   if (!ended.could_not_start.empty()) throw Error(ended.could_not_start);
   if (ended.exit_code && !ended.timed_out) return *ended.exit_code;
   throw Error("the ranks " + describe(ended));
@@ -217,7 +217,7 @@ int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string
 
 int run_on_threads(const ProgramOptions& options, const ProgramStep& step, std::ostream& out) {
   TensorMap results;
-  run_thread_ranks(step.ranks, [&](Transport& transport) {
+  transport::run_thread_ranks(step.ranks, [&](transport::Transport& transport) {
     at::set_num_threads(1);
     TensorMap mine = run_step_on_rank(transport, transport.rank() == 0 ? &step : nullptr);
     if (transport.rank() == 0) results = std::move(mine);
@@ -227,10 +227,10 @@ int run_on_threads(const ProgramOptions& options, const ProgramStep& step, std::
 
 #if PLUMBLINE_HAS_MPI
 int run_as_rank(const ProgramOptions& options, std::ostream& out) {
-  MpiSession mpi;
+  transport::MpiSession mpi;
   try {
-    const std::unique_ptr<Transport> transport = make_mpi_transport(mpi);
-    const auto agree = [&](int code) { return agree_on(*transport, code, Deadline::never()); };
+    const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+    const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
     std::optional<ProgramStep> step;
     int code = 0;
     if (mpi.rank() == 0) {
@@ -246,7 +246,7 @@ int run_as_rank(const ProgramOptions& options, std::ostream& out) {
     const TensorMap results = run_step_on_rank(*transport, step ? &*step : nullptr);
     return agree(step ? finish(options, results, out) : 0);
   } catch (const std::exception& error) {
-    mpi.abort(error_text(error));
+    mpi.abort(graph::error_text(error));
   }
 }
 #endif
@@ -257,7 +257,7 @@ int run_program(const ProgramOptions& options, const std::string& program, const
                 std::ostream& out) {
   at::set_num_threads(1);
 #if PLUMBLINE_HAS_MPI
-  if (launched_under_mpi()) return run_as_rank(options, out);
+  if (transport::launched_under_mpi()) return run_as_rank(options, out);
 #endif
   const ProgramStep step = make_step(options, options.ranks);
   if (options.mpi) return run_under_mpirun(options, step.ranks, program, argv, out);
@@ -265,4 +265,4 @@ int run_program(const ProgramOptions& options, const std::string& program, const
   return run_on_threads(options, step, out);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::program

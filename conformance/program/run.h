@@ -7,7 +7,7 @@
 
 #include "conformance/program/options.h"
 
-namespace plumbline {
+namespace plumbline::program {
 
 /// Starts the ranks (threads of this process, or `program argv...` again under mpirun), runs the step, tells `out`
 /// about it, saves and compares what was asked for. Returns the exit code: 1 where a result differs from what was
@@ -15,4 +15,4 @@ namespace plumbline {
 int run_program(const ProgramOptions& options, const std::string& program, const std::vector<std::string>& argv,
                 std::ostream& out);
 
-}  // namespace plumbline
+}  // namespace plumbline::program

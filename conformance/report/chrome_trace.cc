@@ -3,21 +3,21 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 // Out of the palette that chrome://tracing knows by these names; Perfetto has its own colour for each name of an event.
-const char* colour(ActionType type) {
+const char* colour(schedule::ActionType type) {
   switch (type) {
-    case ActionType::F:
+    case schedule::ActionType::F:
       return "rail_response";
-    case ActionType::B:
+    case schedule::ActionType::B:
       return "thread_state_running";
-    case ActionType::I:
+    case schedule::ActionType::I:
       return "good";
-    case ActionType::W:
+    case schedule::ActionType::W:
       return "bad";
     default:
       return "grey";
@@ -28,7 +28,7 @@ class Writer {
  public:
   explicit Writer(const ChromeTraceOptions& options) : options_(options) {}
 
-  void add(const Trace& trace, int process) {
+  void add(const schedule::Trace& trace, int process) {
     event({{"ph", "M"}, {"name", "process_name"}, {"pid", process}, {"args", {{"name", trace.name}}}});
     for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
       const Json thread = {{"pid", process}, {"tid", rank}};
@@ -40,15 +40,15 @@ class Writer {
       event(order);
       const auto& actions = trace.ranks[rank];
       for (std::size_t i = 0; i < actions.size(); ++i) {
-        const Action& action = actions[i].action;
+        const schedule::Action& action = actions[i].action;
         Json arguments = {{"stage", action.stage}};
-        if (has_microbatch(action.type)) arguments["microbatch"] = action.microbatch;
+        if (schedule::has_microbatch(action.type)) arguments["microbatch"] = action.microbatch;
         arguments["kind"] = std::string(to_string(action.type));
         arguments["position"] = i;
         if (action.overlaps_next || (i > 0 && actions[i - 1].action.overlaps_next)) arguments["in_group"] = true;
         event({{"ph", "X"},
                {"name", to_string(action)},
-               {"cat", is_compute(action.type) ? "compute" : "communication"},
+               {"cat", schedule::is_compute(action.type) ? "compute" : "communication"},
                {"cname", colour(action.type)},
                {"pid", process},
                {"tid", rank},
@@ -59,22 +59,23 @@ class Writer {
     }
   }
 
-  void add_arrows(const Trace& trace) {
-    std::map<std::string, const TimedAction*> found;
+  void add_arrows(const schedule::Trace& trace) {
+    std::map<std::string, const schedule::TimedAction*> found;
     for (const auto& actions : trace.ranks) {
-      for (const TimedAction& timed : actions) found[to_string(timed.action)] = &timed;
+      for (const schedule::TimedAction& timed : actions) found[to_string(timed.action)] = &timed;
     }
-    const auto at = [&](const Action& action) {
+    const auto at = [&](const schedule::Action& action) {
       const auto place = found.find(to_string(action));
       return place == found.end() ? nullptr : place->second;
     };
     int number = 0;
-    for (const Transfer& transfer : options_.transfers) {
-      const Action& made = transfer.producer;
-      const TimedAction* producer = at(made);
-      const TimedAction* consumer = nullptr;
-      for (ActionType type : {ActionType::F, ActionType::B, ActionType::I}) {
-        if ((made.type == ActionType::F) != (type == ActionType::F) || consumer != nullptr) continue;
+    for (const schedule::Transfer& transfer : options_.transfers) {
+      const schedule::Action& made = transfer.producer;
+      const schedule::TimedAction* producer = at(made);
+      const schedule::TimedAction* consumer = nullptr;
+      for (schedule::ActionType type : {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I}) {
+        if ((made.type == schedule::ActionType::F) != (type == schedule::ActionType::F) || consumer != nullptr)
+          continue;
         consumer = at({transfer.to_stage, type, made.microbatch});
       }
       if (producer == nullptr || consumer == nullptr) continue;
@@ -107,11 +108,11 @@ class Writer {
 
 }  // namespace
 
-std::string chrome_trace(std::span<const Trace> traces, const ChromeTraceOptions& options) {
+std::string chrome_trace(std::span<const schedule::Trace> traces, const ChromeTraceOptions& options) {
   Writer writer(options);
   for (std::size_t i = 0; i < traces.size(); ++i) writer.add(traces[i], static_cast<int>(i));
   if (!traces.empty()) writer.add_arrows(traces[0]);
   return writer.finish();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -5,7 +5,7 @@
 
 #include "conformance/report/write_text.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -21,7 +21,7 @@ Json optional_index(int index) { return index < 0 ? Json(nullptr) : Json(index);
 Json to_json(const Difference& d) {
   Json json = {{"key", to_string(d.key)},
                {"step", d.key.step},
-               {"kind", kind_name(d.key.kind)},
+               {"kind", reference::kind_name(d.key.kind)},
                {"stage", optional_index(d.key.stage)},
                {"microbatch", optional_index(d.key.microbatch)},
                {"name", d.key.name},
@@ -151,4 +151,4 @@ void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict)
   append_text_file(path, text_of(to_json(verdict), -1));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -7,7 +7,7 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Version of the layout; a change that breaks readers makes it greater.
 inline constexpr const char* report_schema = "plumbline-report/2";
@@ -22,4 +22,4 @@ std::string throughput_json(const std::vector<Throughput>& throughput);
 /// Adds one verdict as one line and hands it to the system at once. InputError when the place cannot be written.
 void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

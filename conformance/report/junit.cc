@@ -6,7 +6,7 @@
 
 #include "conformance/report/write_text.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// Name of the element that tells a CI system about `status`; null for a pass.
@@ -144,4 +144,4 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
   write_text_file(path, text.str());
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

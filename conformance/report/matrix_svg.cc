@@ -7,7 +7,7 @@
 
 #include "conformance/report/write_text.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 // Pixels. The picture is drawn from top to bottom; each part is given its upper edge and returns its lower one.
@@ -283,4 +283,4 @@ std::string matrix_svg(const RunReport& report) {
          box(0.5, 0.5, width - 1, height - 1, "#ffffff", line_colour, 8) + body + "</svg>\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,9 +6,9 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// The text of the SVG file. Hovering over a cell shows its sentence.
 std::string matrix_svg(const RunReport& report);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -10,12 +10,12 @@
 #include "conformance/report/write_text.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 struct Row {
   std::string case_id, title;
-  Truth truth = Truth::Exact;
+  reference::Truth truth = reference::Truth::Exact;
 };
 
 /// What the page shows, found once: rows, schedules and the verdicts behind each cell.
@@ -269,4 +269,4 @@ std::string page_label(const std::filesystem::path& folder) {
 
 std::string report_page(const std::vector<PageReport>& reports) { return Page(reports).html(); }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

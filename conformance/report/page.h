@@ -12,7 +12,7 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct PageReport {
   std::string label;  ///< what tells it from the others on the page, the name of its folder
@@ -25,4 +25,4 @@ std::string page_label(const std::filesystem::path& folder);
 /// Several reports stand beside each other: a column for each under each schedule.
 std::string report_page(const std::vector<PageReport>& reports);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -6,7 +6,7 @@
 
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// What stands in a <style> and in a <script>.
 extern const std::string_view page_style;
@@ -20,4 +20,4 @@ std::string_view page_symbol(Status status);
 std::string verdict_article(const CaseVerdict& verdict, const std::string& id, size_t report,
                             const std::string& backend);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

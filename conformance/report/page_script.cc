@@ -1,6 +1,6 @@
 #include "conformance/report/page_parts.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 // What the page does without it is said in page.h. The order of `worst` is that of worse() in verdict.h.
 const std::string_view page_script = R"js(
@@ -149,4 +149,4 @@ const std::string_view page_script = R"js(
 })();
 )js";
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

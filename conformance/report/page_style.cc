@@ -1,6 +1,6 @@
 #include "conformance/report/page_parts.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 const std::string_view page_style = R"css(
 :root {
@@ -78,4 +78,4 @@ dialog::backdrop { background: rgb(0 0 0 / 50%); } dialog form { text-align: rig
 @media print { .js #details { display: block; } #filters { display: none; } .scroll { max-height: none; } }
 )css";
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

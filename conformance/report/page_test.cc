@@ -7,7 +7,7 @@
 
 #include "conformance/report/sample_report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 /// The page as XML, for XPath: what HTML leaves open is closed, and style and script (tested in a browser) are left
@@ -104,4 +104,4 @@ TEST(Page, SeveralReportsStandBesideEachOther) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

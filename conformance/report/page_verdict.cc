@@ -6,7 +6,7 @@
 #include "conformance/report/write_text.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::string general(double value) {
@@ -133,4 +133,4 @@ std::string verdict_article(const CaseVerdict& v, const std::string& id, size_t 
   return html + "; " + general(v.seconds) + " s</p>\n</article>\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 #include "runtime/json_place.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 double number(const JsonPlace& place) {
@@ -34,9 +34,9 @@ Status status_at(const JsonPlace& place) {
   place.fail("a status: " + join(names));
 }
 
-ResultKey key_at(const JsonPlace& place) {
+reference::ResultKey key_at(const JsonPlace& place) {
   try {
-    return parse_result_key(place.text());
+    return reference::parse_result_key(place.text());
   } catch (const InputError& error) {
     place.refuse(error.what());
   }
@@ -116,7 +116,7 @@ CaseVerdict verdict_at(const JsonPlace& place) {
   v.dtype = place["dtype"].text();
   v.ranks = place["ranks"].small(0, std::numeric_limits<int>::max());
   v.transport = place["transport"].text();
-  v.truth = static_cast<Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
+  v.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
   v.status = status_at(place["status"]);
   v.reason = place["reason"].text();
   v.checked = texts(place["checked"]);
@@ -205,4 +205,4 @@ std::vector<CaseVerdict> read_jsonl(const std::filesystem::path& path, size_t* c
   return verdicts;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// report.json, with the pictures it names.
 RunReport read_report_json(const std::filesystem::path& path);
@@ -18,4 +18,4 @@ RunReport read_report_json(const std::filesystem::path& path);
 /// `complete_bytes`, where given, is set to the length of what comes before it.
 std::vector<CaseVerdict> read_jsonl(const std::filesystem::path& path, size_t* complete_bytes = nullptr);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

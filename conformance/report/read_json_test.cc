@@ -7,7 +7,7 @@
 #include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -62,7 +62,7 @@ class Corrupt : public ::testing::Test {
   void expect_refused(const std::string& text, const std::string& expected, const Read& read) {
     const fs::path path = folder_ / "report.json";
     write_file(path, text);
-    expect_line(refusal([&] { read(path); }), path.string(), expected);
+    testing::expect_line(testing::refusal([&] { read(path); }), path.string(), expected);
   }
   const TemporaryFolder folder_;
 };
@@ -117,4 +117,4 @@ TEST_F(Corrupt, LinesOfResultsAreNamedByNumber) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

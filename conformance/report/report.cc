@@ -4,7 +4,7 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 int exit_code(const RunReport& report) {
   if (!report.broken.empty()) return 1;
@@ -25,7 +25,7 @@ std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts) {
 }
 
 void put_in_order(std::vector<std::string>& schedules) {
-  const std::vector<std::string> known = schedule_names();
+  const std::vector<std::string> known = schedule::schedule_names();
   std::ranges::stable_sort(schedules, {}, [&](const std::string& name) { return std::ranges::find(known, name); });
 }
 
@@ -49,4 +49,4 @@ Matrix matrix_of(const std::vector<CaseVerdict>& verdicts) {
   return matrix;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -9,7 +9,7 @@
 
 #include "conformance/verdict.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Where the time of one rank went during the measured steps, in seconds for each step.
 struct RankTime {
@@ -72,7 +72,7 @@ struct Matrix {
   struct Row {
     std::string case_id;
     std::string title;
-    Truth truth = Truth::Exact;
+    reference::Truth truth = reference::Truth::Exact;
     std::vector<std::vector<const CaseVerdict*>> cells;  ///< for each schedule its verdicts, the worst one first
   };
   std::vector<std::string> schedules;
@@ -83,4 +83,4 @@ struct Matrix {
 /// others follow in their order. The cells point into `verdicts`.
 Matrix matrix_of(const std::vector<CaseVerdict>& verdicts);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

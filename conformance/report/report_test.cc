@@ -16,7 +16,7 @@
 #include "conformance/report/text.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -274,4 +274,4 @@ TEST(MatrixSvg, IsWellFormedAndShowsEveryCellAndBar) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

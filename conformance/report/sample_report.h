@@ -6,7 +6,7 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 inline CaseVerdict sample_verdict(const std::string& case_id, const std::string& schedule, Status status,
                                   const std::string& reason = "") {
@@ -42,7 +42,7 @@ inline CaseVerdict sample_failure() {
 /// Bounded: the second of three elements is two bounds away.
 inline CaseVerdict sample_bounded() {
   CaseVerdict v = sample_verdict("bounded-lm", "zb-v", Status::Fail);
-  v.truth = Truth::Bounded;
+  v.truth = reference::Truth::Bounded;
   Bounds bounds;
   bounds.elements["0/output/3/0/o"] = make_f64({3}, {0.5, 0.5, 0.5});
   bounds.norms["0/output/3/0/o"] = {10.0, 0.0};
@@ -81,4 +81,4 @@ inline RunReport sample_report() {
   return report;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::string padded(const std::string& text, std::size_t width) {
@@ -15,12 +15,12 @@ using Row = std::vector<std::string>;
 
 std::size_t slot_of(double time) { return static_cast<std::size_t>(std::lround(time)); }
 
-std::string cell_of(const Action& action) { return to_string(action) + (action.overlaps_next ? "&" : ""); }
+std::string cell_of(const schedule::Action& action) { return to_string(action) + (action.overlaps_next ? "&" : ""); }
 
 // What stands in the first `slots` slots of a rank.
-Row row_of(const std::vector<TimedAction>& actions, std::size_t slots) {
+Row row_of(const std::vector<schedule::TimedAction>& actions, std::size_t slots) {
   Row row(slots, ".");
-  for (const TimedAction& timed : actions) {
+  for (const schedule::TimedAction& timed : actions) {
     const std::size_t begin = slot_of(timed.begin), end = slot_of(timed.end);
     for (std::size_t i = begin; i < std::min(end, slots); ++i) row[i] = i == begin ? cell_of(timed.action) : "=";
   }
@@ -29,7 +29,7 @@ Row row_of(const std::vector<TimedAction>& actions, std::size_t slots) {
 
 }  // namespace
 
-std::string schedule_grid(const Trace& trace, const GridOptions& options) {
+std::string schedule_grid(const schedule::Trace& trace, const GridOptions& options) {
   // Only what is shown is ever made: a large schedule has far more slots than anybody reads.
   const auto most = static_cast<std::size_t>(std::max(options.most_lines, 1));
   const std::size_t ranks = trace.ranks.size(), shown_ranks = std::min(ranks, most);
@@ -74,4 +74,4 @@ std::string schedule_grid(const Trace& trace, const GridOptions& options) {
   return text;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -5,7 +5,7 @@
 
 #include "runtime/schedule/trace.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct GridOptions {
   int width = 120;       ///< characters in a line, at least; wider schedules go on in a block below
@@ -14,6 +14,6 @@ struct GridOptions {
 
 /// `trace` in whole units of time. An action has its text in its first slot and = in the others, a bubble has dots,
 /// and a member of a group that goes on has & behind it. Above each block stand the numbers of the slots.
-std::string schedule_grid(const Trace& trace, const GridOptions& options = {});
+std::string schedule_grid(const schedule::Trace& trace, const GridOptions& options = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,24 +12,24 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
-using enum ActionType;
+using enum schedule::ActionType;
 
-Simulation simulation_of(const Schedule& schedule, double comm = 0) {
-  StepCosts costs;
+schedule::Simulation simulation_of(const schedule::Schedule& schedule, double comm = 0) {
+  schedule::StepCosts costs;
   costs.durations[0].comm = comm;
-  return simulate_step(schedule, chain_edges(schedule.stages), costs,
-                       {.trace = true, .transfers = true, .memory = true, .critical_path = false});
+  return schedule::simulate_step(schedule, schedule::chain_edges(schedule.stages), costs,
+                                 {.trace = true, .transfers = true, .memory = true, .critical_path = false});
 }
 
 TEST(ScheduleGrid, CellsGroupsAndBubbles) {
-  const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0I1,0W1\r\n", "one");
+  const schedule::Schedule schedule = schedule::parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0I1,0W1\r\n", "one");
   EXPECT_EQ(schedule_grid(simulation_of(schedule).trace),
             "slot    0    1    2    3    4    5\n"
             "rank 0  0F0  0F1& 0B0  =    0I1  0W1\n");
-  EXPECT_EQ(schedule_grid(simulation_of(make_schedule("gpipe", 2, 1)).trace),
+  EXPECT_EQ(schedule_grid(simulation_of(schedule::make_schedule("gpipe", 2, 1)).trace),
             "slot    0   1   2   3   4   5\n"
             "rank 0  0F0 .   .   .   0B0 =\n"
             "rank 1  .   1F0 1B0 =   .   .\n");
@@ -38,7 +38,7 @@ TEST(ScheduleGrid, CellsGroupsAndBubbles) {
 // All slots of all ranks would be 10 000 x 10 000 texts, some 3 GB.
 TEST(ScheduleGrid, MakesOnlyWhatItShows) {
   const int ranks = 10000;
-  Trace trace;
+  schedule::Trace trace;
   for (int r = 0; r < ranks; ++r) trace.ranks.push_back({{{r, F, 0}, r * 1.0, r + 1.0}});
   const std::string text = schedule_grid(trace, {.width = 40, .most_lines = 2});
   EXPECT_EQ(text,
@@ -50,7 +50,7 @@ TEST(ScheduleGrid, MakesOnlyWhatItShows) {
 }
 
 TEST(ScheduleGrid, WrapsAndSaysWhatIsLeftOut) {
-  const Trace trace = simulation_of(make_schedule("gpipe", 3, 1)).trace;
+  const schedule::Trace trace = simulation_of(schedule::make_schedule("gpipe", 3, 1)).trace;
   EXPECT_EQ(schedule_grid(trace, {.width = 24, .most_lines = 100}),
             "slot    0   1   2   3\n"
             "rank 0  0F0 .   .   .\n"
@@ -75,11 +75,11 @@ TEST(ScheduleGrid, WrapsAndSaysWhatIsLeftOut) {
 }
 
 TEST(ChromeTrace, EventsAreTheActions) {
-  const Simulation simulation = simulation_of(make_schedule("zb-h1", 3, 4), 0.5);
-  Trace measured = simulation.trace;
+  const schedule::Simulation simulation = simulation_of(schedule::make_schedule("zb-h1", 3, 4), 0.5);
+  schedule::Trace measured = simulation.trace;
   measured.name = "measured \"twice\"\n\xff";
-  measured.ranks[0].push_back({{0, UNSHARD, kNoMicrobatch}, 100, 101});
-  const std::vector<Trace> traces = {simulation.trace, measured};
+  measured.ranks[0].push_back({{0, UNSHARD, schedule::kNoMicrobatch}, 100, 101});
+  const std::vector<schedule::Trace> traces = {simulation.trace, measured};
   const auto json =
       nlohmann::json::parse(chrome_trace(traces, {.microseconds_per_unit = 1000, .transfers = simulation.transfers}));
   std::map<std::pair<int, int>, std::vector<nlohmann::json>> events;
@@ -99,7 +99,7 @@ TEST(ChromeTrace, EventsAreTheActions) {
       const auto& found = events[{process, rank}];
       ASSERT_EQ(found.size(), actions.size());
       for (std::size_t i = 0; i < actions.size(); ++i) {
-        const Action& action = actions[i].action;
+        const schedule::Action& action = actions[i].action;
         EXPECT_EQ(found[i].at("name"), to_string(action));
         EXPECT_EQ(found[i].at("ts"), actions[i].begin * 1000);
         EXPECT_EQ(found[i].at("dur"), (actions[i].end - actions[i].begin) * 1000);
@@ -119,16 +119,16 @@ TEST(ChromeTrace, EventsAreTheActions) {
 }
 
 TEST(TimelineSvg, IsXmlWithABlockForEachAction) {
-  const Simulation simulation = simulation_of(make_schedule("1f1b", 4, 6));
-  Trace measured = simulation.trace;
+  const schedule::Simulation simulation = simulation_of(schedule::make_schedule("1f1b", 4, 6));
+  schedule::Trace measured = simulation.trace;
   measured.name = "measured <on 2 cores>";
   for (auto& actions : measured.ranks) {
-    for (TimedAction& timed : actions) {
+    for (schedule::TimedAction& timed : actions) {
       timed.begin = 100 + 1.1 * timed.begin;
       timed.end = 100 + 1.1 * timed.end;
     }
   }
-  const std::vector<Trace> traces = {simulation.trace, measured};
+  const std::vector<schedule::Trace> traces = {simulation.trace, measured};
   const std::string svg = timeline_svg(traces, {.title = "1f1b & more", .unit = "ms", .memory = simulation.memory});
   pugi::xml_document document;
   ASSERT_TRUE(document.load_string(svg.c_str()));
@@ -148,11 +148,11 @@ TEST(TimelineSvg, IsXmlWithABlockForEachAction) {
 
 TEST(TimelineSvg, RefusesWhatNoViewerOpens) {
   EXPECT_TRUE(timeline_svg({}, {.title = "nothing", .unit = "", .memory = {}}).starts_with("<svg "));
-  Trace trace;
+  schedule::Trace trace;
   trace.ranks.resize(1);
   trace.ranks[0].resize(200001);
   EXPECT_THROW(timeline_svg({&trace, 1}, {.title = "", .unit = "", .memory = {}}), InputError);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 std::string padded(const std::string& text, size_t width) {
@@ -119,4 +119,4 @@ std::string throughput_text(const std::vector<Throughput>& throughput) {
   return text;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

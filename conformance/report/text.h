@@ -6,7 +6,7 @@
 
 #include "conformance/report/report.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 struct TextOptions {
   bool colour = false;  ///< ANSI colours: for terminals only (wants_colour)
@@ -19,4 +19,4 @@ std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions op
 /// A table with a row for each measurement; empty when there is none. Ends with a newline.
 std::string throughput_text(const std::vector<Throughput>& throughput);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

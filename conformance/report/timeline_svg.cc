@@ -9,7 +9,7 @@
 #include "conformance/report/write_text.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 // Pixels.
@@ -31,15 +31,15 @@ struct Colours {
   const char* text;
 };
 
-Colours colours_of(ActionType type) {
+Colours colours_of(schedule::ActionType type) {
   switch (type) {
-    case ActionType::F:
+    case schedule::ActionType::F:
       return {"#8fbff5", "#cfe4fc", "#0a3069"};
-    case ActionType::B:
+    case schedule::ActionType::B:
       return {"#7fd09a", "#c5ecd1", "#0f4a22"};
-    case ActionType::I:
+    case schedule::ActionType::I:
       return {"#6fcfc4", "#bfebe5", "#0b4a44"};
-    case ActionType::W:
+    case schedule::ActionType::W:
       return {"#f5c46b", "#fbe4b5", "#5c3d00"};
     default:
       return {"#b6c2cf", "#d5dce3", "#1f2328"};
@@ -70,14 +70,14 @@ struct Extent {
   double length() const { return end - begin; }
 };
 
-Extent extent_of(const Trace& trace) {
+Extent extent_of(const schedule::Trace& trace) {
   Extent extent;
   bool first = true;
   for (const auto& actions : trace.ranks) {
-    for (const TimedAction& timed : actions) {
+    for (const schedule::TimedAction& timed : actions) {
       extent.begin = first ? timed.begin : std::min(extent.begin, timed.begin);
       extent.end = first ? timed.end : std::max(extent.end, timed.end);
-      if (is_compute(timed.action.type)) extent.busy += timed.end - timed.begin;
+      if (schedule::is_compute(timed.action.type)) extent.busy += timed.end - timed.begin;
       first = false;
     }
   }
@@ -96,9 +96,10 @@ double tick_of(double length) {
 
 class Picture {
  public:
-  Picture(std::span<const Trace> traces, const TimelineSvgOptions& options) : traces_(traces), options_(options) {
+  Picture(std::span<const schedule::Trace> traces, const TimelineSvgOptions& options)
+      : traces_(traces), options_(options) {
     std::size_t ranks = 1;
-    for (const Trace& trace : traces) {
+    for (const schedule::Trace& trace : traces) {
       extents_.push_back(extent_of(trace));
       longest_ = std::max(longest_, extents_.back().length());
       ranks = std::max(ranks, trace.ranks.size());
@@ -138,7 +139,7 @@ class Picture {
   }
 
   double draw_trace(std::size_t index, double top) {
-    const Trace& trace = traces_[index];
+    const schedule::Trace& trace = traces_[index];
     const Extent& extent = extents_[index];
     const auto ranks = static_cast<double>(trace.ranks.size());
     const double bubble = extent.length() > 0 ? 1 - extent.busy / (ranks * extent.length()) : 0;
@@ -166,15 +167,16 @@ class Picture {
     }
   }
 
-  void draw_rank(const std::vector<TimedAction>& actions, std::size_t rank, const Extent& extent, double top) {
+  void draw_rank(const std::vector<schedule::TimedAction>& actions, std::size_t rank, const Extent& extent,
+                 double top) {
     if (row_ >= 12) {
       svg_ += text_at(left - 8, top + row_ / 2 + 4, "rank " + std::to_string(rank), 12, faint, "end");
     }
     svg_ += box(left, top + 1, x_of(extent.length()) - left, row_ - 2, "fill=\"url(#bubble)\"/>\n");
     std::set<int> stages;
-    for (const TimedAction& timed : actions) stages.insert(timed.action.stage);
+    for (const schedule::TimedAction& timed : actions) stages.insert(timed.action.stage);
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      const TimedAction& timed = actions[i];
+      const schedule::TimedAction& timed = actions[i];
       const double from = x_of(timed.begin - extent.begin), to = x_of(timed.end - extent.begin);
       draw_block(timed, timed.action.stage != (stages.empty() ? 0 : *stages.begin()), from, to, top);
     }
@@ -189,19 +191,19 @@ class Picture {
     }
   }
 
-  void draw_block(const TimedAction& timed, bool later_stage, double from, double to, double top) {
-    const Action& action = timed.action;
-    kinds_.insert(is_compute(action.type) ? action.type : ActionType::SEND_F);
+  void draw_block(const schedule::TimedAction& timed, bool later_stage, double from, double to, double top) {
+    const schedule::Action& action = timed.action;
+    kinds_.insert(schedule::is_compute(action.type) ? action.type : schedule::ActionType::SEND_F);
     several_stages_ = several_stages_ || later_stage;
     grouped_ = grouped_ || action.overlaps_next;
     const Colours colours = colours_of(action.type);
-    const double low = is_compute(action.type) ? 0 : row_ * 0.35;
+    const double low = schedule::is_compute(action.type) ? 0 : row_ * 0.35;
     const double gap = to - from > 3 ? 0.8 : 0;
     svg_ +=
         box(from + gap / 2, top + 1 + low, to - from - gap, row_ - 2 - 2 * low,
             std::string("fill=\"") + (later_stage ? colours.later : colours.first) + "\"><title>" + to_string(action) +
                 ", " + number(timed.begin) + " to " + with_unit(number(timed.end)) + "</title></rect>\n");
-    if (!is_compute(action.type) || row_ < 12) return;
+    if (!schedule::is_compute(action.type) || row_ < 12) return;
     const std::string label = std::to_string(action.microbatch);
     const double size = row_ > 20 ? 12 : 9;
     if (to - from < 0.62 * size * static_cast<double>(label.size()) + 3) return;
@@ -211,7 +213,7 @@ class Picture {
   double draw_memory(double top) {
     double most = 0;
     for (const auto& curve : options_.memory) {
-      for (const MemoryPoint& point : curve) most = std::max(most, point.bytes);
+      for (const schedule::MemoryPoint& point : curve) most = std::max(most, point.bytes);
     }
     svg_ += text_at(margin, top + 16, "activations held, at most " + number(most), 13, ink, "start", true);
     double y = top + 24;
@@ -219,7 +221,7 @@ class Picture {
       const double bottom = y + memory_height - 6;
       double peak = 0, held = 0;
       std::string path = "M" + number(left) + " " + number(bottom, "%.2f");
-      for (const MemoryPoint& point : options_.memory[rank]) {
+      for (const schedule::MemoryPoint& point : options_.memory[rank]) {
         const auto height = [&](double bytes) {
           return number(bottom - (most > 0 ? bytes / most : 0) * (memory_height - 10), "%.2f");
         };
@@ -247,11 +249,11 @@ class Picture {
       svg_ += text_at(x + 28, top + 12, label, 12, faint);
       x += needed + 18;
     };
-    const std::pair<ActionType, const char*> names[] = {{ActionType::F, "F forward"},
-                                                        {ActionType::B, "B backward"},
-                                                        {ActionType::I, "I input backward"},
-                                                        {ActionType::W, "W weight backward"},
-                                                        {ActionType::SEND_F, "communication"}};
+    const std::pair<schedule::ActionType, const char*> names[] = {{schedule::ActionType::F, "F forward"},
+                                                                  {schedule::ActionType::B, "B backward"},
+                                                                  {schedule::ActionType::I, "I input backward"},
+                                                                  {schedule::ActionType::W, "W weight backward"},
+                                                                  {schedule::ActionType::SEND_F, "communication"}};
     for (const auto& [type, label] : names) {
       if (kinds_.count(type)) entry(std::string("fill=\"") + colours_of(type).first + "\"", label);
     }
@@ -261,20 +263,20 @@ class Picture {
     return top + 22;
   }
 
-  std::span<const Trace> traces_;
+  std::span<const schedule::Trace> traces_;
   const TimelineSvgOptions& options_;
   std::vector<Extent> extents_;
   double longest_ = 0, row_ = 0;
-  std::set<ActionType> kinds_;
+  std::set<schedule::ActionType> kinds_;
   bool several_stages_ = false, grouped_ = false;
   std::string svg_;
 };
 
 }  // namespace
 
-std::string timeline_svg(std::span<const Trace> traces, const TimelineSvgOptions& options) {
+std::string timeline_svg(std::span<const schedule::Trace> traces, const TimelineSvgOptions& options) {
   std::size_t actions = 0;
-  for (const Trace& trace : traces) {
+  for (const schedule::Trace& trace : traces) {
     for (const auto& rank : trace.ranks) actions += rank.size();
   }
   if (actions > most_actions) {
@@ -284,4 +286,4 @@ std::string timeline_svg(std::span<const Trace> traces, const TimelineSvgOptions
   return Picture(traces, options).draw();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -12,7 +12,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
@@ -116,4 +116,4 @@ std::string xml_escaped(std::string_view text) {
   return escaped;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

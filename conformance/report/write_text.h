@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::conformance {
 
 /// Writes to a temporary name in the same folder, then renames. InputError, naming the file, when it cannot be.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
@@ -20,4 +20,4 @@ std::string xml_characters(std::string_view text);
 /// xml_characters with markup escaped: fit for an attribute in double quotes and for text.
 std::string xml_escaped(std::string_view text);
 
-}  // namespace plumbline
+}  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 
-namespace plumbline {
+namespace plumbline::conformance {
 namespace {
 
 TEST(XmlText, KeepsTextAndReplacesWhatXmlCannotHold) {
@@ -32,4 +32,4 @@ TEST(TextFile, ReplacesAppendsAndRefuses) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::conformance

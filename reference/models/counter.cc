@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::models {
 
 uint64_t splitmix64(uint64_t state, uint64_t index) {
   uint64_t z = state + (index + 1) * 0x9e3779b97f4a7c15u;
@@ -35,4 +35,4 @@ std::vector<int64_t> Counter::permutation(int64_t count) const {
   return order;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::models

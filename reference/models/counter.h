@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::models {
 
 /// Output `index` (from 0) of the SplitMix64 generator that was seeded with `state`.
 uint64_t splitmix64(uint64_t state, uint64_t index);
@@ -35,4 +35,4 @@ class Counter {
   uint64_t key_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::models

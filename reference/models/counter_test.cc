@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace plumbline {
+namespace plumbline::models {
 namespace {
 
 // Published outputs of splitmix64.c seeded with 1234567, and test vectors of the FNV authors.
@@ -87,4 +87,4 @@ TEST(Counter, PermutationsPutEveryElementEverywhere) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -12,13 +12,15 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-OutputTree value(int output) { return {OutputTree::Kind::Value, output, "", {}, {}}; }
+graph::OutputTree value(int output) { return {graph::OutputTree::Kind::Value, output, "", {}, {}}; }
 
-OutputTree dict(std::vector<std::string> keys, std::vector<OutputTree> items) {
-  return {OutputTree::Kind::Dict, -1, "", std::move(items), std::move(keys)};
+graph::OutputTree dict(std::vector<std::string> keys, std::vector<graph::OutputTree> items) {
+  return {graph::OutputTree::Kind::Dict, -1, "", std::move(items), std::move(keys)};
 }
 
-OutputTree list(std::vector<OutputTree> items) { return {OutputTree::Kind::List, -1, "", std::move(items), {}}; }
+graph::OutputTree list(std::vector<graph::OutputTree> items) {
+  return {graph::OutputTree::Kind::List, -1, "", std::move(items), {}};
+}
 
 /// The loss is made of "logits", and of nothing else.
 Tensors nested(Parts& net, const Tensors& in) {

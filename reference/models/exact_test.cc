@@ -13,7 +13,7 @@
 #include "reference/models/zoo.h"
 #include "reference/sum_of.h"
 
-namespace plumbline {
+namespace plumbline::models {
 namespace {
 
 /// Rows of all batches whose gradients are summed; conformance/corpus_test.cc holds the cases to it.
@@ -79,17 +79,17 @@ bool is_only_summed(const std::string& name) {
   return false;
 }
 
-std::vector<LossKind> losses_of(const std::string& name) {
-  if (is_only_summed(name)) return {LossKind::Sum};
-  return {LossKind::Sum, LossKind::Mse};
+std::vector<reference::LossKind> losses_of(const std::string& name) {
+  if (is_only_summed(name)) return {reference::LossKind::Sum};
+  return {reference::LossKind::Sum, reference::LossKind::Mse};
 }
 
-at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target, LossKind kind) {
-  return kind == LossKind::Sum ? output.sum() : at::mse_loss(output, target, at::Reduction::Sum);
+at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target, reference::LossKind kind) {
+  return kind == reference::LossKind::Sum ? output.sum() : at::mse_loss(output, target, at::Reduction::Sum);
 }
 
 /// Forward and backward on absolute values; how large does anything get?
-Extremes worst(const std::string& name, Dtype values_of, LossKind kind, int rows, uint64_t seed) {
+Extremes worst(const std::string& name, reference::Dtype values_of, reference::LossKind kind, int rows, uint64_t seed) {
   // The numbers are those of `values_of`; what holds them is double.
   const Model model = make_model(name, values_of, seed);
   Batch batch = make_batch(name, values_of, rows, seed, 0);
@@ -122,9 +122,9 @@ class ExactModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ExactModel, EverySumFitsIntoAFloat) {
   Extremes all;
-  for (const LossKind kind : losses_of(GetParam()))
+  for (const reference::LossKind kind : losses_of(GetParam()))
     for (uint64_t seed = 0; seed < seeds; ++seed) {
-      const Extremes one = worst(GetParam(), Dtype::F32, kind, rows_f32, seed);
+      const Extremes one = worst(GetParam(), reference::Dtype::F32, kind, rows_f32, seed);
       EXPECT_GT(one.largest, 1) << "nothing was watched";
       EXPECT_LT(one.largest, limit_f32) << "seed " << seed << ": " << one.where;
       if (one.largest > all.largest) all = one;
@@ -134,7 +134,8 @@ TEST_P(ExactModel, EverySumFitsIntoAFloat) {
 }
 
 /// Outputs and gradients in the dtype itself.
-void expect_whole_and_dense(const std::string& name, Dtype dtype, LossKind kind, int rows, uint64_t seed) {
+void expect_whole_and_dense(const std::string& name, reference::Dtype dtype, reference::LossKind kind, int rows,
+                            uint64_t seed) {
   const Model model = make_model(name, dtype, seed);
   const Batch batch = make_batch(name, dtype, rows, seed, 0);
   const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
@@ -156,8 +157,9 @@ void expect_whole_and_dense(const std::string& name, Dtype dtype, LossKind kind,
 }
 
 TEST_P(ExactModel, GradientsAreWholeAndNotMostlyZero) {
-  for (const LossKind kind : losses_of(GetParam()))
-    for (uint64_t seed = 0; seed < seeds; ++seed) expect_whole_and_dense(GetParam(), Dtype::F32, kind, 8, seed);
+  for (const reference::LossKind kind : losses_of(GetParam()))
+    for (uint64_t seed = 0; seed < seeds; ++seed)
+      expect_whole_and_dense(GetParam(), reference::Dtype::F32, kind, 8, seed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), [](const auto& info) {
@@ -169,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()),
 TEST(ExactBf16, EverySumFits) {
   Extremes all;
   for (uint64_t seed = 0; seed < seeds; ++seed) {
-    const Extremes one = worst("exact-mlp", Dtype::BF16, LossKind::Sum, rows_bf16, seed);
+    const Extremes one = worst("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
     EXPECT_GT(one.largest, 1) << "nothing was watched";
     EXPECT_LT(one.largest, limit_bf16) << "seed " << seed << ": " << one.where;
     if (one.largest > all.largest) all = one;
@@ -180,15 +182,15 @@ TEST(ExactBf16, EverySumFits) {
 
 TEST(ExactBf16, GradientsAreWholeAndNotMostlyZero) {
   for (uint64_t seed = 0; seed < seeds; ++seed)
-    expect_whole_and_dense("exact-mlp", Dtype::BF16, LossKind::Sum, rows_bf16, seed);
+    expect_whole_and_dense("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
 }
 
 /// The claim itself: one batch, or row by row backwards, gives the same bits.
 TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
   for (const std::string& name : exact_models()) {
-    const Model whole = make_model(name, Dtype::F32, 3), by_row = make_model(name, Dtype::F32, 3);
-    const Batch batch = make_batch(name, Dtype::F32, 8, 3, 0);
-    const LossKind kind = losses_of(name).back();
+    const Model whole = make_model(name, reference::Dtype::F32, 3), by_row = make_model(name, reference::Dtype::F32, 3);
+    const Batch batch = make_batch(name, reference::Dtype::F32, 8, 3, 0);
+    const reference::LossKind kind = losses_of(name).back();
     loss_of(whole.forward(batch.inputs)[0], batch.target, kind).backward();
     const std::vector<at::Tensor> parameters = by_row.module->parameters();
     std::vector<at::Tensor> sums(parameters.size());
@@ -201,7 +203,7 @@ TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
           batch.target.defined() ? batch.target.slice(by_row.target_chunk.dim, row, row + 1) : at::Tensor();
       loss_of(by_row.forward(inputs)[0], target, kind).backward();
       for (size_t i = 0; i < sums.size(); ++i) {
-        sums[i] = sum_of(sums[i], parameters[i].grad());
+        sums[i] = reference::sum_of(sums[i], parameters[i].grad());
         parameters[i].mutable_grad() = at::Tensor();
       }
     }
@@ -215,4 +217,4 @@ TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::models

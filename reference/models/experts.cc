@@ -30,7 +30,7 @@ std::vector<std::string> experts_and_gates(bool gates) {
 at::Tensor mixed(Parts& net, int place, const at::Tensor& h, const std::function<at::Tensor(int)>& share) {
   at::Tensor sum;
   for (int i = 0; i < kExperts; ++i) {
-    const at::Tensor part = at::mul(call(net.extra(expert(place, i)), h), share(i).unsqueeze(1));
+    const at::Tensor part = at::mul(capture::call(net.extra(expert(place, i)), h), share(i).unsqueeze(1));
     sum = sum.defined() ? at::add(sum, part) : part;
   }
   return sum;
@@ -40,7 +40,8 @@ Tensors gated(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int place = 0; place < 2; ++place) {
     h = net.chain(4 * place, 4 * place + 1, h);
-    const at::Tensor shares = at::softmax(call(net.extra("gate" + std::to_string(place)), h).narrow(1, 0, kExperts), 1);
+    const at::Tensor shares =
+        at::softmax(capture::call(net.extra("gate" + std::to_string(place)), h).narrow(1, 0, kExperts), 1);
     h = mixed(net, place, h, [&](int i) { return shares.select(1, i); });
     h = net.chain(4 * place + 2, 4 * place + 3, h);
   }

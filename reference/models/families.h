@@ -7,8 +7,8 @@ namespace plumbline::models {
 
 struct Family {
   std::string name;
-  std::function<Model(Dtype dtype, uint64_t seed)> model;
-  std::function<Batch(Dtype dtype, int rows, uint64_t seed, int step)> batch;
+  std::function<Model(reference::Dtype dtype, uint64_t seed)> model;
+  std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch;
 };
 
 std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact

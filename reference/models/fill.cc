@@ -12,7 +12,7 @@
 #include "reference/models/counter.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::models {
 namespace {
 
 /// Writes value(index) for each row-major index; a tensor on the meta device has no memory to write.
@@ -88,4 +88,4 @@ void fill_sparse_signs(const at::Tensor& matrix, uint64_t seed, std::string_view
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::models {
 
 /// Uniform in [lo, hi).
 void fill_uniform(const at::Tensor& tensor, uint64_t seed, std::string_view name, double lo, double hi);
@@ -36,4 +36,4 @@ void fill_sparse_vector(const at::Tensor& vector, uint64_t seed, std::string_vie
 void fill_sparse_signs(const at::Tensor& matrix, uint64_t seed, std::string_view name, int64_t fan,
                        int64_t negative_one_in = 2);
 
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -13,7 +13,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::models {
 namespace {
 
 std::vector<double> values(const at::Tensor& tensor) {
@@ -111,4 +111,4 @@ TEST(Fill, TorchsGeneratorIsNotMoved) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -20,8 +20,8 @@ Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; 
 /// multiplied by zero: a gradient of zeros.
 Tensors unused(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 3, in[0]);
-  call(net.extra("aside"), h);
-  h = at::add(h, at::mul(call(net.extra("zeroed"), h), 0));
+  capture::call(net.extra("aside"), h);
+  h = at::add(h, at::mul(capture::call(net.extra("zeroed"), h), 0));
   return {net.chain(4, 7, h)};
 }
 
@@ -30,27 +30,27 @@ void require_gradients(Part& part, bool required) {
 }
 
 auto frozen(int first, int last) {
-  return [first, last](Parts& net, Dtype) {
+  return [first, last](Parts& net, reference::Dtype) {
     for (int i = first; i <= last; ++i) require_gradients(*net.part(i), false);
   };
 }
 
 /// Biases alone learn.
-void freeze_weights(Parts& net, Dtype) {
+void freeze_weights(Parts& net, reference::Dtype) {
   for (int i = 0; i < kParts; ++i) net.part(i)->fc().weight().set_requires_grad(false);
 }
 
 /// Each part takes its input in the dtype of its own weight.
 Tensors by_own_dtype(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
-  for (int i = 0; i < kParts; ++i) h = call(net.part(i), h.to(net.part(i)->fc().weight().scalar_type()));
+  for (int i = 0; i < kParts; ++i) h = capture::call(net.part(i), h.to(net.part(i)->fc().weight().scalar_type()));
   return {h.to(in[0].scalar_type())};
 }
 
 /// Parts 3 to 5 in `dtype`, the others, as inputs and targets, in the case's; all in float64 if that is it.
 auto inner_dtype(at::ScalarType dtype) {
-  return [dtype](Parts& net, Dtype outer) {
-    if (outer == Dtype::F64) return;
+  return [dtype](Parts& net, reference::Dtype outer) {
+    if (outer == reference::Dtype::F64) return;
     const c10::NoGradGuard no_grad;
     for (int i = 3; i <= 5; ++i)
       for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(dtype));
@@ -58,7 +58,7 @@ auto inner_dtype(at::ScalarType dtype) {
 }
 
 /// Parts 0 to 2, 6 and 7 in float32, where the case is in less: its bounds are those of its own dtype.
-void widen_ends(Parts& net, Dtype outer) {
+void widen_ends(Parts& net, reference::Dtype outer) {
   if (!is_narrow(outer)) return;
   const c10::NoGradGuard no_grad;
   for (const int i : {0, 1, 2, 6, 7})

@@ -53,7 +53,7 @@ class ImagePart : public torch::nn::Module {
     if (counts) running_sum_ = register_buffer("running_sum", at::zeros({out}));
   }
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor y = at::abs(at::add(call(conv_, x), bias_.view({1, -1, 1, 1})));
+    const at::Tensor y = at::abs(at::add(capture::call(conv_, x), bias_.view({1, -1, 1, 1})));
     if (running_sum_.defined() && is_training()) {
       const c10::NoGradGuard no_grad;
       running_sum_.add_(y.sum({0, 2, 3}));
@@ -72,7 +72,7 @@ class ConvolutionChain : public torch::nn::Module {
     for (int i = 0; i < part_count; ++i) parts_->add(channels, channels, /*counts=*/i % 2 == 1);
   }
   at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<ImagePart>& part : parts_->all()) x = call(part, x);
+    for (std::shared_ptr<ImagePart>& part : parts_->all()) x = capture::call(part, x);
     return x;
   }
   static constexpr int64_t channels = 4;
@@ -96,12 +96,12 @@ class ExactUNet : public torch::nn::Module {
   }
   at::Tensor forward(const at::Tensor& x) {
     ChildList<ImagePart>& parts = *parts_;
-    const at::Tensor full = call(parts[0], x);
-    const at::Tensor half = call(parts[2], call(parts[1], at::pixel_unshuffle(full, 2)));
-    const at::Tensor low = call(parts[4], call(parts[3], at::pixel_unshuffle(half, 2)));
+    const at::Tensor full = capture::call(parts[0], x);
+    const at::Tensor half = capture::call(parts[2], capture::call(parts[1], at::pixel_unshuffle(full, 2)));
+    const at::Tensor low = capture::call(parts[4], capture::call(parts[3], at::pixel_unshuffle(half, 2)));
     const at::Tensor up = at::cat({at::pixel_shuffle(low, 2), half}, 1);
-    const at::Tensor top = call(parts[6], call(parts[5], up));
-    return call(parts[7], at::cat({at::pixel_shuffle(top, 2), full}, 1));
+    const at::Tensor top = capture::call(parts[6], capture::call(parts[5], up));
+    return capture::call(parts[7], at::cat({at::pixel_shuffle(top, 2), full}, 1));
   }
   static constexpr int64_t channels = 2;
 
@@ -113,7 +113,7 @@ namespace {
 
 template <class Net>
 Family image_family(const std::string& name) {
-  const auto model = [](Dtype dtype, uint64_t seed) {
+  const auto model = [](reference::Dtype dtype, uint64_t seed) {
     const auto root = std::make_shared<Net>();
     set_exact_parameters(*root, dtype, seed, {});
     for (const auto& item : root->named_parameters()) {
@@ -125,11 +125,11 @@ Family image_family(const std::string& name) {
     return Model{.module = root,
                  .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
                  .input_names = {"image"},
-                 .input_chunks = {ChunkSpec{}},
+                 .input_chunks = {microbatch::ChunkSpec{}},
                  .split_points = later_children("parts", part_count),
-                 .fine_split_points = halved_children("parts", part_count, {"conv", SplitPoint::Where::End})};
+                 .fine_split_points = halved_children("parts", part_count, {"conv", split::SplitPoint::Where::End})};
   };
-  const auto batch = [](Dtype dtype, int rows, uint64_t seed, int step) {
+  const auto batch = [](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     const std::vector<int64_t> sizes = {rows, Net::channels, side, side};
     const int64_t max = is_narrow(dtype) ? 1 : 3;
     return Batch{.inputs = {exact_data(sizes, max, dtype, seed, step, "image")},

@@ -47,7 +47,7 @@ Layer::Layer(int64_t in, int64_t out, Activation activation, double dropout)
     : fc_(register_module("fc", std::make_shared<Linear>(in, out))), activation_(activation), dropout_(dropout) {}
 
 at::Tensor Layer::forward(const at::Tensor& x) {
-  const at::Tensor y = activate(call(fc_, x), activation_);
+  const at::Tensor y = activate(capture::call(fc_, x), activation_);
   return dropout_ > 0.0 ? at::dropout(y, dropout_, is_training()) : y;
 }
 
@@ -57,8 +57,8 @@ std::vector<std::string> later_children(const std::string& list, int count) {
   return names;
 }
 
-std::vector<SplitPoint> halved_children(const std::string& list, int count, const SplitPoint& inner) {
-  std::vector<SplitPoint> points;
+std::vector<split::SplitPoint> halved_children(const std::string& list, int count, const split::SplitPoint& inner) {
+  std::vector<split::SplitPoint> points;
   for (int i = 0; i < count; ++i) {
     const std::string child = list + "." + std::to_string(i);
     if (i > 0) points.push_back({child});

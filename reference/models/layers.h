@@ -87,6 +87,6 @@ std::vector<std::string> later_children(const std::string& list, int count);
 
 /// A stage may begin at each child but the first, and within each where `inner` lies below it: after "0.fc" with
 /// {"fc", End}, before "0.norm2" with {"norm2"}.
-std::vector<SplitPoint> halved_children(const std::string& list, int count, const SplitPoint& inner);
+std::vector<split::SplitPoint> halved_children(const std::string& list, int count, const split::SplitPoint& inner);
 
 }  // namespace plumbline::models

@@ -24,7 +24,7 @@ class Mlp : public torch::nn::Module {
     for (int i = 0; i < layer_count; ++i) layers_->add(width, width, activation, dropout);
   }
   at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Layer>& layer : layers_->all()) x = call(layer, x);
+    for (std::shared_ptr<Layer>& layer : layers_->all()) x = capture::call(layer, x);
     return x;
   }
 
@@ -38,18 +38,18 @@ Model chain(const std::shared_ptr<Mlp>& mlp) {
   return {.module = mlp,
           .forward = [mlp](const std::vector<at::Tensor>& inputs) { return std::vector{mlp->forward(inputs[0])}; },
           .input_names = {"x"},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = later_children("layers", layer_count),
-          .fine_split_points = halved_children("layers", layer_count, {"fc", SplitPoint::Where::End})};
+          .fine_split_points = halved_children("layers", layer_count, {"fc", split::SplitPoint::Where::End})};
 }
 
-Model real_chain(Dtype dtype, uint64_t seed, double dropout) {
+Model real_chain(reference::Dtype dtype, uint64_t seed, double dropout) {
   const auto mlp = std::make_shared<Mlp>(real_width, Activation::Gelu, dropout);
   set_real_parameters(*mlp, dtype, seed);
   return chain(mlp);
 }
 
-Model exact_chain(Dtype dtype, uint64_t seed, Activation activation, const ExactParameters& exact) {
+Model exact_chain(reference::Dtype dtype, uint64_t seed, Activation activation, const ExactParameters& exact) {
   const auto mlp = std::make_shared<Mlp>(exact_width, activation);
   set_exact_parameters(*mlp, dtype, seed, exact);
   return chain(mlp);
@@ -65,7 +65,7 @@ Model freeze(const Model& model) {
 }
 
 /// The loss is computed by the model: its target is an input, its output a mean.
-Model loss_inside(Dtype dtype, uint64_t seed) {
+Model loss_inside(reference::Dtype dtype, uint64_t seed) {
   const auto mlp = std::make_shared<Mlp>(real_width, Activation::Gelu);
   set_real_parameters(*mlp, dtype, seed);
   Model model = chain(mlp);
@@ -73,30 +73,30 @@ Model loss_inside(Dtype dtype, uint64_t seed) {
     return std::vector{at::mse_loss(mlp->forward(inputs[0]), inputs[1])};
   };
   model.input_names = {"x", "target"};
-  model.input_chunks = {ChunkSpec{}, ChunkSpec{}};
+  model.input_chunks = {microbatch::ChunkSpec{}, microbatch::ChunkSpec{}};
   return model;
 }
 
-Batch real_batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch real_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, real_width}, dtype, seed, step, "x")},
           .target = real_data({rows, real_width}, dtype, seed, step, "target")};
 }
 
 /// In bf16 a row's sum of |outputs| is at most 8 inputs of 1 and 8 biases of 2: eight rows stay below 2^8. Inputs are
 /// odd, weights permute and biases are even, so that no activation is ever zero.
-Model exact_mlp(Dtype dtype, uint64_t seed) {
+Model exact_mlp(reference::Dtype dtype, uint64_t seed) {
   const ExactParameters narrow = {.fans = {1}, .bias_hi = 2, .biased = 1};
   return exact_chain(dtype, seed, Activation::Abs,
-                     dtype == Dtype::BF16 || dtype == Dtype::F16 ? narrow : ExactParameters{});
+                     dtype == reference::Dtype::BF16 || dtype == reference::Dtype::F16 ? narrow : ExactParameters{});
 }
 
-Batch exact_batch(Dtype dtype, int rows, uint64_t seed, int step) {
-  const int64_t max = dtype == Dtype::BF16 || dtype == Dtype::F16 ? 1 : 3;
+Batch exact_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
+  const int64_t max = dtype == reference::Dtype::BF16 || dtype == reference::Dtype::F16 ? 1 : 3;
   return {.inputs = {exact_data({rows, exact_width}, max, dtype, seed, step, "x")},
           .target = exact_data({rows, exact_width}, max, dtype, seed, step, "target")};
 }
 
-Batch loss_inside_batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch loss_inside_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   const Batch batch = real_batch(dtype, rows, seed, step);
   return {.inputs = {batch.inputs[0], batch.target}, .target = {}};
 }
@@ -107,14 +107,17 @@ std::vector<Family> mlp_families() {
   // Biases of relu are positive and few weights negative, so that most of its outputs are not zero.
   const ExactParameters relu = {.negative_one_in = 8, .bias_lo = 1, .bias_hi = 3};
   return {
-      {"mlp", [](Dtype dtype, uint64_t seed) { return real_chain(dtype, seed, 0.0); }, real_batch},
-      {"mlp-dropout", [](Dtype dtype, uint64_t seed) { return real_chain(dtype, seed, 0.25); }, real_batch},
-      {"mlp-frozen", [](Dtype dtype, uint64_t seed) { return freeze(real_chain(dtype, seed, 0.0)); }, real_batch},
+      {"mlp", [](reference::Dtype dtype, uint64_t seed) { return real_chain(dtype, seed, 0.0); }, real_batch},
+      {"mlp-dropout", [](reference::Dtype dtype, uint64_t seed) { return real_chain(dtype, seed, 0.25); }, real_batch},
+      {"mlp-frozen", [](reference::Dtype dtype, uint64_t seed) { return freeze(real_chain(dtype, seed, 0.0)); },
+       real_batch},
       {"loss-inside", loss_inside, loss_inside_batch},
       {"exact-mlp", exact_mlp, exact_batch},
-      {"exact-frozen", [](Dtype dtype, uint64_t seed) { return freeze(exact_chain(dtype, seed, Activation::Abs, {})); },
+      {"exact-frozen",
+       [](reference::Dtype dtype, uint64_t seed) { return freeze(exact_chain(dtype, seed, Activation::Abs, {})); },
        exact_batch},
-      {"exact-relu", [relu](Dtype dtype, uint64_t seed) { return exact_chain(dtype, seed, Activation::Relu, relu); },
+      {"exact-relu",
+       [relu](reference::Dtype dtype, uint64_t seed) { return exact_chain(dtype, seed, Activation::Relu, relu); },
        exact_batch},
   };
 }

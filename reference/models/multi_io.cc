@@ -33,14 +33,14 @@ class MultiIo : public torch::nn::Module {
   std::vector<at::Tensor> forward(const at::Tensor& x, const at::Tensor& ids, const at::Tensor& scale) {
     ChildList<Layer>& layers = *layers_;
     const at::Tensor moved = at::add(ids, 1);
-    at::Tensor h = at::mul(call(layers[0], x), scale);
-    const at::Tensor early = call(layers[2], call(layers[1], h));
-    call(aside_, early);
-    h = call(layers[4], call(layers[3], early));
-    const at::Tensor side = call(side_, h);
-    h = call(layers[6], call(layers[5], at::mul(h, scale)));
-    h = at::add(h, call(lookup_, moved).sum(0));
-    return {call(layers[7], h), early, side};
+    at::Tensor h = at::mul(capture::call(layers[0], x), scale);
+    const at::Tensor early = capture::call(layers[2], capture::call(layers[1], h));
+    capture::call(aside_, early);
+    h = capture::call(layers[4], capture::call(layers[3], early));
+    const at::Tensor side = capture::call(side_, h);
+    h = capture::call(layers[6], capture::call(layers[5], at::mul(h, scale)));
+    h = at::add(h, capture::call(lookup_, moved).sum(0));
+    return {capture::call(layers[7], h), early, side};
   }
 
  private:
@@ -55,18 +55,19 @@ Model model_of(const std::shared_ptr<MultiIo>& root) {
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& in) { return root->forward(in[0], in[1], in[2]); },
           .input_names = {"x", "ids", "scale"},
-          .input_chunks = {ChunkSpec{}, ChunkSpec{.dim = 1}, ChunkSpec{.replicate = true}},
+          .input_chunks = {microbatch::ChunkSpec{}, microbatch::ChunkSpec{.dim = 1},
+                           microbatch::ChunkSpec{.replicate = true}},
           .split_points = later_children("layers", layer_count),
-          .fine_split_points = halved_children("layers", layer_count, {"fc", SplitPoint::Where::End})};
+          .fine_split_points = halved_children("layers", layer_count, {"fc", split::SplitPoint::Where::End})};
 }
 
-Model real_model(Dtype dtype, uint64_t seed) {
+Model real_model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<MultiIo>(32, Activation::Gelu);
   set_real_parameters(*root, dtype, seed);
   return model_of(root);
 }
 
-Model exact_model(Dtype dtype, uint64_t seed) {
+Model exact_model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<MultiIo>(8, Activation::Abs);
   set_exact_parameters(*root, dtype, seed, {});
   return model_of(root);
@@ -77,13 +78,13 @@ at::Tensor ids(int rows, uint64_t seed, int step) {
   return index_data({ids_in_row, rows}, entries - 1, seed, step, "ids");
 }
 
-Batch real_batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch real_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, 32}, dtype, seed, step, "x"), ids(rows, seed, step),
                      real_data({32}, dtype, seed, step, "scale")},
           .target = real_data({rows, 32}, dtype, seed, step, "target")};
 }
 
-Batch exact_batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch exact_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {exact_data({rows, 8}, 3, dtype, seed, step, "x"), ids(rows, seed, step),
                      exact_data({8}, 1, dtype, seed, step, "scale")},
           .target = exact_data({rows, 8}, 3, dtype, seed, step, "target")};

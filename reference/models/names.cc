@@ -1,6 +1,6 @@
 #include "reference/models/names.h"
 
-namespace plumbline {
+namespace plumbline::models {
 
 const std::vector<std::string>& model_names() {
   static const std::vector<std::string> names = {"absent-value",
@@ -101,4 +101,4 @@ const std::vector<std::string>& model_names() {
 
 bool is_exact_model(const std::string& name) { return name.starts_with("exact-"); }
 
-}  // namespace plumbline
+}  // namespace plumbline::models

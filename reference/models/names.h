@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::models {
 
 /// Every name that make_model() of zoo.h accepts, in alphabetical order.
 const std::vector<std::string>& model_names();
@@ -12,4 +12,4 @@ const std::vector<std::string>& model_names();
 /// Those whose data are whole numbers and whose every sum is proven representable (see exact_test.cc).
 bool is_exact_model(const std::string& name);
 
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -12,11 +12,11 @@ namespace plumbline::models {
 namespace {
 
 /// Not torch::nn::Module::to(), which casts buffers that count (num_batches_tracked) as well.
-void cast(torch::nn::Module& module, Dtype dtype) {
+void cast(torch::nn::Module& module, reference::Dtype dtype) {
   const c10::NoGradGuard no_grad;
-  for (at::Tensor& parameter : module.parameters()) parameter.set_data(parameter.to(scalar_type(dtype)));
+  for (at::Tensor& parameter : module.parameters()) parameter.set_data(parameter.to(reference::scalar_type(dtype)));
   for (at::Tensor& buffer : module.buffers())
-    if (buffer.is_floating_point()) buffer.set_data(buffer.to(scalar_type(dtype)));
+    if (buffer.is_floating_point()) buffer.set_data(buffer.to(reference::scalar_type(dtype)));
 }
 
 /// Calls set(parameter, qualified name, owner) in the order of registration.
@@ -29,7 +29,7 @@ void for_each_parameter(torch::nn::Module& module, Set set) {
 
 }  // namespace
 
-void set_real_parameters(torch::nn::Module& module, Dtype dtype, uint64_t seed) {
+void set_real_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed) {
   cast(module, dtype);
   for_each_parameter(module, [&](const at::Tensor& parameter, const std::string& name, torch::nn::Module& owner) {
     if (owner.as<Embedding>()) {
@@ -45,7 +45,8 @@ void set_real_parameters(torch::nn::Module& module, Dtype dtype, uint64_t seed) 
   });
 }
 
-void set_exact_parameters(torch::nn::Module& module, Dtype dtype, uint64_t seed, const ExactParameters& exact) {
+void set_exact_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed,
+                          const ExactParameters& exact) {
   cast(module, dtype);
   size_t matrices = 0;
   for_each_parameter(module, [&](const at::Tensor& parameter, const std::string& name, torch::nn::Module& owner) {
@@ -62,15 +63,15 @@ void set_exact_parameters(torch::nn::Module& module, Dtype dtype, uint64_t seed,
 
 std::string batch_stream(int step, const std::string& what) { return "batch/" + std::to_string(step) + "/" + what; }
 
-at::Tensor exact_data(at::IntArrayRef sizes, int64_t max, Dtype dtype, uint64_t seed, int step,
+at::Tensor exact_data(at::IntArrayRef sizes, int64_t max, reference::Dtype dtype, uint64_t seed, int step,
                       const std::string& what) {
-  at::Tensor data = at::empty(sizes, scalar_type(dtype));
+  at::Tensor data = at::empty(sizes, reference::scalar_type(dtype));
   fill_signed_integers(data, seed, batch_stream(step, what), max);
   return data;
 }
 
-at::Tensor real_data(at::IntArrayRef sizes, Dtype dtype, uint64_t seed, int step, const std::string& what) {
-  at::Tensor data = at::empty(sizes, scalar_type(dtype));
+at::Tensor real_data(at::IntArrayRef sizes, reference::Dtype dtype, uint64_t seed, int step, const std::string& what) {
+  at::Tensor data = at::empty(sizes, reference::scalar_type(dtype));
   fill_normal(data, seed, batch_stream(step, what), 0.0, 1.0);
   return data;
 }

@@ -14,7 +14,7 @@ namespace plumbline::models {
 
 /// Real values: weights uniform with variance 2 / fan-in (He et al. 2015, so that eight layers keep their scale),
 /// tables of embeddings normal, the scales of norms near one, biases small.
-void set_real_parameters(torch::nn::Module& module, Dtype dtype, uint64_t seed);
+void set_real_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed);
 
 /// Whole numbers.
 struct ExactParameters {
@@ -28,16 +28,17 @@ struct ExactParameters {
 };
 
 /// Weights as fill_sparse_signs makes them, tables of embeddings of -1 and +1.
-void set_exact_parameters(torch::nn::Module& module, Dtype dtype, uint64_t seed, const ExactParameters& exact);
+void set_exact_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed,
+                          const ExactParameters& exact);
 
 /// The stream of a batch's value `what` at step `step`.
 std::string batch_stream(int step, const std::string& what);
 
 /// Signed whole numbers 1 .. max in size, for inputs and targets of exact models.
-at::Tensor exact_data(at::IntArrayRef sizes, int64_t max, Dtype dtype, uint64_t seed, int step,
+at::Tensor exact_data(at::IntArrayRef sizes, int64_t max, reference::Dtype dtype, uint64_t seed, int step,
                       const std::string& what);
 /// Normal, mean 0, variance 1.
-at::Tensor real_data(at::IntArrayRef sizes, Dtype dtype, uint64_t seed, int step, const std::string& what);
+at::Tensor real_data(at::IntArrayRef sizes, reference::Dtype dtype, uint64_t seed, int step, const std::string& what);
 /// int64 in [0, count).
 at::Tensor index_data(at::IntArrayRef sizes, int64_t count, uint64_t seed, int step, const std::string& what);
 

@@ -12,21 +12,22 @@ namespace {
 
 constexpr int64_t real_width = 16, exact_width = 8, id_count = 8;
 
-at::Tensor values(bool is_exact, at::IntArrayRef sizes, Dtype dtype, uint64_t seed, int step, const std::string& name) {
+at::Tensor values(bool is_exact, at::IntArrayRef sizes, reference::Dtype dtype, uint64_t seed, int step,
+                  const std::string& name) {
   return is_exact ? exact_data(sizes, is_narrow(dtype) ? 1 : 3, dtype, seed, step, name)
                   : real_data(sizes, dtype, seed, step, name);
 }
 
-at::Tensor mask(at::IntArrayRef sizes, Dtype dtype, uint64_t seed, int step, const std::string& name) {
+at::Tensor mask(at::IntArrayRef sizes, reference::Dtype dtype, uint64_t seed, int step, const std::string& name) {
   at::Tensor out = at::empty(sizes, at::kDouble);
   const Counter stream(seed, batch_stream(step, name));
   for (int64_t i = 0; i < out.numel(); ++i)
     out.mutable_data_ptr<double>()[i] = stream.below(static_cast<uint64_t>(i), 8) > 0;
-  return out.to(scalar_type(dtype));
+  return out.to(reference::scalar_type(dtype));
 }
 
 Family family(const Variant& variant, bool is_exact) {
-  const auto model = [variant, is_exact](Dtype dtype, uint64_t seed) {
+  const auto model = [variant, is_exact](reference::Dtype dtype, uint64_t seed) {
     const auto root = is_exact ? std::make_shared<Parts>(exact_width, Activation::Abs)
                                : std::make_shared<Parts>(real_width, Activation::Gelu);
     for (const std::string& extra : variant.extras) root->add_extra(extra);
@@ -43,7 +44,7 @@ Family family(const Variant& variant, bool is_exact) {
                .input_names = {},
                .input_chunks = {},
                .split_points = later_children("parts", kParts),
-               .fine_split_points = halved_children("parts", kParts, {"fc", SplitPoint::Where::End}),
+               .fine_split_points = halved_children("parts", kParts, {"fc", split::SplitPoint::Where::End}),
                .target_chunk = {.dim = variant.target_in_columns ? 1 : 0},
                .outputs = variant.outputs};
     for (const auto& [name, content] : variant.inputs) {
@@ -55,7 +56,7 @@ Family family(const Variant& variant, bool is_exact) {
     }
     return made;
   };
-  const auto batch = [variant, is_exact](Dtype dtype, int rows, uint64_t seed, int step) {
+  const auto batch = [variant, is_exact](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     const int64_t width = is_exact ? exact_width : real_width;
     const auto target = [&] {
       return variant.target_in_columns ? values(is_exact, {width, rows}, dtype, seed, step, "target")
@@ -111,7 +112,7 @@ at::Tensor Part::forward(const at::Tensor& x) {
     opened = x.view({-1, 2, width_ / 2}).transpose(1, 2).reshape({-1, width_});
   else if (opening == Opening::InPlace)
     opened.add_(2);
-  return activate(call(fc_, opened), activation_);
+  return activate(capture::call(fc_, opened), activation_);
 }
 
 at::Tensor Part::forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting) {
@@ -125,7 +126,7 @@ Parts::Parts(int64_t width, Activation activation)
 }
 
 at::Tensor Parts::chain(int first, int last, at::Tensor x) {
-  for (int i = first; i <= last; ++i) x = call(part(i), x);
+  for (int i = first; i <= last; ++i) x = capture::call(part(i), x);
   return x;
 }
 
@@ -137,6 +138,6 @@ std::vector<Family> twins(const Variant& variant) { return {real_twin(variant), 
 Family real_twin(const Variant& variant) { return family(variant, false); }
 Family exact_twin(const Variant& variant) { return family(variant, true); }
 
-bool is_narrow(Dtype dtype) { return dtype == Dtype::BF16 || dtype == Dtype::F16; }
+bool is_narrow(reference::Dtype dtype) { return dtype == reference::Dtype::BF16 || dtype == reference::Dtype::F16; }
 
 }  // namespace plumbline::models

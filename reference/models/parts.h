@@ -86,13 +86,13 @@ struct Variant {
   /// Before parameters are set.
   std::function<void(Parts&)> prepare = {};
   /// After.
-  std::function<void(Parts&, Dtype)> finish = {};
+  std::function<void(Parts&, reference::Dtype)> finish = {};
   /// Of the exact one.
   ExactParameters exact = {};
   bool has_target = true;
   /// The target (and output 0) is [width, rows], divided along dimension 1.
   bool target_in_columns = false;
-  OutputTree outputs = {};
+  graph::OutputTree outputs = {};
 };
 
 /// Both families: the real one and the exact one.
@@ -101,6 +101,6 @@ Family real_twin(const Variant& variant);
 Family exact_twin(const Variant& variant);
 
 /// Half precision holds small numbers only: exact models have narrow weights there, and inputs of -1 and +1.
-bool is_narrow(Dtype dtype);
+bool is_narrow(reference::Dtype dtype);
 
 }  // namespace plumbline::models

@@ -12,15 +12,15 @@ using Tensors = std::vector<at::Tensor>;
 
 /// Masked before part 4 and before the last one, if there is a mask.
 Tensors optional_mask(Parts& net, const Tensors& in) {
-  const at::Tensor h = call(net.part(4), net.chain(0, 3, in[0]), in[1], Meeting::Factor);
-  return {call(net.part(7), net.chain(5, 6, h), in[1], Meeting::Factor)};
+  const at::Tensor h = capture::call(net.part(4), net.chain(0, 3, in[0]), in[1], Meeting::Factor);
+  return {capture::call(net.part(7), net.chain(5, 6, h), in[1], Meeting::Factor)};
 }
 
 /// Twice an early value is added near the end and is the second output; neither in an evaluation.
 Tensors absent_value(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
   const at::Tensor early = net.is_training() ? at::mul(h, 2) : at::Tensor();
-  const at::Tensor late = call(net.part(6), net.chain(2, 5, h), early, Meeting::Addend);
+  const at::Tensor late = capture::call(net.part(6), net.chain(2, 5, h), early, Meeting::Addend);
   return {net.chain(7, 7, late), early};
 }
 

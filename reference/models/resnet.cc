@@ -26,8 +26,8 @@ class ResidualBlock : public torch::nn::Module {
         bn1_(register_module("bn1", torch::nn::BatchNorm2d(channels))),
         bn2_(register_module("bn2", torch::nn::BatchNorm2d(channels))) {}
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor h = at::relu(call(bn1_, call(conv1_, x)));
-    return at::relu(at::add(call(bn2_, call(conv2_, h)), x));
+    const at::Tensor h = at::relu(capture::call(bn1_, capture::call(conv1_, x)));
+    return at::relu(at::add(capture::call(bn2_, capture::call(conv2_, h)), x));
   }
 
  private:
@@ -45,9 +45,9 @@ class ResNet : public torch::nn::Module {
     for (int i = 0; i < block_count; ++i) blocks_->add();
   }
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor h = call(stem_, x);
-    for (std::shared_ptr<ResidualBlock>& block : blocks_->all()) h = call(block, h);
-    return call(head_, at::mean(h, {2, 3}));
+    at::Tensor h = capture::call(stem_, x);
+    for (std::shared_ptr<ResidualBlock>& block : blocks_->all()) h = capture::call(block, h);
+    return capture::call(head_, at::mean(h, {2, 3}));
   }
 
  private:
@@ -58,18 +58,18 @@ class ResNet : public torch::nn::Module {
 
 namespace {
 
-Model model(Dtype dtype, uint64_t seed) {
+Model model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<ResNet>();
   set_real_parameters(*root, dtype, seed);
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"image"},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = later_children("blocks", block_count),
           .fine_split_points = halved_children("blocks", block_count, {"conv2"})};
 }
 
-Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
           .target = index_data({rows}, classes, seed, step, "class")};
 }

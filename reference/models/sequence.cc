@@ -28,7 +28,7 @@ class Recurrent : public torch::nn::Module {
     std::vector<at::Tensor> states;
     at::Tensor h = at::zeros_like(x.select(1, 0));
     for (int64_t t = 0; t < x.size(1); ++t) {
-      const at::Tensor sum = at::add(call(input_, x.select(1, t)), call(state_, h));
+      const at::Tensor sum = at::add(capture::call(input_, x.select(1, t)), capture::call(state_, h));
       h = is_exact_ ? at::abs(sum) : at::tanh(sum);
       states.push_back(h);
     }
@@ -71,9 +71,9 @@ class CrossAttention : public torch::nn::Module {
         key_(register_module("key", std::make_shared<Linear>(width, width))),
         value_(register_module("value", std::make_shared<Linear>(width, width))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory) {
-    at::Tensor scores = at::bmm(call(query_, x), call(key_, memory).transpose(1, 2));
+    at::Tensor scores = at::bmm(capture::call(query_, x), capture::call(key_, memory).transpose(1, 2));
     if (!is_exact_) scores = at::softmax(scores, -1);
-    return at::bmm(scores, call(value_, memory));
+    return at::bmm(scores, capture::call(value_, memory));
   }
 
  private:
@@ -102,9 +102,9 @@ class RecurrentNet : public torch::nn::Module {
   }
   at::Tensor forward(at::Tensor x) {
     for (int i = 0; i < kParts; ++i) {
-      x = call((*parts_)[static_cast<size_t>(i)], x);
-      if (i == first) x = call(early_, x);
-      if (i == first + 4) x = call(late_, x);
+      x = capture::call((*parts_)[static_cast<size_t>(i)], x);
+      if (i == first) x = capture::call(early_, x);
+      if (i == first + 4) x = capture::call(late_, x);
     }
     return x;
   }
@@ -124,11 +124,11 @@ class EncoderDecoder : public torch::nn::Module {
   }
   at::Tensor forward(const at::Tensor& source, const at::Tensor& target) {
     at::Tensor memory = source, h = target;
-    for (int i = 0; i < 4; ++i) memory = call((*parts_)[static_cast<size_t>(i)], memory);
+    for (int i = 0; i < 4; ++i) memory = capture::call((*parts_)[static_cast<size_t>(i)], memory);
     for (int i = 4; i < kParts; ++i) {
-      h = call((*parts_)[static_cast<size_t>(i)], h);
+      h = capture::call((*parts_)[static_cast<size_t>(i)], h);
       if (i == 5 && cross_)
-        h = at::add(h, call(cross_, h.transpose(0, 1), memory.transpose(0, 1)).transpose(0, 1));
+        h = at::add(h, capture::call(cross_, h.transpose(0, 1), memory.transpose(0, 1)).transpose(0, 1));
       else
         h = at::add(h, at::sum(memory, 0, /*keepdim=*/true));
     }
@@ -149,8 +149,8 @@ class AttentionNet : public torch::nn::Module {
     for (int i = 0; i < kParts; ++i) parts_->add(width_of(is_exact), width_of(is_exact), activation_of(is_exact));
   }
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor h = call(attention_, x, x);
-    for (std::shared_ptr<Layer>& part : parts_->all()) h = call(part, h);
+    at::Tensor h = capture::call(attention_, x, x);
+    for (std::shared_ptr<Layer>& part : parts_->all()) h = capture::call(part, h);
     return h;
   }
 
@@ -166,13 +166,13 @@ const ExactParameters kNarrow = {.fans = {1}, .bias_hi = 1, .biased = 1};
 
 template <class Net, size_t inputs, int rows_dim>
 Family sequence_family(const std::string& name, bool is_exact, const std::vector<std::string>& input_names) {
-  const auto data = [is_exact](int rows, Dtype dtype, uint64_t seed, int step, const std::string& what) {
+  const auto data = [is_exact](int rows, reference::Dtype dtype, uint64_t seed, int step, const std::string& what) {
     const int64_t width = width_of(is_exact);
     const std::vector<int64_t> sizes =
         rows_dim == 0 ? std::vector<int64_t>{rows, places, width} : std::vector<int64_t>{places, rows, width};
     return is_exact ? exact_data(sizes, 1, dtype, seed, step, what) : real_data(sizes, dtype, seed, step, what);
   };
-  const auto model = [is_exact, input_names](Dtype dtype, uint64_t seed) {
+  const auto model = [is_exact, input_names](reference::Dtype dtype, uint64_t seed) {
     const auto root = std::make_shared<Net>(is_exact);
     if (is_exact)
       set_exact_parameters(*root, dtype, seed, kNarrow);
@@ -186,12 +186,12 @@ Family sequence_family(const std::string& name, bool is_exact, const std::vector
                      return {root->forward(in[0], in[1])};
                  },
                  .input_names = input_names,
-                 .input_chunks = std::vector<ChunkSpec>(inputs, ChunkSpec{.dim = rows_dim}),
+                 .input_chunks = std::vector<microbatch::ChunkSpec>(inputs, microbatch::ChunkSpec{.dim = rows_dim}),
                  .split_points = later_children("parts", kParts),
-                 .fine_split_points = halved_children("parts", kParts, {"fc", SplitPoint::Where::End}),
+                 .fine_split_points = halved_children("parts", kParts, {"fc", split::SplitPoint::Where::End}),
                  .target_chunk = {.dim = rows_dim}};
   };
-  const auto batch = [data, input_names](Dtype dtype, int rows, uint64_t seed, int step) {
+  const auto batch = [data, input_names](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     Batch made;
     for (const std::string& input : input_names) made.inputs.push_back(data(rows, dtype, seed, step, input));
     made.target = data(rows, dtype, seed, step, "wanted");

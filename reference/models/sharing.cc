@@ -18,7 +18,7 @@ auto common_after(const std::vector<int>& places) {
     for (int i = 0; i < kParts; ++i) {
       h = net.chain(i, i, h);
       for (const int place : places)
-        if (place == i) h = call(net.extra("common"), h);
+        if (place == i) h = capture::call(net.extra("common"), h);
     }
     return {h};
   };
@@ -26,7 +26,7 @@ auto common_after(const std::vector<int>& places) {
 
 /// The weight of "common", and, near the end, the same weight transposed.
 Tensors transposed(Parts& net, const Tensors& in) {
-  const at::Tensor h = net.chain(1, 6, call(net.extra("common"), net.chain(0, 0, in[0])));
+  const at::Tensor h = net.chain(1, 6, capture::call(net.extra("common"), net.chain(0, 0, in[0])));
   return {net.chain(7, 7, at::linear(h, net.extra("common")->fc().weight().t()))};
 }
 
@@ -40,12 +40,12 @@ Tensors with_dropout(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int i = 0; i < kParts; ++i) {
     h = net.chain(i, i, h);
-    if (i % 3 == 0) h = at::dropout(call(net.extra("common"), h), 0.25, net.is_training());
+    if (i % 3 == 0) h = at::dropout(capture::call(net.extra("common"), h), 0.25, net.is_training());
   }
   return {h};
 }
 
-void freeze_common(Parts& net, Dtype) {
+void freeze_common(Parts& net, reference::Dtype) {
   for (const at::Tensor& parameter : net.extra("common")->parameters()) parameter.set_requires_grad(false);
 }
 

@@ -26,11 +26,11 @@ class Skip : public torch::nn::Module {
   }
   at::Tensor forward(const at::Tensor& x) {
     ChildList<Layer>& parts = *parts_;
-    const at::Tensor first = call(parts[0], x);
-    const at::Tensor second = call(parts[1], first);
-    at::Tensor h = call(parts[4], call(parts[3], call(parts[2], second)));
-    h = call(parts[6], call(parts[5], at::add(h, first)));
-    return call(parts[7], at::cat({h, second}, 1));
+    const at::Tensor first = capture::call(parts[0], x);
+    const at::Tensor second = capture::call(parts[1], first);
+    at::Tensor h = capture::call(parts[4], capture::call(parts[3], capture::call(parts[2], second)));
+    h = capture::call(parts[6], capture::call(parts[5], at::add(h, first)));
+    return capture::call(parts[7], at::cat({h, second}, 1));
   }
 
  private:
@@ -45,10 +45,10 @@ class Wide : public torch::nn::Module {
   }
   at::Tensor forward(const at::Tensor& x) {
     ChildList<Layer>& parts = *parts_;
-    const at::Tensor wide = call(parts[1], call(parts[0], x));
-    at::Tensor h = call(parts[4], call(parts[3], call(parts[2], wide)));
-    h = call(parts[6], call(parts[5], at::add(h, wide)));
-    return call(parts[7], at::add(h, wide));
+    const at::Tensor wide = capture::call(parts[1], capture::call(parts[0], x));
+    at::Tensor h = capture::call(parts[4], capture::call(parts[3], capture::call(parts[2], wide)));
+    h = capture::call(parts[6], capture::call(parts[5], at::add(h, wide)));
+    return capture::call(parts[7], at::add(h, wide));
   }
 
  private:
@@ -58,19 +58,19 @@ class Wide : public torch::nn::Module {
 namespace {
 
 template <class Root>
-Model make(Dtype dtype, uint64_t seed) {
+Model make(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<Root>();
   set_exact_parameters(*root, dtype, seed,
                        is_narrow(dtype) ? ExactParameters{.fans = {1}, .bias_hi = 2, .biased = 1} : ExactParameters{});
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"x"},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = later_children("parts", part_count),
-          .fine_split_points = halved_children("parts", part_count, {"fc", SplitPoint::Where::End})};
+          .fine_split_points = halved_children("parts", part_count, {"fc", split::SplitPoint::Where::End})};
 }
 
-Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   const int64_t max = is_narrow(dtype) ? 1 : 3;
   return {.inputs = {exact_data({rows, width}, max, dtype, seed, step, "x")},
           .target = exact_data({rows, width}, max, dtype, seed, step, "target")};

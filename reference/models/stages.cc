@@ -26,7 +26,7 @@ class Cell : public torch::nn::Module {
   }
   at::Tensor forward(const at::Tensor& x) {
     if (kind_ == Kind::Halves) return x.view({-1, 2, width_ / 2}).transpose(1, 2).reshape({-1, width_});
-    return activate(kind_ == Kind::Layer ? call(fc_, x) : x, activation_);
+    return activate(kind_ == Kind::Layer ? capture::call(fc_, x) : x, activation_);
   }
 
  private:
@@ -49,7 +49,7 @@ class Lopsided : public torch::nn::Module {
                            : Cell::Kind::Layer);
   }
   at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Cell>& cell : cells_->all()) x = call(cell, x);
+    for (std::shared_ptr<Cell>& cell : cells_->all()) x = capture::call(cell, x);
     return x;
   }
 
@@ -63,7 +63,7 @@ class Turn : public torch::nn::Module {
   Turn(const std::shared_ptr<Layer>& layer, bool is_own) : layer_(layer) {
     if (is_own) register_module("layer", layer_);
   }
-  at::Tensor forward(const at::Tensor& x) { return call(layer_, x); }
+  at::Tensor forward(const at::Tensor& x) { return capture::call(layer_, x); }
 
  private:
   std::shared_ptr<Layer> layer_;
@@ -81,7 +81,7 @@ class SplitTwice : public torch::nn::Module {
     for (int i = 0; i < turns; ++i) turns_->add(is_common(i) ? common_ : layer(is_exact), !is_common(i));
   }
   at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Turn>& turn : turns_->all()) x = call(turn, x);
+    for (std::shared_ptr<Turn>& turn : turns_->all()) x = capture::call(turn, x);
     return x;
   }
 
@@ -97,8 +97,8 @@ namespace {
 
 template <class Net>
 Family family(const std::string& name, bool is_exact, const std::vector<std::string>& split_points,
-              const std::vector<SplitPoint>& fine_split_points) {
-  const auto model = [=](Dtype dtype, uint64_t seed) {
+              const std::vector<split::SplitPoint>& fine_split_points) {
+  const auto model = [=](reference::Dtype dtype, uint64_t seed) {
     const auto root = std::make_shared<Net>(is_exact);
     if (is_exact)
       set_exact_parameters(*root, dtype, seed, {.fans = {1}, .bias_hi = 2, .biased = 1});
@@ -107,11 +107,11 @@ Family family(const std::string& name, bool is_exact, const std::vector<std::str
     return Model{.module = root,
                  .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
                  .input_names = {"x"},
-                 .input_chunks = {ChunkSpec{}},
+                 .input_chunks = {microbatch::ChunkSpec{}},
                  .split_points = split_points,
                  .fine_split_points = fine_split_points};
   };
-  const auto batch = [is_exact](Dtype dtype, int rows, uint64_t seed, int step) {
+  const auto batch = [is_exact](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     const auto data = [&](const char* what) {
       const std::vector<int64_t> sizes = {rows, width_of(is_exact)};
       return is_exact ? exact_data(sizes, 1, dtype, seed, step, what) : real_data(sizes, dtype, seed, step, what);
@@ -130,18 +130,18 @@ std::vector<std::string> places(const std::string& list, const std::vector<int>&
 }
 
 Family lopsided(bool is_exact) {
-  std::vector<SplitPoint> fine;
+  std::vector<split::SplitPoint> fine;
   for (int i = 1; i < Lopsided::cells; ++i) fine.push_back({child_name("cells", i)});
   return family<Lopsided>("lopsided", is_exact, places("cells", {1, 2, 3, 4, 13, 14, 15}), fine);
 }
 
 /// Stages begin with each turn, and within the first six that have a layer of their own.
 Family split_twice(bool is_exact) {
-  std::vector<SplitPoint> fine;
+  std::vector<split::SplitPoint> fine;
   for (int i = 0; i < SplitTwice::turns; ++i) {
     if (i > 0) fine.push_back({child_name("turns", i)});
     if (!SplitTwice::is_common(i) && i < 8)
-      fine.push_back({child_name("turns", i) + ".layer.fc", SplitPoint::Where::End});
+      fine.push_back({child_name("turns", i) + ".layer.fc", split::SplitPoint::Where::End});
   }
   return family<SplitTwice>("split-twice", is_exact, places("turns", {1, 2, 3, 5, 6, 7, 8}), fine);
 }

@@ -24,10 +24,10 @@ constexpr int64_t image_channels = 2, side = 16;
 /// x [rows, in, h, w] -> [rows, out, h / 2, w / 2]; stashes what it has in full size, [rows, out, h, w].
 class StashingEncoder : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.stash = {"skip"}};
+  inline static const skip::SkipNames skips{.stash = {"skip"}};
   StashingEncoder(int64_t in, int64_t out) : conv_(register_module("conv", std::make_shared<Convolution>(in, out))) {}
-  SkipForward<> forward(at::Tensor x) {
-    const at::Tensor full = at::gelu(call(conv_, x));
+  skip::SkipForward<> forward(at::Tensor x) {
+    const at::Tensor full = at::gelu(capture::call(conv_, x));
     co_yield stash("skip", full);
     co_return at::avg_pool2d(full, {2, 2});
   }
@@ -39,14 +39,14 @@ class StashingEncoder : public torch::nn::Module {
 /// x [rows, in, h, w] -> [rows, out, 2h, 2w]; pops [rows, skip, 2h, 2w].
 class PoppingDecoder : public torch::nn::Module {
  public:
-  inline static const SkipNames skips{.pop = {"skip"}};
+  inline static const skip::SkipNames skips{.pop = {"skip"}};
   PoppingDecoder(int64_t in, int64_t skip, int64_t out)
       : up_weight_(register_parameter("weight", at::zeros({in, in, 2, 2}))),
         conv_(register_module("conv", std::make_shared<Convolution>(in + skip, out))) {}
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor up = at::conv_transpose2d(x, up_weight_, /*bias=*/{}, /*stride=*/{2, 2});
     const at::Tensor skip = co_yield pop("skip");
-    co_return at::gelu(call(conv_, at::cat({up, skip}, 1)));
+    co_return at::gelu(capture::call(conv_, at::cat({up, skip}, 1)));
   }
 
  private:
@@ -60,17 +60,17 @@ class PoppingDecoder : public torch::nn::Module {
 class StashUNet : public torch::nn::Module {
  public:
   StashUNet() : parts_(register_module("parts", Sequence())) {
-    const SkipNamespace full, half, quarter, eighth;
-    parts_->push_back(skippable<StashingEncoder>(image_channels, 4)->isolate(full));
-    parts_->push_back(skippable<StashingEncoder>(4, 4)->isolate(half));
-    parts_->push_back(skippable<StashingEncoder>(4, 8)->isolate(quarter));
-    parts_->push_back(skippable<StashingEncoder>(8, 8)->isolate(eighth));
-    parts_->push_back(skippable<PoppingDecoder>(8, 8, 8)->isolate(eighth));
-    parts_->push_back(skippable<PoppingDecoder>(8, 8, 4)->isolate(quarter));
-    parts_->push_back(skippable<PoppingDecoder>(4, 4, 4)->isolate(half));
-    parts_->push_back(skippable<PoppingDecoder>(4, 4, image_channels)->isolate(full));
+    const skip::SkipNamespace full, half, quarter, eighth;
+    parts_->push_back(skip::skippable<StashingEncoder>(image_channels, 4)->isolate(full));
+    parts_->push_back(skip::skippable<StashingEncoder>(4, 4)->isolate(half));
+    parts_->push_back(skip::skippable<StashingEncoder>(4, 8)->isolate(quarter));
+    parts_->push_back(skip::skippable<StashingEncoder>(8, 8)->isolate(eighth));
+    parts_->push_back(skip::skippable<PoppingDecoder>(8, 8, 8)->isolate(eighth));
+    parts_->push_back(skip::skippable<PoppingDecoder>(8, 8, 4)->isolate(quarter));
+    parts_->push_back(skip::skippable<PoppingDecoder>(4, 4, 4)->isolate(half));
+    parts_->push_back(skip::skippable<PoppingDecoder>(4, 4, image_channels)->isolate(full));
   }
-  at::Tensor forward(const at::Tensor& x) { return call(parts_, x); }
+  at::Tensor forward(const at::Tensor& x) { return capture::call(parts_, x); }
 
  private:
   Sequence parts_;
@@ -83,23 +83,23 @@ constexpr int64_t width = 8;
 class StashingLayer : public Layer {
  public:
   explicit StashingLayer(const std::string& name) : Layer(width, width, Activation::Abs), skips{.stash = {name}} {}
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor y = Layer::forward(x);
     co_yield stash(skips.stash[0], y);
     co_return y;
   }
-  const SkipNames skips;
+  const skip::SkipNames skips;
 };
 
 /// Adds what it pops to what it is given.
 class AddingLayer : public Layer {
  public:
   explicit AddingLayer(const std::string& name) : Layer(width, width, Activation::Abs), skips{.pop = {name}} {}
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor popped = co_yield pop(skips.pop[0]);
     co_return Layer::forward(at::add(x, popped));
   }
-  const SkipNames skips;
+  const skip::SkipNames skips;
 };
 
 /// Puts what it pops behind what it is given.
@@ -107,11 +107,11 @@ class ConcatenatingLayer : public Layer {
  public:
   explicit ConcatenatingLayer(const std::string& name)
       : Layer(2 * width, width, Activation::Abs), skips{.pop = {name}} {}
-  SkipForward<> forward(at::Tensor x) {
+  skip::SkipForward<> forward(at::Tensor x) {
     const at::Tensor popped = co_yield pop(skips.pop[0]);
     co_return Layer::forward(at::cat({x, popped}, 1));
   }
-  const SkipNames skips;
+  const skip::SkipNames skips;
 };
 
 /// As Skip of skip.cc.
@@ -119,14 +119,14 @@ class StashSkip : public torch::nn::Module {
  public:
   StashSkip() : parts_(register_module("parts", Sequence())) {
     const auto plain = [] { return std::make_shared<Layer>(width, width, Activation::Abs); };
-    parts_->push_back(skippable<StashingLayer>("first"));
-    parts_->push_back(skippable<StashingLayer>("second"));
+    parts_->push_back(skip::skippable<StashingLayer>("first"));
+    parts_->push_back(skip::skippable<StashingLayer>("second"));
     for (int i = 2; i < 5; ++i) parts_->push_back(plain());
-    parts_->push_back(skippable<AddingLayer>("first"));
+    parts_->push_back(skip::skippable<AddingLayer>("first"));
     parts_->push_back(plain());
-    parts_->push_back(skippable<ConcatenatingLayer>("second"));
+    parts_->push_back(skip::skippable<ConcatenatingLayer>("second"));
   }
-  at::Tensor forward(const at::Tensor& x) { return call(parts_, x); }
+  at::Tensor forward(const at::Tensor& x) { return capture::call(parts_, x); }
 
  private:
   Sequence parts_;
@@ -139,29 +139,29 @@ Model model_of(const std::shared_ptr<Root>& root, const std::string& input, cons
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {input},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = later_children("parts", part_count),
-          .fine_split_points = halved_children("parts", part_count, {inner, SplitPoint::Where::End})};
+          .fine_split_points = halved_children("parts", part_count, {inner, split::SplitPoint::Where::End})};
 }
 
-Model unet(Dtype dtype, uint64_t seed) {
+Model unet(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<StashUNet>();
   set_real_parameters(*root, dtype, seed);
   return model_of(root, "image", "conv");
 }
 
-Model exact(Dtype dtype, uint64_t seed) {
+Model exact(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<StashSkip>();
   set_exact_parameters(*root, dtype, seed, {});
   return model_of(root, "x", "fc");
 }
 
-Batch images(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch images(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
           .target = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
 }
 
-Batch whole_numbers(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch whole_numbers(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {exact_data({rows, width}, 3, dtype, seed, step, "x")},
           .target = exact_data({rows, width}, 3, dtype, seed, step, "target")};
 }

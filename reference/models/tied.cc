@@ -24,8 +24,8 @@ class Tied : public torch::nn::Module {
     for (int i = 0; i < layer_count; ++i) layers_->add(width, width, Activation::Abs);
   }
   at::Tensor forward(const at::Tensor& tokens) {
-    at::Tensor h = call(tok_, tokens);
-    for (std::shared_ptr<Layer>& layer : layers_->all()) h = call(layer, h);
+    at::Tensor h = capture::call(tok_, tokens);
+    for (std::shared_ptr<Layer>& layer : layers_->all()) h = capture::call(layer, h);
     return at::linear(h, tok_->weight());
   }
 
@@ -36,7 +36,7 @@ class Tied : public torch::nn::Module {
 
 namespace {
 
-Model model(Dtype dtype, uint64_t seed) {
+Model model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<Tied>();
   // Permutations only: with wider weights the sum of a thousand squared logits would not fit. The table is odd and the
   // biases are even, so that no activation is ever zero.
@@ -44,12 +44,12 @@ Model model(Dtype dtype, uint64_t seed) {
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"tokens"},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = later_children("layers", layer_count),
-          .fine_split_points = halved_children("layers", layer_count, {"fc", SplitPoint::Where::End})};
+          .fine_split_points = halved_children("layers", layer_count, {"fc", split::SplitPoint::Where::End})};
 }
 
-Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {index_data({rows, length}, vocabulary, seed, step, "tokens")},
           .target = exact_data({rows, length, vocabulary}, 3, dtype, seed, step, "target")};
 }

@@ -45,11 +45,11 @@ class Attention : public torch::nn::Module {
         proj_(register_module("proj", std::make_shared<Linear>(width, width))) {}
   at::Tensor forward(const at::Tensor& x) {
     const int64_t rows = x.size(0), positions = x.size(1);
-    std::vector<at::Tensor> qkv = call(qkv_, x).chunk(3, /*dim=*/2);
+    std::vector<at::Tensor> qkv = capture::call(qkv_, x).chunk(3, /*dim=*/2);
     for (at::Tensor& part : qkv) part = part.view({rows, positions, heads, width / heads}).transpose(1, 2);
     const at::Tensor mixed = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], /*attn_mask=*/{},
                                                               /*dropout_p=*/0.0, /*is_causal=*/true);
-    return call(proj_, mixed.transpose(1, 2).reshape({rows, positions, width}));
+    return capture::call(proj_, mixed.transpose(1, 2).reshape({rows, positions, width}));
   }
 
  private:
@@ -65,8 +65,8 @@ class Block : public torch::nn::Module {
         up_(register_module("up", std::make_shared<Linear>(width, width))),
         down_(register_module("down", std::make_shared<Linear>(width, width))) {}
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor h = at::add(x, call(attention_, call(norm1_, x)));
-    return at::add(h, call(down_, at::gelu(call(up_, call(norm2_, h)))));
+    const at::Tensor h = at::add(x, capture::call(attention_, capture::call(norm1_, x)));
+    return at::add(h, capture::call(down_, at::gelu(capture::call(up_, capture::call(norm2_, h)))));
   }
 
  private:
@@ -96,12 +96,12 @@ class TransformerLm : public torch::nn::Module {
     for (int i = 0; i < block_count; ++i) blocks_->add();
   }
   at::Tensor forward(const at::Tensor& tokens) {
-    at::Tensor h = call(pos_, call(tok_, tokens));
+    at::Tensor h = capture::call(pos_, capture::call(tok_, tokens));
     for (std::shared_ptr<Block>& block : blocks_->all()) {
       if (is_mixed_) h = h.to(block->parameters().front().scalar_type());
-      h = call(block, h);
+      h = capture::call(block, h);
     }
-    return at::linear(call(norm_, h), tok_->weight());
+    return at::linear(capture::call(norm_, h), tok_->weight());
   }
   /// All but blocks 2 to 5 in float32, where the others are in less; each block takes what comes in its own dtype.
   void widen_ends() {
@@ -126,20 +126,20 @@ class TransformerLm : public torch::nn::Module {
 
 namespace {
 
-Model model(Dtype dtype, uint64_t seed, bool is_mixed) {
+Model model(reference::Dtype dtype, uint64_t seed, bool is_mixed) {
   const auto root = std::make_shared<TransformerLm>();
   set_real_parameters(*root, dtype, seed);
   if (is_mixed) root->widen_ends();
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"tokens"},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = later_children("blocks", block_count),
           .fine_split_points = halved_children("blocks", block_count, {"norm2"})};
 }
 
 /// Rows are windows of the text that begin anywhere; the target of a byte is the next one.
-Batch batch(Dtype, int rows, uint64_t seed, int step) {
+Batch batch(reference::Dtype, int rows, uint64_t seed, int step) {
   const std::string_view text = gettysburg_address();
   const Counter begins(seed, batch_stream(step, "tokens"));
   const at::Tensor tokens = at::empty({rows, length}, at::kLong), next = at::empty({rows, length}, at::kLong);
@@ -156,8 +156,8 @@ Batch batch(Dtype, int rows, uint64_t seed, int step) {
 }  // namespace
 
 std::vector<Family> transformer_families() {
-  return {{"transformer-lm", [](Dtype dtype, uint64_t seed) { return model(dtype, seed, false); }, batch},
-          {"transformer-mixed", [](Dtype dtype, uint64_t seed) { return model(dtype, seed, true); }, batch}};
+  return {{"transformer-lm", [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, false); }, batch},
+          {"transformer-mixed", [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, true); }, batch}};
 }
 
 }  // namespace plumbline::models

@@ -22,7 +22,7 @@ class Encoder : public torch::nn::Module {
  public:
   Encoder(int64_t in, int64_t out, int64_t stride)
       : conv_(register_module("conv", std::make_shared<Convolution>(in, out, stride))) {}
-  at::Tensor forward(const at::Tensor& x) { return at::gelu(call(conv_, x)); }
+  at::Tensor forward(const at::Tensor& x) { return at::gelu(capture::call(conv_, x)); }
 
  private:
   std::shared_ptr<Convolution> conv_;
@@ -35,7 +35,7 @@ class Decoder : public torch::nn::Module {
       : mix_(register_module("mix", std::make_shared<Convolution>(2 * in, in))),
         up_weight_(register_parameter("weight", at::zeros({in, out, 2, 2}))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) {
-    const at::Tensor mixed = at::gelu(call(mix_, at::cat({x, skip}, 1)));
+    const at::Tensor mixed = at::gelu(capture::call(mix_, at::cat({x, skip}, 1)));
     return at::conv_transpose2d(mixed, up_weight_, /*bias=*/{}, /*stride=*/{2, 2});
   }
 
@@ -48,7 +48,9 @@ class Decoder : public torch::nn::Module {
 class Last : public torch::nn::Module {
  public:
   explicit Last(int64_t in) : conv_(register_module("conv", std::make_shared<Convolution>(2 * in, image_channels))) {}
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) { return call(conv_, at::cat({x, skip}, 1)); }
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) {
+    return capture::call(conv_, at::cat({x, skip}, 1));
+  }
 
  private:
   std::shared_ptr<Convolution> conv_;
@@ -68,12 +70,12 @@ class UNet : public torch::nn::Module {
         dec1_(register_module("dec1", std::make_shared<Decoder>(8, 8))),
         dec0_(register_module("dec0", std::make_shared<Last>(8))) {}
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor full = call(enc0_, x);
-    const at::Tensor half = call(enc1_, full);
-    const at::Tensor quarter = call(enc2_, half);
-    at::Tensor h = call(mid1_, call(mid0_, quarter));
-    h = call(dec1_, call(dec2_, h, quarter), half);
-    return call(dec0_, h, full);
+    const at::Tensor full = capture::call(enc0_, x);
+    const at::Tensor half = capture::call(enc1_, full);
+    const at::Tensor quarter = capture::call(enc2_, half);
+    at::Tensor h = capture::call(mid1_, capture::call(mid0_, quarter));
+    h = capture::call(dec1_, capture::call(dec2_, h, quarter), half);
+    return capture::call(dec0_, h, full);
   }
 
  private:
@@ -84,15 +86,15 @@ class UNet : public torch::nn::Module {
 
 namespace {
 
-SplitPoint after(const std::string& module) { return {module, SplitPoint::Where::End}; }
+split::SplitPoint after(const std::string& module) { return {module, split::SplitPoint::Where::End}; }
 
-Model model(Dtype dtype, uint64_t seed) {
+Model model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<UNet>();
   set_real_parameters(*root, dtype, seed);
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"image"},
-          .input_chunks = {ChunkSpec{}},
+          .input_chunks = {microbatch::ChunkSpec{}},
           .split_points = {"enc1", "enc2", "mid0", "mid1", "dec2", "dec1", "dec0"},
           .fine_split_points = {after("enc0.conv"),
                                 {"enc1"},
@@ -111,7 +113,7 @@ Model model(Dtype dtype, uint64_t seed) {
                                 {"dec0.conv"}}};
 }
 
-Batch batch(Dtype dtype, int rows, uint64_t seed, int step) {
+Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
           .target = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
 }

@@ -7,10 +7,10 @@
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::models {
 
 /// The first batch of the model in which no input is None.
-inline Batch whole_batch(const std::string& model, Dtype dtype, int rows, uint64_t seed) {
+inline Batch whole_batch(const std::string& model, reference::Dtype dtype, int rows, uint64_t seed) {
   for (int step = 0; step < 4; ++step)
     if (Batch batch = make_batch(model, dtype, rows, seed, step);
         std::all_of(batch.inputs.begin(), batch.inputs.end(), [](const at::Tensor& x) { return x.defined(); }))
@@ -18,4 +18,4 @@ inline Batch whole_batch(const std::string& model, Dtype dtype, int rows, uint64
   throw Error(model + ": every batch lacks an input");
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::models

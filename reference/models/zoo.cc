@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::models {
 namespace {
 
 using models::Family;
@@ -38,7 +38,7 @@ Guests& guests() {
 }
 
 /// The family, once it is clear that it may be had in that dtype.
-Family find(const std::string& name, Dtype dtype) {
+Family find(const std::string& name, reference::Dtype dtype) {
   static const std::vector<Family> families = all_families();
   {
     const std::lock_guard<std::mutex> lock(guests().mutex);
@@ -47,17 +47,17 @@ Family find(const std::string& name, Dtype dtype) {
   const auto found = std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.name == name; });
   if (found == families.end())
     throw InputError("model: no model is named '" + name + "'; accepted: " + join(model_names()));
-  if (dtype == Dtype::BF16 && is_exact_model(name) && name != "exact-mlp")
+  if (dtype == reference::Dtype::BF16 && is_exact_model(name) && name != "exact-mlp")
     throw InputError("model: the sums of '" + name + "' are not proven exact in bf16; accepted: exact-mlp, or f32");
   return *found;
 }
 
 /// The way to an output in what `tree` holds, with a dot before each step; empty where it is not there.
-std::string way_to(const OutputTree& tree, int output) {
+std::string way_to(const graph::OutputTree& tree, int output) {
   for (size_t i = 0; i < tree.items.size(); ++i) {
-    const OutputTree& item = tree.items[i];
-    const std::string step = "." + (tree.kind == OutputTree::Kind::Dict ? tree.keys[i] : std::to_string(i));
-    if (item.kind == OutputTree::Kind::Value && item.output == output) return step;
+    const graph::OutputTree& item = tree.items[i];
+    const std::string step = "." + (tree.kind == graph::OutputTree::Kind::Dict ? tree.keys[i] : std::to_string(i));
+    if (item.kind == graph::OutputTree::Kind::Value && item.output == output) return step;
     if (const std::string rest = way_to(item, output); !rest.empty()) return step + rest;
   }
   return {};
@@ -74,25 +74,28 @@ int most_stages(const Model& model) {
   return static_cast<int>(std::max(model.split_points.size(), model.fine_split_points.size())) + 1;
 }
 
-std::vector<SplitPoint> stage_points(const Model& model, int stages) {
+std::vector<split::SplitPoint> stage_points(const Model& model, int stages) {
   const int most = most_stages(model);
   if (stages < 1 || stages > most)
     throw InputError("model: " + std::to_string(stages) + " stages asked for; its " + std::to_string(most - 1) +
                      " split points are enough for " + std::to_string(most) + " stages");
-  if (stages <= static_cast<int>(model.split_points.size()) + 1) return choose_split_points(model.split_points, stages);
-  std::vector<SplitPoint> points;
+  if (stages <= static_cast<int>(model.split_points.size()) + 1)
+    return split::choose_split_points(model.split_points, stages);
+  std::vector<split::SplitPoint> points;
   for (int s = 1; s < stages; ++s) points.push_back(model.fine_split_points[s * most / stages - 1]);
   return points;
 }
 
-Model make_model(const std::string& name, Dtype dtype, uint64_t seed) { return find(name, dtype).model(dtype, seed); }
+Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed) {
+  return find(name, dtype).model(dtype, seed);
+}
 
-Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step) {
+Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step) {
   if (rows < 1) throw InputError("model: a batch of " + std::to_string(rows) + " rows; at least 1 is needed");
   return find(name, dtype).batch(dtype, rows, seed, step);
 }
 
-Batch make_batch(const Case& c, int rows, uint64_t seed, int step) {
+Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
   Batch batch = make_batch(c.model, c.dtype, rows, seed, step);
   if (!c.loss.ignores_targets) return batch;
   if (!batch.target.defined() || batch.target.scalar_type() != at::kLong || batch.target.dim() != 2)
@@ -101,15 +104,15 @@ Batch make_batch(const Case& c, int rows, uint64_t seed, int step) {
   batch.target = batch.target.clone();
   for (int64_t row = 0; row < batch.target.size(0); ++row) {
     const int64_t length = 1 + lengths.below(static_cast<uint64_t>(row), batch.target.size(1));
-    batch.target[row].slice(0, length).fill_(kIgnoredTarget);
+    batch.target[row].slice(0, length).fill_(reference::kIgnoredTarget);
   }
   return batch;
 }
 
-void add_model(const std::string& name, std::function<Model(Dtype dtype, uint64_t seed)> model,
-               std::function<Batch(Dtype dtype, int rows, uint64_t seed, int step)> batch) {
+void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,
+               std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch) {
   const std::lock_guard<std::mutex> lock(guests().mutex);
   guests().families.insert_or_assign(name, Family{name, std::move(model), std::move(batch)});
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -17,7 +17,7 @@
 #include "runtime/microbatch/chunk_spec.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::models {
 
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
@@ -25,15 +25,15 @@ struct Model {
   /// (None). Output 0 is the one that the loss is made of.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
-  std::vector<ChunkSpec> input_chunks;  ///< one for each input
+  std::vector<microbatch::ChunkSpec> input_chunks;  ///< one for each input
   /// Qualified names of modules before which a stage may begin, in program order; seven, so that 2 to 8 stages work.
   std::vector<std::string> split_points;
   /// Where a stage may begin when there are more than those allow, in program order; may be empty. Fifteen in the zoo:
   /// the same eight parts in two pieces each.
-  std::vector<SplitPoint> fine_split_points = {};
-  ChunkSpec target_chunk = {};
+  std::vector<split::SplitPoint> fine_split_points = {};
+  microbatch::ChunkSpec target_chunk = {};
   /// How the outputs are nested (in a dict, say), by their positions in what forward gives; as it stands here: a list.
-  OutputTree outputs = {};
+  graph::OutputTree outputs = {};
 };
 
 /// What results call an output of the model: its position, or, of nested ones, the keys and positions on the way to it
@@ -46,7 +46,7 @@ int most_stages(const Model& model);
 /// Where the stages of a model begin: evenly chosen of split_points, or, where there are too few, of
 /// fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one stage and for more
 /// than most_stages(), naming how many there may be.
-std::vector<SplitPoint> stage_points(const Model& model, int stages);
+std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
@@ -56,20 +56,20 @@ struct Batch {
 /// Makes a model in training mode with its parameters set.
 /// Errors: InputError for an unknown name (it lists the accepted ones), and for a dtype in which an exact model's sums
 /// are not proven representable.
-Model make_model(const std::string& name, Dtype dtype, uint64_t seed);
+Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed);
 
 /// Makes the batch of step `step` (from 0) with `rows` rows along the divided dimension. Errors: InputError as above,
 /// and for rows < 1.
-Batch make_batch(const std::string& name, Dtype dtype, int rows, uint64_t seed, int step);
+Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
 
 /// The batch of a case, with targets that are to be ignored where its loss has such: of each row from another place on,
 /// never all. Errors: InputError as above, and for targets to ignore that are not [rows, places] of class indices.
-Batch make_batch(const Case& c, int rows, uint64_t seed, int step);
+Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 
 /// Lets make_model and make_batch know a model from outside under `name`, so that every oracle can run it. The
 /// functions may be called from several threads at once, and must give the same values each time. A second one under
 /// one name takes the first one's place.
-void add_model(const std::string& name, std::function<Model(Dtype dtype, uint64_t seed)> model,
-               std::function<Batch(Dtype dtype, int rows, uint64_t seed, int step)> batch);
+void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,
+               std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch);
 
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -16,7 +16,7 @@
 #include "runtime/error.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::models {
 namespace {
 
 constexpr uint64_t seed = 11;
@@ -32,8 +32,8 @@ at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target) {
 class ZooModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
-  const Model model = make_model(GetParam(), Dtype::F32, seed);
-  const Batch batch = make_batch(GetParam(), Dtype::F32, 4, seed, 0);
+  const Model model = make_model(GetParam(), reference::Dtype::F32, seed);
+  const Batch batch = make_batch(GetParam(), reference::Dtype::F32, 4, seed, 0);
   const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
   ASSERT_FALSE(outputs.empty());
   for (const at::Tensor& output : outputs)
@@ -60,8 +60,8 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
 }
 
 TEST_P(ZooModel, InputsAreNamedAndDivided) {
-  const Model model = make_model(GetParam(), Dtype::F32, seed);
-  const Batch batch = make_batch(GetParam(), Dtype::F32, 6, seed, 0);
+  const Model model = make_model(GetParam(), reference::Dtype::F32, seed);
+  const Batch batch = make_batch(GetParam(), reference::Dtype::F32, 6, seed, 0);
   ASSERT_EQ(model.input_names.size(), batch.inputs.size());
   ASSERT_EQ(model.input_chunks.size(), batch.inputs.size());
   EXPECT_EQ(std::set<std::string>(model.input_names.begin(), model.input_names.end()).size(), batch.inputs.size());
@@ -75,7 +75,7 @@ TEST_P(ZooModel, InputsAreNamedAndDivided) {
 }
 
 /// Names of the modules entered, in order.
-class Journal : public ModuleObserver {
+class Journal : public capture::ModuleObserver {
  public:
   explicit Journal(const torch::nn::Module& root) {
     for (const auto& item : root.named_modules()) names_[item.value().get()] = item.key();
@@ -89,11 +89,11 @@ class Journal : public ModuleObserver {
 };
 
 TEST_P(ZooModel, SplitPointsAreEnteredOnceInTheirOrder) {
-  const Model model = make_model(GetParam(), Dtype::F32, seed);
-  const Batch batch = make_batch(GetParam(), Dtype::F32, 2, seed, 0);
+  const Model model = make_model(GetParam(), reference::Dtype::F32, seed);
+  const Batch batch = make_batch(GetParam(), reference::Dtype::F32, 2, seed, 0);
   Journal journal(*model.module);
   {
-    const ModuleObserverScope scope(&journal);
+    const capture::ModuleObserverScope scope(&journal);
     model.forward(batch.inputs);
   }
   EXPECT_GE(model.split_points.size(), 7u);
@@ -107,30 +107,32 @@ TEST_P(ZooModel, SplitPointsAreEnteredOnceInTheirOrder) {
 }
 
 TEST_P(ZooModel, FinerPointsMakeSixteenStagesAndLeaveTheOthersWhereTheyWere) {
-  const Model model = make_model(GetParam(), Dtype::F32, seed);
+  const Model model = make_model(GetParam(), reference::Dtype::F32, seed);
   EXPECT_EQ(most_stages(model), 16);
   EXPECT_EQ(stage_points(model, 1).size(), 0u);
   for (int stages : {2, 4, 8})  // every fourth, second, single one of eight parts
     for (int s = 1; s < stages; ++s) {
-      const SplitPoint point = stage_points(model, stages)[s - 1];
+      const split::SplitPoint point = stage_points(model, stages)[s - 1];
       EXPECT_EQ(point.module, model.split_points[s * 8 / stages - 1]);
-      EXPECT_EQ(point.where, SplitPoint::Where::Beginning);
+      EXPECT_EQ(point.where, split::SplitPoint::Where::Beginning);
     }
-  const Batch batch = make_batch(GetParam(), Dtype::F32, 2, seed, 0);
+  const Batch batch = make_batch(GetParam(), reference::Dtype::F32, 2, seed, 0);
   for (int stages : {9, 12, 16}) {
-    SplitOptions options;
+    split::SplitOptions options;
     options.points = stage_points(model, stages);
-    const Pipe pipe = make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, true, options);
+    const split::Pipe pipe =
+        split::make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, true, options);
     EXPECT_EQ(pipe.num_stages(), stages);
-    for (const Stage& stage : pipe.stages) EXPECT_FALSE(stage.graph.nodes.empty());
+    for (const split::Stage& stage : pipe.stages) EXPECT_FALSE(stage.graph.nodes.empty());
   }
   EXPECT_THROW(stage_points(model, 17), InputError);
   EXPECT_THROW(stage_points(model, 0), InputError);
 }
 
 TEST_P(ZooModel, SameSeedSameBytesOtherSeedOthers) {
-  const Model first = make_model(GetParam(), Dtype::F32, seed), again = make_model(GetParam(), Dtype::F32, seed);
-  const Model other = make_model(GetParam(), Dtype::F32, seed + 1);
+  const Model first = make_model(GetParam(), reference::Dtype::F32, seed),
+              again = make_model(GetParam(), reference::Dtype::F32, seed);
+  const Model other = make_model(GetParam(), reference::Dtype::F32, seed + 1);
   const auto a = first.module->named_parameters(), b = again.module->named_parameters();
   const auto c = other.module->named_parameters();
   ASSERT_EQ(a.size(), b.size());
@@ -144,9 +146,9 @@ TEST_P(ZooModel, SameSeedSameBytesOtherSeedOthers) {
 }
 
 TEST_P(ZooModel, BatchesRepeatByStepAndDifferBetweenSteps) {
-  const Batch zero = make_batch(GetParam(), Dtype::F32, 4, seed, 0),
-              again = make_batch(GetParam(), Dtype::F32, 4, seed, 0);
-  const Batch one = make_batch(GetParam(), Dtype::F32, 4, seed, 1);
+  const Batch zero = make_batch(GetParam(), reference::Dtype::F32, 4, seed, 0),
+              again = make_batch(GetParam(), reference::Dtype::F32, 4, seed, 0);
+  const Batch one = make_batch(GetParam(), reference::Dtype::F32, 4, seed, 1);
   for (size_t i = 0; i < zero.inputs.size(); ++i) {
     if (!zero.inputs[i].defined() || !one.inputs[i].defined()) continue;
     EXPECT_TRUE(at::equal(zero.inputs[i], again.inputs[i]));
@@ -161,14 +163,15 @@ TEST_P(ZooModel, BatchesRepeatByStepAndDifferBetweenSteps) {
 TEST_P(ZooModel, MakingItLeavesTorchsGeneratorAlone) {
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
   const at::Tensor before = generator.get_state().clone();
-  make_model(GetParam(), Dtype::F32, seed);
-  make_batch(GetParam(), Dtype::F32, 4, seed, 0);
+  make_model(GetParam(), reference::Dtype::F32, seed);
+  make_batch(GetParam(), reference::Dtype::F32, 4, seed, 0);
   EXPECT_TRUE(at::equal(before, generator.get_state()));
 }
 
 TEST_P(ZooModel, DoubleHoldsTheSameModel) {
   if (GetParam().find("mixed-") != std::string::npos) return;  // of several dtypes, one of which is another's rounding
-  const Model narrow = make_model(GetParam(), Dtype::F32, seed), wide = make_model(GetParam(), Dtype::F64, seed);
+  const Model narrow = make_model(GetParam(), reference::Dtype::F32, seed),
+              wide = make_model(GetParam(), reference::Dtype::F64, seed);
   const auto a = narrow.module->named_parameters(), b = wide.module->named_parameters();
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(b[i].value().scalar_type(), at::kDouble);
@@ -184,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ZooModel, ::testing::ValuesIn(model_names()), [](c
 
 TEST(Zoo, UnknownNamesAndBatchesAreRefusedInOneLine) {
   try {
-    make_model("mpl", Dtype::F32, seed);
+    make_model("mpl", reference::Dtype::F32, seed);
     FAIL();
   } catch (const InputError& error) {
     const std::string text = error.what();
@@ -192,16 +195,16 @@ TEST(Zoo, UnknownNamesAndBatchesAreRefusedInOneLine) {
     EXPECT_NE(text.find("transformer-lm"), std::string::npos);
     EXPECT_EQ(text.find('\n'), std::string::npos);
   }
-  EXPECT_THROW(make_batch("mpl", Dtype::F32, 4, seed, 0), InputError);
-  EXPECT_THROW(make_batch("mlp", Dtype::F32, 0, seed, 0), InputError);
-  EXPECT_THROW(make_model("exact-tied", Dtype::BF16, seed), InputError);
-  EXPECT_NO_THROW(make_model("exact-mlp", Dtype::BF16, seed));
+  EXPECT_THROW(make_batch("mpl", reference::Dtype::F32, 4, seed, 0), InputError);
+  EXPECT_THROW(make_batch("mlp", reference::Dtype::F32, 0, seed, 0), InputError);
+  EXPECT_THROW(make_model("exact-tied", reference::Dtype::BF16, seed), InputError);
+  EXPECT_NO_THROW(make_model("exact-mlp", reference::Dtype::BF16, seed));
 }
 
 TEST(Zoo, HeadIsTiedToTheEmbedding) {
   for (const char* name : {"transformer-lm", "exact-tied"}) {
-    const Model model = make_model(name, Dtype::F32, seed);
-    const Batch batch = make_batch(name, Dtype::F32, 2, seed, 0);
+    const Model model = make_model(name, reference::Dtype::F32, seed);
+    const Batch batch = make_batch(name, reference::Dtype::F32, 2, seed, 0);
     std::set<const void*> objects;
     for (const auto& parameter : model.module->named_parameters()) {
       objects.insert(parameter.value().unsafeGetTensorImpl());
@@ -220,14 +223,14 @@ TEST(Zoo, FrozenAreTheFirstLayerTwoInTheMiddleAndOneBias) {
                                         "layers.4.fc.bias",   "layers.5.fc.weight", "layers.5.fc.bias",
                                         "layers.6.fc.bias"};
   for (const char* name : {"mlp-frozen", "exact-frozen"}) {
-    const Model model = make_model(name, Dtype::F32, seed);
+    const Model model = make_model(name, reference::Dtype::F32, seed);
     for (const auto& parameter : model.module->named_parameters())
       EXPECT_EQ(parameter.value().requires_grad(), !frozen.contains(parameter.key())) << name << " " << parameter.key();
   }
 }
 
 TEST(Zoo, LanguageModelReadsTheText) {
-  const Batch batch = make_batch("transformer-lm", Dtype::F32, 5, seed, 3);
+  const Batch batch = make_batch("transformer-lm", reference::Dtype::F32, 5, seed, 3);
   for (int64_t row = 0; row < 5; ++row) {
     std::string read, next;
     for (int64_t i = 0; i < 16; ++i) {
@@ -240,8 +243,8 @@ TEST(Zoo, LanguageModelReadsTheText) {
 }
 
 TEST(Zoo, RunningStatisticsMoveInTrainingOnly) {
-  const Model model = make_model("resnet-bn", Dtype::BF16, seed);
-  const Batch batch = make_batch("resnet-bn", Dtype::BF16, 4, seed, 0);
+  const Model model = make_model("resnet-bn", reference::Dtype::BF16, seed);
+  const Batch batch = make_batch("resnet-bn", reference::Dtype::BF16, 4, seed, 0);
   const auto buffers = model.module->named_buffers();
   ASSERT_EQ(buffers.size(), 8u * 2u * 3u);
   EXPECT_EQ(buffers["blocks.0.bn1.num_batches_tracked"].scalar_type(), at::kLong);
@@ -257,8 +260,8 @@ TEST(Zoo, RunningStatisticsMoveInTrainingOnly) {
 }
 
 TEST(Zoo, DropoutDropsInTrainingOnly) {
-  const Model model = make_model("mlp-dropout", Dtype::F32, seed);
-  const Batch batch = make_batch("mlp-dropout", Dtype::F32, 8, seed, 0);
+  const Model model = make_model("mlp-dropout", reference::Dtype::F32, seed);
+  const Batch batch = make_batch("mlp-dropout", reference::Dtype::F32, 8, seed, 0);
   const at::Tensor output = model.forward(batch.inputs)[0];
   const double dropped = output.eq(0).to(at::kDouble).mean().item<double>();
   EXPECT_NEAR(dropped, 0.25, 0.12);  // 256 draws: the deviation is 0.027
@@ -269,8 +272,8 @@ TEST(Zoo, DropoutDropsInTrainingOnly) {
 /// Twenty steps of gradient descent with momentum, as the corpus trains.
 TEST(Zoo, TrainingLowersTheLoss) {
   for (const char* name : {"mlp", "transformer-lm"}) {
-    const Model model = make_model(name, Dtype::F32, seed);
-    const Batch held_out = make_batch(name, Dtype::F32, 16, seed, 1000);
+    const Model model = make_model(name, reference::Dtype::F32, seed);
+    const Batch held_out = make_batch(name, reference::Dtype::F32, 16, seed, 1000);
     const auto evaluate = [&] {
       const c10::NoGradGuard no_grad;
       return loss_of(model.forward(held_out.inputs)[0], held_out.target).item<double>();
@@ -278,7 +281,7 @@ TEST(Zoo, TrainingLowersTheLoss) {
     const double before = evaluate();
     std::vector<at::Tensor> parameters = model.module->parameters(), momenta(parameters.size());
     for (int step = 0; step < 20; ++step) {
-      const Batch batch = make_batch(name, Dtype::F32, 8, seed, step);
+      const Batch batch = make_batch(name, reference::Dtype::F32, 8, seed, step);
       for (at::Tensor& parameter : parameters) parameter.mutable_grad() = at::Tensor();
       loss_of(model.forward(batch.inputs)[0], batch.target).backward();
       const c10::NoGradGuard no_grad;
@@ -294,4 +297,4 @@ TEST(Zoo, TrainingLowersTheLoss) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::models

@@ -259,17 +259,17 @@ inline Gradients run_full(const BuildStage& make, at::ScalarType dtype, int micr
 }
 
 /// Equal to the bit, and every number finite; where one is undefined, both are.
-inline testing::AssertionResult same(const at::Tensor& expected, const at::Tensor& got) {
+inline ::testing::AssertionResult same(const at::Tensor& expected, const at::Tensor& got) {
   if (expected.defined() != got.defined())
-    return testing::AssertionFailure() << (got.defined() ? "a gradient where none is due" : "a gradient is missing");
-  if (!expected.defined()) return testing::AssertionSuccess();
-  if (!at::isfinite(expected).all().item<bool>()) return testing::AssertionFailure() << "the oracle is not finite";
+    return ::testing::AssertionFailure() << (got.defined() ? "a gradient where none is due" : "a gradient is missing");
+  if (!expected.defined()) return ::testing::AssertionSuccess();
+  if (!at::isfinite(expected).all().item<bool>()) return ::testing::AssertionFailure() << "the oracle is not finite";
   if (expected.sizes() != got.sizes() || expected.scalar_type() != got.scalar_type())
-    return testing::AssertionFailure() << "other sizes or another dtype";
-  if (at::equal(expected, got)) return testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << "other sizes or another dtype";
+  if (at::equal(expected, got)) return ::testing::AssertionSuccess();
   const double apart = (expected.to(at::kDouble) - got.to(at::kDouble)).abs().max().item<double>();
-  return testing::AssertionFailure() << "differs by up to " << apart << " where the largest number is "
-                                     << expected.abs().max().item<double>();
+  return ::testing::AssertionFailure() << "differs by up to " << apart << " where the largest number is "
+                                       << expected.abs().max().item<double>();
 }
 inline void expect_same(const Tensors& expected, const Tensors& got, const std::string& what) {
   ASSERT_EQ(expected.size(), got.size()) << what;
@@ -287,11 +287,11 @@ inline void expect_same(const Gradients& expected, const Gradients& got) {
 }
 
 /// I of a micro-batch; sees to it that no parameter's gradient changes.
-inline Tensors first_half(const Stage& stage, const MicroBatch& batch, WeightBackward& weights,
-                          const SplitBackwardOptions& options = {}) {
+inline Tensors first_half(const Stage& stage, const MicroBatch& batch, backward::WeightBackward& weights,
+                          const backward::SplitBackwardOptions& options = {}) {
   const Tensors before = grads_of(stage.params), kept = copies(before);
   Tensors input_grads;
-  stage_backward_input(batch.outputs, batch.root_grads, batch.inputs, input_grads, weights, options);
+  backward::stage_backward_input(batch.outputs, batch.root_grads, batch.inputs, input_grads, weights, options);
   const Tensors after = grads_of(stage.params);
   for (size_t i = 0; i < after.size(); ++i) {
     EXPECT_TRUE(after[i].is_same(before[i])) << "parameter " << i << " has another .grad after the first half";
@@ -304,7 +304,7 @@ inline Tensors first_half(const Stage& stage, const MicroBatch& batch, WeightBac
 inline Gradients run_halves(const BuildStage& make, at::ScalarType dtype, int micro_batches = 1, int ahead = 0) {
   const Stage stage = build(make, dtype);
   Gradients made;
-  std::vector<WeightBackward> weights(micro_batches);
+  std::vector<backward::WeightBackward> weights(micro_batches);
   std::vector<Tensors> retained;
   for (int m = 0; m < micro_batches + ahead; ++m) {
     if (m < micro_batches) {
@@ -313,7 +313,7 @@ inline Gradients run_halves(const BuildStage& make, at::ScalarType dtype, int mi
       retained.push_back(*stage.retained);
     }
     if (m >= ahead) {
-      stage_backward_weight(weights[m - ahead]);
+      backward::stage_backward_weight(weights[m - ahead]);
       made.retained.push_back(grads_of(retained[m - ahead]));
     }
   }

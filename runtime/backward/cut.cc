@@ -7,7 +7,7 @@
 
 #include "runtime/backward/make_node.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 using torch::autograd::Edge;
 using torch::autograd::FunctionPostHook;
@@ -214,4 +214,4 @@ std::vector<Seed> Cut::turn() {
   return seeds;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -19,7 +19,7 @@
 
 #include "runtime/backward/graph_walk.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Where the second half starts, and what flows into it there.
 struct Seed {
@@ -75,4 +75,4 @@ class Cut {
 /// Whether the node is cut before: it computes the gradients of its edges apart.
 bool is_divisible(const torch::autograd::Node& node);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

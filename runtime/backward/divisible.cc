@@ -8,7 +8,7 @@
 #include "runtime/backward/halved_node.h"
 #include "runtime/backward/split_backward.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 /// Beginnings of autograd's names: matrix products and convolutions, whose formulas make one product for each edge that
@@ -54,4 +54,4 @@ bool is_divisible(const torch::autograd::Node& node) {
   return entry->second;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

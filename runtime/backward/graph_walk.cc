@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 using torch::autograd::Edge;
 using torch::autograd::Node;
@@ -49,4 +49,4 @@ void GraphWalk::walk(Node* root, const StageInputs& inputs, std::vector<Frame>& 
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -8,7 +8,7 @@
 
 #include "runtime/backward/stage_inputs.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Walks everything that a backward from `roots` would execute, once, in linear time and without recursion; edges that
 /// belong to inputs are not followed. Writes nothing to the graph, so that graphs that share leaves may be walked at
@@ -32,4 +32,4 @@ class GraphWalk {
   ska::flat_hash_map<torch::autograd::Node*, int> index_;  // -1 while a node is open
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -3,7 +3,7 @@
 
 #include <torch/csrc/autograd/function.h>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// The handle that holds an autograd node: an intrusive pointer since LibTorch 2.15, a shared one before.
 using NodeHandle = decltype(torch::autograd::Edge::function);
@@ -17,4 +17,4 @@ struct HalvedNode : torch::autograd::Node {
   using Node::Node;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

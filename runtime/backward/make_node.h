@@ -6,7 +6,7 @@
 
 #include "runtime/backward/halved_node.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 template <class Made, class... Arguments>
 NodeHandle make_node(Arguments&&... arguments) {
@@ -16,4 +16,4 @@ NodeHandle make_node(Arguments&&... arguments) {
     return NodeHandle(c10::make_intrusive<Made>(std::forward<Arguments>(arguments)...));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

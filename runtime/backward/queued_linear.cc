@@ -12,7 +12,7 @@
 #include "runtime/backward/make_node.h"
 #include "runtime/backward/requires_gradient.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using torch::autograd::SavedVariable;
@@ -102,4 +102,4 @@ at::Tensor queued_linear(const at::Tensor& x, const at::Tensor& weight, const at
   return output;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

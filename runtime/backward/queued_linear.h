@@ -17,7 +17,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Rows times input width times output width up to which a layer of one node saves more than 5 % of a backward in
 /// halves; see above. Larger ones are plain linear layers.
@@ -29,4 +29,4 @@ inline constexpr int64_t kLargestQueuedProduct = int64_t{1} << 19;
 /// autocast region; a product above kLargestQueuedProduct. For use in a model's forward: nothing calls it by itself.
 at::Tensor queued_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -10,13 +10,13 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/capture/interpose.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
 /// The operators of this thread, in order.
-class Names : public Interposer {
+class Names : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
     const std::string& name = op.operator_name().name;
@@ -46,7 +46,7 @@ Tensors gradients(const Setting& s, bool queued, bool halves, std::vector<std::s
   const at::Tensor weight = leaf({s.width, s.shape.back()}, s.weight_requires_grad);
   const at::Tensor bias = s.bias ? leaf({s.width}, true) : at::Tensor();
   Names names;
-  const InterposerScope scope(names);
+  const capture::InterposerScope scope(names);
   const Tensors outputs = {queued ? queued_linear(x, weight, bias)
                                   : at::linear(x, weight, s.bias ? std::optional(bias) : std::nullopt)};
   Tensors made;
@@ -120,4 +120,4 @@ TEST(QueuedLinear, MayBeRetainedAndChangesInPlaceAreNoticed) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

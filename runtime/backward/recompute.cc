@@ -18,14 +18,14 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/random_turn.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using AutogradNode = torch::autograd::Node;
 using torch::autograd::variable_list;
 
 std::string numbered(const char* what, size_t i, const at::Tensor& tensor) {
-  return std::string(what) + " " + std::to_string(i) + " " + describe(tensor);
+  return std::string(what) + " " + std::to_string(i) + " " + graph::describe(tensor);
 }
 
 /// Which of a node's edges are to be followed.
@@ -96,7 +96,7 @@ class RecomputeNode : public HalvedNode {
       if (output.defined()) output = output.detach();
     watch_shared_memory(outputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      shapes_.push_back(outputs[i].defined() ? describe(outputs[i]) : "undefined");
+      shapes_.push_back(outputs[i].defined() ? graph::describe(outputs[i]) : "undefined");
       if (!outputs[i].defined() || !torch::autograd::isDifferentiableType(outputs[i].scalar_type())) continue;
       output_of_input_.push_back(i);
       torch::autograd::set_history(outputs[i], getptr());
@@ -222,7 +222,7 @@ class RecomputeNode : public HalvedNode {
     if (outputs.size() != shapes_.size())
       throw changed(std::to_string(outputs.size()) + " outputs", std::to_string(shapes_.size()));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const std::string shape = outputs[i].defined() ? describe(outputs[i]) : "undefined";
+      const std::string shape = outputs[i].defined() ? graph::describe(outputs[i]) : "undefined";
       if (shape != shapes_[i]) throw changed("output " + std::to_string(i) + " " + shape, shapes_[i]);
     }
   }
@@ -246,7 +246,7 @@ class RecomputeNode : public HalvedNode {
       if (node->num_outputs() > 0) continue;
       const auto* const leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node);
       if (leaf && !known.contains(leaf->variable.unsafeGetTensorImpl()))
-        throw Error("re-computation: the block uses a tensor " + describe(leaf->variable) +
+        throw Error("re-computation: the block uses a tensor " + graph::describe(leaf->variable) +
                     " that requires a gradient and is none of its inputs and parameters; list it");
     }
   }
@@ -301,10 +301,10 @@ struct SameRandomNumbers {
 
   void operator()(std::span<const at::Tensor> values, std::vector<at::Tensor>& outputs) {
     if (state.defined()) {
-      const RandomTurn turn(state);
+      const graph::RandomTurn turn(state);
       return block(values, outputs);
     }
-    state = random_state();
+    state = graph::random_state();
     block(values, outputs);
   }
 };
@@ -324,4 +324,4 @@ void recompute_in_backward(Block block, std::span<const at::Tensor> inputs, std:
 
 Block with_same_random_numbers(Block block) { return SameRandomNumbers{std::move(block)}; }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

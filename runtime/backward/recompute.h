@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Computes the outputs from `values`: the inputs, then the parameters. Called once under no_grad and once more in the
 /// backward, with detached leaves in place of both; must do the same each time, draws of random numbers included. It
@@ -41,4 +41,4 @@ void recompute_in_backward(Block block, std::span<const at::Tensor> inputs, std:
 /// (a backward never does). The first call may. For blocks that draw; give each recompute_in_backward() its own.
 Block with_same_random_numbers(Block block);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

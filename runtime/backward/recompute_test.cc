@@ -17,7 +17,7 @@
 #include "runtime/graph/random_turn.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -27,7 +27,7 @@ at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
 }
 
 /// How often this thread calls an operator.
-class Calls : public Interposer {
+class Calls : public capture::Interposer {
  public:
   explicit Calls(std::string name) : name_("aten::" + std::move(name)) {}
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
@@ -134,7 +134,7 @@ Tensors layer_parameters(int64_t width, at::ScalarType dtype = at::kFloat) {
   return {leaf({width, width}, dtype), leaf({width}, dtype), leaf({width}, dtype), leaf({width}, dtype)};
 }
 
-class Recomputation : public testing::Test {
+class Recomputation : public ::testing::Test {
  protected:
   Recomputation() {
     at::set_num_threads(1);
@@ -170,7 +170,7 @@ TEST_F(Recomputation, RunsEachBlockOnceMoreInAll) {
       const Model of = two_layers(at::kFloat, needs_gradient);
       Calls plain("gelu"), again("gelu"), products("mm"), products_again("mm");
       const auto count = [&](Calls& calls, bool recompute) {
-        const InterposerScope scope(calls);
+        const capture::InterposerScope scope(calls);
         run(of, recompute, backward);
       };
       count(plain, false), count(again, true), count(products, false), count(products_again, true);
@@ -290,7 +290,7 @@ TEST_F(Recomputation, DrawsTheSameRandomNumbers) {
     outputs[0] = at::dropout(outputs[0], 0.5, true);
   };
   model.forward = [&](const Model& m, bool recompute) {
-    const RandomTurn turn(11);
+    const graph::RandomTurn turn(11);
     const auto drawing = [&](const Block& block) { return recompute ? with_same_random_numbers(block) : block; };
     const Tensors& p = m.parameters;
     const Tensors h = block(recompute, drawing(dropping), m.inputs, {p.begin(), p.begin() + 4});
@@ -302,9 +302,9 @@ TEST_F(Recomputation, DrawsTheSameRandomNumbers) {
                  }),
                  h, {p.begin() + 4, p.end()});
   };
-  const at::Tensor before = random_state();
+  const at::Tensor before = graph::random_state();
   expect_bits_of_autograd(model);
-  EXPECT_TRUE(at::equal(random_state(), before));
+  EXPECT_TRUE(at::equal(graph::random_state(), before));
 }
 
 TEST_F(Recomputation, KeepsOnlyItsInputs) {
@@ -370,14 +370,15 @@ TEST_F(Recomputation, NoticesChangesInPlace) {
         changed.mul_(1);
         return outputs;
       };
-      expect_part(failure<std::exception>([&] { run(changing, true, backward); }), "modified by an inplace operation");
+      testing::expect_part(testing::failure<std::exception>([&] { run(changing, true, backward); }),
+                           "modified by an inplace operation");
     }
   const at::Tensor x = leaf({2, 3});
   Tensors made;
-  expect_part(failure<std::exception>([&] {
-                recompute_in_backward([](auto v, Tensors& out) { out = {v[0].mul_(2)}; }, {&x, 1}, {}, made);
-              }),
-              "the block changes its value 0 f32[2,3] in place");
+  testing::expect_part(testing::failure<std::exception>([&] {
+                         recompute_in_backward([](auto v, Tensors& out) { out = {v[0].mul_(2)}; }, {&x, 1}, {}, made);
+                       }),
+                       "the block changes its value 0 f32[2,3] in place");
   // One of two outputs in one memory.
   const auto views = [](std::span<const at::Tensor> v, Tensors& out) {
     const at::Tensor h = v[0] * 3;
@@ -385,8 +386,8 @@ TEST_F(Recomputation, NoticesChangesInPlace) {
   };
   recompute_in_backward(views, {&x, 1}, {}, made);
   made[0].mul_(2);
-  expect_part(failure<std::exception>([&] { (made[0].sum() + made[1].sum()).backward(); }),
-              "shares memory with another");
+  testing::expect_part(testing::failure<std::exception>([&] { (made[0].sum() + made[1].sum()).backward(); }),
+                       "shares memory with another");
   // The only output may change.
   recompute_in_backward([](auto v, Tensors& out) { out = {v[0] * 3}; }, {&x, 1}, {}, made);
   made[0].mul_(2).sum().backward();
@@ -400,25 +401,28 @@ TEST_F(Recomputation, RefusesWhatItCannotDo) {
     recompute_in_backward(std::move(block), {&x, 1}, {}, made);
     return made.at(0).sum();
   };
-  expect_part(failure<std::exception>([&] { loss([&](auto v, Tensors& out) { out = {v[0] * hidden}; }).backward(); }),
-              "uses a tensor f32[2,3] that requires a gradient and is none of its inputs");
+  testing::expect_part(
+      testing::failure<std::exception>([&] { loss([&](auto v, Tensors& out) { out = {v[0] * hidden}; }).backward(); }),
+      "uses a tensor f32[2,3] that requires a gradient and is none of its inputs");
   int calls = 0;
-  expect_part(failure<std::exception>(
-                  [&] { loss([&](auto v, Tensors& out) { out = {v[0].narrow(0, 0, 1 + calls++)}; }).backward(); }),
-              "the block made output 0 f32[2,3], at first f32[1,3]");
+  testing::expect_part(testing::failure<std::exception>([&] {
+                         loss([&](auto v, Tensors& out) { out = {v[0].narrow(0, 0, 1 + calls++)}; }).backward();
+                       }),
+                       "the block made output 0 f32[2,3], at first f32[1,3]");
   calls = 0;
-  expect_part(failure<std::exception>(
-                  [&] { loss([&](auto v, Tensors& out) { out.assign(1 + calls++, v[0] * 2); }).backward(); }),
-              "the block made 2 outputs, at first 1");
+  testing::expect_part(testing::failure<std::exception>(
+                           [&] { loss([&](auto v, Tensors& out) { out.assign(1 + calls++, v[0] * 2); }).backward(); }),
+                       "the block made 2 outputs, at first 1");
   const at::Tensor twice = loss([](auto v, Tensors& out) { out = {v[0].square()}; });
-  expect_part(failure<std::exception>(
-                  [&] { torch::autograd::grad({twice}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true); }),
-              "no second derivative");
+  testing::expect_part(testing::failure<std::exception>([&] {
+                         torch::autograd::grad({twice}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+                       }),
+                       "no second derivative");
   twice.backward();
-  expect_part(failure<std::exception>([&] { twice.backward(); }), "second time");
+  testing::expect_part(testing::failure<std::exception>([&] { twice.backward(); }), "second time");
   at::autocast::set_autocast_enabled(at::kCPU, true);
-  expect_part(failure<std::exception>([&] { loss([](auto v, Tensors& out) { out = {v[0] * 2}; }); }),
-              "inside an autocast region");
+  testing::expect_part(testing::failure<std::exception>([&] { loss([](auto v, Tensors& out) { out = {v[0] * 2}; }); }),
+                       "inside an autocast region");
   at::autocast::set_autocast_enabled(at::kCPU, false);
 }
 
@@ -438,7 +442,7 @@ TEST_F(Recomputation, LeavesNothingBehindAfterAnException) {
       broken.forward = [&](const Model& m, bool) {
         return block(true, layer, block(true, failing, m.inputs, {p.begin(), p.begin() + 4}), {p.begin() + 4, p.end()});
       };
-      expect_part(failure<std::exception>([&] { run(broken, true, backward); }), "the block failed");
+      testing::expect_part(testing::failure<std::exception>([&] { run(broken, true, backward); }), "the block failed");
       EXPECT_TRUE(c10::GradMode::is_enabled());
     }
   model.inputs[0].mutable_grad() = at::Tensor();
@@ -510,4 +514,4 @@ TEST_F(Recomputation, OfTwoMicrobatchesOnTwoThreads) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -6,7 +6,7 @@
 #include "runtime/backward/requires_gradient.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 at::Tensor released_output(const at::Tensor& output) {
   PLUMBLINE_CHECK(requires_gradient(output), "an output without a gradient has no place to keep");
@@ -23,4 +23,4 @@ bool is_released(const at::Tensor& output) {
   return edge.function->input_metadata(edge.input_nr).device() != output.device();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// A tensor on the meta device with the sizes, strides and dtype of `output` and its gradient edge: a root for
 /// stage_backward() and its halves, once `output` itself is gone. `output` must require a gradient; it may be a view,
@@ -16,4 +16,4 @@ at::Tensor released_output(const at::Tensor& output);
 /// True for what released_output() made: its gradient has to be given, there is no default.
 bool is_released(const at::Tensor& output);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -8,7 +8,7 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -37,7 +37,7 @@ struct Tripled : torch::autograd::Function<Tripled> {
   }
 };
 
-class ReleasedOutput : public testing::TestWithParam<bool> {
+class ReleasedOutput : public ::testing::TestWithParam<bool> {
  protected:
   ReleasedOutput() { at::manual_seed(9); }
   static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
@@ -168,7 +168,7 @@ TEST_P(ReleasedOutput, HoldsNothingBack) {
   EXPECT_TRUE(inner.gone());
 }
 
-INSTANTIATE_TEST_SUITE_P(Backward, ReleasedOutput, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Backward, ReleasedOutput, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "whole" : "in_halves"; });
 
 // --- what is freed when ------------------------------------------------------------------------------------------
@@ -208,4 +208,4 @@ TEST(SplitFrees, WhatIsDropped) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -3,9 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// False for an undefined tensor.
 inline bool requires_gradient(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

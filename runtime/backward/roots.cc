@@ -8,10 +8,12 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
-std::string debug_text(const at::Tensor& tensor) { return describe(tensor) + (requires_gradient(tensor) ? "*" : ""); }
+std::string debug_text(const at::Tensor& tensor) {
+  return graph::describe(tensor) + (requires_gradient(tensor) ? "*" : "");
+}
 
 bool is_sequence(const c10::IValue& value) { return value.isTuple() || value.isList(); }
 
@@ -23,12 +25,14 @@ std::vector<c10::IValue> elements(const c10::IValue& value) {
 void add(Roots& roots, const at::Tensor& tensor, at::Tensor grad) {
   if (!requires_gradient(tensor)) return;
   if (!grad.defined()) {
-    if (is_released(tensor)) throw Error("an output that was released (" + describe(tensor) + ") needs a gradient");
+    if (is_released(tensor))
+      throw Error("an output that was released (" + graph::describe(tensor) + ") needs a gradient");
     if (tensor.numel() != 1)
-      throw Error("an output is " + describe(tensor) + " and has no gradient; only that of a scalar is 1 by default");
+      throw Error("an output is " + graph::describe(tensor) +
+                  " and has no gradient; only that of a scalar is 1 by default");
     grad = at::ones_like(tensor, tensor.options().requires_grad(false));
   } else if (grad.sizes() != tensor.sizes()) {
-    throw Error("an output is " + describe(tensor) + ", its gradient " + describe(grad));
+    throw Error("an output is " + graph::describe(tensor) + ", its gradient " + graph::describe(grad));
   }
   roots.tensors.push_back(tensor);
   roots.edges.push_back(torch::autograd::impl::gradient_edge(tensor));
@@ -90,7 +94,7 @@ std::vector<at::Tensor> tensors_of(const std::vector<c10::IValue>& values) {
 
 void throw_backward_failure(const char* half, const std::exception& error, const std::string& outputs,
                             const std::string& grads, const std::string& inputs) {
-  throw Error("Failed to run " + std::string(half) + ": " + error_text(error) + "; stage output: " + outputs +
+  throw Error("Failed to run " + std::string(half) + ": " + graph::error_text(error) + "; stage output: " + outputs +
               ", output gradient: " + grads + ", input: " + inputs);
 }
 
@@ -119,4 +123,4 @@ std::string debug_text(const std::vector<c10::IValue>& values) {
   return text + ")";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

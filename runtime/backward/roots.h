@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 struct Roots {
   std::vector<at::Tensor> tensors;   ///< those that require a gradient
@@ -37,4 +37,4 @@ std::string debug_text(std::span<const at::Tensor> tensors);
 std::string debug_text(const c10::IValue& value);
 std::string debug_text(const std::vector<c10::IValue>& values);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -16,7 +16,7 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 using torch::autograd::Edge;
 using AutogradNode = torch::autograd::Node;
@@ -42,7 +42,7 @@ struct WeightBackward::State {
   void check_seeds() {
     for (const auto& [grad, version] : versions)
       if (grad._version() != version)
-        throw Error("a gradient (" + describe(grad) +
+        throw Error("a gradient (" + graph::describe(grad) +
                     ") that the weight half needs was changed in place after the input half; give each micro-batch "
                     "gradients of its own, and do not change those that came back");
     versions.clear();
@@ -229,7 +229,7 @@ std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span
     state.finish();
   } catch (const std::exception& error) {
     state.finish();
-    throw Error(std::string("Failed to run the weight half of stage backward: ") + error_text(error));
+    throw Error(std::string("Failed to run the weight half of stage backward: ") + graph::error_text(error));
   }
   std::vector<at::Tensor> grads;
   grads.reserve(of.size());
@@ -237,4 +237,4 @@ std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span
   return grads;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Parameters whose gradients are made together, and the autograd nodes at which the gradients for them were kept.
 struct ParamGroup {
@@ -104,4 +104,4 @@ std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span
 /// the second half adds what it made. Call before any backward; not thread-safe.
 void add_divisible_node(std::string part_of_name);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

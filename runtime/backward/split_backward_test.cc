@@ -12,7 +12,7 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -22,7 +22,7 @@ using torch::autograd::Node;
 IValue tuple(std::vector<IValue> values) { return c10::ivalue::Tuple::create(std::move(values)); }
 
 /// x and y, then a = tanh(x w), b = a y + y.
-class SplitBackward : public testing::Test {
+class SplitBackward : public ::testing::Test {
  protected:
   SplitBackward() { at::manual_seed(5); }
   static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
@@ -149,8 +149,8 @@ TEST_F(SplitBackward, NestedOutputsAsStageBackwardTakesThem) {
   EXPECT_TRUE(back.weights.pending());
   stage_backward_weight(back.weights);
   EXPECT_TRUE(same(one[2], w.grad()));
-  expect_part(failure([&] { stage_backward_input(tuple({a}), tuple({ga, gb}), {x}); }),
-              "expected 1 gradients for as many outputs, got 2");
+  testing::expect_part(testing::failure([&] { stage_backward_input(tuple({a}), tuple({ga, gb}), {x}); }),
+                       "expected 1 gradients for as many outputs, got 2");
 }
 
 TEST_F(SplitBackward, NoRootOrNoInputIsNoError) {
@@ -186,10 +186,10 @@ TEST_F(SplitBackward, AnyOutputOfANodeMayStayWithoutGradient) {
 // --- what is refused ---------------------------------------------------------------------------------------------
 
 TEST_F(SplitBackward, TheSecondHalfNeedsTheFirst) {
-  EXPECT_NE(failure([&] { stage_backward_weight(weights); }), "accepted");
+  EXPECT_NE(testing::failure([&] { stage_backward_weight(weights); }), "accepted");
   half({a}, {ga}, {x});
   stage_backward_weight(weights);
-  EXPECT_NE(failure([&] { stage_backward_weight(weights); }), "accepted");
+  EXPECT_NE(testing::failure([&] { stage_backward_weight(weights); }), "accepted");
   half({x.matmul(w)}, {ga}, {x});  // a spent one is as good as new
   WeightBackward moved = std::move(weights);
   EXPECT_TRUE(moved.pending());
@@ -198,12 +198,13 @@ TEST_F(SplitBackward, TheSecondHalfNeedsTheFirst) {
 }
 
 TEST_F(SplitBackward, MismatchesAreToldWithAllShapes) {
-  const std::string text = failure([&] { half({ga, a}, {at::Tensor(), at::ones({1, 2})}, {x, at::Tensor()}); });
-  expect_part(text, "an output is f32[3,2], its gradient f32[1,2]");
-  expect_part(text,
-              "; stage output: (f32[3,2], f32[3,2]*), output gradient: (undefined, f32[1,2]), "
-              "input: (f32[3,4]*, undefined)");
-  expect_part(failure([&] { half({a}, {at::Tensor()}, {x}); }), "scalar");
+  const std::string text =
+      testing::failure([&] { half({ga, a}, {at::Tensor(), at::ones({1, 2})}, {x, at::Tensor()}); });
+  testing::expect_part(text, "an output is f32[3,2], its gradient f32[1,2]");
+  testing::expect_part(text,
+                       "; stage output: (f32[3,2], f32[3,2]*), output gradient: (undefined, f32[1,2]), "
+                       "input: (f32[3,4]*, undefined)");
+  testing::expect_part(testing::failure([&] { half({a}, {at::Tensor()}, {x}); }), "scalar");
   EXPECT_FALSE(x.grad().defined() || w.grad().defined()) << "nothing ran";
   EXPECT_FALSE(weights.pending());
   EXPECT_TRUE(half({a}, {ga}, {x})[0].defined()) << "and the graph is as it was";
@@ -218,8 +219,9 @@ TEST_F(SplitBackward, RootsArePoisoned) {
     EXPECT_ANY_THROW(torch::autograd::backward({(b * 2).sum()})) << "another consumer of the output " << done;
     WeightBackward other;
     Tensors grads;
-    EXPECT_NE(failure([&] { stage_backward_input(Tensors{b}, Tensors{gb}, Tensors{x}, grads, other); }), "accepted");
-    EXPECT_NE(failure([&] { stage_backward(Tensors{b}, Tensors{gb}, Tensors{x}, grads); }), "accepted");
+    EXPECT_NE(testing::failure([&] { stage_backward_input(Tensors{b}, Tensors{gb}, Tensors{x}, grads, other); }),
+              "accepted");
+    EXPECT_NE(testing::failure([&] { stage_backward(Tensors{b}, Tensors{gb}, Tensors{x}, grads); }), "accepted");
   }
 }
 
@@ -242,7 +244,7 @@ TEST_F(SplitBackward, NoInPlaceChangeBetweenTheHalves) {
     const at::NoGradGuard no_grad;
     x.add_(1);
   }
-  expect_part(failure([&] { stage_backward_weight(weights); }), "modified by an inplace operation");
+  testing::expect_part(testing::failure([&] { stage_backward_weight(weights); }), "modified by an inplace operation");
 }
 
 TEST_F(SplitBackward, AGraphNotRetainedIsGone) {
@@ -256,7 +258,7 @@ TEST_F(SplitBackward, AGraphNotRetainedIsGone) {
     torch::autograd::backward({out}, {ga});
     ADD_FAILURE() << "a freed graph ran";
   } catch (const c10::Error& error) {
-    expect_part(error.what(), "second time");
+    testing::expect_part(error.what(), "second time");
   }
 }
 
@@ -399,4 +401,4 @@ TEST_F(SplitBackward, HeldBytesCountEachMemoryOnce) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

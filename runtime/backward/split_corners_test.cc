@@ -10,7 +10,7 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -146,4 +146,4 @@ TEST(SplitCorners, AQueuedLinearsInputThatChangesBetweenTheHalvesIsNoticed) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

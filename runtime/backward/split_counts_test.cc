@@ -9,7 +9,7 @@
 #include "runtime/backward/backward_test_models.h"
 #include "runtime/capture/interpose.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -19,7 +19,7 @@ using Calls = std::map<std::string, int>;
 
 /// Counts operator calls that compute; those that only give a tensor another form are free. A convolution's backward
 /// counts once for each gradient that it is asked for.
-class Counter : public Interposer {
+class Counter : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
     // Without aten::, and in place or not: what was kept for the second half is not added to in place.
@@ -45,7 +45,7 @@ class Counter : public Interposer {
 template <class Call>
 Calls counted(Call&& call) {
   Counter counter;
-  const InterposerScope scope(counter);
+  const capture::InterposerScope scope(counter);
   call();
   return counter.calls;
 }
@@ -167,9 +167,9 @@ TEST(SplitCounts, BytesOfALargeTransformerAreAtTheFloor) {
   EXPECT_NEAR(full.after, 30.1, 0.05);
   EXPECT_EQ(halves.after_forward, full.after_forward);
   EXPECT_EQ(halves.after, full.after);
-  EXPECT_LE(halves.between, 68.05) << testing::PrintToString(halves);
-  EXPECT_LE(halves.peak_input_half, 82.15) << testing::PrintToString(halves);
-  EXPECT_LE(halves.peak, 82.15) << testing::PrintToString(halves);
+  EXPECT_LE(halves.between, 68.05) << ::testing::PrintToString(halves);
+  EXPECT_LE(halves.peak_input_half, 82.15) << ::testing::PrintToString(halves);
+  EXPECT_LE(halves.peak, 82.15) << ::testing::PrintToString(halves);
 }
 
 /// The same, smaller, in the size of one activation.
@@ -181,9 +181,9 @@ TEST(SplitCounts, BytesInUnitsOfOneActivation) {
   EXPECT_EQ(halves.after, full.after);
   // Of two blocks: 14 inputs of linears, 18 gradients of their outputs less the last one, which was given; and the
   // stage's input, output and input gradient. One in a hundred is for gains and biases.
-  EXPECT_LE(halves.between, (14 + 17 + 3) * unit * 1.01) << testing::PrintToString(halves);
+  EXPECT_LE(halves.between, (14 + 17 + 3) * unit * 1.01) << ::testing::PrintToString(halves);
   // At the first node that needs much: the gradients of gelu, before and after it.
-  EXPECT_LE(halves.peak, halves.after_forward + 8 * unit * 1.01) << testing::PrintToString(halves);
+  EXPECT_LE(halves.peak, halves.after_forward + 8 * unit * 1.01) << ::testing::PrintToString(halves);
 }
 
 TEST(SplitCounts, BytesOfAnMlp) {
@@ -192,9 +192,9 @@ TEST(SplitCounts, BytesOfAnMlp) {
   const double unit = 64 * 16 * 4 / double(1 << 20);
   // Inputs of four linears (the first is the stage's), the gradients of three outputs (the fourth was given), the
   // output and the input's gradient.
-  EXPECT_EQ(halves.between, (4 + 3 + 2) * unit) << testing::PrintToString(halves);
+  EXPECT_EQ(halves.between, (4 + 3 + 2) * unit) << ::testing::PrintToString(halves);
   EXPECT_EQ(halves.after, full.after);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

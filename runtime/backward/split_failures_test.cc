@@ -11,7 +11,7 @@
 #include "runtime/backward/backward_test_models.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -49,7 +49,7 @@ struct Snapshot {
   }
 };
 
-class SplitFailures : public testing::Test {
+class SplitFailures : public ::testing::Test {
  protected:
   SplitFailures() { at::manual_seed(3); }
   static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
@@ -289,4 +289,4 @@ TEST_F(SplitFailures, ADivisibleNodeWithAHookAfterItRunsOnce) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -5,7 +5,7 @@
 
 #include "runtime/backward/backward_test_models.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -420,7 +420,7 @@ const Row kRows[] = {{"plain_mlp", [](at::ScalarType dtype) { return mlp(dtype);
 #undef ROW
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
-class SplitModels : public testing::TestWithParam<std::tuple<Row, at::ScalarType>> {
+class SplitModels : public ::testing::TestWithParam<std::tuple<Row, at::ScalarType>> {
  protected:
   BuildStage make = std::get<0>(GetParam()).make;
   at::ScalarType dtype = std::get<1>(GetParam());
@@ -451,11 +451,11 @@ TEST_P(SplitModels, ARetainedGraphIsWholeAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, SplitModels,
-                         testing::Combine(testing::ValuesIn(kRows), testing::Values(at::kFloat, at::kBFloat16)),
+                         ::testing::Combine(::testing::ValuesIn(kRows), ::testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) +
                                   (std::get<1>(info.param) == at::kFloat ? "_f32" : "_bf16");
                          });
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -5,7 +5,7 @@
 #include "runtime/backward/random_autograd.h"
 #include "runtime/backward/released_output.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -43,7 +43,7 @@ std::string difference(const RandomProgram& program, at::ScalarType dtype, const
   std::string found;
   const auto compare = [&](const Tensors& expected, const Tensors& actual, const std::string& what) {
     for (size_t i = 0; i < expected.size(); ++i)
-      if (const testing::AssertionResult result = same(expected[i], actual[i]); !result)
+      if (const ::testing::AssertionResult result = same(expected[i], actual[i]); !result)
         found += what + std::to_string(i) + ": " + result.message() + "\n";
   };
   for (int m = 0; m < kMicroBatches; ++m)
@@ -54,7 +54,7 @@ std::string difference(const RandomProgram& program, at::ScalarType dtype, const
   return error.what();
 }
 
-class SplitRandom : public testing::TestWithParam<at::ScalarType> {};
+class SplitRandom : public ::testing::TestWithParam<at::ScalarType> {};
 
 TEST_P(SplitRandom, ProgramsAreBitwiseEqual) {
   int failed = 0;
@@ -68,7 +68,7 @@ TEST_P(SplitRandom, ProgramsAreBitwiseEqual) {
     ADD_FAILURE() << found << "least program: " << text(least) << "\n" << difference(least, GetParam(), halves);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Dtypes, SplitRandom, testing::Values(at::kFloat, at::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Dtypes, SplitRandom, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return info.param == at::kFloat ? "f32" : "bf16"; });
 
 /// Both kinds of value, parameters in several places and all operations are there.
@@ -102,4 +102,4 @@ TEST(SplitRandomPrograms, AreShrunkToWhatFails) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

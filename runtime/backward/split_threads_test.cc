@@ -9,7 +9,7 @@
 
 #include "runtime/backward/backward_test_models.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
@@ -175,4 +175,4 @@ TEST(SplitThreads, OneSecondHalfBesideTheNextFirst) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

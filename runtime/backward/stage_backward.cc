@@ -5,7 +5,7 @@
 #include "runtime/backward/roots.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 constexpr const char* kName = "stage backward";
@@ -48,4 +48,4 @@ std::vector<at::Tensor> stage_backward(const c10::IValue& output, const c10::IVa
   return input_grads;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

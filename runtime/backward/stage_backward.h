@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Runs autograd from `roots` with `root_grads` and adds into the .grad of every leaf that it reaches (parameters, and
 /// the stage's inputs). Then moves the inputs' gradients to `input_grads`, one slot an input, undefined where none
@@ -24,4 +24,4 @@ void stage_backward(std::span<const at::Tensor> roots, std::span<const at::Tenso
 std::vector<at::Tensor> stage_backward(const c10::IValue& output, const c10::IValue& output_grad,
                                        const std::vector<c10::IValue>& inputs);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -6,7 +6,7 @@
 
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 namespace {
 
 using c10::IValue;
@@ -28,7 +28,7 @@ Tensors flat(const Tensors& roots, const Tensors& grads, const Tensors& inputs) 
   return result;
 }
 
-class StageBackward : public testing::Test {
+class StageBackward : public ::testing::Test {
  protected:
   StageBackward() { at::manual_seed(5); }
   Tensors expected(const Tensors& roots, const Tensors& grads, const Tensors& of) {
@@ -78,28 +78,28 @@ TEST_F(StageBackward, AMissingGradientOfAScalarIsOne) {
   y.mutable_grad() = at::Tensor();
   EXPECT_TRUE(at::equal(stage_backward((y * 3).sum(), at::full({}, 0.5), {y})[0], half[0]));
   EXPECT_TRUE(at::equal(stage_backward((y * 3).sum(), IValue(), {y})[0], half[0] * 2));
-  for (const std::string& text :
-       {failure([&] { flat({a}, {at::Tensor()}, {x}); }), failure([&] { stage_backward(a, IValue(), {x}); })})
-    expect_part(text, "scalar");
+  for (const std::string& text : {testing::failure([&] { flat({a}, {at::Tensor()}, {x}); }),
+                                  testing::failure([&] { stage_backward(a, IValue(), {x}); })})
+    testing::expect_part(text, "scalar");
 }
 
 TEST_F(StageBackward, MismatchesAreToldWithAllShapes) {
   const auto of = [&](const IValue& output, const IValue& grad) {
-    return failure([&] { stage_backward(output, grad, {x, 3}); });
+    return testing::failure([&] { stage_backward(output, grad, {x, 3}); });
   };
-  expect_part(of(tuple({a, b}), tuple({ga})), "expected 2 gradients for as many outputs, got 1");
-  expect_part(of(list({a}), tuple({ga, gb})), "expected 1 gradients for as many outputs, got 2");
-  expect_part(of(tuple({a, b}), ga), "expected a gradient of type Tuple, got Tensor");
-  expect_part(of(list({a}), dict({{"0", ga}})), "got GenericDict");
-  expect_part(of(dict({{"k", a}}), tuple({ga})), "expected a gradient of type Dict, got Tuple");
-  expect_part(of(dict({{"k", a}}), dict({{"q", ga}})), "no gradient under the key k");
-  expect_part(of(dict({{"k", a}}), dict({{"k", ga}, {"q", gb}})), "the outputs' 1 keys, got 2");
-  expect_part(of(a, tuple({ga})), "expected a tensor or None as gradient of a tensor, got Tuple");
+  testing::expect_part(of(tuple({a, b}), tuple({ga})), "expected 2 gradients for as many outputs, got 1");
+  testing::expect_part(of(list({a}), tuple({ga, gb})), "expected 1 gradients for as many outputs, got 2");
+  testing::expect_part(of(tuple({a, b}), ga), "expected a gradient of type Tuple, got Tensor");
+  testing::expect_part(of(list({a}), dict({{"0", ga}})), "got GenericDict");
+  testing::expect_part(of(dict({{"k", a}}), tuple({ga})), "expected a gradient of type Dict, got Tuple");
+  testing::expect_part(of(dict({{"k", a}}), dict({{"q", ga}})), "no gradient under the key k");
+  testing::expect_part(of(dict({{"k", a}}), dict({{"k", ga}, {"q", gb}})), "the outputs' 1 keys, got 2");
+  testing::expect_part(of(a, tuple({ga})), "expected a tensor or None as gradient of a tensor, got Tuple");
   EXPECT_EQ(of(tuple({dict({{"k", a}}), 2, IValue()}), tuple({dict({{"k", at::ones({3, 4})}}), IValue(), 2.5})),
             "Failed to run stage backward: an output is f32[3,2], its gradient f32[3,4]; "
             "stage output: ({k: f32[3,2]*}, Int, None), output gradient: ({k: f32[3,4]}, None, Double), "
             "input: (f32[3,4]*, Int)");
-  EXPECT_EQ(failure([&] { flat({ga, a}, {at::Tensor(), at::ones({1, 2})}, {x, at::Tensor()}); }),
+  EXPECT_EQ(testing::failure([&] { flat({ga, a}, {at::Tensor(), at::ones({1, 2})}, {x, at::Tensor()}); }),
             "Failed to run stage backward: an output is f32[3,2], its gradient f32[1,2]; "
             "stage output: (f32[3,2], f32[3,2]*), output gradient: (undefined, f32[1,2]), "
             "input: (f32[3,4]*, undefined)");
@@ -107,11 +107,14 @@ TEST_F(StageBackward, MismatchesAreToldWithAllShapes) {
 }
 
 TEST_F(StageBackward, NoRootAtAllIsAnError) {
-  expect_part(failure([&] { flat({}, {}, {x}); }), "no output requires a gradient; stage output: ()");
-  expect_part(failure([&] { flat({ga, at::Tensor()}, {gb, gb}, {x}); }), "no output requires a gradient");
+  testing::expect_part(testing::failure([&] { flat({}, {}, {x}); }), "no output requires a gradient; stage output: ()");
+  testing::expect_part(testing::failure([&] { flat({ga, at::Tensor()}, {gb, gb}, {x}); }),
+                       "no output requires a gradient");
   for (const IValue& output : {tuple({}), IValue(3), IValue(ga), IValue()})
-    expect_part(failure([&] { stage_backward(output, IValue(), {x}); }), "no output requires a gradient");
-  expect_part(failure([&] { stage_backward(tuple({a}), IValue(), {x}); }), "no output requires a gradient");
+    testing::expect_part(testing::failure([&] { stage_backward(output, IValue(), {x}); }),
+                         "no output requires a gradient");
+  testing::expect_part(testing::failure([&] { stage_backward(tuple({a}), IValue(), {x}); }),
+                       "no output requires a gradient");
 }
 
 TEST_F(StageBackward, InputGradientsAreMovedOutAndParametersAccumulate) {
@@ -162,10 +165,10 @@ TEST_F(StageBackward, ViewsAreOutputsLikeOthers) {
 
 TEST_F(StageBackward, AnErrorInsideAutogradKeepsTheMessage) {
   flat({a}, {ga}, {x});  // frees the graph
-  const std::string text = failure([&] { flat({a}, {ga}, {x}); });
-  expect_part(text, "second time");
-  expect_part(text, "; stage output: (f32[3,2]*), output gradient: (f32[3,2]), input: (f32[3,4]*)");
+  const std::string text = testing::failure([&] { flat({a}, {ga}, {x}); });
+  testing::expect_part(text, "second time");
+  testing::expect_part(text, "; stage output: (f32[3,2]*), output gradient: (f32[3,2]), input: (f32[3,4]*)");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::backward

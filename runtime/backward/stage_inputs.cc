@@ -9,7 +9,7 @@
 #include "runtime/backward/make_node.h"
 #include "runtime/backward/requires_gradient.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 using torch::autograd::Edge;
 using torch::autograd::variable_list;
@@ -96,4 +96,4 @@ void StageInputs::put_back() {
   places_.clear();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

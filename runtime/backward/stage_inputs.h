@@ -8,7 +8,7 @@
 
 #include "runtime/backward/halved_node.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// A leaf's gradient arrives in its .grad, as in any backward, which is empty while this object lives. What lies before
 /// an input that is no leaf is not the stage's: edges to it are led to a node of ours instead.
@@ -54,4 +54,4 @@ class StageInputs {
   NodeHandle catcher_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

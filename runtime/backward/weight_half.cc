@@ -9,7 +9,7 @@
 
 #include "runtime/backward/make_node.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 using torch::autograd::Edge;
 using torch::autograd::Node;
@@ -182,4 +182,4 @@ void run(WeightPart& part, bool retain) {
   start.run(retain);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

@@ -6,7 +6,7 @@
 #include "runtime/backward/cut.h"
 #include "runtime/backward/roots.h"
 
-namespace plumbline {
+namespace plumbline::backward {
 
 /// Seeds that share something behind them: executed together, so that what adds up there adds up in the full backward's
 /// order; apart from others, so that their gradients are freed as soon as possible.
@@ -40,4 +40,4 @@ Seed seed_at(const torch::autograd::Edge& edge, at::Tensor grad);
 /// Executes one part and drops its gradients. `retain`: what autograd saved stays.
 void run(WeightPart& part, bool retain);
 
-}  // namespace plumbline
+}  // namespace plumbline::backward

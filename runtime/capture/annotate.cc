@@ -14,20 +14,20 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/random_turn.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
-class Annotator : public NodeObserver {
+class Annotator : public graph::NodeObserver {
  public:
-  Annotator(Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
-    for (const Attribute& attribute : graph.attributes) {
+  Annotator(graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
+    for (const graph::Attribute& attribute : graph.attributes) {
       if (!attribute.tensor.defined()) continue;
       // Buffers are kept at once: not every write to one is known from schemas.
-      if (attribute.kind == AttributeKind::Buffer)
+      if (attribute.kind == graph::AttributeKind::Buffer)
         kept_.keep(attribute.tensor);
       else
         keep_when_written(attribute.tensor);
-      if (attribute.value != kNoValue) describe_tensor(attribute.value, attribute.tensor);
+      if (attribute.value != graph::kNoValue) describe_tensor(attribute.value, attribute.tensor);
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       keep_when_written(inputs[i]);
@@ -35,8 +35,8 @@ class Annotator : public NodeObserver {
     }
   }
 
-  void before(size_t node, const Interpreter& values) override {
-    for_each_mutation(graph_.nodes[node], [&](ValueId v) {
+  void before(size_t node, const graph::Interpreter& values) override {
+    graph::for_each_mutation(graph_.nodes[node], [&](graph::ValueId v) {
       const c10::IValue& written = values.value(v);
       if (!written.isTensor() || !written.toTensor().has_storage()) return;
       const auto it = unwritten_.find(written.toTensor().storage().unsafeGetStorageImpl());
@@ -46,10 +46,11 @@ class Annotator : public NodeObserver {
     });
   }
 
-  void after(size_t node, const Interpreter& values) override {
+  void after(size_t node, const graph::Interpreter& values) override {
     if (!graph_.nodes[node].branches.empty()) allow_every_branch(graph_.nodes[node], values);
-    for_each_definition(graph_.nodes[node], [&](ValueId v) { describe_result(v, values.value(v)); });
-    for_each_mutation(graph_.nodes[node], [&](ValueId v) { note_write(graph_.values[v].storage, values); });
+    graph::for_each_definition(graph_.nodes[node], [&](graph::ValueId v) { describe_result(v, values.value(v)); });
+    graph::for_each_mutation(graph_.nodes[node],
+                             [&](graph::ValueId v) { note_write(graph_.values[v].storage, values); });
   }
 
  private:
@@ -68,9 +69,9 @@ class Annotator : public NodeObserver {
     return it->second;
   }
 
-  void describe_tensor(ValueId v, const at::Tensor& tensor) {
-    Value& value = graph_.values[v];
-    value.kind = ValueKind::Tensor;
+  void describe_tensor(graph::ValueId v, const at::Tensor& tensor) {
+    graph::Value& value = graph_.values[v];
+    value.kind = graph::ValueKind::Tensor;
     value.dtype = tensor.scalar_type();
     value.sizes = tensor.sizes().vec();
     value.requires_grad = takes_gradient(tensor);
@@ -78,31 +79,32 @@ class Annotator : public NodeObserver {
     if (value.storage >= 0) values_in_[value.storage].push_back(v);
   }
 
-  void describe_number(ValueId v, ValueKind kind, at::ScalarType dtype) {
-    Value& value = graph_.values[v];
-    value = Value{};
+  void describe_number(graph::ValueId v, graph::ValueKind kind, at::ScalarType dtype) {
+    graph::Value& value = graph_.values[v];
+    value = graph::Value{};
     value.kind = kind;
     value.dtype = dtype;
   }
 
-  void describe_result(ValueId v, const c10::IValue& result) {
+  void describe_result(graph::ValueId v, const c10::IValue& result) {
     if (result.isTensor() && result.toTensor().defined())
       describe_tensor(v, result.toTensor());
     else if (result.isInt())
-      describe_number(v, ValueKind::Int, at::kLong);
+      describe_number(v, graph::ValueKind::Int, at::kLong);
     else if (result.isDouble())
-      describe_number(v, ValueKind::Float, at::kDouble);
+      describe_number(v, graph::ValueKind::Float, at::kDouble);
     else if (result.isBool())
-      describe_number(v, ValueKind::Bool, at::kBool);
+      describe_number(v, graph::ValueKind::Bool, at::kBool);
   }
 
   /// Another run may take another branch: what comes out of a cond, and all that is made of it, requires a gradient if
   /// any of the operands does.
-  void allow_every_branch(const Node& node, const Interpreter& values) {
+  void allow_every_branch(const graph::Node& node, const graph::Interpreter& values) {
     bool from_gradient = false;
-    for_each_use(node, [&](ValueId v) { from_gradient = from_gradient || graph_.values[v].requires_grad; });
+    graph::for_each_use(node,
+                        [&](graph::ValueId v) { from_gradient = from_gradient || graph_.values[v].requires_grad; });
     if (!from_gradient || !node.grad_enabled) return;
-    for_each_definition(node, [&](ValueId v) {
+    graph::for_each_definition(node, [&](graph::ValueId v) {
       const at::Tensor& result = values.value(v).toTensor();
       if (result.defined() && result.is_floating_point() && !result.requires_grad()) result.requires_grad_(true);
     });
@@ -110,11 +112,11 @@ class Annotator : public NodeObserver {
 
   /// A write may give gradients to whatever shares the memory. The tensor that was written in place goes by its newest
   /// value from now on; its older ones keep what they were.
-  void note_write(int32_t storage, const Interpreter& values) {
+  void note_write(int32_t storage, const graph::Interpreter& values) {
     if (storage < 0) return;
-    std::vector<ValueId>& sharing = values_in_[storage];
+    std::vector<graph::ValueId>& sharing = values_in_[storage];
     std::unordered_set<const c10::TensorImpl*> seen;
-    std::vector<ValueId> alive;
+    std::vector<graph::ValueId> alive;
     for (size_t i = sharing.size(); i-- > 0;) {
       const c10::IValue& value = values.value(sharing[i]);
       if (!value.isTensor() || !value.toTensor().defined()) continue;  // released
@@ -126,27 +128,27 @@ class Annotator : public NodeObserver {
     sharing = std::move(alive);
   }
 
-  Graph& graph_;
+  graph::Graph& graph_;
   KeptTensors kept_;
   std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> unwritten_;
   std::unordered_map<const c10::StorageImpl*, int32_t> numbers_;
   /// Weak: they reserve the addresses that the map is keyed by, and no memory of tensors.
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> reserved_;
-  std::vector<std::vector<ValueId>> values_in_;  // by storage, in the order of definition
+  std::vector<std::vector<graph::ValueId>> values_in_;  // by storage, in the order of definition
 };
 
 }  // namespace
 
-void annotate(Graph& graph, const std::vector<at::Tensor>& inputs) {
+void annotate(graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
   if (inputs.size() != graph.inputs.size())
     throw InputError("annotate: " + std::to_string(inputs.size()) + " inputs for a graph that takes " +
                      std::to_string(graph.inputs.size()));
-  Interpreter interpreter(graph);
+  graph::Interpreter interpreter(graph);
   std::vector<at::Tensor> outputs;
-  const RandomTurn generator_kept;
+  const graph::RandomTurn generator_kept;
   Annotator annotator(graph, inputs);
   const c10::AutoGradMode grad_enabled(true);
   interpreter.run(inputs, outputs, &annotator);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -5,7 +5,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 
 /// Runs `graph` once on `inputs`, with gradients enabled, and fills in dtype, sizes, requires_grad, kind and storage of
 /// every value (those inside the branches of a cond stay as they are). A value that an in-place call gives a gradient
@@ -13,6 +13,6 @@ namespace plumbline {
 ///
 /// `inputs` are in the order of graph.inputs; InputError when there are more or fewer. What a kernel throws comes as
 /// Error, with the node. Takes a turn at the random generator, so it must not be called within one.
-void annotate(Graph& graph, const std::vector<at::Tensor>& inputs);
+void annotate(graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

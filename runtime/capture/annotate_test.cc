@@ -7,37 +7,37 @@
 #include "runtime/error.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
 /// Every value is wrong in the text but the structure: f64[7], no gradient.
-Graph graph_of(const std::string& text, const Tensors& attributes) {
-  Graph graph = parse_graph(text);
+graph::Graph graph_of(const std::string& text, const Tensors& attributes) {
+  graph::Graph graph = graph::parse_graph(text);
   for (size_t i = 0; i < attributes.size(); ++i) graph.attributes.at(i).tensor = attributes[i];
   return graph;
 }
 
 /// "f32[2,3]*" of each value; "int" and the like for numbers.
-std::vector<std::string> facts(const Graph& graph) {
+std::vector<std::string> facts(const graph::Graph& graph) {
   std::vector<std::string> out;
-  for (const Value& value : graph.values) {
+  for (const graph::Value& value : graph.values) {
     const char* numbers[] = {"", "int ", "float ", "bool "};
-    out.push_back(numbers[static_cast<int>(value.kind)] + describe(value.dtype, value.sizes) +
+    out.push_back(numbers[static_cast<int>(value.kind)] + graph::describe(value.dtype, value.sizes) +
                   (value.requires_grad ? "*" : ""));
   }
   return out;
 }
 
-std::vector<int32_t> storages(const Graph& graph) {
+std::vector<int32_t> storages(const graph::Graph& graph) {
   std::vector<int32_t> out;
-  for (const Value& value : graph.values) out.push_back(value.storage);
+  for (const graph::Value& value : graph.values) out.push_back(value.storage);
   return out;
 }
 
 TEST(Annotate, FillsInWhatARunShows) {
-  Graph graph = graph_of(R"(input %0: f64[7] = "x"
+  graph::Graph graph = graph_of(R"(input %0: f64[7] = "x"
 parameter %1: f64[7] = "w"
 %2: f64[7] = aten::linear(%0, %1, None)
 %3: f64[7] = aten::t(%2)
@@ -48,7 +48,7 @@ parameter %1: f64[7] = "w"
 %9: f64[7] = aten::t(%1) no_grad
 return %7
 )",
-                         {at::randn({3, 3}).requires_grad_(true)});
+                                {at::randn({3, 3}).requires_grad_(true)});
   annotate(graph, {at::randn({4, 3})});
   EXPECT_EQ(facts(graph), (std::vector<std::string>{"f32[4,3]", "f32[3,3]*", "f32[4,3]*", "f32[3,4]*", "bool[3,4]",
                                                     "i64[]", "f32[4,3]", "f32[2,3]*", "f32[2,3]*", "f32[3,3]"}));
@@ -61,14 +61,14 @@ return %7
 }
 
 TEST(Annotate, NumbersHaveAKindAndNoSizes) {
-  Graph graph = graph_of(R"(input %0: f64[7] = "x"
+  graph::Graph graph = graph_of(R"(input %0: f64[7] = "x"
 %1: int = aten::sym_size.int(%0, 1)
 %2: f64[7] = aten::sum(%0, None)
 %3: float = aten::item(%2)
 %4: bool = aten::is_nonzero(%2)
 return %0
 )",
-                         {});
+                                {});
   annotate(graph, {at::ones({4, 3})});
   EXPECT_EQ(facts(graph), (std::vector<std::string>{"f32[4,3]", "int i64[]", "f32[]", "float f64[]", "bool bool[]"}));
   EXPECT_EQ(graph.values[1].storage, -1);
@@ -76,7 +76,7 @@ return %0
 
 // z = zeros; v = z[0]; v += w: from then on z requires a gradient, and so does what was a view of it before.
 TEST(Annotate, WritesThroughAViewGiveItsBaseAGradient) {
-  Graph graph = graph_of(R"(input %0: f64[7] = "x"
+  graph::Graph graph = graph_of(R"(input %0: f64[7] = "x"
 parameter %1: f64[7] = "w"
 %2: f64[7] = aten::zeros_like(%0, None, None, None, None, None)
 %3: f64[7] = aten::select.int(%2, 0, 1)
@@ -85,7 +85,7 @@ parameter %1: f64[7] = "w"
 %6: f64[7] = aten::mul.Tensor(%2, 2)
 return %6, %3
 )",
-                         {at::randn({3}).requires_grad_(true)});
+                                {at::randn({3}).requires_grad_(true)});
   annotate(graph, {at::ones({4, 3})});
   EXPECT_EQ(facts(graph), (std::vector<std::string>{"f32[4,3]", "f32[3]*", "f32[4,3]*", "f32[3]*", "f32[3]", "f32[3]*",
                                                     "f32[4,3]*"}));
@@ -98,7 +98,7 @@ TEST(Annotate, MemoryUsedAgainIsNotShared) {
   std::string text = "input %0: f64[7] = \"x\"\n";
   for (int i = 1; i <= 50; ++i)
     text += "%" + std::to_string(i) + ": f64[7] = aten::relu(%" + std::to_string(i - 1) + ")\n";
-  Graph graph = parse_graph(text + "return %50\n");
+  graph::Graph graph = graph::parse_graph(text + "return %50\n");
   annotate(graph, {at::ones({4, 3})});
   std::vector<int32_t> s = storages(graph);
   std::sort(s.begin(), s.end());
@@ -111,7 +111,7 @@ TEST(Annotate, EverythingIsAfterwardsAsBefore) {
   const Tensors all = {weight, mean, var, total, table, x};
   Tensors before;
   for (const at::Tensor& t : all) before.push_back(t.detach().clone());
-  Graph graph = graph_of(R"(input %0: f64[7] = "x"
+  graph::Graph graph = graph_of(R"(input %0: f64[7] = "x"
 parameter %1: f64[7] = "weight"
 buffer %2: f64[7] = "mean"
 buffer %3: f64[7] = "var"
@@ -126,7 +126,7 @@ constant %5: f64[7] = "table"
 %12: f64[7] = aten::mul_.Tensor(%11, 3)
 return %6
 )",
-                         {weight, mean, var, total, table});
+                                {weight, mean, var, total, table});
   annotate(graph, {x});
   for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(at::equal(all[i], before[i])) << i;
   EXPECT_FALSE(total.requires_grad());
@@ -135,7 +135,7 @@ return %6
 }
 
 TEST(Annotate, TheGeneratorIsAsBefore) {
-  Graph graph = graph_of(
+  graph::Graph graph = graph_of(
       "input %0: f64[7] = \"x\"\n%1: f64[7] = aten::rand_like(%0, None, None, None, None, None)\nreturn %1\n", {});
   const at::Tensor state = at::detail::getDefaultCPUGenerator().get_state();
   annotate(graph, {at::ones({4})});
@@ -143,9 +143,9 @@ TEST(Annotate, TheGeneratorIsAsBefore) {
 }
 
 TEST(Annotate, AsManyInputsAsTheGraphTakes) {
-  Graph graph = graph_of("input %0: f64[7] = \"x\"\nreturn %0\n", {});
+  graph::Graph graph = graph_of("input %0: f64[7] = \"x\"\nreturn %0\n", {});
   EXPECT_THROW(annotate(graph, {}), InputError);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::capture

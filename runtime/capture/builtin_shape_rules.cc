@@ -18,7 +18,7 @@
 
 #include "runtime/capture/shape_rules.h"
 
-namespace plumbline::detail {
+namespace plumbline::capture::detail {
 namespace {
 
 using Arguments = std::span<const c10::IValue>;
@@ -386,4 +386,4 @@ std::vector<NamedShapeRule> builtin_shape_rules() {
   };
 }
 
-}  // namespace plumbline::detail
+}  // namespace plumbline::capture::detail

@@ -1,6 +1,6 @@
 #include "runtime/capture/call.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 thread_local ModuleObserver* current_observer = nullptr;
@@ -24,4 +24,4 @@ ModuleCallScope::~ModuleCallScope() {
 }
 
 }  // namespace detail
-}  // namespace plumbline
+}  // namespace plumbline::capture

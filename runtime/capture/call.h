@@ -14,7 +14,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace plumbline {
+namespace plumbline::capture {
 
 /// Is told of modules entered and left through call() on its thread.
 class ModuleObserver {
@@ -63,4 +63,9 @@ decltype(auto) call(Child& child, Arguments&&... arguments) {
 /// Marks a stage border in forward: a capture cuts here; elsewhere it does nothing.
 void pipe_split();
 
+}  // namespace plumbline::capture
+
+namespace plumbline {
+using capture::call;
+using capture::pipe_split;
 }  // namespace plumbline

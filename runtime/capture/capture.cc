@@ -12,7 +12,7 @@
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/random_turn.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 /// Passes modules on to the recorder under the names they have in the root.
@@ -53,7 +53,8 @@ std::vector<NamedTensor> named(const Items& items) {
 
 }  // namespace
 
-Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, const std::vector<NamedTensor>& inputs) {
+graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& forward,
+                     const std::vector<NamedTensor>& inputs) {
   const std::vector<NamedTensor> buffers = named(module.named_buffers());
   const std::vector<NamedTensor> parameters = named(module.named_parameters());
   Recorder recorder(parameters, buffers, inputs);
@@ -61,7 +62,7 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
   std::vector<at::Tensor> arguments, outputs;
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
   {
-    const RandomTurn generator_kept;
+    const graph::RandomTurn generator_kept;
     KeptTensors kept_buffers;
     for (const NamedTensor& buffer : buffers) kept_buffers.keep(buffer.tensor);
     const c10::AutoGradMode grad_enabled(true);
@@ -71,9 +72,9 @@ Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, c
     const RecordingScope recording(recorder);
     outputs = forward(arguments);
   }
-  Graph graph = recorder.finish(outputs);
-  verify(graph);
+  graph::Graph graph = recorder.finish(outputs);
+  graph::verify(graph);
   return graph;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

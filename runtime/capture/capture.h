@@ -27,7 +27,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace plumbline {
+namespace plumbline::capture {
 
 /// Forward cannot be captured faithfully; the text says why, where, and what to do instead.
 class CaptureError : public InputError {
@@ -44,6 +44,7 @@ using ForwardFunction = std::function<std::vector<at::Tensor>(const std::vector<
 
 /// Captures `forward` run on `inputs`. Parameters, buffers and modules are known by their names in `module`.
 /// The graph is specialised to the shapes of the inputs and to the module's training mode.
-Graph capture(const torch::nn::Module& module, const ForwardFunction& forward, const std::vector<NamedTensor>& inputs);
+graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& forward,
+                     const std::vector<NamedTensor>& inputs);
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -15,7 +15,7 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -55,7 +55,7 @@ ModelPtr model_with(
   });
 }
 
-Graph capture_of(const ModelPtr& model, const Tensors& inputs) {
+graph::Graph capture_of(const ModelPtr& model, const Tensors& inputs) {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({"x" + std::to_string(i), inputs[i]});
   return capture(*model, model->body, named);
@@ -100,18 +100,18 @@ Tensors everything(Model& model, const ForwardFunction& forward, const Tensors& 
 }
 
 /// The replay must equal the module bit for bit, on the captured input and on others.
-Graph expect_faithful(const std::string& name, const ModelPtr& model, const Tensors& inputs) {
+graph::Graph expect_faithful(const std::string& name, const ModelPtr& model, const Tensors& inputs) {
   SCOPED_TRACE(name);
   const Tensors buffers = model->buffers(), buffers_before = clones(buffers), parameters = clones(model->parameters());
   const at::Tensor generator = generator_state();
   Tensors captured_inputs = clones(inputs);
   for (at::Tensor& input : captured_inputs)
     if (input.is_floating_point()) input.requires_grad_(true);
-  Graph graph = capture_of(model, captured_inputs);
+  graph::Graph graph = capture_of(model, captured_inputs);
   expect_equal(buffers, buffers_before, "buffer after capture");
   expect_equal(model->parameters(), parameters, "parameter after capture");
   EXPECT_TRUE(at::equal(generator, generator_state())) << "capture left another generator state";
-  Interpreter interpreter(graph);
+  graph::Interpreter interpreter(graph);
   const ForwardFunction replay = [&](const Tensors& in) {
     Tensors outputs;
     interpreter.run(in, outputs);
@@ -140,7 +140,7 @@ TEST(Capture, ModulesReplayBitForBit) {
                     m.body = [=](const Tensors& in) mutable { return Tensors{call(b, at::relu(call(a, in[0])))}; };
                   }),
                   {at::randn({2, 4})});
-  const Graph graph = expect_faithful(
+  const graph::Graph graph = expect_faithful(
       "transformer block", model_of([](Model& m) {
         auto tok = m.register_module("tok", nn::Embedding(11, 8));
         auto norm = m.register_module("norm", nn::LayerNorm(nn::LayerNormOptions({8})));
@@ -157,7 +157,7 @@ TEST(Capture, ModulesReplayBitForBit) {
       }),
       {at::randint(4, {2, 5})});
   const auto tied = std::find_if(graph.attributes.begin(), graph.attributes.end(),
-                                 [](const Attribute& a) { return !a.aliases.empty(); });
+                                 [](const graph::Attribute& a) { return !a.aliases.empty(); });
   ASSERT_NE(tied, graph.attributes.end());
   EXPECT_EQ(std::set<std::string>({tied->name, tied->aliases.at(0)}),
             std::set<std::string>({"tok.weight", "head_weight"}));
@@ -244,8 +244,8 @@ TEST(Capture, CallsReplayBitForBit) {
   for (const Case& c : cases) {
     at::manual_seed(11);
     try {
-      const Graph graph = expect_faithful(c.name, model_with(c.f), {at::randn({4, 4})});
-      EXPECT_EQ(to_text(parse_graph(to_text(graph))), to_text(graph)) << c.name;
+      const graph::Graph graph = expect_faithful(c.name, model_with(c.f), {at::randn({4, 4})});
+      EXPECT_EQ(graph::to_text(graph::parse_graph(graph::to_text(graph))), graph::to_text(graph)) << c.name;
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << ": " << error.what();
     }
@@ -367,11 +367,11 @@ TEST(Capture, ModuleCallsAreNamed) {
       return Tensors{call(norm, x)};
     };
   });
-  const Graph graph = capture_of(root, {at::randn({4})});
+  const graph::Graph graph = capture_of(root, {at::randn({4})});
   EXPECT_TRUE(
-      to_text(graph).ends_with("module \"outer\" \"Model\" 0 2\nmodule \"outer.inner\" \"Model\" 0 1\n"
-                               "module \"norm\" \"torch::nn::LayerNormImpl\" 3 4\n"))
-      << to_text(graph);
+      graph::to_text(graph).ends_with("module \"outer\" \"Model\" 0 2\nmodule \"outer.inner\" \"Model\" 0 1\n"
+                                      "module \"norm\" \"torch::nn::LayerNormImpl\" 3 4\n"))
+      << graph::to_text(graph);
   EXPECT_TRUE(graph.nodes[2].is_split());
   EXPECT_EQ(graph.nodes.size(), 4u);
   root->body = [=](const Tensors& in) mutable { return Tensors{call(stranger, in[0])}; };
@@ -391,7 +391,7 @@ TEST(Capture, TwoThreadsAtATime) {
       auto model = std::make_shared<Model>();
       model->body = [t](const Tensors& in) { return Tensors{t ? at::dropout(in[0], 0.5, true) : in[0].exp()}; };
       for (int i = 0; i < 50; ++i) {
-        const std::string text = to_text(capture_of(model, {at::ones({16})}));
+        const std::string text = graph::to_text(capture_of(model, {at::ones({16})}));
         if (i > 0 && text != texts[t]) texts[t] = "changed";
         if (i == 0) texts[t] = text;
       }
@@ -404,4 +404,4 @@ TEST(Capture, TwoThreadsAtATime) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -2,7 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 thread_local Interposer* interposer = nullptr;
@@ -33,4 +33,4 @@ void detail::interpose(const c10::OperatorHandle& op, c10::DispatchKeySet keys, 
   interposer->call(op, stack);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

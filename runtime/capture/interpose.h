@@ -13,7 +13,7 @@
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-namespace plumbline {
+namespace plumbline::capture {
 
 class Interposer {
  public:
@@ -50,4 +50,4 @@ inline constexpr c10::DispatchKey kInterposerKey = c10::DispatchKey::Fake;
 void interpose(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 }  // namespace detail
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 /// Notes the names of the operators and passes them on.
@@ -212,4 +212,4 @@ TEST(Interpose, WhatAnInterposerCallsIsNeitherInterposedNorRecorded) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::capture

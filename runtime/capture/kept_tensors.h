@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::capture {
 
 class KeptTensors {
  public:
@@ -38,4 +38,4 @@ class KeptTensors {
   std::vector<Kept> kept_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

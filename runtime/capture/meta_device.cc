@@ -12,7 +12,7 @@
 #include "runtime/capture/shape_rules.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using torch::jit::Stack;
@@ -283,4 +283,4 @@ bool stand_in_for_composition(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 }  // namespace detail
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -20,7 +20,7 @@ namespace c10 {
 class OperatorHandle;
 }
 
-namespace plumbline {
+namespace plumbline::capture {
 
 /// While it lives, every tensor that a call on this thread makes is on the meta device, whatever device the call names,
 /// and initialisers do nothing. A call that follows the device of a tensor it is given (zeros_like) still does.
@@ -67,4 +67,4 @@ class MetaCaptureScope {
 bool stand_in_for_composition(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace detail
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -32,7 +32,7 @@ TORCH_LIBRARY_IMPL(plumbline_meta_test, CPU, library) {
   library.impl("ruled", [](const at::Tensor& x) { return at::mul(x, 0.5); });
 }
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using testing::expect_same_graph;
@@ -42,7 +42,7 @@ using Tensors = std::vector<at::Tensor>;
 // --- the zoo, and the layers of other families
 // ------------------------------------------------------------------------
 
-std::vector<NamedTensor> named(const Model& model, const Tensors& inputs) {
+std::vector<NamedTensor> named(const models::Model& model, const Tensors& inputs) {
   std::vector<NamedTensor> out;
   for (size_t i = 0; i < inputs.size(); ++i) out.push_back({model.input_names[i], inputs[i]});
   return out;
@@ -51,15 +51,15 @@ std::vector<NamedTensor> named(const Model& model, const Tensors& inputs) {
 class MetaZoo : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(MetaZoo, IsCapturedAsOnTheCpu) {
-  const Model real = make_model(GetParam(), Dtype::F32, 11);
-  Model huge;
+  const models::Model real = models::make_model(GetParam(), reference::Dtype::F32, 11);
+  models::Model huge;
   {
     const MetaDeviceScope on_meta;
-    huge = make_model(GetParam(), Dtype::F32, 11);
+    huge = models::make_model(GetParam(), reference::Dtype::F32, 11);
   }
   for (const at::Tensor& parameter : huge.module->parameters()) ASSERT_TRUE(parameter.is_meta());
   for (const at::Tensor& buffer : huge.module->buffers()) ASSERT_TRUE(buffer.is_meta());
-  const Tensors inputs = whole_batch(GetParam(), Dtype::F32, 4, 11).inputs;
+  const Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 11).inputs;
   for (const bool training : {true, false}) {
     SCOPED_TRACE(training ? "training" : "evaluation");
     real.module->train(training);
@@ -69,7 +69,7 @@ TEST_P(MetaZoo, IsCapturedAsOnTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MetaZoo, ::testing::ValuesIn(model_names()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, MetaZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -187,7 +187,7 @@ TEST(MetaCapture, WhatForwardMakesKeepsItsValues) {
     const MetaDeviceScope on_meta;
     weight = root.register_parameter("weight", at::zeros({3}));
   }
-  const Graph graph =
+  const graph::Graph graph =
       capture(root,
               [&](const Tensors& in) {
                 at::Tensor sums = at::zeros({3});  // on the CPU, written from meta
@@ -196,8 +196,8 @@ TEST(MetaCapture, WhatForwardMakesKeepsItsValues) {
               },
               {{"x", at::empty({3}, at::kMeta)}});
   int constants = 0;
-  for (const Attribute& attribute : graph.attributes)
-    if (attribute.kind == AttributeKind::Constant) {
+  for (const graph::Attribute& attribute : graph.attributes)
+    if (attribute.kind == graph::AttributeKind::Constant) {
       ++constants;
       EXPECT_TRUE(at::equal(attribute.tensor, at::arange(3) + 1.5));
     }
@@ -264,7 +264,7 @@ TEST(MetaCapture, TheRuleOfACompositionGivesAHistory) {
   });
   torch::nn::Module root("Root");
   const auto composed_of = [&](bool requires_grad) {
-    const Graph graph =
+    const graph::Graph graph =
         capture(root, [&](const Tensors& in) { return Tensors{call_operator("plumbline_meta_test::composed", in[0])}; },
                 {{"x", at::empty({3}, at::kMeta).requires_grad_(requires_grad)}});
     EXPECT_EQ(graph.nodes.size(), 1U);
@@ -355,15 +355,15 @@ TEST(MetaDevice, TwentySixBillionParametersWithoutTheirMemory) {
   int64_t numbers = 0;
   for (const at::Tensor& parameter : model->parameters()) numbers += parameter.numel();
   EXPECT_GT(numbers, 26'000'000'000);
-  const Graph graph = capture(*model, [&](const Tensors& in) { return Tensors{model->forward(in[0])}; },
-                              {{"tokens", at::empty({4, 2048}, at::TensorOptions(at::kMeta).dtype(at::kLong))}});
-  SplitOptions options;
+  const graph::Graph graph = capture(*model, [&](const Tensors& in) { return Tensors{model->forward(in[0])}; },
+                                     {{"tokens", at::empty({4, 2048}, at::TensorOptions(at::kMeta).dtype(at::kLong))}});
+  split::SplitOptions options;
   for (int stage = 1; stage < 8; ++stage) options.points.push_back({"block" + std::to_string(4 * stage)});
-  const Pipe pipe = split(graph, options);
+  const split::Pipe pipe = split::split(graph, options);
   EXPECT_LT(status_kib("VmHWM") - before, 500 * 1024);
   ASSERT_EQ(pipe.num_stages(), 8);
   ASSERT_EQ(pipe.boundaries.size(), 7U);
-  for (const Boundary& boundary : pipe.boundaries) {
+  for (const split::Boundary& boundary : pipe.boundaries) {
     EXPECT_EQ(boundary.value.sizes, (std::vector<int64_t>{4, 2048, 8192}));
     EXPECT_TRUE(boundary.has_gradient);
   }
@@ -374,4 +374,4 @@ TEST(MetaDevice, TwentySixBillionParametersWithoutTheirMemory) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::capture

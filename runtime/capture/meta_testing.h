@@ -24,7 +24,7 @@ inline std::vector<at::Tensor> meta_like(const std::vector<at::Tensor>& tensors)
 }
 
 /// For each value the first value that shares its memory.
-inline std::vector<size_t> memory_partition(const Graph& graph) {
+inline std::vector<size_t> memory_partition(const graph::Graph& graph) {
   std::map<int32_t, size_t> first;
   std::vector<size_t> partition;
   for (size_t v = 0; v < graph.values.size(); ++v)
@@ -32,9 +32,9 @@ inline std::vector<size_t> memory_partition(const Graph& graph) {
   return partition;
 }
 
-inline void expect_same_graph(const Graph& on_meta, const Graph& on_cpu) {
+inline void expect_same_graph(const graph::Graph& on_meta, const graph::Graph& on_cpu) {
   const std::regex meta("device \"meta\"");
-  EXPECT_EQ(std::regex_replace(to_text(on_meta), meta, "device \"cpu\""), to_text(on_cpu));
+  EXPECT_EQ(std::regex_replace(graph::to_text(on_meta), meta, "device \"cpu\""), graph::to_text(on_cpu));
   EXPECT_EQ(memory_partition(on_meta), memory_partition(on_cpu));
 }
 

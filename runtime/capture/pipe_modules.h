@@ -16,7 +16,7 @@
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 
 namespace detail {
 
@@ -153,4 +153,9 @@ class PipeSequentialImpl : public SequenceImpl {
 };
 TORCH_MODULE(PipeSequential);
 
+}  // namespace plumbline::capture
+
+namespace plumbline {
+using capture::Sequence;
+using capture::SequenceImpl;
 }  // namespace plumbline

@@ -15,7 +15,7 @@
 #include "runtime/split/loss_mark.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -34,17 +34,17 @@ Names parameter_names(const torch::nn::Module& module) {
   return names;
 }
 
-Pipe pipe_of(PipeSequential& model, const at::Tensor& x) {
-  return make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}}, {x}, true,
-                   {});
+split::Pipe pipe_of(PipeSequential& model, const at::Tensor& x) {
+  return split::make_pipe({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}}, {x},
+                          true, {});
 }
 
 /// The stages of a chain, one after the other.
-at::Tensor run_chain(const Pipe& pipe, const at::Tensor& x) {
+at::Tensor run_chain(const split::Pipe& pipe, const at::Tensor& x) {
   Tensors values = {x};
-  for (const Stage& stage : pipe.stages) {
+  for (const split::Stage& stage : pipe.stages) {
     const Tensors inputs = values;
-    Interpreter(stage.graph).run(inputs, values);
+    graph::Interpreter(stage.graph).run(inputs, values);
   }
   return values.at(0);
 }
@@ -61,10 +61,10 @@ TEST(PipeSequential, EachChildIsAStage) {
       plain->push_back(layer);
     }
     const at::Tensor x = at::randn({3, 6});
-    const Pipe pipe = pipe_of(pipe_model, x);
+    const split::Pipe pipe = pipe_of(pipe_model, x);
     ASSERT_EQ(pipe.num_stages(), n);
     for (int i = 0; i < n; ++i) {
-      const StageState state = make_stage_state(pipe, i);
+      const split::StageState state = split::make_stage_state(pipe, i);
       EXPECT_EQ(state.parameters.size(), 2u);
       EXPECT_TRUE(state.parameters.contains(std::to_string(i) + ".weight"));
       ASSERT_EQ(pipe.stages[i].graph.module_calls.size(), 1u);
@@ -121,7 +121,9 @@ TEST(TestIr, TrivialLossWrapper) {
 
   EXPECT_TRUE(is_trivial_loss_wrapper(wrapper));
   EXPECT_FALSE(is_trivial_loss_wrapper(*model));
-  EXPECT_EQ(find_loss({OutputTree::Kind::Value, 0, "", {}, {}}, std::nullopt, is_trivial_loss_wrapper(wrapper)), 0);
+  EXPECT_EQ(
+      split::find_loss({graph::OutputTree::Kind::Value, 0, "", {}, {}}, std::nullopt, is_trivial_loss_wrapper(wrapper)),
+      0);
 }
 
 struct Doubled : LossWrapper<Linear, MSELoss> {
@@ -140,8 +142,8 @@ TEST(LossWrapper, ConnectsModelAndLossAsItsForwardSays) {
   Doubled wrapper(model, MSELoss());
   EXPECT_TRUE(at::equal(wrapper.forward(x, target), 2 * at::mse_loss(model->forward(x), target)));
   EXPECT_FALSE(is_trivial_loss_wrapper(wrapper));
-  const Graph graph = capture(wrapper, [&](const Tensors& in) { return Tensors{wrapper.forward(in[0], in[1])}; },
-                              {{"x", x}, {"target", target}});
+  const graph::Graph graph = capture(wrapper, [&](const Tensors& in) { return Tensors{wrapper.forward(in[0], in[1])}; },
+                                     {{"x", x}, {"target", target}});
   ASSERT_EQ(graph.module_calls.size(), 2u);
   EXPECT_EQ(graph.module_calls[0].name, "module");
   EXPECT_EQ(graph.module_calls[1].name, "loss_fn");
@@ -171,4 +173,4 @@ TEST(TestIr, LossIsAFunction) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -7,7 +7,7 @@
 
 #include "runtime/capture/takes_gradient.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
@@ -26,12 +26,12 @@ const torch::autograd::Node* grad_fn_of(const at::Tensor& tensor) {
 
 Recorder::Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
                    const std::vector<NamedTensor>& inputs) {
-  add_attributes(parameters, AttributeKind::Parameter);
-  add_attributes(buffers, AttributeKind::Buffer);
+  add_attributes(parameters, graph::AttributeKind::Parameter);
+  add_attributes(buffers, graph::AttributeKind::Buffer);
   for (const NamedTensor& input : inputs) {
     if (!input.tensor.defined()) throw CaptureError("capture: input " + in_quotes(input.name) + " is undefined");
     const c10::TensorImpl* impl = input.tensor.unsafeGetTensorImpl();
-    for (const GraphInput& earlier : graph_.inputs)
+    for (const graph::GraphInput& earlier : graph_.inputs)
       if (values_.contains(impl) && values_.at(impl).value == earlier.value)
         throw CaptureError(
             "capture: inputs " + in_quotes(earlier.name) + " and " + in_quotes(input.name) +
@@ -48,7 +48,7 @@ Recorder::~Recorder() {
   for (auto& [parameter, before] : written_parameters_) parameter.copy_(before);
 }
 
-void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, AttributeKind kind) {
+void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, graph::AttributeKind kind) {
   for (const NamedTensor& named : tensors) {
     if (!named.tensor.defined()) continue;
     const auto [it, inserted] = attributes_.emplace(named.tensor.unsafeGetTensorImpl(), graph_.attributes.size());
@@ -56,7 +56,7 @@ void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, Attribute
       graph_.attributes[it->second].aliases.push_back(named.name);
       continue;
     }
-    Attribute attribute;
+    graph::Attribute attribute;
     attribute.kind = kind;
     attribute.name = named.name;
     attribute.tensor = named.tensor;
@@ -79,14 +79,14 @@ int32_t Recorder::storage_number(const at::Tensor& tensor) {
   return it->second;
 }
 
-ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
-  Value value;
+graph::ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
+  graph::Value value;
   value.dtype = tensor.scalar_type();
   value.sizes = tensor.sizes().vec();
   value.requires_grad = takes_gradient(tensor);
   value.storage = storage_number(tensor);
   if (value.storage >= 0 && varies) storage_varies_[value.storage] = 1;
-  const ValueId id = graph_.add_value(std::move(value));
+  const graph::ValueId id = graph_.add_value(std::move(value));
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   known_.push_back({grad_fn_of(tensor), tensor.requires_grad(), varies});
   const auto [it, inserted] = values_.try_emplace(impl, Entry{id, decltype(Entry::tensor)(tensor.getIntrusivePtr())});
@@ -94,16 +94,16 @@ ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
   return id;
 }
 
-ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
-  if (!tensor.defined()) return kNoValue;
+graph::ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
+  if (!tensor.defined()) return graph::kNoValue;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const auto it = values_.find(impl);
   if (it == values_.end()) return use_unknown(tensor);
-  const ValueId id = it->second.value;
+  const graph::ValueId id = it->second.value;
   // What a recorded call does to gradients is noted when it returns. A custom autograd Function (its inner calls ran
   // without gradients, its backward is code of its own) and requires_grad_() change them in between.
   if (tensor.requires_grad() != known_[id].requires_grad || grad_fn_of(tensor) != known_[id].grad_fn)
-    refuse("the gradient of value %" + std::to_string(id) + " " + describe(tensor) +
+    refuse("the gradient of value %" + std::to_string(id) + " " + graph::describe(tensor) +
            " changed outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its backward "
            "would be lost, write it with ATen calls");
   // at::tensor({1, 2}) makes an empty tensor and writes it through a pointer: its content is a constant of the model.
@@ -112,10 +112,10 @@ ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
   return id;
 }
 
-ValueId Recorder::use_unknown(const at::Tensor& tensor) {
+graph::ValueId Recorder::use_unknown(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (const auto it = attributes_.find(impl); it != attributes_.end()) {
-    Attribute& attribute = graph_.attributes[it->second];
+    graph::Attribute& attribute = graph_.attributes[it->second];
     if (tensor.requires_grad() != registered_[it->second].requires_grad)
       refuse("forward itself changed " + in_quotes(attribute.name) +
              " by requires_grad_(), which a replay would not do; do it before");
@@ -125,22 +125,22 @@ ValueId Recorder::use_unknown(const at::Tensor& tensor) {
     const auto storage = storages_.find(tensor.storage().unsafeGetStorageImpl());
     if (storage != storages_.end() && storage_varies_[storage->second]) {
       std::string owner = "a value of the graph";
-      for (const Attribute& attribute : graph_.attributes)
+      for (const graph::Attribute& attribute : graph_.attributes)
         if (attribute.tensor.has_storage() && attribute.tensor.storage().is_alias_of(tensor.storage()))
           owner = in_quotes(attribute.name);
-      refuse("a tensor " + describe(tensor) + " shares its memory with " + owner +
+      refuse("a tensor " + graph::describe(tensor) + " shares its memory with " + owner +
              " unseen by the dispatcher (.data() or variable_data()); use detach()");
     }
   }
   if (tensor.requires_grad())
-    refuse("a tensor " + describe(tensor) +
+    refuse("a tensor " + graph::describe(tensor) +
            " that requires a gradient is neither an input nor a registered parameter; register it in the module");
   return add_constant(tensor);
 }
 
-ValueId Recorder::add_constant(const at::Tensor& tensor) {
-  Attribute constant;
-  constant.kind = AttributeKind::Constant;
+graph::ValueId Recorder::add_constant(const at::Tensor& tensor) {
+  graph::Attribute constant;
+  constant.kind = graph::AttributeKind::Constant;
   constant.name = "constant" + std::to_string(graph_.values.size());
   constant.tensor = tensor;
   constant.value = define(tensor, false);
@@ -149,23 +149,23 @@ ValueId Recorder::add_constant(const at::Tensor& tensor) {
   return graph_.attributes.back().value;
 }
 
-Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter) {
-  Argument argument;
+graph::Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter) {
+  graph::Argument argument;
   // Views and writes take the memory as it is; so do calls that only ask for shape and type.
   const std::string& op = pending_.op->schema().name();
   const bool arithmetic = op == "aten::add_" || op == "aten::sub_" || op == "aten::mul_" || op == "aten::div_";
   const bool reads =
       (parameter.alias_info() == nullptr && !op.ends_with("_like") && !op.starts_with("aten::new_")) || arithmetic;
   if (value.isTensor() && value.toTensor().defined()) {
-    argument.kind = Argument::Kind::Value;
+    argument.kind = graph::Argument::Kind::Value;
     argument.values.push_back(use(value.toTensor(), reads));
   } else if (value.isTensorList()) {
-    argument.kind = Argument::Kind::TensorList;
+    argument.kind = graph::Argument::Kind::TensorList;
     for (const c10::IValue& element : value.toListRef()) argument.values.push_back(use(element.toTensor(), reads));
   } else if (value.isList() && value.toList().elementType()->kind() == c10::TypeKind::OptionalType) {
-    argument.kind = Argument::Kind::OptionalTensorList;
+    argument.kind = graph::Argument::Kind::OptionalTensorList;
     for (const c10::IValue& element : value.toListRef())
-      argument.values.push_back(element.isNone() ? kNoValue : use(element.toTensor(), reads));
+      argument.values.push_back(element.isNone() ? graph::kNoValue : use(element.toTensor(), reads));
   } else if (value.isGenerator()) {
     refuse("argument " + in_quotes(parameter.name()) +
            " is an explicit random generator, whose state a replay would not follow; "
@@ -177,7 +177,7 @@ Argument Recorder::argument(const c10::IValue& value, const c10::Argument& param
 }
 
 void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  pending_ = Node{};
+  pending_ = graph::Node{};
   pending_.op = op;
   pending_.grad_enabled = c10::GradMode::is_enabled();
   pending_varies_ = op.hasTag(at::Tag::nondeterministic_seeded);
@@ -190,25 +190,25 @@ void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
   const size_t first = stack.size() - schema.arguments().size();
   for (size_t i = 0; i < schema.arguments().size(); ++i)
     pending_.arguments.push_back(argument(stack[first + i], schema.arguments()[i]));
-  for_each_use(pending_, [&](ValueId v) {
+  graph::for_each_use(pending_, [&](graph::ValueId v) {
     const int32_t storage = graph_.values[v].storage;
     pending_varies_ = pending_varies_ || known_[v].varies || (storage >= 0 && storage_varies_[storage]);
   });
-  for_each_mutation(pending_, [&](ValueId v) { before_write(graph_.values[v].storage); });
+  graph::for_each_mutation(pending_, [&](graph::ValueId v) { before_write(graph_.values[v].storage); });
 }
 
 void Recorder::before_write(int32_t storage) {
   if (storage < 0) return;
-  for (const GraphInput& input : graph_.inputs)
+  for (const graph::GraphInput& input : graph_.inputs)
     if (graph_.values[input.value].storage == storage)
       refuse("it changes input " + in_quotes(input.name) + " in place; clone() the input first");
   for (size_t i = 0; i < graph_.attributes.size(); ++i) {
-    const Attribute& attribute = graph_.attributes[i];
-    if (attribute.kind == AttributeKind::Constant && graph_.values[attribute.value].storage == storage)
-      refuse("it changes in place a tensor " + describe(attribute.tensor) +
+    const graph::Attribute& attribute = graph_.attributes[i];
+    if (attribute.kind == graph::AttributeKind::Constant && graph_.values[attribute.value].storage == storage)
+      refuse("it changes in place a tensor " + graph::describe(attribute.tensor) +
              " that was made outside the dispatcher (torch::tensor(), or a tensor that is not registered), so every "
              "replay would go on from the last one; clone() it first, or register it as a buffer");
-    if (attribute.kind != AttributeKind::Parameter || registered_[i].storage != storage) continue;
+    if (attribute.kind != graph::AttributeKind::Parameter || registered_[i].storage != storage) continue;
     const bool kept = std::any_of(written_parameters_.begin(), written_parameters_.end(),
                                   [&](const auto& pair) { return pair.first.is_same(attribute.tensor); });
     const c10::NoGradGuard no_grad;
@@ -237,13 +237,13 @@ void Recorder::after_write(int32_t storage) {
 }
 
 void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  Node node = std::move(pending_);
+  graph::Node node = std::move(pending_);
   const size_t count = op.schema().returns().size();
   const auto define_or_none = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? define(tensor, pending_varies_) : kNoValue;
+    return tensor.defined() ? define(tensor, pending_varies_) : graph::kNoValue;
   };
   for (size_t i = stack.size() - count; i < stack.size(); ++i) {
-    Result result;
+    graph::Result result;
     if (stack[i].isTensorList()) {
       result.is_list = true;
       for (const c10::IValue& element : stack[i].toListRef())
@@ -255,11 +255,11 @@ void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& sta
   }
   const std::string& name = op.schema().name();
   if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty"))
-    for_each_definition(node, [&](ValueId v) {
+    graph::for_each_definition(node, [&](graph::ValueId v) {
       if (graph_.values[v].storage >= 0) storage_unwritten_[graph_.values[v].storage] = 1;
     });
-  for_each_mutation(node, [&](ValueId v) { after_write(graph_.values[v].storage); });
-  if (op.schema().name() == "plumbline::pipe_split") node = Node{};
+  graph::for_each_mutation(node, [&](graph::ValueId v) { after_write(graph_.values[v].storage); });
+  if (op.schema().name() == "plumbline::pipe_split") node = graph::Node{};
   graph_.nodes.push_back(std::move(node));
 }
 
@@ -273,8 +273,8 @@ void Recorder::leave_module() {
   open_modules_.pop_back();
 }
 
-Graph Recorder::finish(const std::vector<at::Tensor>& outputs) {
-  pending_ = Node{};
+graph::Graph Recorder::finish(const std::vector<at::Tensor>& outputs) {
+  pending_ = graph::Node{};
   for (const at::Tensor& output : outputs) graph_.outputs.push_back(use(output));
   return std::move(graph_);
 }
@@ -284,10 +284,10 @@ void Recorder::refuse(const std::string& what) const {
   if (pending_.op) where = c10::toString(pending_.op->operator_name());
   where += " (node " + std::to_string(graph_.nodes.size()) + ")";
   if (!open_modules_.empty()) {
-    const ModuleCall& module = graph_.module_calls[open_modules_.back()];
+    const graph::ModuleCall& module = graph_.module_calls[open_modules_.back()];
     where += " in module " + in_quotes(module.name) + " (" + module.type + ")";
   }
   throw CaptureError("capture: at " + where + ": " + what);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

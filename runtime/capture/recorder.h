@@ -10,7 +10,7 @@
 #include "runtime/capture/capture.h"
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 
 class Recorder {
  public:
@@ -33,7 +33,7 @@ class Recorder {
   void leave_module();
 
   /// Ends the recording; the outputs must be values of the graph, inputs, attributes or undefined.
-  Graph finish(const std::vector<at::Tensor>& outputs);
+  graph::Graph finish(const std::vector<at::Tensor>& outputs);
 
  private:
   struct Known {  // what the recorder remembers of a value beyond the graph's own entry
@@ -44,7 +44,7 @@ class Recorder {
     bool varies;
   };
   struct Entry {
-    ValueId value;
+    graph::ValueId value;
     /// Weak: it reserves the address that the map is keyed by, and no more.
     c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl> tensor;
   };
@@ -53,19 +53,19 @@ class Recorder {
     int32_t storage;
   };
 
-  void add_attributes(const std::vector<NamedTensor>& tensors, AttributeKind kind);
-  ValueId define(const at::Tensor& tensor, bool varies);
-  ValueId use(const at::Tensor& tensor, bool reads_content = true);
-  ValueId use_unknown(const at::Tensor& tensor);
-  ValueId add_constant(const at::Tensor& tensor);
-  Argument argument(const c10::IValue& value, const c10::Argument& parameter);
+  void add_attributes(const std::vector<NamedTensor>& tensors, graph::AttributeKind kind);
+  graph::ValueId define(const at::Tensor& tensor, bool varies);
+  graph::ValueId use(const at::Tensor& tensor, bool reads_content = true);
+  graph::ValueId use_unknown(const at::Tensor& tensor);
+  graph::ValueId add_constant(const at::Tensor& tensor);
+  graph::Argument argument(const c10::IValue& value, const c10::Argument& parameter);
   /// Refuses writes that a replay would not repeat, and keeps what a parameter held before its first one.
   void before_write(int32_t storage);
   /// Takes note of what a write did to the gradients of the values in that memory.
   void after_write(int32_t storage);
   int32_t storage_number(const at::Tensor& tensor);
 
-  Graph graph_;
+  graph::Graph graph_;
   std::vector<Known> known_;
   std::unordered_map<const c10::TensorImpl*, Entry> values_;
   std::unordered_map<const c10::TensorImpl*, size_t> attributes_;
@@ -77,7 +77,7 @@ class Recorder {
   /// Weak, as above.
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::vector<size_t> open_modules_;
-  Node pending_;
+  graph::Node pending_;
   bool pending_varies_ = false;
 };
 
@@ -90,4 +90,4 @@ class RecordingScope {
   RecordingScope& operator=(const RecordingScope&) = delete;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -11,7 +11,7 @@
 #include "runtime/capture/meta_device.h"
 #include "runtime/capture/recorder.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 constexpr c10::DispatchKey kKey = c10::DispatchKey::DeferredInit;
@@ -59,4 +59,4 @@ void pipe_split() {
   op.call();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

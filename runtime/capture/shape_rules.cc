@@ -5,7 +5,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 struct Table {
@@ -47,4 +47,4 @@ std::vector<std::string> shape_rule_names() {
   return names;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::capture {
 
 /// Takes the arguments, one for each of the operator's schema, their tensors all on the meta device; gives the results,
 /// one for each return. It may call any operator that runs on meta, also through other rules, but not its own.
@@ -47,4 +47,4 @@ struct NamedShapeRule {
 std::vector<NamedShapeRule> builtin_shape_rules();
 
 }  // namespace detail
-}  // namespace plumbline
+}  // namespace plumbline::capture

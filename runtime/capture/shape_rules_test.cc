@@ -10,7 +10,7 @@
 #include "runtime/capture/capture.h"
 #include "runtime/capture/meta_testing.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -176,7 +176,7 @@ std::vector<Expression> expressions() {
   return out;
 }
 
-Graph captured(const Expression& expression, const Tensors& inputs, Tensors& outputs) {
+graph::Graph captured(const Expression& expression, const Tensors& inputs, Tensors& outputs) {
   torch::nn::Module root("Root");
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({"x" + std::to_string(i), inputs[i]});
@@ -193,9 +193,9 @@ TEST(ShapeRules, EachGivesWhatTheCpuGives) {
     });
   }
   for (const Expression& expression : expressions()) {
-    SCOPED_TRACE(expression.name + " of " + describe(expression.inputs[0]));
+    SCOPED_TRACE(expression.name + " of " + graph::describe(expression.inputs[0]));
     Tensors theirs, ours;
-    const Graph on_cpu = captured(expression, expression.inputs, theirs);
+    const graph::Graph on_cpu = captured(expression, expression.inputs, theirs);
     try {
       testing::expect_same_graph(captured(expression, meta_like(expression.inputs), ours), on_cpu);
     } catch (const std::exception& error) {
@@ -209,4 +209,4 @@ TEST(ShapeRules, EachGivesWhatTheCpuGives) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace plumbline {
+namespace plumbline::capture {
 
 /// A view made without gradients says that it requires one (because its base does), and has none.
 inline bool takes_gradient(const at::Tensor& tensor) {
@@ -11,4 +11,4 @@ inline bool takes_gradient(const at::Tensor& tensor) {
   return !tensor.is_view() || tensor.grad_fn() || !tensor._base().requires_grad();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
 bool is_expanded(const at::Tensor& tensor) {
@@ -46,7 +46,7 @@ Departure depart(const at::Tensor& tensor, bool keep_strides) {
   return {tensor, with_strides(tensor.strides())};
 }
 
-Arrival expect(Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer, int64_t tag,
+Arrival expect(transport::Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer, int64_t tag,
                int64_t strides_tag, bool keep_strides) {
   Arrival arrival;
   arrival.body = at::empty(sizes, at::TensorOptions().dtype(dtype));
@@ -78,4 +78,4 @@ at::Tensor arrived(Arrival&& arrival) {
   return one.permute(order).contiguous().permute(back).expand(body.sizes());
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

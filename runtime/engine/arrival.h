@@ -9,7 +9,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// `tensor` as it crosses: detached, contiguous; or, where strides are kept, dense in the order of its own strides
 /// (dimensions of stride 0 stay so). Copies only what is not laid out like that already.
@@ -25,16 +25,16 @@ Departure depart(const at::Tensor& tensor, bool keep_strides);
 /// A receive under way.
 struct Arrival {
   at::Tensor body, strides;
-  Request body_request, strides_request;
+  transport::Request body_request, strides_request;
 
   bool expected() const { return body.defined(); }
 };
 
 /// Posts the receives of a tensor of this dtype and these sizes; `strides_tag` is only used where strides are kept.
-Arrival expect(Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer, int64_t tag,
+Arrival expect(transport::Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer, int64_t tag,
                int64_t strides_tag, bool keep_strides);
 
 /// The tensor, once both requests are complete.
 at::Tensor arrived(Arrival&& arrival);
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -11,21 +11,22 @@ namespace {
 /// What arrives at rank 1 when rank 0 sends `tensor` as the engine does.
 at::Tensor sent(const at::Tensor& tensor, bool keep_strides) {
   at::Tensor received;
-  with_ranks(2, [&](Transport& transport) {
-    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  with_ranks(2, [&](transport::Transport& transport) {
+    const transport::Deadline deadline = transport::Deadline::after(std::chrono::seconds(20));
     if (transport.rank() == 0) {
-      const Departure departure = depart(as_it_crosses(tensor, keep_strides), keep_strides);
-      Request body = transport.isend(departure.body.const_data_ptr(), departure.body.nbytes(), 1, 7), strides;
+      const engine::Departure departure = engine::depart(engine::as_it_crosses(tensor, keep_strides), keep_strides);
+      transport::Request body = transport.isend(departure.body.const_data_ptr(), departure.body.nbytes(), 1, 7),
+                         strides;
       if (departure.strides.defined())
         strides = transport.isend(departure.strides.const_data_ptr(), departure.strides.nbytes(), 1, 8);
       transport.wait(body, deadline, "body");
       transport.wait(strides, deadline, "strides");
       return;
     }
-    Arrival arrival = expect(transport, tensor.scalar_type(), tensor.sizes(), 0, 7, 8, keep_strides);
+    engine::Arrival arrival = engine::expect(transport, tensor.scalar_type(), tensor.sizes(), 0, 7, 8, keep_strides);
     transport.wait(arrival.body_request, deadline, "body");
     transport.wait(arrival.strides_request, deadline, "strides");
-    received = arrived(std::move(arrival));
+    received = engine::arrived(std::move(arrival));
   });
   return received;
 }
@@ -54,7 +55,8 @@ TEST(Arrival, KeepsValuesAndWhereAskedStrides) {
     if (tensor.numel() > 0) {
       EXPECT_EQ(received.strides(), tensor.strides()) << name;
     }
-    EXPECT_EQ(received.strides(), as_it_crosses(tensor, true).strides()) << name << ": a local crossing is the same";
+    EXPECT_EQ(received.strides(), engine::as_it_crosses(tensor, true).strides())
+        << name << ": a local crossing is the same";
   }
   // With gaps only the order of the dimensions can be kept.
   const at::Tensor sliced = x.transpose(0, 3).narrow(1, 0, 2);
@@ -63,7 +65,7 @@ TEST(Arrival, KeepsValuesAndWhereAskedStrides) {
   EXPECT_TRUE(received.is_non_overlapping_and_dense());
   EXPECT_LT(received.stride(0), received.stride(2));
   EXPECT_LT(received.stride(2), received.stride(3));
-  EXPECT_EQ(received.strides(), as_it_crosses(sliced, true).strides());
+  EXPECT_EQ(received.strides(), engine::as_it_crosses(sliced, true).strides());
 }
 
 }  // namespace

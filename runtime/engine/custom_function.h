@@ -16,7 +16,7 @@
 #include "runtime/engine/stage_runner.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 class Engine;
 
@@ -24,7 +24,7 @@ class Engine;
 class ActionContext {
  public:
   int rank() const;
-  const Schedule& schedule() const;
+  const schedule::Schedule& schedule() const;
   /// Within Engine::train().
   bool training() const;
   /// The model's inputs and the target of a micro-batch, as this rank was given them.
@@ -38,29 +38,29 @@ class ActionContext {
   /// The engine's own way. `action` is one of those that the function was given; F, B, I and W not before what they
   /// need of the same group. UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD do nothing by themselves, and need not
   /// be carried out. Throws Error for another action, or for one that was carried out already.
-  void carry_out(const Action& action);
+  void carry_out(const schedule::Action& action);
   /// The same, but `runner` computes in place of the stage's. It gets what the stage's would (the inputs, or the
   /// gradients of the outputs) and what it makes goes where the stage's would. An I and its W are for one runner.
-  void carry_out(const Action& action, StageRunner& runner);
+  void carry_out(const schedule::Action& action, StageRunner& runner);
 
  private:
   friend class Engine;
-  ActionContext(Engine& engine, std::span<const Action> actions) : engine_(engine), actions_(actions) {}
+  ActionContext(Engine& engine, std::span<const schedule::Action> actions) : engine_(engine), actions_(actions) {}
 
   Engine& engine_;
-  std::span<const Action> actions_;
+  std::span<const schedule::Action> actions_;
 };
 
 /// Carries out `actions`: one, or a whole group in the order of the schedule. Called on the engine's thread. What it
 /// throws fails the step.
-using CustomFunction = std::function<void(std::span<const Action> actions, ActionContext& context)>;
+using CustomFunction = std::function<void(std::span<const schedule::Action> actions, ActionContext& context)>;
 
 struct CustomFunctions {
   /// By kind of action: F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD. The engine refuses others.
-  std::map<ActionType, CustomFunction> of_type = {};
+  std::map<schedule::ActionType, CustomFunction> of_type = {};
   /// For groups. Where there is none, the members of a group are carried out one by one, each by the function of its
   /// kind.
   CustomFunction group = {};
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

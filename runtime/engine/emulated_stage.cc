@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
 /// Until `milliseconds` after now, on an absolute clock so that a late wake-up does not add up.
@@ -51,12 +51,12 @@ class EmulatedStage : public StageRunner {
 
 PipeSource emulated_pipe(int stages) {
   return [stages](bool, const std::vector<at::Tensor>& inputs) {
-    Pipe pipe;
+    split::Pipe pipe;
     pipe.stages.resize(stages);
-    const Value value{inputs.at(0).scalar_type(), inputs.at(0).sizes().vec(), /*requires_grad=*/true, -1};
+    const graph::Value value{inputs.at(0).scalar_type(), inputs.at(0).sizes().vec(), /*requires_grad=*/true, -1};
     for (int s = 0; s < stages; ++s) {
-      Graph& graph = pipe.stages[s].graph;
-      const ValueId id = graph.add_value(value);
+      graph::Graph& graph = pipe.stages[s].graph;
+      const graph::ValueId id = graph.add_value(value);
       graph.inputs.push_back({s == 0 ? "x" : "v" + std::to_string(s - 1), id});
       graph.outputs.push_back(id);
       if (s > 0) pipe.stages[s].inputs.push_back(s - 1);
@@ -71,12 +71,12 @@ PipeSource emulated_pipe(int stages) {
 EngineOptions emulated_options(const EmulatedTimes& times) {
   EngineOptions options;
   options.input_names = {"x"};
-  options.input_chunks = {ChunkSpec{}};
+  options.input_chunks = {microbatch::ChunkSpec{}};
   options.loss = [](const std::vector<at::Tensor>&, const at::Tensor&) { return at::zeros({}).requires_grad_(true); };
-  options.decorate = [=](int, const StageState&, std::unique_ptr<StageRunner>) {
+  options.decorate = [=](int, const split::StageState&, std::unique_ptr<StageRunner>) {
     return std::make_unique<EmulatedStage>(times);
   };
   return options;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -3,7 +3,7 @@
 
 #include "runtime/engine/engine.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// A pipe of `stages` stages that hand a small vector from each to the next, for stages that do not compute.
 PipeSource emulated_pipe(int stages);
@@ -22,4 +22,4 @@ inline EngineOptions emulated_options(double forward_ms, double backward_ms) {
   return emulated_options({forward_ms, backward_ms / 2, backward_ms / 2});
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -16,23 +16,23 @@
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/split/module_pipe.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
 /// What serves an evaluation. Of a lowered schedule the transfers stay where they are: what is left of a valid order is
 /// one.
-Schedule forwards_only(const Schedule& schedule) {
-  const auto serves = [](ActionType type) {
-    using enum ActionType;
+schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
+  const auto serves = [](schedule::ActionType type) {
+    using enum schedule::ActionType;
     return type == F || type == SEND_F || type == RECV_F || type == WAIT_SEND_F || type == UNSHARD || type == RESHARD;
   };
-  Schedule out = schedule;
+  schedule::Schedule out = schedule;
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    const std::vector<Action>& actions = schedule.ranks[rank];
-    std::vector<Action>& kept = out.ranks[rank];
+    const std::vector<schedule::Action>& actions = schedule.ranks[rank];
+    std::vector<schedule::Action>& kept = out.ranks[rank];
     kept.clear();
     for (size_t begin = 0, end = 0; begin < actions.size(); begin = end) {
-      end = group_end(actions, begin);
+      end = schedule::group_end(actions, begin);
       const size_t before = kept.size();
       for (size_t i = begin; i < end; ++i)
         if (serves(actions[i].type)) kept.push_back(actions[i]);
@@ -44,16 +44,16 @@ Schedule forwards_only(const Schedule& schedule) {
 
 }  // namespace
 
-Engine::Engine(Transport& transport, Schedule schedule, PipeSource source, EngineOptions options)
+Engine::Engine(transport::Transport& transport, schedule::Schedule schedule, PipeSource source, EngineOptions options)
     : transport_(transport), schedule_(std::move(schedule)), source_(std::move(source)), options_(std::move(options)) {
   if (static_cast<int>(schedule_.ranks.size()) != transport_.size())
     throw InputError("engine: the schedule is for " + std::to_string(schedule_.ranks.size()) + " ranks, there are " +
                      std::to_string(transport_.size()) + "; make the schedule for as many ranks as the transport has");
-  if (const std::string problem = shape_problem(schedule_); !problem.empty())
+  if (const std::string problem = schedule::shape_problem(schedule_); !problem.empty())
     throw InputError("engine: schedule " + schedule_.name + ": " + problem);
   refuse_custom_transfers();
   check_remat(options_.remat, options_.recompute.on());
-  my_stages_ = stages_of_rank(schedule_, transport_.rank());
+  my_stages_ = schedule::stages_of_rank(schedule_, transport_.rank());
   random_.run_seed = options_.seed;
   random_.by_microbatch = options_.seed_by_microbatch;
 }
@@ -70,14 +70,14 @@ StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor
   return run(/*training=*/true, divided(inputs, target));
 }
 
-StepResult Engine::train(const Microbatches& batch) {
+StepResult Engine::train(const microbatch::Microbatches& batch) {
   const c10::AutoGradMode grad(true);
   return run(/*training=*/true, checked(batch));
 }
 
 StepResult Engine::train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
                          const at::Tensor& target) {
-  return train(bind_inputs(options_.input_names, positional, keyword), target);
+  return train(microbatch::bind_inputs(options_.input_names, positional, keyword), target);
 }
 
 std::vector<at::Tensor> Engine::merged_outputs(const StepResult& step) const {
@@ -87,7 +87,7 @@ std::vector<at::Tensor> Engine::merged_outputs(const StepResult& step) const {
                        std::to_string(rank_of(schedule_.stages - 1, static_cast<int>(m))) + ", not on rank " +
                        std::to_string(transport_.rank()) +
                        "; merge those of all ranks with the last stage (StepResult::outputs)");
-  return merge_outputs(step.outputs, options_.output_chunks);
+  return microbatch::merge_outputs(step.outputs, options_.output_chunks);
 }
 
 StepResult Engine::evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
@@ -95,18 +95,18 @@ StepResult Engine::evaluate(const std::vector<at::Tensor>& inputs, const at::Ten
   return run(/*training=*/false, divided(inputs, target));
 }
 
-StepResult Engine::evaluate(const Microbatches& batch) {
+StepResult Engine::evaluate(const microbatch::Microbatches& batch) {
   const c10::NoGradGuard no_grad;
   return run(/*training=*/false, checked(batch));
 }
 
-Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const {
-  return {split_inputs(options_.input_names, inputs, options_.input_chunks, schedule_.microbatches),
-          split_target(target, schedule_.microbatches, options_.target_chunk)};
+microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const {
+  return {microbatch::split_inputs(options_.input_names, inputs, options_.input_chunks, schedule_.microbatches),
+          microbatch::split_target(target, schedule_.microbatches, options_.target_chunk)};
 }
 
-Microbatches Engine::checked(Microbatches batch) const {
-  check_microbatches(options_.input_names, batch, schedule_.microbatches);
+microbatch::Microbatches Engine::checked(microbatch::Microbatches batch) const {
+  microbatch::check_microbatches(options_.input_names, batch, schedule_.microbatches);
   batch.targets.resize(schedule_.microbatches);
   return batch;
 }
@@ -118,14 +118,14 @@ std::vector<double> Engine::loss_weights() const {
   if (options_.mean_count && training_) {
     std::vector<int64_t> counts;
     for (const at::Tensor& target : batch_.targets) counts.push_back(options_.mean_count(target));
-    return mean_loss_weights(counts);
+    return microbatch::mean_loss_weights(counts);
   }
   for (size_t i = 0; i < std::min(options_.input_names.size(), options_.input_chunks.size()); ++i) {
     if (options_.input_chunks[i].replicate || !batch_.inputs.front()[i].defined()) continue;
     std::vector<int64_t> rows;
     for (const std::vector<at::Tensor>& inputs : batch_.inputs)
       rows.push_back(inputs[i].size(options_.input_chunks[i].dim));
-    weights = mean_loss_weights(rows);
+    weights = microbatch::mean_loss_weights(rows);
   }
   return weights;
 }
@@ -155,7 +155,7 @@ std::vector<int> Engine::takers(const Plan& plan, int stage, int replica) const 
 Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
   std::string key = training ? "train " : "evaluate ";
   for (const auto& inputs : microbatches)
-    for (const at::Tensor& input : inputs) key += describe(input) + (input.requires_grad() ? "* " : " ");
+    for (const at::Tensor& input : inputs) key += graph::describe(input) + (input.requires_grad() ? "* " : " ");
   std::unique_ptr<Mode>& slot = modes_[key];
   if (slot) return *slot;
 
@@ -167,10 +167,10 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
                      " stages, the model's split points make " + std::to_string(plan.pipes.front().num_stages()));
   mode->backward = training && options_.loss;
   refuse_written_buffers(plan);
-  Schedule lowered = mode->backward ? schedule_ : forwards_only(schedule_);
-  const std::vector<StageEdge> edges = stage_edges(plan.pipes.front());
-  if (!has_communication(lowered)) lowered = lower(lowered, edges);
-  require_valid(lowered, edges, {.forward_only = !mode->backward, .lowered = true});
+  schedule::Schedule lowered = mode->backward ? schedule_ : forwards_only(schedule_);
+  const std::vector<schedule::StageEdge> edges = stage_edges(plan.pipes.front());
+  if (!schedule::has_communication(lowered)) lowered = schedule::lower(lowered, edges);
+  schedule::require_valid(lowered, edges, {.forward_only = !mode->backward, .lowered = true});
   mode->actions = std::move(lowered.ranks[transport_.rank()]);
   mode->takers.resize(schedule_.replicas());
   for (int replica = 0; replica < schedule_.replicas(); ++replica) {
@@ -186,10 +186,10 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
   check_recompute(options_.recompute, plan.pipes.front());
   std::map<int, std::vector<std::string>> choices;
   for (int stage : my_stages_) {
-    if (!states_.contains(stage)) states_.emplace(stage, make_stage_state(plan.pipes.front(), stage));
-    std::vector<const Graph*> graphs;
-    for (Pipe& pipe : plan.pipes) {
-      bind(pipe.stages[stage].graph, states_.at(stage));
+    if (!states_.contains(stage)) states_.emplace(stage, split::make_stage_state(plan.pipes.front(), stage));
+    std::vector<const graph::Graph*> graphs;
+    for (split::Pipe& pipe : plan.pipes) {
+      split::bind(pipe.stages[stage].graph, states_.at(stage));
       graphs.push_back(&pipe.stages[stage].graph);
     }
     std::unique_ptr<PartitionedStage> partitioned;
@@ -204,19 +204,19 @@ Engine::Mode& Engine::mode_for(bool training, const std::vector<std::vector<at::
     mode->runners.emplace(stage, std::move(runner));
   }
   mode->copies = parameter_copies(states_, plan.pipes.front().shared, schedule_);
-  check_with_peers(plan, transport_, Deadline::after(options_.timeout));
+  check_with_peers(plan, transport_, transport::Deadline::after(options_.timeout));
   // Whether or not this rank partitions: another one may.
   if (mode->backward && schedule_.replicas() > 1)
-    check_same_choices(choices, transport_, Deadline::after(options_.timeout));
+    check_same_choices(choices, transport_, transport::Deadline::after(options_.timeout));
   return *(slot = std::move(mode));
 }
 
 void Engine::refuse_written_buffers(const Plan& plan) const {
   if (schedule_.replicas() == 1) return;
   for (int stage = 0; stage < schedule_.stages; ++stage) {
-    const Graph& graph = plan.pipes.front().stages[stage].graph;
-    const std::set<ValueId> written = written_attributes(graph);
-    for (const Attribute& attribute : graph.attributes)
+    const graph::Graph& graph = plan.pipes.front().stages[stage].graph;
+    const std::set<graph::ValueId> written = written_attributes(graph);
+    for (const graph::Attribute& attribute : graph.attributes)
       if (written.contains(attribute.value))
         throw InputError(
             "engine: the forward of stage " + std::to_string(stage) + " writes '" + attribute.name +
@@ -225,7 +225,7 @@ void Engine::refuse_written_buffers(const Plan& plan) const {
   }
 }
 
-StepResult Engine::run(bool training, Microbatches batch) {
+StepResult Engine::run(bool training, microbatch::Microbatches batch) {
   batch_ = std::move(batch);
   training_ = training;
   loss_weights_ = loss_weights();
@@ -259,7 +259,8 @@ StepResult Engine::run(bool training, Microbatches batch) {
 }
 
 void Engine::finish_gradients() {
-  sum_copies(states_, mode_->copies, transport_, transport_.max_tag() - kCopyTags, Deadline::after(options_.timeout));
+  sum_copies(states_, mode_->copies, transport_, transport_.max_tag() - kCopyTags,
+             transport::Deadline::after(options_.timeout));
   if (options_.divide_by_microbatches) divide_gradients(states_, schedule_.microbatches);
 }
 
@@ -274,7 +275,7 @@ void Engine::receive_forward(int stage, int microbatch) {
   const Plan& plan = mode_->plan;
   f.arriving_inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
-    const Boundary& boundary = plan.boundary(c, microbatch);
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
     if (is_local(boundary.producer, microbatch)) continue;
     f.arriving_inputs[plan.channels[c].consumer_input] =
         expect_value(boundary, rank_of(boundary.producer, microbatch), plan.forward_tag(c, microbatch));
@@ -284,11 +285,11 @@ void Engine::receive_forward(int stage, int microbatch) {
 void Engine::forward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
   const Plan& plan = mode_->plan;
-  const Pipe& pipe = plan.pipe(microbatch);
-  if (stage == 0) f.inputs = given_inputs(batch_.inputs[microbatch]);
+  const split::Pipe& pipe = plan.pipe(microbatch);
+  if (stage == 0) f.inputs = split::given_inputs(batch_.inputs[microbatch]);
   f.inputs.resize(pipe.stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
-    const Boundary& boundary = plan.boundary(c, microbatch);
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
     const int input = plan.channels[c].consumer_input;
     if (is_local(boundary.producer, microbatch)) {
       f.inputs[input] = as_it_crosses(live_output(boundary, microbatch), options_.keep_strides);
@@ -296,7 +297,7 @@ void Engine::forward(int stage, int microbatch) {
     } else {
       f.inputs[input] = take(f.arriving_inputs[input], [&] {
         return place(stage, microbatch) + ", value '" + boundary.name + "' " +
-               describe(boundary.value.dtype, boundary.value.sizes);
+               graph::describe(boundary.value.dtype, boundary.value.sizes);
       });
     }
     f.inputs[input].requires_grad_(training_ && boundary.value.requires_grad);
@@ -322,23 +323,23 @@ void Engine::forward(int stage, int microbatch) {
 }
 
 /// A value for one of its takers.
-const at::Tensor& Engine::live_output(const Boundary& boundary, int microbatch) {
+const at::Tensor& Engine::live_output(const split::Boundary& boundary, int microbatch) {
   const at::Tensor& output = flight(boundary.producer, microbatch).outputs[boundary.output];
-  PLUMBLINE_CHECK(output.defined() && !is_released(output),
+  PLUMBLINE_CHECK(output.defined() && !backward::is_released(output),
                   place(boundary.producer, microbatch) + ", value '" + boundary.name + "' was released");
   return output;
 }
 
 /// After a taker has it. When it was the last, only what the takers made of it holds on to the memory; the backward
 /// begins at its place in the autograd graph.
-void Engine::taken(const Boundary& boundary, int microbatch) {
+void Engine::taken(const split::Boundary& boundary, int microbatch) {
   Flight& f = flight(boundary.producer, microbatch);
   at::Tensor& output = f.outputs[boundary.output];
   if (--f.takers[boundary.output] > 0 || !options_.release_outputs) return;
   if (!mode_->backward)
     output = at::Tensor();
   else if (!options_.weight_work)
-    output = boundary.has_gradient && output.requires_grad() ? released_output(output) : at::Tensor();
+    output = boundary.has_gradient && output.requires_grad() ? backward::released_output(output) : at::Tensor();
 }
 
 void Engine::compute_loss(Flight& f, int microbatch) {
@@ -346,22 +347,23 @@ void Engine::compute_loss(Flight& f, int microbatch) {
   try {
     f.loss = options_.loss(f.outputs, batch_.targets[microbatch]);
   } catch (const std::exception& error) {
-    throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + error_text(error));
+    throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + graph::error_text(error));
   }
   if (!f.loss.defined() && !mode_->backward) return;
   if (!f.loss.defined() || f.loss.numel() != 1)
-    throw InputError("engine: the loss of a micro-batch is " + describe(f.loss) + "; a scalar is needed");
+    throw InputError("engine: the loss of a micro-batch is " + graph::describe(f.loss) + "; a scalar is needed");
   result_.losses[microbatch] = f.loss.detach();
 }
 
 void Engine::check_outputs(int stage, int microbatch, const std::vector<at::Tensor>& outputs) const {
-  const Pipe& pipe = mode_->plan.pipe(microbatch);
+  const split::Pipe& pipe = mode_->plan.pipe(microbatch);
   for (int b : pipe.stages[stage].outputs) {
-    const Boundary& boundary = pipe.boundaries[b];
+    const split::Boundary& boundary = pipe.boundaries[b];
     const at::Tensor& output = outputs[boundary.output];
     if (!output.defined() || output.scalar_type() != boundary.value.dtype || output.sizes() != boundary.value.sizes)
-      throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " + describe(output) +
-                  ", planned was " + describe(boundary.value.dtype, boundary.value.sizes) +
+      throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " +
+                  graph::describe(output) + ", planned was " +
+                  graph::describe(boundary.value.dtype, boundary.value.sizes) +
                   " (a value whose size depends on data cannot cross a border)");
     if (mode_->backward && output.requires_grad() && !boundary.value.requires_grad)
       throw InputError(place(stage, microbatch) + ", value '" + boundary.name +
@@ -379,17 +381,17 @@ void Engine::send_forward(int stage, int microbatch) {
     if (is_local(plan.channels[c].consumer_stage, microbatch)) continue;
     if (plan.channels[c].boundary != sent_boundary) {
       sent_boundary = plan.channels[c].boundary;
-      const Boundary& boundary = plan.boundary(c, microbatch);
+      const split::Boundary& boundary = plan.boundary(c, microbatch);
       departure =
           depart(as_it_crosses(live_output(boundary, microbatch), options_.keep_strides), options_.keep_strides);
       taken(boundary, microbatch);
     }
-    send({stage, ActionType::SEND_F, microbatch}, departure, rank_of(plan.channels[c].consumer_stage, microbatch),
-         plan.forward_tag(c, microbatch));
+    send({stage, schedule::ActionType::SEND_F, microbatch}, departure,
+         rank_of(plan.channels[c].consumer_stage, microbatch), plan.forward_tag(c, microbatch));
   }
 }
 
-void Engine::send(const Action& by, const Departure& departure, int rank, int64_t tag) {
+void Engine::send(const schedule::Action& by, const Departure& departure, int rank, int64_t tag) {
   const at::Tensor &body = departure.body, &strides = departure.strides;
   sends_.push_back({by, body, transport_.isend(body.const_data_ptr(), body.nbytes(), rank, tag)});
   if (strides.defined())
@@ -398,22 +400,22 @@ void Engine::send(const Action& by, const Departure& departure, int rank, int64_
          transport_.isend(strides.const_data_ptr(), strides.nbytes(), rank, tag + mode_->plan.tag_count())});
 }
 
-Arrival Engine::expect_value(const Boundary& boundary, int peer, int64_t tag) {
+Arrival Engine::expect_value(const split::Boundary& boundary, int peer, int64_t tag) {
   return expect(transport_, boundary.value.dtype, boundary.value.sizes, peer, tag, tag + mode_->plan.tag_count(),
                 options_.keep_strides);
 }
 
-at::Tensor Engine::take(Arrival& arrival, const WaitContext& context) {
+at::Tensor Engine::take(Arrival& arrival, const transport::WaitContext& context) {
   wait(arrival.body_request, context);
   if (arrival.strides.defined()) wait(arrival.strides_request, context);
   if (options_.trace) action_begin_ = now();
   return arrived(std::move(arrival));
 }
 
-void Engine::wait(Request& request, const WaitContext& context) {
+void Engine::wait(transport::Request& request, const transport::WaitContext& context) {
   const Stopwatch waiting(result_.times.waiting);
   try {
-    transport_.wait(request, Deadline::after(options_.timeout), context);
+    transport_.wait(request, transport::Deadline::after(options_.timeout), context);
   } catch (const TimeoutError&) {
     throw;
   } catch (const PeerError&) {
@@ -431,9 +433,11 @@ void Engine::release_completed_sends() {
 }
 
 /// Until what this one sent has been taken, and no longer.
-void Engine::wait_send(const Action& action) {
-  const Action send{action.stage, action.type == ActionType::WAIT_SEND_F ? ActionType::SEND_F : ActionType::SEND_B,
-                    action.microbatch};
+void Engine::wait_send(const schedule::Action& action) {
+  const schedule::Action send{
+      action.stage,
+      action.type == schedule::ActionType::WAIT_SEND_F ? schedule::ActionType::SEND_F : schedule::ActionType::SEND_B,
+      action.microbatch};
   for (PendingSend& pending : sends_) {
     if (pending.by != send) continue;
     wait(pending.request, [&] { return place(action.stage, action.microbatch) + ": what it sent was not taken"; });
@@ -447,4 +451,4 @@ void Engine::finish_sends() {
   sends_.clear();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

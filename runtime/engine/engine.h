@@ -56,7 +56,7 @@
 #include "runtime/schedule/trace.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// A scalar loss from the model's outputs and the target of one micro-batch; in an evaluation it may be undefined.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& target)>;
@@ -87,10 +87,10 @@ class EngineObserver {
 
 struct EngineOptions {
   std::vector<std::string> input_names;
-  std::vector<ChunkSpec> input_chunks;
-  ChunkSpec target_chunk;
+  std::vector<microbatch::ChunkSpec> input_chunks;
+  microbatch::ChunkSpec target_chunk;
   /// How outputs are joined by merged_outputs(); what is not listed is joined along dimension 0.
-  std::vector<ChunkSpec> output_chunks;
+  std::vector<microbatch::ChunkSpec> output_chunks;
   /// Without a loss a step ends with the outputs: there is no backward.
   LossFunction loss;
   /// The loss is a mean over the rows of its micro-batch.
@@ -109,7 +109,7 @@ struct EngineOptions {
   /// Not together with `recompute`. Bits stay as they are.
   RematOptions remat;
   /// Every single wait ends after this long, at the latest.
-  Clock::duration timeout = std::chrono::seconds(60);
+  transport::Clock::duration timeout = std::chrono::seconds(60);
   /// For modules that make the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):
   /// asked once for each stage and micro-batch, right after autograd's backward. A B does the work at once; an I is the
   /// full backward on every stage and keeps the work for the W, which then does nothing else. Not asked where the loss
@@ -125,7 +125,7 @@ struct EngineOptions {
   bool trace = false;
   EngineObserver* observer = nullptr;
   /// Puts something in a stage's place, or around it. `state` lives as long as the engine.
-  std::function<std::unique_ptr<StageRunner>(int stage, const StageState& state, std::unique_ptr<StageRunner>)>
+  std::function<std::unique_ptr<StageRunner>(int stage, const split::StageState& state, std::unique_ptr<StageRunner>)>
       decorate;
 };
 
@@ -146,14 +146,14 @@ struct StepResult {
   StepTimes times;
   /// If asked for: this rank's actions as it carried them out, in seconds as in `times`. An action begins when the
   /// messages it takes have come, so that what lies between two actions is idle time.
-  std::vector<TimedAction> trace;
+  std::vector<schedule::TimedAction> trace;
 };
 
 class Engine {
  public:
   /// Throws InputError for a schedule of another number of ranks, for one whose fields contradict one another, and for
   /// a custom function in place of a transfer. Every rank makes its engine with the same schedule, options and model.
-  Engine(Transport& transport, Schedule schedule, PipeSource source, EngineOptions options);
+  Engine(transport::Transport& transport, schedule::Schedule schedule, PipeSource source, EngineOptions options);
   ~Engine();
 
   /// One forward and backward of a batch. Each rank gives the same batch: stage 0 reads the inputs, the last stage the
@@ -166,7 +166,7 @@ class Engine {
                    const at::Tensor& target);
 
   /// The same with a batch that comes divided. Throws InputError as check_microbatches() does.
-  StepResult train(const Microbatches& batch);
+  StepResult train(const microbatch::Microbatches& batch);
 
   /// The outputs of the whole batch, where a step's outputs are (else empty). Throws InputError on a rank that has only
   /// those of its replica.
@@ -174,7 +174,7 @@ class Engine {
 
   /// One forward without gradients, in evaluation mode.
   StepResult evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
-  StepResult evaluate(const Microbatches& batch);
+  StepResult evaluate(const microbatch::Microbatches& batch);
 
   void zero_grad();
 
@@ -183,24 +183,25 @@ class Engine {
   void forget_plans();
 
   /// Parameters and buffers of this rank's stages, under canonical names, as of the first step; ascending by stage.
-  const std::map<int, StageState>& states() const { return states_; }
+  const std::map<int, split::StageState>& states() const { return states_; }
 
  private:
   struct Flight;
   struct Mode;
 
-  StepResult run(bool training, Microbatches batch);
-  Microbatches divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const;
-  Microbatches checked(Microbatches batch) const;
+  StepResult run(bool training, microbatch::Microbatches batch);
+  microbatch::Microbatches divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const;
+  microbatch::Microbatches checked(microbatch::Microbatches batch) const;
   std::vector<double> loss_weights() const;
   Mode& mode_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
   void carry_out_all();
-  void carry_out_custom(const CustomFunction& function, std::span<const Action> actions);
-  void carry_out_within(std::span<const Action> actions, const Action& action, StageRunner* substitute);
-  void carry_out_one(const Action& action);
-  void carry_out(const Action& action);
+  void carry_out_custom(const CustomFunction& function, std::span<const schedule::Action> actions);
+  void carry_out_within(std::span<const schedule::Action> actions, const schedule::Action& action,
+                        StageRunner* substitute);
+  void carry_out_one(const schedule::Action& action);
+  void carry_out(const schedule::Action& action);
   template <class Work>
-  void timed(const Action& action, Work&& work);
+  void timed(const schedule::Action& action, Work&& work);
   [[noreturn]] void fail_at_position() const;
   void refuse_custom_transfers() const;
   void refuse_written_buffers(const Plan& plan) const;
@@ -214,7 +215,7 @@ class Engine {
   void backward_input(int stage, int microbatch);
   void backward_weight(int stage, int microbatch);
   void send_backward(int stage, int microbatch);
-  void wait_send(const Action& wait);
+  void wait_send(const schedule::Action& wait);
   /// StageRunner's backward() or backward_input().
   using Pass = decltype(&StageRunner::backward);
   bool pass_back(int stage, int microbatch, Pass pass);
@@ -225,13 +226,13 @@ class Engine {
   at::Tensor output_gradient(int stage, int microbatch, int output);
   void compute_loss(Flight& flight, int microbatch);
   std::vector<int> takers(const Plan& plan, int stage, int replica) const;
-  const at::Tensor& live_output(const Boundary& boundary, int microbatch);
-  void taken(const Boundary& boundary, int microbatch);
+  const at::Tensor& live_output(const split::Boundary& boundary, int microbatch);
+  void taken(const split::Boundary& boundary, int microbatch);
   void check_outputs(int stage, int microbatch, const std::vector<at::Tensor>& outputs) const;
-  void send(const Action& by, const Departure& departure, int rank, int64_t tag);
-  Arrival expect_value(const Boundary& boundary, int peer, int64_t tag);
-  at::Tensor take(Arrival& arrival, const WaitContext& context);
-  void wait(Request& request, const WaitContext& context);
+  void send(const schedule::Action& by, const Departure& departure, int rank, int64_t tag);
+  Arrival expect_value(const split::Boundary& boundary, int peer, int64_t tag);
+  at::Tensor take(Arrival& arrival, const transport::WaitContext& context);
+  void wait(transport::Request& request, const transport::WaitContext& context);
   void release_completed_sends();
   void finish_sends();
   Flight& flight(int stage, int microbatch);
@@ -243,12 +244,12 @@ class Engine {
 
   friend class ActionContext;
 
-  Transport& transport_;
-  Schedule schedule_;
+  transport::Transport& transport_;
+  schedule::Schedule schedule_;
   PipeSource source_;
   EngineOptions options_;
   std::vector<int> my_stages_;
-  std::map<int, StageState> states_;
+  std::map<int, split::StageState> states_;
   std::map<std::string, std::unique_ptr<Mode>> modes_;
   RandomContext random_;
 
@@ -256,13 +257,13 @@ class Engine {
   Mode* mode_ = nullptr;
   bool training_ = false;
   std::vector<Flight> flights_;
-  Microbatches batch_;
+  microbatch::Microbatches batch_;
   std::vector<double> loss_weights_;
   StepResult result_;
   struct PendingSend {
-    Action by;
+    schedule::Action by;
     at::Tensor tensor;
-    Request request;
+    transport::Request request;
   };
   std::vector<PendingSend> sends_;
   size_t position_ = 0;                // of the action under way
@@ -271,4 +272,4 @@ class Engine {
   std::vector<char> carried_out_;      // by action that a custom function was given
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -16,22 +16,22 @@ const std::string kLowered =
     "1RECV_F1,1RECV_F0,1F1,1F0,1B0,1I1,1SEND_B0,1SEND_B1,1W1\n";
 
 /// Runs one step of "mlp" and compares it with plain autograd.
-void expect_step(const Schedule& schedule, const std::function<void(EngineOptions&)>& change) {
+void expect_step(const schedule::Schedule& schedule, const std::function<void(engine::EngineOptions&)>& change) {
   expect_like_oracle("mlp", schedule, 2 * schedule.microbatches, 1, change);
 }
 
 TEST(EngineTrace, HoldsEveryActionOnceInOrder) {
-  const Schedule schedule = parse_csv(kLowered, "lowered");
+  const schedule::Schedule schedule = schedule::parse_csv(kLowered, "lowered");
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
   Fleet fleet("mlp", schedule);
   fleet.options.trace = true;
-  std::vector<std::vector<TimedAction>> of_rank(2);
-  fleet.run([&](Engine& engine, int rank) {
+  std::vector<std::vector<schedule::TimedAction>> of_rank(2);
+  fleet.run([&](engine::Engine& engine, int rank) {
     for (int step = 0; step < 2; ++step) {
-      const StepResult result = engine.train({x}, target);
-      std::vector<Action> actions;
+      const engine::StepResult result = engine.train({x}, target);
+      std::vector<schedule::Action> actions;
       double time = result.times.begin;
-      for (const TimedAction& timed : result.trace) {
+      for (const schedule::TimedAction& timed : result.trace) {
         actions.push_back(timed.action);
         EXPECT_LE(time, timed.begin) << to_string(timed.action);
         EXPECT_LE(timed.begin, timed.end) << to_string(timed.action);
@@ -45,7 +45,7 @@ TEST(EngineTrace, HoldsEveryActionOnceInOrder) {
   // Nothing begins before what it needs from another rank has ended: the wait is no part of the action.
   const auto find = [&](int rank, const std::string& text) {
     return *std::find_if(of_rank[rank].begin(), of_rank[rank].end(),
-                         [&](const TimedAction& timed) { return to_string(timed.action) == text; });
+                         [&](const schedule::TimedAction& timed) { return to_string(timed.action) == text; });
   };
   for (const std::string m : {"0", "1"}) {
     EXPECT_LE(find(0, "0F" + m).end, find(1, "1F" + m).begin);
@@ -54,17 +54,18 @@ TEST(EngineTrace, HoldsEveryActionOnceInOrder) {
 }
 
 TEST(EngineTrace, IsEmptyUnlessAskedFor) {
-  Fleet fleet("mlp", make_schedule("1f1b", 2, 2));
-  fleet.run(
-      [](Engine& engine, int) { EXPECT_TRUE(engine.train({batch_of("mlp", 4)}, target_of("mlp", 4)).trace.empty()); });
+  Fleet fleet("mlp", schedule::make_schedule("1f1b", 2, 2));
+  fleet.run([](engine::Engine& engine, int) {
+    EXPECT_TRUE(engine.train({batch_of("mlp", 4)}, target_of("mlp", 4)).trace.empty());
+  });
 }
 
 TEST(EngineTrace, EvaluationHasItsPartOfTheList) {
-  Fleet fleet("mlp", parse_csv(kLowered, "lowered"));
+  Fleet fleet("mlp", schedule::parse_csv(kLowered, "lowered"));
   fleet.options.trace = true;
-  fleet.run([](Engine& engine, int rank) {
+  fleet.run([](engine::Engine& engine, int rank) {
     std::string text;
-    for (const TimedAction& timed : engine.evaluate({batch_of("mlp", 4)}, target_of("mlp", 4)).trace)
+    for (const schedule::TimedAction& timed : engine.evaluate({batch_of("mlp", 4)}, target_of("mlp", 4)).trace)
       text += to_string(timed.action) + " ";
     EXPECT_EQ(text, rank == 0 ? "0F0 0F1 0SEND_F0 0SEND_F1 " : "1RECV_F1 1RECV_F0 1F1 1F0 ");
   });
@@ -72,14 +73,18 @@ TEST(EngineTrace, EvaluationHasItsPartOfTheList) {
 
 TEST(CustomFunction, StandsAroundTheEnginesOwn) {
   // By kind of action: how often it was called.
-  std::map<ActionType, std::atomic<int>> calls;
-  for (ActionType type : {ActionType::F, ActionType::B, ActionType::I, ActionType::W}) calls[type] = 0;
-  const Schedule schedule = parse_csv(kLowered, "lowered");
-  expect_step(schedule, [&](EngineOptions& options) {
-    for (ActionType type : {ActionType::F, ActionType::B, ActionType::I, ActionType::W})
-      options.custom.of_type[type] = [&, type](std::span<const Action> actions, ActionContext& context) {
+  std::map<schedule::ActionType, std::atomic<int>> calls;
+  for (schedule::ActionType type :
+       {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I, schedule::ActionType::W})
+    calls[type] = 0;
+  const schedule::Schedule schedule = schedule::parse_csv(kLowered, "lowered");
+  expect_step(schedule, [&](engine::EngineOptions& options) {
+    for (schedule::ActionType type :
+         {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I, schedule::ActionType::W})
+      options.custom.of_type[type] = [&, type](std::span<const schedule::Action> actions,
+                                               engine::ActionContext& context) {
         ASSERT_EQ(actions.size(), 1u);
-        const Action& action = actions[0];
+        const schedule::Action& action = actions[0];
         EXPECT_EQ(action.type, type);
         EXPECT_EQ(context.rank(), action.stage);
         EXPECT_EQ(context.schedule(), schedule);
@@ -93,15 +98,15 @@ TEST(CustomFunction, StandsAroundTheEnginesOwn) {
         ++calls[type];
       };
   });
-  EXPECT_EQ(calls[ActionType::F], 4);
-  EXPECT_EQ(calls[ActionType::B], 2);
-  EXPECT_EQ(calls[ActionType::I], 2);
-  EXPECT_EQ(calls[ActionType::W], 2);
+  EXPECT_EQ(calls[schedule::ActionType::F], 4);
+  EXPECT_EQ(calls[schedule::ActionType::B], 2);
+  EXPECT_EQ(calls[schedule::ActionType::I], 2);
+  EXPECT_EQ(calls[schedule::ActionType::W], 2);
 }
 
 /// Counts, and lets another do it.
-struct Counting : StageRunner {
-  explicit Counting(StageRunner& inner) : inner(inner) {}
+struct Counting : engine::StageRunner {
+  explicit Counting(engine::StageRunner& inner) : inner(inner) {}
   void forward(int m, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     ++forwards;
     inner.forward(m, inputs, outputs);
@@ -121,16 +126,17 @@ struct Counting : StageRunner {
     inner.backward_weight(m);
   }
   void drop_halves() noexcept override { inner.drop_halves(); }
-  StageRunner& inner;
+  engine::StageRunner& inner;
   int forwards = 0, backwards = 0, inputs_passed = 0, weights = 0;
 };
 
 TEST(CustomFunction, AnotherRunnerComputesInTheStagesPlace) {
   Counting* of_rank_1 = nullptr;
   std::unique_ptr<Counting> counting;
-  expect_step(parse_csv(kLowered, "lowered"), [&](EngineOptions& options) {
-    for (ActionType type : {ActionType::F, ActionType::B, ActionType::I, ActionType::W})
-      options.custom.of_type[type] = [&](std::span<const Action> actions, ActionContext& context) {
+  expect_step(schedule::parse_csv(kLowered, "lowered"), [&](engine::EngineOptions& options) {
+    for (schedule::ActionType type :
+         {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I, schedule::ActionType::W})
+      options.custom.of_type[type] = [&](std::span<const schedule::Action> actions, engine::ActionContext& context) {
         if (context.rank() == 0) return context.carry_out(actions[0]);
         if (!counting) counting = std::make_unique<Counting>(context.runner(1));
         of_rank_1 = counting.get();
@@ -153,16 +159,16 @@ TEST(CustomFunction, OfAGroupStandsForAllOfIt) {
   // PyTorch's test_custom_function_callback: both kinds of function, and how often they are called.
   for (bool descending : {false, true}) {
     std::atomic<int> forwards = 0, groups = 0;
-    expect_step(parse_csv(kGroups, "groups"), [&](EngineOptions& options) {
-      options.custom.of_type[ActionType::F] = [&](auto actions, ActionContext& context) {
+    expect_step(schedule::parse_csv(kGroups, "groups"), [&](engine::EngineOptions& options) {
+      options.custom.of_type[schedule::ActionType::F] = [&](auto actions, engine::ActionContext& context) {
         ++forwards;
         context.carry_out(actions[0]);
       };
-      options.custom.group = [&](std::span<const Action> actions, ActionContext& context) {
+      options.custom.group = [&](std::span<const schedule::Action> actions, engine::ActionContext& context) {
         ++groups;
         ASSERT_EQ(actions.size(), 2u);
-        EXPECT_EQ(actions[0].type, ActionType::F);
-        EXPECT_EQ(actions[1].type, ActionType::B);
+        EXPECT_EQ(actions[0].type, schedule::ActionType::F);
+        EXPECT_EQ(actions[1].type, schedule::ActionType::B);
         // The members do not need one another.
         for (int i : {0, 1}) context.carry_out(actions[descending ? 1 - i : i]);
       };
@@ -174,8 +180,8 @@ TEST(CustomFunction, OfAGroupStandsForAllOfIt) {
 
 TEST(CustomFunction, OfAKindIsCalledForTheMembersOfAGroupWithoutOne) {
   std::atomic<int> forwards = 0;
-  expect_step(parse_csv(kGroups, "groups"), [&](EngineOptions& options) {
-    options.custom.of_type[ActionType::F] = [&](auto actions, ActionContext& context) {
+  expect_step(schedule::parse_csv(kGroups, "groups"), [&](engine::EngineOptions& options) {
+    options.custom.of_type[schedule::ActionType::F] = [&](auto actions, engine::ActionContext& context) {
       ++forwards;
       ASSERT_EQ(actions.size(), 1u);
       context.carry_out(actions[0]);
@@ -185,46 +191,47 @@ TEST(CustomFunction, OfAKindIsCalledForTheMembersOfAGroupWithoutOne) {
 }
 
 TEST(CustomFunction, OfAGroupFailsAtTheMember) {
-  const auto failure_with = [](const CustomFunction& function) {
-    Fleet fleet("mlp", parse_csv("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", "groups"));
+  const auto failure_with = [](const engine::CustomFunction& function) {
+    Fleet fleet("mlp", schedule::parse_csv("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", "groups"));
     fleet.options.custom.group = function;
     return failure([&] { fleet.train(batch_of("mlp", 4), target_of("mlp", 4)); });
   };
-  EXPECT_EQ(failure_with([](auto actions, ActionContext& context) { context.carry_out(actions[0]); }),
+  EXPECT_EQ(failure_with([](auto actions, engine::ActionContext& context) { context.carry_out(actions[0]); }),
             "rank 0, position 3 (0B1): the custom function came to its end without having it carried out");
-  EXPECT_EQ(failure_with([](auto, ActionContext&) { throw std::runtime_error("no"); }), "rank 0, position 2 (0B0): no");
+  EXPECT_EQ(failure_with([](auto, engine::ActionContext&) { throw std::runtime_error("no"); }),
+            "rank 0, position 2 (0B0): no");
 }
 
 TEST(EngineTrace, MembersOfAGroupHaveTimesOfTheirOwn) {
   for (bool custom : {false, true}) {
-    Fleet fleet("mlp", parse_csv("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", "groups"));
+    Fleet fleet("mlp", schedule::parse_csv("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", "groups"));
     fleet.options.trace = true;
     if (custom)
-      fleet.options.custom.group = [](auto actions, ActionContext& context) {
-        for (const Action& action : actions) context.carry_out(action);
+      fleet.options.custom.group = [](auto actions, engine::ActionContext& context) {
+        for (const schedule::Action& action : actions) context.carry_out(action);
       };
-    fleet.run([](Engine& engine, int) {
-      const std::vector<TimedAction> trace = engine.train({batch_of("mlp", 4)}, target_of("mlp", 4)).trace;
+    fleet.run([](engine::Engine& engine, int) {
+      const std::vector<schedule::TimedAction> trace = engine.train({batch_of("mlp", 4)}, target_of("mlp", 4)).trace;
       ASSERT_EQ(trace.size(), 4u);
-      EXPECT_EQ(trace[2].action, (Action{0, ActionType::B, 0, /*overlaps_next=*/true}));
-      EXPECT_EQ(trace[3].action, (Action{0, ActionType::B, 1}));
+      EXPECT_EQ(trace[2].action, (schedule::Action{0, schedule::ActionType::B, 0, /*overlaps_next=*/true}));
+      EXPECT_EQ(trace[3].action, (schedule::Action{0, schedule::ActionType::B, 1}));
       EXPECT_LE(trace[2].end, trace[3].begin);
     });
   }
 }
 
 TEST(CustomFunction, WholeStageActionsAreForIt) {
-  const Schedule schedule = parse_csv(
+  const schedule::Schedule schedule = schedule::parse_csv(
       "0UNSHARD,0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0RECV_B1,0B0,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
       "1UNSHARD,1RECV_F0,1RECV_F1,1F0,1RESHARD,1UNSHARD,1F1,1B0,1B1,1RESHARD,1REDUCE_GRAD,1SEND_B0,1SEND_B1\n",
       "whole stages");
   expect_step(schedule, {});  // alone they do nothing
   std::mutex mutex;
   std::map<int, std::string> called;
-  expect_step(schedule, [&](EngineOptions& options) {
-    for (ActionType type :
-         {ActionType::UNSHARD, ActionType::RESHARD, ActionType::REDUCE_GRAD, ActionType::WAIT_REDUCE_GRAD})
-      options.custom.of_type[type] = [&](auto actions, ActionContext& context) {
+  expect_step(schedule, [&](engine::EngineOptions& options) {
+    for (schedule::ActionType type : {schedule::ActionType::UNSHARD, schedule::ActionType::RESHARD,
+                                      schedule::ActionType::REDUCE_GRAD, schedule::ActionType::WAIT_REDUCE_GRAD})
+      options.custom.of_type[type] = [&](auto actions, engine::ActionContext& context) {
         const std::lock_guard<std::mutex> lock(mutex);
         called[context.rank()] += to_string(actions[0]) + " ";
       };
@@ -235,18 +242,19 @@ TEST(CustomFunction, WholeStageActionsAreForIt) {
 
 /// Writes down which sends are begun and waited for, with handles of its own: none is found complete without a wait.
 /// Sends with reserved tags, of the comparison of shapes, go by.
-class SendLog : public TransportAround {
+class SendLog : public transport::TransportAround {
  public:
-  using TransportAround::TransportAround;
-  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
-    const Request request = inner_.isend(data, bytes, peer, tag);
+  using transport::TransportAround::TransportAround;
+  transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    const transport::Request request = inner_.isend(data, bytes, peer, tag);
     if (tag < 0) return request;
     text += "send" + std::to_string(sends_.size()) + " ";
     sends_.push_back(request);
     return {static_cast<uint32_t>(sends_.size() - 1), kOurs};
   }
-  bool test(Request& request) override { return request.empty(); }
-  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
+  bool test(transport::Request& request) override { return request.empty(); }
+  void wait(transport::Request& request, const transport::Deadline& deadline,
+            const transport::WaitContext& context) override {
     if (request.generation() != kOurs) return inner_.wait(request, deadline, context);
     text += "wait" + std::to_string(request.slot()) + " ";
     inner_.wait(sends_[request.slot()], deadline, context);
@@ -258,7 +266,7 @@ class SendLog : public TransportAround {
  private:
   static constexpr uint32_t kOurs = UINT32_MAX;
 
-  std::vector<Request> sends_;
+  std::vector<transport::Request> sends_;
 };
 
 TEST(EngineSends, AreWaitedForWhereTheScheduleSays) {
@@ -270,12 +278,12 @@ TEST(EngineSends, AreWaitedForWhereTheScheduleSays) {
       {"0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F1,0F2,0SEND_F2,0WAIT_SEND_F0", "send0 send1 wait1 send2 wait0 wait2 "}};
   for (const auto& [forwards, expected] : cases) {
     SCOPED_TRACE(forwards);
-    const Schedule schedule = parse_csv(forwards + backwards + rank_1, "waits");
+    const schedule::Schedule schedule = schedule::parse_csv(forwards + backwards + rank_1, "waits");
     expect_step(schedule, {});
     Fleet fleet("mlp", schedule);
-    with_ranks(2, [&, expected = expected](Transport& transport) {
+    with_ranks(2, [&, expected = expected](transport::Transport& transport) {
       SendLog log(transport);
-      Engine engine(log, schedule, fleet.source(transport.rank()), fleet.options);
+      engine::Engine engine(log, schedule, fleet.source(transport.rank()), fleet.options);
       engine.evaluate({batch_of("mlp", 6)}, target_of("mlp", 6));
       EXPECT_EQ(log.text, transport.rank() == 0 ? expected : "");
     });
@@ -283,32 +291,37 @@ TEST(EngineSends, AreWaitedForWhereTheScheduleSays) {
 }
 
 /// What comes of a step of two stages on one rank, 0F0 1F0 1B0 0B0, where `function` stands for B.
-std::string failure_of(const CustomFunction& function) {
+std::string failure_of(const engine::CustomFunction& function) {
   Fleet fleet("mlp", placed({0, 0}, 1, 1));
-  fleet.options.custom.of_type[ActionType::B] = function;
+  fleet.options.custom.of_type[schedule::ActionType::B] = function;
   return failure([&] { fleet.train(batch_of("mlp", 2), target_of("mlp", 2)); });
 }
 
 TEST(CustomFunction, CarriesOutWhatItWasGivenOnce) {
   const std::string where = "rank 0, position 2 (1B0): ";
-  EXPECT_EQ(failure_of([](auto, ActionContext&) {}),
+  EXPECT_EQ(failure_of([](auto, engine::ActionContext&) {}),
             where + "the custom function came to its end without having it carried out");
-  EXPECT_EQ(failure_of([](auto actions, ActionContext& context) {
+  EXPECT_EQ(failure_of([](auto actions, engine::ActionContext& context) {
               context.carry_out(actions[0]);
               context.carry_out(actions[0]);
             }),
             where + "the custom function asks for 1B0 a second time");
-  EXPECT_EQ(failure_of([](auto, ActionContext& context) { context.carry_out({0, ActionType::B, 0}); }),
-            where + "the custom function asks for 0B0, which it was not given");
-  EXPECT_EQ(failure_of([](auto, ActionContext&) { throw std::runtime_error("no kernel"); }), where + "no kernel");
-  EXPECT_EQ(failure_of([](auto, ActionContext&) { throw 5; }), where + "an exception that is not a std::exception");
+  EXPECT_EQ(
+      failure_of([](auto, engine::ActionContext& context) { context.carry_out({0, schedule::ActionType::B, 0}); }),
+      where + "the custom function asks for 0B0, which it was not given");
+  EXPECT_EQ(failure_of([](auto, engine::ActionContext&) { throw std::runtime_error("no kernel"); }),
+            where + "no kernel");
+  EXPECT_EQ(failure_of([](auto, engine::ActionContext&) { throw 5; }),
+            where + "an exception that is not a std::exception");
 }
 
 TEST(CustomFunction, TransfersAreTheEngines) {
-  for (ActionType type : action_types()) {
-    const bool transfer = is_send(type) || is_receive(type) || is_wait_send(type);
+  for (schedule::ActionType type : schedule::action_types()) {
+    const bool transfer = schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type);
     Fleet fleet("mlp", placed({0}, 1, 1));
-    fleet.options.custom.of_type[type] = [](auto actions, ActionContext& context) { context.carry_out(actions[0]); };
+    fleet.options.custom.of_type[type] = [](auto actions, engine::ActionContext& context) {
+      context.carry_out(actions[0]);
+    };
     const std::string text = refusal([&] { fleet.train(batch_of("mlp", 2), target_of("mlp", 2)); });
     const std::string reason = "rank 0: engine: " + std::string(to_string(type)) +
                                " cannot be replaced by a custom function; F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, "

@@ -7,7 +7,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/engine_state.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 void Engine::receive_backward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
@@ -15,7 +15,7 @@ void Engine::receive_backward(int stage, int microbatch) {
   f.arriving_grads.resize(plan.outgoing[stage].size());
   for (size_t i = 0; i < plan.outgoing[stage].size(); ++i) {
     const int c = plan.outgoing[stage][i];
-    const Boundary& boundary = plan.boundary(c, microbatch);
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(plan.channels[c].consumer_stage, microbatch)) continue;
     f.arriving_grads[i] =
         expect_value(boundary, rank_of(plan.channels[c].consumer_stage, microbatch), plan.backward_tag(c, microbatch));
@@ -31,7 +31,7 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
   at::Tensor sum;
   for (size_t i = plan.outgoing[stage].size(); i-- > 0;) {
     const int c = plan.outgoing[stage][i];
-    const Boundary& boundary = plan.boundary(c, microbatch);
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
     if (boundary.output != output) continue;
     at::Tensor part;
     const int consumer = plan.channels[c].consumer_stage;
@@ -40,7 +40,7 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
     } else {
       part = take(f.arriving_grads[i], [&] {
         return place(stage, microbatch) + ", gradient of '" + boundary.name + "' " +
-               describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer);
+               graph::describe(boundary.value.dtype, boundary.value.sizes) + " from stage " + std::to_string(consumer);
       });
     }
     sum = sum.defined() ? at::add(sum, part) : part;
@@ -52,8 +52,8 @@ at::Tensor Engine::output_gradient(int stage, int microbatch, int output) {
 /// False where the loss does not depend on what this stage made.
 bool Engine::pass_back(int stage, int microbatch, Pass pass) {
   Flight& f = flight(stage, microbatch);
-  const Pipe& pipe = mode_->plan.pipe(microbatch);
-  const Stage& part = pipe.stages[stage];
+  const split::Pipe& pipe = mode_->plan.pipe(microbatch);
+  const split::Stage& part = pipe.stages[stage];
   bool passed = false;
   {
     std::vector<at::Tensor> roots, root_grads;
@@ -64,7 +64,7 @@ bool Engine::pass_back(int stage, int microbatch, Pass pass) {
       }
     } else {
       for (int b : part.outputs) {
-        const Boundary& boundary = pipe.boundaries[b];
+        const split::Boundary& boundary = pipe.boundaries[b];
         if (!boundary.has_gradient) continue;
         const at::Tensor grad = output_gradient(stage, microbatch, boundary.output);
         const at::Tensor& output = f.outputs[boundary.output];
@@ -82,7 +82,7 @@ bool Engine::pass_back(int stage, int microbatch, Pass pass) {
   // The graph said that a gradient flows here; where autograd found none (a zero derivative) the sum goes on with
   // zeros. Laid out as what comes from another rank is: the bits must not depend on where the producer is.
   for (size_t i = 0; i < part.inputs.size(); ++i) {
-    const Boundary& boundary = pipe.boundaries[part.inputs[i]];
+    const split::Boundary& boundary = pipe.boundaries[part.inputs[i]];
     if (!boundary.has_gradient) continue;
     at::Tensor& grad = f.input_grads[i];
     if (!grad.defined()) grad = at::zeros_like(f.inputs[i]).detach();
@@ -143,7 +143,7 @@ void Engine::backward_weight(int stage, int microbatch) {
 
 /// Whether a gradient of one of the stage's inputs goes anywhere.
 bool Engine::hands_back_gradients(int stage, int microbatch) const {
-  const Pipe& pipe = mode_->plan.pipe(microbatch);
+  const split::Pipe& pipe = mode_->plan.pipe(microbatch);
   for (int b : pipe.stages[stage].inputs)
     if (pipe.boundaries[b].has_gradient) return true;
   return false;
@@ -159,9 +159,9 @@ void Engine::send_backward(int stage, int microbatch) {
   Flight& f = flight(stage, microbatch);
   const Plan& plan = mode_->plan;
   for (int c : plan.incoming[stage]) {
-    const Boundary& boundary = plan.boundary(c, microbatch);
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
     if (!boundary.has_gradient || is_local(boundary.producer, microbatch)) continue;
-    send({stage, ActionType::SEND_B, microbatch},
+    send({stage, schedule::ActionType::SEND_B, microbatch},
          depart(f.input_grads[plan.channels[c].consumer_input], options_.keep_strides),
          rank_of(boundary.producer, microbatch), plan.backward_tag(c, microbatch));
   }
@@ -172,4 +172,4 @@ void Engine::send_backward(int stage, int microbatch) {
       f.input_grads[plan.channels[c].consumer_input] = at::Tensor();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

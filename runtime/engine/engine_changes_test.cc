@@ -15,7 +15,7 @@ void require_gradient(const at::Tensor& parameter, const std::string& name, cons
 }
 
 /// On every rank alike: in its module, which is captured anew, and in what its stages hold.
-void require_gradients(Fleet& fleet, Engine& engine, int rank, const std::string& prefix, bool required) {
+void require_gradients(Fleet& fleet, engine::Engine& engine, int rank, const std::string& prefix, bool required) {
   for (const auto& item : fleet.nets[rank]->named_parameters())
     require_gradient(item.value(), item.key(), prefix, required);
   for (const auto& [stage, state] : engine.states())
@@ -30,7 +30,7 @@ void require_gradients(Oracle& oracle, const std::string& prefix, bool required)
 TEST(EngineChanges, FrozenBetweenStepsKeepsItsGradientAndUnfrozenLearnsAgain) {
   const at::Tensor x = batch_of("mlp", 6), target = target_of("mlp", 6);
   for (const char* name : {"1f1b", "zb-h1"}) {
-    const Schedule schedule = make_schedule(name, 4, 3);
+    const schedule::Schedule schedule = schedule::make_schedule(name, 4, 3);
     Oracle oracle("mlp", 4, 3);
     Fleet fleet("mlp", schedule);
     Told ours[3], theirs[3];
@@ -39,7 +39,7 @@ TEST(EngineChanges, FrozenBetweenStepsKeepsItsGradientAndUnfrozenLearnsAgain) {
       if (step == 2) require_gradients(oracle, "l2", true);
       theirs[step] = oracle.train(x, target);
     }
-    fleet.run([&](Engine& engine, int rank) {
+    fleet.run([&](engine::Engine& engine, int rank) {
       for (int step = 0; step < 3; ++step) {
         if (step == 1) {
           require_gradients(fleet, engine, rank, "l0", false);
@@ -60,12 +60,12 @@ TEST(EngineChanges, FrozenBetweenStepsKeepsItsGradientAndUnfrozenLearnsAgain) {
 TEST(EngineChanges, AFrozenSharedParameterIsNotSummedAgain) {
   const at::Tensor x = batch_of("tied", 6), target = target_of("tied", 6);
   Oracle oracle("tied", 2, 3);
-  Fleet fleet("tied", make_schedule("1f1b", 2, 3));
+  Fleet fleet("tied", schedule::make_schedule("1f1b", 2, 3));
   Told ours, theirs;
   oracle.train(x, target);
   require_gradients(oracle, "tied", false);
   theirs = oracle.train(x, target);
-  fleet.run([&](Engine& engine, int rank) {
+  fleet.run([&](engine::Engine& engine, int rank) {
     engine.train({x}, target);
     require_gradients(fleet, engine, rank, "tied", false);
     fleet.tell(ours, engine, engine.train({x}, target));
@@ -75,8 +75,8 @@ TEST(EngineChanges, AFrozenSharedParameterIsNotSummedAgain) {
 
 TEST(EngineChanges, ZeroGradForgetsWhatAFrozenParameterHas) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
-  Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
-  fleet.run([&](Engine& engine, int rank) {
+  Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 2));
+  fleet.run([&](engine::Engine& engine, int rank) {
     engine.train({x}, target);
     require_gradients(fleet, engine, rank, "l", false);
     engine.zero_grad();
@@ -87,16 +87,16 @@ TEST(EngineChanges, ZeroGradForgetsWhatAFrozenParameterHas) {
 
 TEST(EngineChanges, AnEvaluationMayHaveNoLoss) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
-  Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
+  Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 2));
   fleet.options.loss = [](const Tensors& outputs, const at::Tensor& of) {
     return of.defined() ? mean_square(outputs, of) : at::Tensor();
   };
-  fleet.run([&](Engine& engine, int rank) {
-    const StepResult result = engine.evaluate({x}, {});
+  fleet.run([&](engine::Engine& engine, int rank) {
+    const engine::StepResult result = engine.evaluate({x}, {});
     EXPECT_EQ(result.outputs.size(), rank == 1 ? 2u : 0u);
     for (const at::Tensor& loss : result.losses) EXPECT_FALSE(loss.defined());
   });
-  EXPECT_THROW(fleet.run([&](Engine& engine, int) { engine.train({x}, {}); }), Error) << "a step needs a loss";
+  EXPECT_THROW(fleet.run([&](engine::Engine& engine, int) { engine.train({x}, {}); }), Error) << "a step needs a loss";
 }
 
 /// Rows whose target is 9 count for nothing; micro-batches of 2 rows have 2, 1 and 1 that count.
@@ -110,12 +110,12 @@ TEST(EngineChanges, AMeanIsOverWhatCounts) {
   };
   Net whole("mlp", 2);
   counting(whole.forward({x}), target).backward();
-  Fleet fleet("mlp", make_schedule("1f1b", 2, 3));
+  Fleet fleet("mlp", schedule::make_schedule("1f1b", 2, 3));
   fleet.options.loss = counting;
   fleet.options.mean_loss = true;
   fleet.options.mean_count = [](const at::Tensor& of) { return of.select(1, 0).ne(9).sum().item<int64_t>(); };
   Told ours;
-  fleet.run([&](Engine& engine, int) { fleet.tell(ours, engine, engine.train({x}, target)); });
+  fleet.run([&](engine::Engine& engine, int) { fleet.tell(ours, engine, engine.train({x}, target)); });
   for (const auto& item : whole.named_parameters()) {
     const at::Tensor &a = ours.gradients.at(item.key()), &b = item.value().grad();
     // Twelve roundings at most lie between the two orders of sums; a wrong weight is off by a tenth and more.
@@ -123,7 +123,7 @@ TEST(EngineChanges, AMeanIsOverWhatCounts) {
   }
 }
 
-class InputGradients : public EngineObserver {
+class InputGradients : public engine::EngineObserver {
  public:
   void on_forward(int, int, const std::string&, const at::Tensor&) override {}
   void on_backward(int, int, const std::string&, const at::Tensor&) override {}
@@ -140,10 +140,10 @@ TEST(EngineChanges, GradientsOfTheInputsAreTold) {
   for (const char* name : {"gpipe", "zb-h1"}) {
     Net whole("skip", 2);
     InputGradients told;
-    Fleet fleet("skip", make_schedule(name, 2, 3));
-    fleet.adjust = [&](EngineOptions& options, int rank) { options.observer = rank == 0 ? &told : nullptr; };
-    fleet.run([&](Engine& engine, int) {
-      Microbatches batch;
+    Fleet fleet("skip", schedule::make_schedule(name, 2, 3));
+    fleet.adjust = [&](engine::EngineOptions& options, int rank) { options.observer = rank == 0 ? &told : nullptr; };
+    fleet.run([&](engine::Engine& engine, int) {
+      microbatch::Microbatches batch;
       for (const at::Tensor& piece : x.tensor_split(3)) batch.inputs.push_back({piece.detach().requires_grad_()});
       for (const at::Tensor& piece : target.tensor_split(3)) batch.targets.push_back(piece);
       engine.train(batch);

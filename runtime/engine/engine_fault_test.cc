@@ -11,8 +11,8 @@ namespace plumbline::testing {
 namespace {
 
 /// Does something after the stage's own forward or backward.
-struct Around : StageRunner {
-  explicit Around(std::unique_ptr<StageRunner> inner) : inner(std::move(inner)) {}
+struct Around : engine::StageRunner {
+  explicit Around(std::unique_ptr<engine::StageRunner> inner) : inner(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     inner->forward(microbatch, inputs, outputs);
     if (after_forward) after_forward(microbatch, outputs);
@@ -32,7 +32,7 @@ struct Around : StageRunner {
     if (after_weight) after_weight(microbatch);
   }
   void drop_halves() noexcept override { inner->drop_halves(); }
-  std::unique_ptr<StageRunner> inner;
+  std::unique_ptr<engine::StageRunner> inner;
   std::function<void(int, Tensors&)> after_forward, after_backward, after_input;
   std::function<void(int)> after_weight;
 };
@@ -40,7 +40,7 @@ struct Around : StageRunner {
 using Change = std::function<void(int stage, Around&)>;
 
 auto around(const Change& change) {
-  return [change](int stage, const StageState&, std::unique_ptr<StageRunner> runner) {
+  return [change](int stage, const split::StageState&, std::unique_ptr<engine::StageRunner> runner) {
     auto wrapped = std::make_unique<Around>(std::move(runner));
     change(stage, *wrapped);
     return wrapped;
@@ -76,7 +76,7 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
   std::vector<Tensors> after(fleet.nets.size());
   std::atomic<int> ended = 0;
   const std::string text = error_of<E>([&] {
-    fleet.run([&](Engine& engine, int rank) {
+    fleet.run([&](engine::Engine& engine, int rank) {
       const auto gradients = [&](Tensors& list) {
         for (const auto& [stage, state] : engine.states())
           for (const auto& [name, tensor] : state.parameters)
@@ -101,7 +101,7 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
 }
 
 /// Where it happened comes first. With one rank there are no transfers, and positions are those of the schedule.
-void expect_fire(const std::string& text, const Schedule& schedule, const Action& action) {
+void expect_fire(const std::string& text, const schedule::Schedule& schedule, const schedule::Action& action) {
   const int rank = schedule.rank_of(action.stage, action.microbatch);
   std::string start = "rank " + std::to_string(rank) + ", position ";
   if (schedule.ranks.size() == 1) {
@@ -115,9 +115,10 @@ void expect_fire(const std::string& text, const Schedule& schedule, const Action
 }
 
 TEST(EngineFault, PositionsAreThoseOfTheLoweredList) {
-  Fleet fleet("mlp", parse_csv("0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
-                               "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1SEND_B0,1B1,1SEND_B1,1B2,1SEND_B2\n",
-                               "lowered"));
+  Fleet fleet("mlp",
+              schedule::parse_csv("0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
+                                  "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1SEND_B0,1B1,1SEND_B1,1B2,1SEND_B2\n",
+                                  "lowered"));
   fleet.options.decorate = around([](int stage, Around& runner) {
     if (stage == 0)
       runner.after_forward = [](int microbatch, Tensors&) {
@@ -131,8 +132,8 @@ TEST(EngineFault, PositionsAreThoseOfTheLoweredList) {
 TEST(EngineFault, StageThatThrows) {
   for (bool backward : {false, true})
     for (int culprit : {0, 1, 2, 3})
-      for (const Schedule& schedule :
-           {make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3)}) {
+      for (const schedule::Schedule& schedule :
+           {schedule::make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3)}) {
         SCOPED_TRACE("stage " + std::to_string(culprit) + (backward ? " backward " : " forward ") + schedule.name);
         bool broken = false;
         Fleet fleet("tied", schedule);
@@ -143,16 +144,16 @@ TEST(EngineFault, StageThatThrows) {
           if (stage == culprit) (backward ? runner.after_backward : runner.after_forward) = fail;
         });
         const std::string text = fails_in_second_step<Error>(fleet, "tied", broken);
-        expect_fire(text, schedule, {culprit, backward ? ActionType::B : ActionType::F, 1});
+        expect_fire(text, schedule, {culprit, backward ? schedule::ActionType::B : schedule::ActionType::F, 1});
       }
 }
 
 TEST(EngineFault, StageThatThrowsInAHalf) {
   for (bool weight : {false, true})
     for (int culprit : {0, 1, 2, 3})
-      for (const Schedule& schedule :
-           {halved(make_schedule("1f1b", 4, 3), {.lag = [](int) { return 1; }}), halved(placed({0, 1, 1, 0}, 2, 3), {}),
-            halved(placed({0, 0, 0, 0}, 1, 3), {.whole_microbatches = {0}})}) {
+      for (const schedule::Schedule& schedule :
+           {halved(schedule::make_schedule("1f1b", 4, 3), {.lag = [](int) { return 1; }}),
+            halved(placed({0, 1, 1, 0}, 2, 3), {}), halved(placed({0, 0, 0, 0}, 1, 3), {.whole_microbatches = {0}})}) {
         if (culprit == 0 && !weight) continue;  // the first stage's I does nothing
         SCOPED_TRACE("stage " + std::to_string(culprit) + (weight ? " weight " : " input ") + schedule.name);
         bool broken = false;
@@ -168,7 +169,7 @@ TEST(EngineFault, StageThatThrowsInAHalf) {
           };
         });
         expect_fire(fails_in_second_step<Error>(fleet, "tied", broken), schedule,
-                    {culprit, weight ? ActionType::W : ActionType::I, 1});
+                    {culprit, weight ? schedule::ActionType::W : schedule::ActionType::I, 1});
       }
 }
 
@@ -176,7 +177,7 @@ TEST(EngineFault, KernelThatFails) {
   // An index that is out of range only in the data of micro-batch 2.
   at::Tensor x = batch_of("tied", 6);
   x[5][0] = 100;
-  Fleet fleet("tied", make_schedule("gpipe", 3, 3));
+  Fleet fleet("tied", schedule::make_schedule("gpipe", 3, 3));
   fleet.split.loss_outputs.reset();
   const std::string text = error_of<Error>([&] { fleet.train(x, target_of("tied", 6)); });
   expect_contains(text, {"rank ", "embedding", "index out of range"});
@@ -185,7 +186,7 @@ TEST(EngineFault, KernelThatFails) {
 TEST(EngineFault, StageThatMakesAnotherShape) {
   for (int culprit : {0, 2}) {
     bool broken = false;
-    Fleet fleet("mlp", make_schedule("1f1b", 4, 3));
+    Fleet fleet("mlp", schedule::make_schedule("1f1b", 4, 3));
     fleet.options.decorate = around([&, culprit](int stage, Around& runner) {
       if (stage == culprit)
         runner.after_forward = [&](int microbatch, Tensors& outputs) {
@@ -201,7 +202,7 @@ TEST(EngineFault, StageThatMakesAnotherShape) {
 TEST(EngineFault, StageThatMakesAnotherDtypeOrNothing) {
   for (bool nothing : {false, true}) {
     bool broken = false;
-    Fleet fleet("mlp", make_schedule("gpipe", 2, 3));
+    Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 3));
     fleet.options.decorate = around([&](int stage, Around& runner) {
       if (stage == 0)
         runner.after_forward = [&](int, Tensors& outputs) {
@@ -217,10 +218,10 @@ TEST(EngineFault, StageThatMakesAnotherDtypeOrNothing) {
 TEST(EngineFault, ModelsThatDifferInShapeAreRefusedBeforeTheFirstMessage) {
   std::atomic<int> forwards = 0;
   const std::string text = error_of<Error>([&] {
-    Fleet fleet("mlp", make_schedule("gpipe", 3, 2));
+    Fleet fleet("mlp", schedule::make_schedule("gpipe", 3, 2));
     fleet.options.decorate =
         around([&](int, Around& runner) { runner.after_forward = [&](int, Tensors&) { ++forwards; }; });
-    fleet.run([&](Engine& engine, int rank) {
+    fleet.run([&](engine::Engine& engine, int rank) {
       // Rows in place of a width: rank 2 believes in a larger batch.
       const int64_t rows = rank == 2 ? 8 : 6;
       engine.train({batch_of("mlp", rows)}, target_of("mlp", rows));
@@ -233,8 +234,8 @@ TEST(EngineFault, ModelsThatDifferInShapeAreRefusedBeforeTheFirstMessage) {
 
 TEST(EngineFault, BatchesThatDifferOnceBothShapesAreKnown) {
   const std::string text = error_of<Error>([&] {
-    Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
-    fleet.run([&](Engine& engine, int rank) {
+    Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 2));
+    fleet.run([&](engine::Engine& engine, int rank) {
       const auto train = [&](int64_t rows) { engine.train({batch_of("mlp", rows)}, target_of("mlp", rows)); };
       train(6);
       train(8);
@@ -246,11 +247,11 @@ TEST(EngineFault, BatchesThatDifferOnceBothShapesAreKnown) {
 
 TEST(EngineFault, RankThatNeverComes) {
   for (int steps_before : {0, 1}) {
-    Fleet fleet("mlp", make_schedule("1f1b", 3, 2));
+    Fleet fleet("mlp", schedule::make_schedule("1f1b", 3, 2));
     fleet.options.timeout = std::chrono::seconds(2);
     const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
     const std::string text = error_of<TimeoutError>([&] {
-      fleet.run([&](Engine& engine, int rank) {
+      fleet.run([&](engine::Engine& engine, int rank) {
         for (int i = 0; i < steps_before + (rank == 1 ? 0 : 1); ++i) engine.train({x}, target);
       });
     });
@@ -265,7 +266,7 @@ TEST(EngineFault, RankThatNeverComes) {
 }
 
 TEST(EngineFault, RanksEndInAnErrorWithoutWaitingForTheirDeadlines) {
-  Fleet fleet("tied", make_schedule("1f1b", 4, 7));
+  Fleet fleet("tied", schedule::make_schedule("1f1b", 4, 7));
   fleet.options.timeout = std::chrono::hours(24);
   fleet.options.decorate = around([&](int stage, Around& runner) {
     if (stage == 3) runner.after_backward = [](int, Tensors&) { throw std::runtime_error("no"); };
@@ -277,7 +278,7 @@ TEST(EngineFault, RanksEndInAnErrorWithoutWaitingForTheirDeadlines) {
 TEST(EngineFault, RankGoesOnAfterItsOwnError) {
   // One rank alone: the transport is whole, so the engine must be as well. In halves, two first ones have not met their
   // second when the error comes.
-  for (const Schedule& schedule : {placed({0, 0, 0, 0}, 1, 3), halved(placed({0, 0, 0, 0}, 1, 3), {})}) {
+  for (const schedule::Schedule& schedule : {placed({0, 0, 0, 0}, 1, 3), halved(placed({0, 0, 0, 0}, 1, 3), {})}) {
     SCOPED_TRACE(schedule.name);
     bool broken = false;
     Fleet fleet("tied", schedule);
@@ -292,7 +293,7 @@ TEST(EngineFault, RankGoesOnAfterItsOwnError) {
     oracle.train(x, target);
     const Told theirs = oracle.train(x, target);
     Told ours;
-    fleet.run([&](Engine& engine, int) {
+    fleet.run([&](engine::Engine& engine, int) {
       engine.train({x}, target);
       broken = true;
       EXPECT_THROW(engine.train({x}, target), Error);
@@ -304,14 +305,15 @@ TEST(EngineFault, RankGoesOnAfterItsOwnError) {
 }
 
 /// What comes out of one step on one rank for each stage of `schedule`.
-std::string refusal(const Schedule& schedule, int stages, const std::function<void(EngineOptions&)>& change,
-                    const Tensors& inputs, const at::Tensor& target) {
-  Fleet fleet("mlp", make_schedule("gpipe", stages, 2));
+std::string refusal(const schedule::Schedule& schedule, int stages,
+                    const std::function<void(engine::EngineOptions&)>& change, const Tensors& inputs,
+                    const at::Tensor& target) {
+  Fleet fleet("mlp", schedule::make_schedule("gpipe", stages, 2));
   if (change) change(fleet.options);
   std::string text;
-  with_ranks(stages, [&](Transport& transport) {
+  with_ranks(stages, [&](transport::Transport& transport) {
     const std::string mine = error_of<InputError>([&] {
-      Engine engine(transport, schedule, fleet.source(transport.rank()), fleet.options);
+      engine::Engine engine(transport, schedule, fleet.source(transport.rank()), fleet.options);
       engine.train(inputs, target);
     });
     EXPECT_EQ(std::count(mine.begin(), mine.end(), '\n'), 0) << mine;
@@ -322,12 +324,13 @@ std::string refusal(const Schedule& schedule, int stages, const std::function<vo
 
 TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
   const at::Tensor x = batch_of("mlp", 4), y = target_of("mlp", 4);
-  const Schedule good = make_schedule("gpipe", 2, 2);
-  Schedule none = good;
+  const schedule::Schedule good = schedule::make_schedule("gpipe", 2, 2);
+  schedule::Schedule none = good;
   none.microbatches = 0;
-  Schedule misplaced = good;
+  schedule::Schedule misplaced = good;
   misplaced.rank_of_stage = {0, 5};
-  expect_contains(refusal(make_schedule("gpipe", 3, 2), 2, {}, {x}, y), {"schedule is for 3 ranks, there are 2"});
+  expect_contains(refusal(schedule::make_schedule("gpipe", 3, 2), 2, {}, {x}, y),
+                  {"schedule is for 3 ranks, there are 2"});
   expect_contains(refusal(placed({0, 1, 1}, 2, 2), 2, {}, {x}, y), {"schedule has 3 stages", "split points make 2"});
   expect_contains(refusal(none, 2, {}, {x}, y), {"0 micro-batches; at least 1 is needed"});
   expect_contains(refusal(misplaced, 2, {}, {x}, y), {"rank 5"});
@@ -336,11 +339,12 @@ TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
   expect_contains(refusal(good, 2, {}, {at::Tensor()}, y), {"'x'", "missing"});
   expect_contains(refusal(good, 2, {}, {x.narrow(0, 0, 1)}, y), {"input 'x' has 1 rows", "2 micro-batches"});
   expect_contains(refusal(good, 2, {}, {x}, y.narrow(0, 0, 1)), {"the target has 1 rows"});
-  expect_contains(refusal(good, 2, [](EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y), {"dimension 2"});
-  const auto vector_loss = [](EngineOptions& o) {
+  expect_contains(
+      refusal(good, 2, [](engine::EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y), {"dimension 2"});
+  const auto vector_loss = [](engine::EngineOptions& o) {
     o.loss = [](const Tensors& out, const at::Tensor& target) { return out[0] - target; };
   };
-  expect_contains(refusal(make_schedule("gpipe", 1, 2), 1, vector_loss, {x}, y),
+  expect_contains(refusal(schedule::make_schedule("gpipe", 1, 2), 1, vector_loss, {x}, y),
                   {"the loss of a micro-batch is f32[2,6]; a scalar is needed"});
 }
 

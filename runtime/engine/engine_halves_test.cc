@@ -16,33 +16,33 @@ namespace {
 constexpr int kMicrobatches = 5;
 
 /// Stages take turns with their forwards as in ZB-H1 (those of 1F1B) and ZB-H2 (twice as many at first).
-Schedule like_zb_h1(int ranks) {
+schedule::Schedule like_zb_h1(int ranks) {
   return halved(in_turns(ranks, kMicrobatches, [=](int r) { return ranks - 1 - r; }),
                 {.name = "like ZB-H1", .lag = [](int r) { return r; }});
 }
-Schedule like_zb_h2(int ranks) {
+schedule::Schedule like_zb_h2(int ranks) {
   return halved(in_turns(ranks, kMicrobatches, [=](int r) { return 2 * (ranks - 1 - r); }),
                 {.name = "like ZB-H2", .lag = [](int r) { return 2 * r; }});
 }
 
 /// Every way in which halves can lie, over `whole`.
-std::vector<Schedule> in_halves(const Schedule& whole) {
+std::vector<schedule::Schedule> in_halves(const schedule::Schedule& whole) {
   return {halved(whole, {.name = "W at once", .lag = [](int) { return 0; }}), halved(whole, {.name = "all W last"}),
           halved(whole, {.name = "W descending", .descending = true}),
           halved(whole, {.name = "mixed", .lag = [](int) { return 1; }, .whole_microbatches = {1, 4}}),
           halved(whole, {.name = "mixed, W last", .descending = true, .whole_microbatches = {0, 3}})};
 }
 
-std::vector<Schedule> on_ranks(int ranks) {
-  std::vector<Schedule> all = in_halves(make_schedule("1f1b", ranks, kMicrobatches));
+std::vector<schedule::Schedule> on_ranks(int ranks) {
+  std::vector<schedule::Schedule> all = in_halves(schedule::make_schedule("1f1b", ranks, kMicrobatches));
   all.push_back(like_zb_h1(ranks));
   all.push_back(like_zb_h2(ranks));
   return all;
 }
 
 /// Uneven micro-batches, so that two shapes are under way at a time.
-void expect_step_like_oracle(const std::string& kind, const Schedule& schedule,
-                             const std::function<void(EngineOptions&)>& change = {}) {
+void expect_step_like_oracle(const std::string& kind, const schedule::Schedule& schedule,
+                             const std::function<void(engine::EngineOptions&)>& change = {}) {
   SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +
                std::to_string(schedule.stages) + " stages");
   const int64_t rows = 2 * kMicrobatches + 1;
@@ -60,7 +60,7 @@ class EveryKindInHalves : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryKindInHalves, EqualsAutogradInTheOrderOfTheW) {
   for (int ranks : {1, 2, 4})
-    for (const Schedule& schedule : on_ranks(ranks)) {
+    for (const schedule::Schedule& schedule : on_ranks(ranks)) {
       expect_step_like_oracle(GetParam(), schedule);
       if (HasFatalFailure()) return;
     }
@@ -68,7 +68,7 @@ TEST_P(EveryKindInHalves, EqualsAutogradInTheOrderOfTheW) {
 
 TEST_P(EveryKindInHalves, EqualsAutogradWithSeveralStagesOnARank) {
   for (const std::vector<int>& rank_of_stage : {std::vector{0, 1, 0, 1}, {0, 1, 1, 0}, {0, 0, 0, 0}})
-    for (const Schedule& schedule : in_halves(
+    for (const schedule::Schedule& schedule : in_halves(
              placed(rank_of_stage, 1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end()), kMicrobatches))) {
       expect_step_like_oracle(GetParam(), schedule);
       if (HasFatalFailure()) return;
@@ -76,8 +76,9 @@ TEST_P(EveryKindInHalves, EqualsAutogradWithSeveralStagesOnARank) {
 }
 
 TEST_P(EveryKindInHalves, GivesTheSameBitsWhenOutputsKeepTheirMemory) {
-  for (const Schedule& schedule : {like_zb_h2(4), placed({0, 1, 1, 0}, 2, kMicrobatches)}) {
-    expect_step_like_oracle(GetParam(), schedule, [](EngineOptions& options) { options.release_outputs = false; });
+  for (const schedule::Schedule& schedule : {like_zb_h2(4), placed({0, 1, 1, 0}, 2, kMicrobatches)}) {
+    expect_step_like_oracle(GetParam(), schedule,
+                            [](engine::EngineOptions& options) { options.release_outputs = false; });
     if (HasFatalFailure()) return;
   }
 }
@@ -101,7 +102,7 @@ TEST(EngineHalves, OrderOfTheWMattersToTheseNumbers) {
 
 TEST(EngineHalves, StepsAccumulateAndEvaluationBetweenChangesNothing) {
   for (const std::string kind : {"tied", "batch norm", "dropout"})
-    for (const Schedule& schedule : {like_zb_h1(2), like_zb_h2(4)}) {
+    for (const schedule::Schedule& schedule : {like_zb_h1(2), like_zb_h2(4)}) {
       SCOPED_TRACE(kind + " " + schedule.name);
       const at::Tensor x1 = batch_of(kind, 10), x2 = batch_of(kind, 11, 3.3);
       const at::Tensor target1 = target_of(kind, 10), target2 = target_of(kind, 11);
@@ -110,7 +111,7 @@ TEST(EngineHalves, StepsAccumulateAndEvaluationBetweenChangesNothing) {
                  second = oracle.train(x2, target2);
       Fleet fleet(kind, schedule);
       Told ours_first, ours_evaluated, ours_second;
-      fleet.run([&](Engine& engine, int) {
+      fleet.run([&](engine::Engine& engine, int) {
         fleet.tell(ours_first, engine, engine.train({x1}, target1));
         fleet.tell(ours_evaluated, engine, engine.evaluate({x2}, target2));
         fleet.tell(ours_second, engine, engine.train({x2}, target2));
@@ -123,8 +124,8 @@ TEST(EngineHalves, StepsAccumulateAndEvaluationBetweenChangesNothing) {
 }
 
 /// Writes down what a stage is asked for, and may look at it.
-struct Listener : StageRunner {
-  explicit Listener(std::unique_ptr<StageRunner> inner) : inner(std::move(inner)) {}
+struct Listener : engine::StageRunner {
+  explicit Listener(std::unique_ptr<engine::StageRunner> inner) : inner(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     if (heard) heard("F", microbatch, {});
     inner->forward(microbatch, inputs, outputs);
@@ -145,7 +146,7 @@ struct Listener : StageRunner {
     inner->backward_weight(microbatch);
   }
   void drop_halves() noexcept override { inner->drop_halves(); }
-  std::unique_ptr<StageRunner> inner;
+  std::unique_ptr<engine::StageRunner> inner;
   std::function<void(const char* what, int microbatch, std::span<const at::Tensor> roots)> heard;
   std::function<void(int microbatch, const Tensors& outputs)> made;
 };
@@ -153,7 +154,7 @@ struct Listener : StageRunner {
 using Change = std::function<void(int stage, Listener&)>;
 
 auto listening(const Change& change) {
-  return [change](int stage, const StageState&, std::unique_ptr<StageRunner> runner) {
+  return [change](int stage, const split::StageState&, std::unique_ptr<engine::StageRunner> runner) {
     auto listener = std::make_unique<Listener>(std::move(runner));
     change(stage, *listener);
     return listener;
@@ -161,7 +162,7 @@ auto listening(const Change& change) {
 }
 
 /// The observer's and the runner's tale of one rank, word by word.
-struct Tale : EngineObserver {
+struct Tale : engine::EngineObserver {
   void on_forward(int, int, const std::string&, const at::Tensor&) override {}
   void on_backward(int stage, int microbatch, const std::string&, const at::Tensor&) override {
     text << stage << "grad" << microbatch << ' ';
@@ -172,7 +173,8 @@ struct Tale : EngineObserver {
   std::ostringstream text;
 };
 
-std::string tale_of(const std::string& kind, const Schedule& schedule, const std::function<void(Fleet&)>& change = {}) {
+std::string tale_of(const std::string& kind, const schedule::Schedule& schedule,
+                    const std::function<void(Fleet&)>& change = {}) {
   Tale tale;
   Fleet fleet(kind, schedule);
   fleet.options.observer = &tale;
@@ -208,10 +210,10 @@ TEST(EngineHalves, WholeAndHalvedBackwardsMix) {
 TEST(EngineHalves, StageThatTheLossDoesNotNeedHasNothingToDo) {
   // The loss reads the side output alone, which stage 1 makes: stage 3 hands it on, and stage 2 has no part in it, but
   // hands back zeros for a value that has a gradient by way of the side output.
-  const LossFunction of_side = [](const Tensors& outputs, const at::Tensor& target) {
+  const engine::LossFunction of_side = [](const Tensors& outputs, const at::Tensor& target) {
     return at::mse_loss(outputs[1], target);
   };
-  const Schedule schedule = halved(placed({0, 0, 0, 0}, 1, 1), {});
+  const schedule::Schedule schedule = halved(placed({0, 0, 0, 0}, 1, 1), {});
   const auto change = [&](Fleet& fleet) {
     fleet.options.loss = of_side;
     fleet.split.loss_outputs = std::vector<int>{1};
@@ -232,7 +234,7 @@ TEST(EngineHalves, GradientsThatAccumulateShareNoMemory) {
   struct Views : torch::nn::Module {
     at::Tensor forward(const at::Tensor& x) {
       const at::Tensor h = x * scale;
-      pipe_split();
+      capture::pipe_split();
       return (h.view(-1) + (shift.view(-1) + lift.view(-1))).view({2, kWidth}).square();
     }
     at::Tensor scale = register_parameter("scale", waves({kWidth}, 1));
@@ -250,18 +252,18 @@ TEST(EngineHalves, GradientsThatAccumulateShareNoMemory) {
   for (const char* rows : {"0F0,1F0,0F1,1F1,1B0,1B1,0B0,0B1", "0F0,1F0,0F1,1F1,1I0,1I1,1W0,1W1,0I0,0I1,0W0,0W1",
                            "0F0,1F0,0F1,1F1,1I0,1B1,1W0,0B0,0B1"}) {
     SCOPED_TRACE(rows);
-    with_ranks(1, [&](Transport& transport) {
+    with_ranks(1, [&](transport::Transport& transport) {
       at::set_num_threads(1);
       Views model;
-      const PipeSource source = [&](bool training, const Tensors& inputs) {
-        const ForwardFunction forward = [&](const Tensors& in) { return Tensors{model.forward(in[0])}; };
-        return make_pipe({&model, forward, {"x"}}, inputs, training, {});
+      const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+        const capture::ForwardFunction forward = [&](const Tensors& in) { return Tensors{model.forward(in[0])}; };
+        return split::make_pipe({&model, forward, {"x"}}, inputs, training, {});
       };
-      EngineOptions options;
+      engine::EngineOptions options;
       options.input_names = {"x"};
-      options.input_chunks = {ChunkSpec{}};
+      options.input_chunks = {microbatch::ChunkSpec{}};
       options.loss = mean_square;
-      Engine engine(transport, parse_csv(rows, "by hand"), source, options);
+      engine::Engine engine(transport, schedule::parse_csv(rows, "by hand"), source, options);
       engine.train({x}, target);
       engine.train({x}, target);
       for (size_t i = 0; const at::Tensor& parameter : {model.scale, model.shift, model.lift}) {
@@ -281,8 +283,8 @@ struct Count {
 
 /// Counts, whenever `stage` begins `what` of a micro-batch from `first` on, which outputs that it made for this and the
 /// earlier ones still have their memory.
-Count count_alive(const Schedule& schedule, int stage, const std::string& what, int first,
-                  const std::function<void(EngineOptions&)>& change = {}, bool training = true) {
+Count count_alive(const schedule::Schedule& schedule, int stage, const std::string& what, int first,
+                  const std::function<void(engine::EngineOptions&)>& change = {}, bool training = true) {
   Count count;
   std::vector<WeakStorage> made;
   Fleet fleet("mlp", schedule);
@@ -295,21 +297,21 @@ Count count_alive(const Schedule& schedule, int stage, const std::string& what, 
       if (now != what || microbatch < first) return;
       ++count.looked;
       count.alive += static_cast<int>(std::count_if(made.begin(), made.end(), [](auto& s) { return !s.expired(); }));
-      count.without_memory += static_cast<int>(std::count_if(roots.begin(), roots.end(), &is_released));
+      count.without_memory += static_cast<int>(std::count_if(roots.begin(), roots.end(), &backward::is_released));
     };
   });
   if (change) change(fleet.options);
   const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
-  fleet.run([&](Engine& engine, int) { training ? engine.train({x}, target) : engine.evaluate({x}, target); });
+  fleet.run([&](engine::Engine& engine, int) { training ? engine.train({x}, target) : engine.evaluate({x}, target); });
   return count;
 }
 
-const auto keep = [](EngineOptions& options) { options.release_outputs = false; };
+const auto keep = [](engine::EngineOptions& options) { options.release_outputs = false; };
 
 TEST(EngineRelease, OutputIsGoneOnceItWasSent) {
   // When the second backward begins, the first gradient has come, so the last stage has taken all four values.
-  for (const auto& [schedule, what] :
-       {std::pair{make_schedule("gpipe", 3, 4), "B"}, std::pair{halved(make_schedule("gpipe", 3, 4), {}), "I"}}) {
+  for (const auto& [schedule, what] : {std::pair{schedule::make_schedule("gpipe", 3, 4), "B"},
+                                       std::pair{halved(schedule::make_schedule("gpipe", 3, 4), {}), "I"}}) {
     SCOPED_TRACE(schedule.name);
     const Count released = count_alive(schedule, 1, what, 1), kept = count_alive(schedule, 1, what, 1, keep);
     EXPECT_EQ(released.looked, 3);
@@ -321,14 +323,14 @@ TEST(EngineRelease, OutputIsGoneOnceItWasSent) {
 }
 
 TEST(EngineRelease, OutputOfTheFirstStageIsGoneBeforeItsW) {
-  const Count released = count_alive(halved(make_schedule("gpipe", 3, 4), {}), 0, "B", 1);
+  const Count released = count_alive(halved(schedule::make_schedule("gpipe", 3, 4), {}), 0, "B", 1);
   EXPECT_EQ(released.looked, 3);
   EXPECT_EQ(released.alive, 0);
   EXPECT_EQ(released.without_memory, 3);
 }
 
 TEST(EngineRelease, OutputForTheSameRankGoesWithItsConsumersBackward) {
-  const Schedule schedule = placed({0, 0}, 1, 4, /*depth_first=*/true);
+  const schedule::Schedule schedule = placed({0, 0}, 1, 4, /*depth_first=*/true);
   const Count released = count_alive(schedule, 0, "B", 0), kept = count_alive(schedule, 0, "B", 0, keep);
   EXPECT_EQ(released.looked, 4);
   EXPECT_EQ(released.alive, 0);
@@ -337,14 +339,14 @@ TEST(EngineRelease, OutputForTheSameRankGoesWithItsConsumersBackward) {
 }
 
 TEST(EngineRelease, OutputsOfTheLastStageStay) {
-  const Count count = count_alive(make_schedule("gpipe", 2, 4), 1, "B", 0);
+  const Count count = count_alive(schedule::make_schedule("gpipe", 2, 4), 1, "B", 0);
   EXPECT_EQ(count.looked, 4);
   EXPECT_EQ(count.alive, 16);
   EXPECT_EQ(count.without_memory, 0);
 }
 
 TEST(EngineRelease, ForwardsAloneKeepNothing) {
-  const Schedule schedule = placed({0, 0}, 1, 4);
+  const schedule::Schedule schedule = placed({0, 0}, 1, 4);
   const Count released = count_alive(schedule, 0, "F", 0, {}, /*training=*/false);
   EXPECT_EQ(released.looked, 4);
   EXPECT_EQ(released.alive, 0);
@@ -352,17 +354,21 @@ TEST(EngineRelease, ForwardsAloneKeepNothing) {
 }
 
 TEST(EngineRelease, OutputsStayWhereModulesMakeTheirWeightGradients) {
-  const auto own = [](EngineOptions& options) { options.weight_work = [](int, int) { return WeightWork(); }; };
-  EXPECT_EQ(count_alive(make_schedule("gpipe", 3, 4), 1, "B", 1, own).alive, 3 + 2 + 1);
+  const auto own = [](engine::EngineOptions& options) {
+    options.weight_work = [](int, int) { return engine::WeightWork(); };
+  };
+  EXPECT_EQ(count_alive(schedule::make_schedule("gpipe", 3, 4), 1, "B", 1, own).alive, 3 + 2 + 1);
 }
 
 TEST(EmulatedStage, SleepsInTheHalvesThatAreAskedFor) {
   // A lower bound on the time that a rank sleeps; the first stage sleeps for both halves in its W.
-  for (const auto& [times, least] :
-       {std::pair{EmulatedTimes{0, 4, 0}, 0.012}, {EmulatedTimes{0, 0, 4}, 0.012}, {EmulatedTimes{4, 0, 0}, 0.012}})
-    for (const Schedule& schedule : {make_schedule("1f1b", 2, 3), halved(make_schedule("1f1b", 2, 3), {})})
-      with_ranks(2, [&](Transport& transport) {
-        Engine engine(transport, schedule, emulated_pipe(2), emulated_options(times));
+  for (const auto& [times, least] : {std::pair{engine::EmulatedTimes{0, 4, 0}, 0.012},
+                                     {engine::EmulatedTimes{0, 0, 4}, 0.012},
+                                     {engine::EmulatedTimes{4, 0, 0}, 0.012}})
+    for (const schedule::Schedule& schedule :
+         {schedule::make_schedule("1f1b", 2, 3), halved(schedule::make_schedule("1f1b", 2, 3), {})})
+      with_ranks(2, [&](transport::Transport& transport) {
+        engine::Engine engine(transport, schedule, engine::emulated_pipe(2), engine::emulated_options(times));
         EXPECT_GE(engine.train({at::zeros({3, 4})}, {}).times.busy, least) << schedule.name;
       });
 }

@@ -11,8 +11,9 @@ namespace {
 constexpr int kMicrobatches = 4;
 constexpr const char* kModes[] = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0"};
 
-std::function<void(EngineOptions&)> rematerialised(const std::string& mode, const std::string& policy = "torch-2.15") {
-  return [=](EngineOptions& options) { options.remat = {mode, policy}; };
+std::function<void(engine::EngineOptions&)> rematerialised(const std::string& mode,
+                                                           const std::string& policy = "torch-2.15") {
+  return [=](engine::EngineOptions& options) { options.remat = {mode, policy}; };
 }
 
 class EveryKindPartitioned : public ::testing::TestWithParam<const char*> {};
@@ -22,15 +23,15 @@ TEST_P(EveryKindPartitioned, EqualsAutogradInEveryMode) {
   const std::string kind = GetParam();
   for (const char* mode : kModes) {
     SCOPED_TRACE(mode);
-    const auto change = [&](EngineOptions& options) {
+    const auto change = [&](engine::EngineOptions& options) {
       options.remat.mode = mode;
       options.keep_strides = kind == "strided";
     };
     for (const int ranks : {1, 2, 4}) {
-      expect_like_oracle(kind, make_schedule("1f1b", ranks, kMicrobatches), 2 * kMicrobatches + 1, 2, change);
+      expect_like_oracle(kind, schedule::make_schedule("1f1b", ranks, kMicrobatches), 2 * kMicrobatches + 1, 2, change);
       if (HasFatalFailure()) return;
     }
-    expect_like_oracle(kind, make_schedule("gpipe", 2, kMicrobatches), 2 * kMicrobatches, 1, change);
+    expect_like_oracle(kind, schedule::make_schedule("gpipe", 2, kMicrobatches), 2 * kMicrobatches, 1, change);
     if (HasFatalFailure()) return;
   }
 }
@@ -39,12 +40,12 @@ TEST_P(EveryKindPartitioned, EqualsAutogradInHalves) {
   const std::string kind = GetParam();
   for (const char* mode : {"default", "min-cut", "bytes", "budget=0"})
     for (const int ranks : {1, 2, 4})
-      for (const Schedule& schedule :
-           {halved(make_schedule("1f1b", ranks, kMicrobatches), {.name = "all W last"}),
-            halved(make_schedule("1f1b", ranks, kMicrobatches),
+      for (const schedule::Schedule& schedule :
+           {halved(schedule::make_schedule("1f1b", ranks, kMicrobatches), {.name = "all W last"}),
+            halved(schedule::make_schedule("1f1b", ranks, kMicrobatches),
                    {.name = "mixed", .lag = [](int) { return 1; }, .whole_microbatches = {1}})}) {
         SCOPED_TRACE(mode);
-        expect_like_oracle(kind, schedule, 2 * kMicrobatches + 1, 1, [&](EngineOptions& options) {
+        expect_like_oracle(kind, schedule, 2 * kMicrobatches + 1, 1, [&](engine::EngineOptions& options) {
           options.remat.mode = mode;
           options.keep_strides = kind == "strided";
         });
@@ -64,12 +65,12 @@ INSTANTIATE_TEST_SUITE_P(Engine, EveryKindPartitioned,
 TEST(EngineRemat, EveryPolicyGivesTheSameBits) {
   for (const char* policy : {"seed", "torch-2.11", "torch-2.15"})
     for (const char* mode : {"min-cut", "aggressive"})
-      expect_like_oracle("batch norm", make_schedule("1f1b", 2, kMicrobatches), 2 * kMicrobatches, 1,
+      expect_like_oracle("batch norm", schedule::make_schedule("1f1b", 2, kMicrobatches), 2 * kMicrobatches, 1,
                          rematerialised(mode, policy));
 }
 
 TEST(EngineRemat, ReplicasAddUpTheSameBits) {
-  const Schedule schedule = make_schedule("chimera", 4, kMicrobatches);
+  const schedule::Schedule schedule = schedule::make_schedule("chimera", 4, kMicrobatches);
   ASSERT_GT(schedule.replicas(), 1);
   // Replicas of a stage draw for other micro-batches, and draw again in their backwards.
   for (const char* kind : {"mlp", "dropout"})
@@ -83,10 +84,10 @@ TEST(EngineRemat, AnEvaluationBetweenStepsChangesNothing) {
     Oracle oracle(kind, 2, kMicrobatches);
     const Told first = oracle.train(x1, target), evaluated = oracle.evaluate(x2, target),
                second = oracle.train(x2, target);
-    Fleet fleet(kind, make_schedule("1f1b", 2, kMicrobatches));
+    Fleet fleet(kind, schedule::make_schedule("1f1b", 2, kMicrobatches));
     fleet.options.remat.mode = "min-cut";
     Told ours_first, ours_evaluated, ours_second;
-    fleet.run([&](Engine& engine, int) {
+    fleet.run([&](engine::Engine& engine, int) {
       fleet.tell(ours_first, engine, engine.train({x1}, target));
       fleet.tell(ours_evaluated, engine, engine.evaluate({x2}, target));
       fleet.tell(ours_second, engine, engine.train({x2}, target));
@@ -98,10 +99,13 @@ TEST(EngineRemat, AnEvaluationBetweenStepsChangesNothing) {
 }
 
 TEST(EngineRemat, RanksThatChoseDifferentlyAreRefused) {
-  Fleet fleet("mlp", make_schedule("chimera", 2, kMicrobatches));
-  fleet.adjust = [](EngineOptions& options, int rank) { options.remat.mode = rank == 0 ? "default" : "budget=0"; };
-  const std::string text = failure(
-      [&] { fleet.run([&](Engine& engine, int) { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); }); });
+  Fleet fleet("mlp", schedule::make_schedule("chimera", 2, kMicrobatches));
+  fleet.adjust = [](engine::EngineOptions& options, int rank) {
+    options.remat.mode = rank == 0 ? "default" : "budget=0";
+  };
+  const std::string text = failure([&] {
+    fleet.run([&](engine::Engine& engine, int) { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); });
+  });
   expect_part(text, "stage 0 is partitioned in two ways: ");
   expect_part(text, " on rank 0, ");
   expect_part(text, " on rank 1; every rank must hold the same model");
@@ -109,21 +113,24 @@ TEST(EngineRemat, RanksThatChoseDifferentlyAreRefused) {
 
 TEST(EngineRemat, RanksOfOneStageThatDoNotAllPartitionAreRefusedAtOnce) {
   for (const int partitioning : {0, 1}) {
-    Fleet fleet("mlp", make_schedule("chimera", 2, kMicrobatches));
-    fleet.adjust = [&](EngineOptions& options, int rank) { options.remat.mode = rank == partitioning ? "bytes" : ""; };
-    const std::string text = failure(
-        [&] { fleet.run([&](Engine& engine, int) { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); }); });
+    Fleet fleet("mlp", schedule::make_schedule("chimera", 2, kMicrobatches));
+    fleet.adjust = [&](engine::EngineOptions& options, int rank) {
+      options.remat.mode = rank == partitioning ? "bytes" : "";
+    };
+    const std::string text = failure([&] {
+      fleet.run([&](engine::Engine& engine, int) { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); });
+    });
     expect_part(text, "stage 0 is partitioned in two ways: ");
     expect_part(text, "none on rank " + std::to_string(1 - partitioning));
   }
 }
 
 TEST(EngineRemat, OneRankMayPartitionAndAnotherNot) {
-  const Schedule schedule = make_schedule("1f1b", 2, kMicrobatches);
+  const schedule::Schedule schedule = schedule::make_schedule("1f1b", 2, kMicrobatches);
   Oracle oracle("mlp", 2, kMicrobatches);
   oracle.follow(schedule);
   Fleet fleet("mlp", schedule);
-  fleet.adjust = [](EngineOptions& options, int rank) { options.remat.mode = rank == 0 ? "bytes" : ""; };
+  fleet.adjust = [](engine::EngineOptions& options, int rank) { options.remat.mode = rank == 0 ? "bytes" : ""; };
   const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
   expect_same(fleet.train(x, target), oracle.train(x, target));
 }
@@ -138,7 +145,7 @@ TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
   };
   for (const char* mode : {"", "default", "bytes"}) {
     SCOPED_TRACE(mode);
-    const Schedule schedule = make_schedule("1f1b", 2, kMicrobatches);
+    const schedule::Schedule schedule = schedule::make_schedule("1f1b", 2, kMicrobatches);
     Oracle oracle("frozen", 2, kMicrobatches);
     oracle.follow(schedule);
     Fleet fleet("frozen", schedule);
@@ -146,7 +153,7 @@ TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
     constexpr int kSteps = 5;
     const at::Tensor x = batch_of("frozen", 8), target = target_of("frozen", 8);
     std::vector<Told> ours(kSteps);
-    fleet.run([&](Engine& engine, int rank) {
+    fleet.run([&](engine::Engine& engine, int rank) {
       for (int step = 0; step < kSteps; ++step) {
         set(*fleet.nets[rank], step);
         fleet.tell(ours[step], engine, engine.train({x}, target));
@@ -163,10 +170,10 @@ TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
 /// When the stages were cut, nothing in the first one required a gradient, so that none is sent back to it.
 TEST(EngineRemat, AParameterThatNoGradientCanReachIsRefused) {
   for (const char* mode : {"", "default"}) {
-    Fleet fleet("frozen early", make_schedule("1f1b", 4, kMicrobatches));
+    Fleet fleet("frozen early", schedule::make_schedule("1f1b", 4, kMicrobatches));
     fleet.options.remat.mode = mode;
     const std::string text = failure([&] {
-      fleet.run([&](Engine& engine, int rank) {
+      fleet.run([&](engine::Engine& engine, int rank) {
         engine.train({batch_of("frozen early", 8)}, target_of("frozen early", 8));
         fleet.nets[rank]->layers[0]->weight.requires_grad_(true);
         engine.train({batch_of("frozen early", 8)}, target_of("frozen early", 8));
@@ -178,15 +185,16 @@ TEST(EngineRemat, AParameterThatNoGradientCanReachIsRefused) {
 }
 
 TEST(EngineRemat, WhatDoesNotExistIsRefused) {
-  const auto refusal_of = [](const RematOptions& remat, Recompute recompute = Recompute::Never) {
-    Fleet fleet("mlp", make_schedule("1f1b", 1, kMicrobatches));
+  const auto refusal_of = [](const engine::RematOptions& remat,
+                             engine::Recompute recompute = engine::Recompute::Never) {
+    Fleet fleet("mlp", schedule::make_schedule("1f1b", 1, kMicrobatches));
     fleet.options.remat = remat;
     fleet.options.recompute.policy = recompute;
-    return refusal([&] { fleet.run([](Engine&, int) {}); });
+    return refusal([&] { fleet.run([](engine::Engine&, int) {}); });
   };
   expect_part(refusal_of({"everything"}), "everything");
   expect_part(refusal_of({"bytes", "torch-1"}), "torch-1");
-  expect_part(refusal_of({"bytes"}, Recompute::Always),
+  expect_part(refusal_of({"bytes"}, engine::Recompute::Always),
               "--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
 }
 

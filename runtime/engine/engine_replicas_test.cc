@@ -10,35 +10,36 @@ namespace plumbline::testing {
 namespace {
 
 /// Whatever can run next, at random; the backwards of `in_halves` micro-batches come in halves.
-Schedule in_some_order(std::vector<int> rank_of_stage, std::vector<int> replica_of_microbatch, unsigned seed,
-                       bool in_halves) {
+schedule::Schedule in_some_order(std::vector<int> rank_of_stage, std::vector<int> replica_of_microbatch, unsigned seed,
+                                 bool in_halves) {
   const int replicas = 1 + *std::max_element(replica_of_microbatch.begin(), replica_of_microbatch.end());
-  Schedule schedule{"replicas, seed " + std::to_string(seed),
-                    static_cast<int>(rank_of_stage.size()) / replicas,
-                    static_cast<int>(replica_of_microbatch.size()),
-                    rank_of_stage,
-                    {},
-                    replica_of_microbatch};
+  schedule::Schedule schedule{"replicas, seed " + std::to_string(seed),
+                              static_cast<int>(rank_of_stage.size()) / replicas,
+                              static_cast<int>(replica_of_microbatch.size()),
+                              rank_of_stage,
+                              {},
+                              replica_of_microbatch};
   schedule.ranks.resize(1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end()));
-  std::vector<Action> waiting;
-  std::vector<Action> done;
-  const auto is_done = [&](int stage, ActionType type, int m) {
-    return std::find(done.begin(), done.end(), Action{stage, type, m}) != done.end();
+  std::vector<schedule::Action> waiting;
+  std::vector<schedule::Action> done;
+  const auto is_done = [&](int stage, schedule::ActionType type, int m) {
+    return std::find(done.begin(), done.end(), schedule::Action{stage, type, m}) != done.end();
   };
   std::mt19937 random(seed);
   for (int m = 0; m < schedule.microbatches; ++m)
     for (int stage = 0; stage < schedule.stages; ++stage) {
-      waiting.push_back({stage, ActionType::F, m});
+      waiting.push_back({stage, schedule::ActionType::F, m});
       const bool halves = in_halves && random() % 2 == 0;
-      waiting.push_back({stage, halves ? ActionType::I : ActionType::B, m});
-      if (halves) waiting.push_back({stage, ActionType::W, m});
+      waiting.push_back({stage, halves ? schedule::ActionType::I : schedule::ActionType::B, m});
+      if (halves) waiting.push_back({stage, schedule::ActionType::W, m});
     }
-  const auto is_ready = [&](const Action& action) {
+  const auto is_ready = [&](const schedule::Action& action) {
     const auto [stage, type, m, overlaps] = action;
-    if (type == ActionType::F) return stage == 0 || is_done(stage - 1, ActionType::F, m);
-    if (type == ActionType::W) return is_done(stage, ActionType::I, m);
-    return is_done(stage, ActionType::F, m) && (stage + 1 == schedule.stages || is_done(stage + 1, ActionType::B, m) ||
-                                                is_done(stage + 1, ActionType::I, m));
+    if (type == schedule::ActionType::F) return stage == 0 || is_done(stage - 1, schedule::ActionType::F, m);
+    if (type == schedule::ActionType::W) return is_done(stage, schedule::ActionType::I, m);
+    return is_done(stage, schedule::ActionType::F, m) &&
+           (stage + 1 == schedule.stages || is_done(stage + 1, schedule::ActionType::B, m) ||
+            is_done(stage + 1, schedule::ActionType::I, m));
   };
   while (!waiting.empty()) {
     std::shuffle(waiting.begin(), waiting.end(), random);
@@ -51,14 +52,14 @@ Schedule in_some_order(std::vector<int> rank_of_stage, std::vector<int> replica_
 }
 
 /// Rank r holds stage r of replica 0 and stage P - 1 - r of replica 1; each pipeline fills, then drains.
-Schedule two_directions(int ranks, int microbatches) {
-  Schedule schedule{"two directions", ranks, microbatches, {}, {}, {}};
+schedule::Schedule two_directions(int ranks, int microbatches) {
+  schedule::Schedule schedule{"two directions", ranks, microbatches, {}, {}, {}};
   for (int r = 0; r < ranks; ++r) schedule.rank_of_stage.push_back(r);
   for (int r = 0; r < ranks; ++r) schedule.rank_of_stage.push_back(ranks - 1 - r);
   for (int m = 0; m < microbatches; ++m) schedule.replica_of_microbatch.push_back(m < microbatches / 2 ? 0 : 1);
   for (int r = 0; r < ranks; ++r) {
-    std::vector<Action>& actions = schedule.ranks.emplace_back();
-    for (const ActionType type : {ActionType::F, ActionType::B})
+    std::vector<schedule::Action>& actions = schedule.ranks.emplace_back();
+    for (const schedule::ActionType type : {schedule::ActionType::F, schedule::ActionType::B})
       for (int m = 0; m < microbatches; ++m)
         actions.push_back({schedule.replica_of_microbatch[m] == 0 ? r : ranks - 1 - r, type, m});
   }
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(EngineReplicas, EveryKindTwice,
                          });
 
 TEST(EngineReplicas, SumsPerReplicaFirst) {
-  const Schedule schedule = two_directions(2, 6);
+  const schedule::Schedule schedule = two_directions(2, 6);
   const at::Tensor x = batch_of("mlp", 12), target = target_of("mlp", 12);
   Oracle one_by_one("mlp", 2, 6);
   const Told flat = one_by_one.train(x, target), ours = Fleet("mlp", schedule).train(x, target);
@@ -117,12 +118,16 @@ TEST(EngineReplicas, PlacementsGiveTheSameBytes) {
                                         {0, 0, 0, 0, 1, 1, 1, 1},
                                         {1, 0, 1, 0, 0, 1, 0, 1}}) {
     // One micro-batch after another: every stage sums its replicas' in ascending order.
-    Schedule schedule{
-        "one by one", 4, 4, ranks, std::vector<std::vector<Action>>(*std::max_element(ranks.begin(), ranks.end()) + 1),
+    schedule::Schedule schedule{
+        "one by one",
+        4,
+        4,
+        ranks,
+        std::vector<std::vector<schedule::Action>>(*std::max_element(ranks.begin(), ranks.end()) + 1),
         replica_of};
     for (int m = 0; m < 4; ++m)
       for (int k = 0; k < 8; ++k) {
-        const Action action{k < 4 ? k : 7 - k, k < 4 ? ActionType::F : ActionType::B, m};
+        const schedule::Action action{k < 4 ? k : 7 - k, k < 4 ? schedule::ActionType::F : schedule::ActionType::B, m};
         schedule.ranks[schedule.rank_of(action.stage, m)].push_back(action);
       }
     const Told told = Fleet("strided", schedule).train(x, target);
@@ -134,8 +139,8 @@ TEST(EngineReplicas, PlacementsGiveTheSameBytes) {
 TEST(EngineReplicas, OutputsAreWhereTheirReplicaEnds) {
   const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
   Fleet fleet("mlp", two_directions(4, 4));
-  fleet.run([&](Engine& engine, int rank) {
-    const StepResult result = engine.evaluate({x}, target);
+  fleet.run([&](engine::Engine& engine, int rank) {
+    const engine::StepResult result = engine.evaluate({x}, target);
     const bool ends_here = rank == 0 || rank == 3;
     ASSERT_EQ(result.outputs.size(), ends_here ? 4u : 0u);
     ASSERT_EQ(result.losses.size(), ends_here ? 4u : 0u);
@@ -156,7 +161,7 @@ TEST(EngineReplicas, ForwardThatWritesBuffersIsRefusedInTrainingOnly) {
   Oracle oracle("batch norm", 2, 4);
   Fleet fleet("batch norm", two_directions(2, 4));
   Told ours;
-  fleet.run([&](Engine& engine, int) { fleet.tell(ours, engine, engine.evaluate({x}, target)); });
+  fleet.run([&](engine::Engine& engine, int) { fleet.tell(ours, engine, engine.evaluate({x}, target)); });
   expect_same(ours.outputs, oracle.evaluate(x, target).outputs, "output");
   const std::string text = refusal([&] { fleet.train(x, target); });
   expect_part(text, "the forward of stage ");

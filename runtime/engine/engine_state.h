@@ -12,10 +12,10 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// Seconds on the steady clock.
-inline double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+inline double now() { return std::chrono::duration<double>(transport::Clock::now().time_since_epoch()).count(); }
 
 /// Adds the time of its scope to a sum.
 class Stopwatch {
@@ -50,7 +50,7 @@ struct Engine::Flight {
 /// What stays from step to step for one mode (training or not) and one list of micro-batch shapes.
 struct Engine::Mode {
   Plan plan;
-  std::vector<Action> actions;
+  std::vector<schedule::Action> actions;
   std::map<int, std::unique_ptr<StageRunner>> runners;
   bool backward = false;
   /// By replica, stage and graph output: its consumers on this rank, and one more for all that are on others.
@@ -67,8 +67,8 @@ void Engine::compute(int stage, int microbatch, Work&& work) {
   } catch (const InputError&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(place(stage, microbatch) + ": " + error_text(error));
+    throw Error(place(stage, microbatch) + ": " + graph::error_text(error));
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -13,7 +13,7 @@ namespace {
 
 at::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
-void expect_one_step_like_oracle(const std::string& kind, const Schedule& schedule, int64_t rows) {
+void expect_one_step_like_oracle(const std::string& kind, const schedule::Schedule& schedule, int64_t rows) {
   SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +
                std::to_string(schedule.stages) + " stages, " + std::to_string(schedule.microbatches) +
                " micro-batches, " + std::to_string(rows) + " rows");
@@ -30,13 +30,13 @@ TEST_P(EveryKind, EqualsAutogradOnRanksAndMicrobatches) {
   for (const char* name : {"gpipe", "1f1b"})
     for (int ranks : {1, 2, 3, 4})
       for (int microbatches : {1, 2, 3, 4, 7}) {
-        expect_one_step_like_oracle(GetParam(), make_schedule(name, ranks, microbatches), 2 * microbatches);
+        expect_one_step_like_oracle(GetParam(), schedule::make_schedule(name, ranks, microbatches), 2 * microbatches);
         if (HasFatalFailure()) return;
       }
 }
 
 TEST_P(EveryKind, EqualsAutogradWithSeveralStagesOnARank) {
-  for (const Schedule& schedule :
+  for (const schedule::Schedule& schedule :
        {placed({0, 1, 1, 0}, 2, 3), placed({0, 0, 0, 0}, 1, 3), placed({0, 0, 0, 0}, 1, 3, /*depth_first=*/true),
         placed({1, 0, 2}, 3, 2), placed({0, 0, 1, 1}, 2, 1), placed({0, 2, 1, 2}, 3, 4)}) {
     expect_one_step_like_oracle(GetParam(), schedule, 2 * schedule.microbatches);
@@ -66,8 +66,8 @@ TEST(Engine, SumsInTheOrderOfTheBackwards) {
 
 TEST(Engine, StepsAccumulateAndEvaluationBetweenChangesNothing) {
   for (const std::string kind : {"mlp", "tied", "batch norm", "dropout", "unused"}) {
-    for (const Schedule& schedule :
-         {make_schedule("1f1b", 4, 3), make_schedule("gpipe", 2, 3), placed({0, 1, 0}, 2, 3)}) {
+    for (const schedule::Schedule& schedule :
+         {schedule::make_schedule("1f1b", 4, 3), schedule::make_schedule("gpipe", 2, 3), placed({0, 1, 0}, 2, 3)}) {
       SCOPED_TRACE(kind + " " + schedule.name);
       const at::Tensor x1 = batch_of(kind, 6), x2 = batch_of(kind, 6, 3.3), target = target_of(kind, 6);
       Oracle oracle(kind, schedule.stages, 3);
@@ -78,10 +78,10 @@ TEST(Engine, StepsAccumulateAndEvaluationBetweenChangesNothing) {
       at::manual_seed(77);
       const at::Tensor generator = generator_state();
       Told ours_first, ours_evaluated, ours_second;
-      fleet.run([&](Engine& engine, int) {
+      fleet.run([&](engine::Engine& engine, int) {
         fleet.tell(ours_first, engine, engine.train({x1}, target));
         for (int again = 0; again < 2; ++again) {
-          const StepResult result = engine.evaluate({x2}, target);
+          const engine::StepResult result = engine.evaluate({x2}, target);
           if (again == 1) fleet.tell(ours_evaluated, engine, result);
         }
         fleet.tell(ours_second, engine, engine.train({x2}, target));
@@ -103,16 +103,16 @@ TEST(Engine, ABatchThatComesDividedIsTheSame) {
     SCOPED_TRACE(name);
     const at::Tensor x = batch_of("mlp", 10), target = target_of("mlp", 10);  // 3, 3, 2, 2 rows
     const int ranks = name == "dualpipe" ? 2 : 4;
-    Fleet fleet("mlp", make_schedule(name, ranks, 4)), other("mlp", make_schedule(name, ranks, 4));
-    const Microbatches divided{
+    Fleet fleet("mlp", schedule::make_schedule(name, ranks, 4)), other("mlp", schedule::make_schedule(name, ranks, 4));
+    const microbatch::Microbatches divided{
         {{x.slice(0, 0, 3)}, {x.slice(0, 3, 6)}, {x.slice(0, 6, 8)}, {x.slice(0, 8, 10)}},
         {target.slice(0, 0, 3), target.slice(0, 3, 6), target.slice(0, 6, 8), target.slice(0, 8, 10)}};
     Told whole, evaluated, parts, evaluated_parts;
-    fleet.run([&](Engine& engine, int) {
+    fleet.run([&](engine::Engine& engine, int) {
       fleet.tell(evaluated, engine, engine.evaluate({x}, target));
       fleet.tell(whole, engine, engine.train({x}, target));
     });
-    other.run([&](Engine& engine, int) {
+    other.run([&](engine::Engine& engine, int) {
       other.tell(evaluated_parts, engine, engine.evaluate(divided));
       other.tell(parts, engine, engine.train(divided));
     });
@@ -128,10 +128,10 @@ TEST(Engine, EvaluatesBeforeItEverTrained) {
     SCOPED_TRACE(kind);
     const at::Tensor x = batch_of(kind, 6), target = target_of(kind, 6);
     Oracle oracle(kind, 3, 3);
-    Fleet fleet(kind, make_schedule("1f1b", 3, 3));
+    Fleet fleet(kind, schedule::make_schedule("1f1b", 3, 3));
     const Told evaluated = oracle.evaluate(x, target), trained = oracle.train(x, target);
     Told ours_evaluated, ours_trained;
-    fleet.run([&](Engine& engine, int) {
+    fleet.run([&](engine::Engine& engine, int) {
       fleet.tell(ours_evaluated, engine, engine.evaluate({x}, target));
       fleet.tell(ours_trained, engine, engine.train({x}, target));
     });
@@ -143,11 +143,11 @@ TEST(Engine, EvaluatesBeforeItEverTrained) {
 
 TEST(Engine, ZeroGradLeavesNone) {
   const at::Tensor x = batch_of("tied", 4), target = target_of("tied", 4);
-  Fleet fleet("tied", make_schedule("gpipe", 2, 2));
+  Fleet fleet("tied", schedule::make_schedule("gpipe", 2, 2));
   Oracle oracle("tied", 2, 2);
   const Told theirs = oracle.train(x, target);
   Told cleared, ours;
-  fleet.run([&](Engine& engine, int) {
+  fleet.run([&](engine::Engine& engine, int) {
     engine.train({x}, target);
     engine.zero_grad();
     fleet.tell(cleared, engine, {});
@@ -158,12 +158,12 @@ TEST(Engine, ZeroGradLeavesNone) {
 }
 
 TEST(Engine, DividesOnlyWhenAsked) {
-  const LossFunction sum = [](const Tensors& outputs, const at::Tensor& target) {
+  const engine::LossFunction sum = [](const Tensors& outputs, const at::Tensor& target) {
     return at::mse_loss(outputs[0], target, at::Reduction::Sum);
   };
   for (bool divide : {false, true}) {
     const at::Tensor x = batch_of("tied", 7), target = target_of("tied", 7);
-    Fleet fleet("tied", make_schedule("1f1b", 4, 3));
+    Fleet fleet("tied", schedule::make_schedule("1f1b", 4, 3));
     Oracle oracle("tied", 4, 3);
     fleet.options.loss = oracle.loss = sum;
     fleet.options.divide_by_microbatches = oracle.divide = divide;
@@ -174,7 +174,7 @@ TEST(Engine, DividesOnlyWhenAsked) {
 TEST(Engine, MeanLossOverUnevenMicrobatchesIsTheMeanOverTheBatch) {
   const at::Tensor x = batch_of("skip", 7), target = target_of("skip", 7);
   for (int ranks : {1, 2, 4}) {
-    Fleet fleet("skip", make_schedule("1f1b", ranks, 3));
+    Fleet fleet("skip", schedule::make_schedule("1f1b", ranks, 3));
     Oracle oracle("skip", ranks, 3);
     fleet.options.mean_loss = oracle.weighted = true;
     expect_same(fleet.train(x, target), oracle.train(x, target));
@@ -187,14 +187,14 @@ TEST(Engine, MeanLossOverUnevenMicrobatchesIsThatOfTheWholeBatchToTheBit) {
   // after the first layers, their gradients multiples of 1/4, at most 324, 54, 9 and 3/2; so every sum for a weight is
   // a multiple of 1/4 below 4 * 3/2 * 475 = 2850. The sum of the micro-batches is three times the whole's gradient.
   const at::Tensor x = waves({4, kWidth}, 0.1).mul(2).round(), target = waves({4, kWidth}, 2.5).mul(2).round();
-  const LossFunction products = [](const Tensors& outputs, const at::Tensor& target) {
+  const engine::LossFunction products = [](const Tensors& outputs, const at::Tensor& target) {
     return (outputs[0] * target).sum(1).mean();
   };
   Oracle whole("whole numbers", 4, 1);
   whole.loss = products;
   const Told theirs = whole.train(x, target);
   for (int ranks : {1, 2, 4}) {
-    Fleet fleet("whole numbers", make_schedule("1f1b", ranks, 3));
+    Fleet fleet("whole numbers", schedule::make_schedule("1f1b", ranks, 3));
     fleet.options.loss = products;
     fleet.options.mean_loss = true;
     expect_same(fleet.train(x, target).gradients, theirs.gradients, "gradient");
@@ -203,12 +203,12 @@ TEST(Engine, MeanLossOverUnevenMicrobatchesIsThatOfTheWholeBatchToTheBit) {
 
 TEST(Engine, ShapesMayChangeFromStepToStep) {
   for (const char* name : {"gpipe", "1f1b"}) {
-    Fleet fleet("batch norm", make_schedule(name, 3, 2));
+    Fleet fleet("batch norm", schedule::make_schedule(name, 3, 2));
     Oracle oracle("batch norm", 3, 2);
     std::vector<Told> ours(5), theirs;
     const int64_t rows[] = {8, 5, 8, 6, 5};
     for (int64_t n : rows) theirs.push_back(oracle.train(batch_of("mlp", n), target_of("mlp", n)));
-    fleet.run([&](Engine& engine, int) {
+    fleet.run([&](engine::Engine& engine, int) {
       for (int i = 0; i < 5; ++i)
         fleet.tell(ours[i], engine, engine.train({batch_of("mlp", rows[i])}, target_of("mlp", rows[i])));
     });
@@ -224,12 +224,13 @@ TEST(Engine, DropoutIsTheSameOnAnyRanksAndAtAnyTime) {
   const Told first = oracle.train(x, target), second = oracle.train(x, target);
   ASSERT_FALSE(at::equal(first.outputs[0], second.outputs[0])) << "steps must draw anew";
   ASSERT_FALSE(at::equal(first.outputs[0], other_seed.train(x, target).outputs[0]));
-  for (const Schedule& schedule : {make_schedule("1f1b", 4, 4), placed({0, 1, 1, 0}, 2, 4), placed({0, 0, 0, 0}, 1, 4)})
+  for (const schedule::Schedule& schedule :
+       {schedule::make_schedule("1f1b", 4, 4), placed({0, 1, 1, 0}, 2, 4), placed({0, 0, 0, 0}, 1, 4)})
     for (int again = 0; again < 5; ++again) {
       Fleet fleet("dropout", schedule);
       fleet.options.seed = 3;
       Told ours_first, ours_second;
-      fleet.run([&](Engine& engine, int) {
+      fleet.run([&](engine::Engine& engine, int) {
         fleet.tell(ours_first, engine, engine.train({x}, target));
         fleet.tell(ours_second, engine, engine.train({x}, target));
       });
@@ -239,7 +240,7 @@ TEST(Engine, DropoutIsTheSameOnAnyRanksAndAtAnyTime) {
     }
 }
 
-struct Watcher : EngineObserver {
+struct Watcher : engine::EngineObserver {
   void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) override {
     add("F", stage, microbatch, name, value);
   }
@@ -255,12 +256,12 @@ struct Watcher : EngineObserver {
     EXPECT_TRUE(seen.emplace(key, tensor).second) << key << " was told twice";
     ++count[kind + std::to_string(stage)];
   }
-  NamedTensors seen;
+  testing::NamedTensors seen;
   std::map<std::string, int> count;
 };
 
 TEST(Engine, ObserverSeesEveryBoundaryOnce) {
-  for (const Schedule& schedule : {make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3)}) {
+  for (const schedule::Schedule& schedule : {schedule::make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3)}) {
     // Skip: the first layer's value goes to stages 1, 2 and 3. Integers: input and code go from stage 0 to 3.
     const std::map<std::string, std::map<std::string, int>> expected = {
         {"skip",
@@ -290,7 +291,7 @@ TEST(Engine, ObserverSeesEveryBoundaryOnce) {
       SCOPED_TRACE(kind);
       std::vector<Watcher> watchers(schedule.ranks.size());
       Fleet fleet(kind, schedule);
-      fleet.adjust = [&](EngineOptions& options, int rank) { options.observer = &watchers[rank]; };
+      fleet.adjust = [&](engine::EngineOptions& options, int rank) { options.observer = &watchers[rank]; };
       const Told ours = fleet.train(batch_of(kind, 6), target_of(kind, 6));
       Watcher all;
       for (Watcher& watcher : watchers) {
@@ -326,7 +327,7 @@ struct TrainsAHead : torch::nn::Module {
       : head(register_parameter("head", waves({kWidth}, 4))), w(register_parameter("w", waves({kWidth}, 1))) {}
   Tensors forward(const Tensors& in) {
     const at::Tensor h = in[0] * w;
-    pipe_split();
+    capture::pipe_split();
     return {h * (is_training() ? head : at::ones({kWidth}))};
   }
   at::Tensor head, w;
@@ -334,19 +335,20 @@ struct TrainsAHead : torch::nn::Module {
 
 TEST(Engine, ParameterThatOnlyTrainingUses) {
   for (bool evaluate_first : {false, true}) {
-    const auto body = [&](Transport& transport) {
+    const auto body = [&](transport::Transport& transport) {
       TrainsAHead model;
-      EngineOptions options = Fleet("mlp", make_schedule("gpipe", 2, 2)).options;
-      const PipeSource source = [&](bool training, const Tensors& inputs) {
-        const ForwardFunction forward = [&](const Tensors& in) { return model.forward(in); };
-        return make_pipe({&model, forward, {"x"}}, inputs, training, {});
+      engine::EngineOptions options = Fleet("mlp", schedule::make_schedule("gpipe", 2, 2)).options;
+      const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+        const capture::ForwardFunction forward = [&](const Tensors& in) { return model.forward(in); };
+        return split::make_pipe({&model, forward, {"x"}}, inputs, training, {});
       };
-      Engine engine(transport, make_schedule("gpipe", 2, 2), source, options);
+      engine::Engine engine(transport, schedule::make_schedule("gpipe", 2, 2), source, options);
       const at::Tensor x = waves({4, kWidth}, 0);
       if (evaluate_first) engine.evaluate({x}, x);
       engine.train({x}, x);
-      const StepResult result = engine.evaluate({x}, x);
-      if (transport.rank() == 1) expect_same(merge_outputs(result.outputs, {})[0], x * model.w.detach(), "output");
+      const engine::StepResult result = engine.evaluate({x}, x);
+      if (transport.rank() == 1)
+        expect_same(microbatch::merge_outputs(result.outputs, {})[0], x * model.w.detach(), "output");
       EXPECT_EQ(model.head.grad().defined(), transport.rank() == 1);
     };
     if (!evaluate_first) {
@@ -366,8 +368,8 @@ TEST(Engine, ParameterThatOnlyTrainingUses) {
 TEST(Engine, TrainsAlsoWhereTheCallerRecordsNoGradients) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
   Told ours;
-  Fleet fleet("mlp", make_schedule("gpipe", 2, 2));
-  fleet.run([&](Engine& engine, int) {
+  Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 2));
+  fleet.run([&](engine::Engine& engine, int) {
     const at::NoGradGuard no_grad;
     fleet.tell(ours, engine, engine.train({x}, target));
   });
@@ -380,26 +382,26 @@ TEST(Engine, GradientOfAnInputThatSeveralStagesUseIsSummedFromTheLast) {
     Fan() : w(register_parameter("w", at::ones({1}))) {}
     Tensors forward(const Tensors& in) {
       const at::Tensor h = in[0] * w;
-      pipe_split();
+      capture::pipe_split();
       at::Tensor y = h * 1;
-      pipe_split();
+      capture::pipe_split();
       y = y + h * -33554432.0;
-      pipe_split();
+      capture::pipe_split();
       return {y + h * 33554432.0};
     }
     at::Tensor w;
   };
-  for (const Schedule& schedule : {make_schedule("gpipe", 4, 1), placed({0, 1, 1, 0}, 2, 1)}) {
+  for (const schedule::Schedule& schedule : {schedule::make_schedule("gpipe", 4, 1), placed({0, 1, 1, 0}, 2, 1)}) {
     Fleet fleet("mlp", schedule);
     fleet.options.loss = [](const Tensors& outputs, const at::Tensor&) { return outputs[0].sum(); };
     at::Tensor grad;
-    with_ranks(static_cast<int>(schedule.ranks.size()), [&](Transport& transport) {
+    with_ranks(static_cast<int>(schedule.ranks.size()), [&](transport::Transport& transport) {
       Fan fan;
-      const ForwardFunction forward = [&](const Tensors& in) { return fan.forward(in); };
-      const PipeSource source = [&](bool training, const Tensors& inputs) {
-        return make_pipe({&fan, forward, {"x"}}, inputs, training, {});
+      const capture::ForwardFunction forward = [&](const Tensors& in) { return fan.forward(in); };
+      const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+        return split::make_pipe({&fan, forward, {"x"}}, inputs, training, {});
       };
-      Engine engine(transport, schedule, source, fleet.options);
+      engine::Engine engine(transport, schedule, source, fleet.options);
       engine.train({at::ones({1})}, {});
       if (engine.states().contains(0)) grad = fan.w.grad();
     });

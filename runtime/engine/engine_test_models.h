@@ -75,7 +75,7 @@ struct Net : torch::nn::Module {
   const at::Tensor& tied(int layer) const { return codes[codes.size() == 1 ? 0 : stage_of(layer)]; }
 
   void border(int layer) {
-    if (layer > 0 && stage_of(layer) != stage_of(layer - 1)) pipe_split();
+    if (layer > 0 && stage_of(layer) != stage_of(layer - 1)) capture::pipe_split();
     if (on_stage && (layer == 0 || stage_of(layer) != stage_of(layer - 1))) on_stage(stage_of(layer));
   }
 
@@ -217,11 +217,11 @@ class Oracle {
   }
 
   /// Gradients are from now on summed in the order that `schedule` has for each stage, and then over its replicas.
-  void follow(const Schedule& schedule) {
+  void follow(const schedule::Schedule& schedule) {
     orders_.assign(schedule.stages, Orders(schedule.replicas()));
     for (const auto& actions : schedule.ranks)
-      for (const Action& action : actions) {
-        if (action.type != ActionType::B && action.type != ActionType::W) continue;
+      for (const schedule::Action& action : actions) {
+        if (action.type != schedule::ActionType::B && action.type != schedule::ActionType::W) continue;
         // A rank that holds the stage for several replicas sums for all of them.
         int replica = 0;
         while (schedule.rank_of_stage[replica * schedule.stages + action.stage] !=
@@ -232,7 +232,7 @@ class Oracle {
   }
 
   std::shared_ptr<Net> net;
-  LossFunction loss = mean_square;
+  engine::LossFunction loss = mean_square;
   bool divide = true, weighted = false;
   /// Micro-batches in the order of their backwards; empty: ascending. Forwards are ascending.
   std::vector<int> backward_order;
@@ -258,7 +258,7 @@ class Oracle {
     const auto inputs = x.tensor_split(microbatches_), targets = target.tensor_split(microbatches_);
     Tensors roots(microbatches_);
     for (int m = 0; m < microbatches_; ++m) {
-      net->on_stage = [&](int stage) { at::manual_seed(stage_random_seed(seed, step, stage, m)); };
+      net->on_stage = [&](int stage) { at::manual_seed(microbatch::stage_random_seed(seed, step, stage, m)); };
       outputs[m] = net->forward({inputs[m]});
       at::Tensor loss_value = loss(outputs[m], targets[m]);
       told.losses[m] = loss_value.detach().clone();
@@ -293,35 +293,35 @@ class Oracle {
 /// The engine over the ranks of a schedule, each with a module of its own.
 class Fleet {
  public:
-  Fleet(std::string kind, Schedule schedule) : schedule_(std::move(schedule)) {
+  Fleet(std::string kind, schedule::Schedule schedule) : schedule_(std::move(schedule)) {
     options.input_names = {"x"};
-    options.input_chunks = {ChunkSpec{}};
+    options.input_chunks = {microbatch::ChunkSpec{}};
     options.loss = mean_square;
     options.timeout = std::chrono::seconds(30);
     split.loss_outputs = std::vector<int>{0};
     for (size_t r = 0; r < schedule_.ranks.size(); ++r) nets.push_back(std::make_shared<Net>(kind, schedule_.stages));
   }
 
-  PipeSource source(int rank) const {
+  engine::PipeSource source(int rank) const {
     return [net = nets[rank], split = split](bool training, const Tensors& inputs) {
-      return make_pipe({net.get(), [net](const Tensors& in) { return net->forward(in); }, {"x"}}, inputs, training,
-                       split);
+      return split::make_pipe({net.get(), [net](const Tensors& in) { return net->forward(in); }, {"x"}}, inputs,
+                              training, split);
     };
   }
 
   /// Calls `body` on every rank. Throws what the ranks throw.
-  void run(const std::function<void(Engine&, int rank)>& body) {
-    with_ranks(static_cast<int>(schedule_.ranks.size()), [&](Transport& transport) {
+  void run(const std::function<void(engine::Engine&, int rank)>& body) {
+    with_ranks(static_cast<int>(schedule_.ranks.size()), [&](transport::Transport& transport) {
       at::set_num_threads(1);  // OpenMP counts for each thread anew
-      EngineOptions mine = options;
+      engine::EngineOptions mine = options;
       if (adjust) adjust(mine, transport.rank());
-      Engine engine(transport, schedule_, source(transport.rank()), mine);
+      engine::Engine engine(transport, schedule_, source(transport.rank()), mine);
       body(engine, transport.rank());
     });
   }
 
   /// Adds what one rank knows to `told`; copies of a shared parameter must agree.
-  void tell(Told& told, Engine& engine, const StepResult& result) {
+  void tell(Told& told, engine::Engine& engine, const engine::StepResult& result) {
     const std::lock_guard<std::mutex> lock(mutex_);
     // Of several replicas each tells about its own micro-batches.
     told.losses.resize(std::max(told.losses.size(), result.losses.size()));
@@ -331,7 +331,7 @@ class Fleet {
     for (size_t m = 0; m < result.outputs.size(); ++m)
       if (!result.outputs[m].empty()) told.parts[m] = result.outputs[m];
     if (std::none_of(told.parts.begin(), told.parts.end(), [](const Tensors& part) { return part.empty(); }))
-      told.outputs = merge_outputs(told.parts, {});
+      told.outputs = microbatch::merge_outputs(told.parts, {});
     for (const auto& [stage, state] : engine.states()) {
       for (const auto& [name, tensor] : state.parameters) {
         const at::Tensor grad = tensor.grad().defined() ? tensor.grad().clone() : at::Tensor();
@@ -345,45 +345,45 @@ class Fleet {
   /// One step on each rank of a fleet of this schedule.
   Told train(const at::Tensor& x, const at::Tensor& target) {
     Told told;
-    run([&](Engine& engine, int) { tell(told, engine, engine.train({x}, target)); });
+    run([&](engine::Engine& engine, int) { tell(told, engine, engine.train({x}, target)); });
     return told;
   }
 
-  EngineOptions options;
-  SplitOptions split;
-  std::function<void(EngineOptions&, int rank)> adjust;
+  engine::EngineOptions options;
+  split::SplitOptions split;
+  std::function<void(engine::EngineOptions&, int rank)> adjust;
   std::vector<std::shared_ptr<Net>> nets;
 
  private:
-  Schedule schedule_;
+  schedule::Schedule schedule_;
   std::mutex mutex_;
 };
 
 /// Every rank does, for each micro-batch, the forwards of its stages and then, with `depth_first` at once, else at the
 /// end, their backwards.
-inline Schedule placed(std::vector<int> rank_of_stage, int ranks, int microbatches, bool depth_first = false,
-                       bool descending = false) {
-  Schedule schedule{"placed", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
+inline schedule::Schedule placed(std::vector<int> rank_of_stage, int ranks, int microbatches, bool depth_first = false,
+                                 bool descending = false) {
+  schedule::Schedule schedule{"placed", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
   schedule.ranks.resize(ranks);
-  const auto add = [&](ActionType type, int i) {
-    const int m = type == ActionType::B && descending ? microbatches - 1 - i : i;
+  const auto add = [&](schedule::ActionType type, int i) {
+    const int m = type == schedule::ActionType::B && descending ? microbatches - 1 - i : i;
     for (int k = 0; k < schedule.stages; ++k) {
-      const int stage = type == ActionType::F ? k : schedule.stages - 1 - k;
+      const int stage = type == schedule::ActionType::F ? k : schedule.stages - 1 - k;
       schedule.ranks[rank_of_stage[stage]].push_back({stage, type, m});
     }
   };
   for (int i = 0; i < microbatches; ++i) {
-    add(ActionType::F, i);
-    if (depth_first) add(ActionType::B, i);
+    add(schedule::ActionType::F, i);
+    if (depth_first) add(schedule::ActionType::B, i);
   }
-  for (int i = 0; i < microbatches && !depth_first; ++i) add(ActionType::B, i);
+  for (int i = 0; i < microbatches && !depth_first; ++i) add(schedule::ActionType::B, i);
   return schedule;
 }
 
 /// Steps on different batches, without zeroing gradients between them, against plain autograd that sums in the order of
 /// the schedule.
-inline void expect_like_oracle(const std::string& kind, const Schedule& schedule, int64_t rows, int steps = 1,
-                               const std::function<void(EngineOptions&)>& change = {}) {
+inline void expect_like_oracle(const std::string& kind, const schedule::Schedule& schedule, int64_t rows, int steps = 1,
+                               const std::function<void(engine::EngineOptions&)>& change = {}) {
   SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +
                std::to_string(schedule.stages) + " stages, " + std::to_string(schedule.microbatches) +
                " micro-batches, " + std::to_string(rows) + " rows");
@@ -395,7 +395,7 @@ inline void expect_like_oracle(const std::string& kind, const Schedule& schedule
   const auto batch = [&](int step) { return batch_of(kind, rows, 0.1 + step); };
   const at::Tensor target = target_of(kind, rows);
   std::vector<Told> ours(steps);
-  fleet.run([&](Engine& engine, int) {
+  fleet.run([&](engine::Engine& engine, int) {
     for (int step = 0; step < steps; ++step) fleet.tell(ours[step], engine, engine.train({batch(step)}, target));
   });
   for (int step = 0; step < steps; ++step) {

@@ -64,7 +64,7 @@ struct Linears : torch::nn::Module {
   Tensors forward(const Tensors& in) const {
     at::Tensor h = in[0];
     for (int i = 0; i < 4; ++i) {
-      if (i > 0 && i * stages / 4 != (i - 1) * stages / 4) pipe_split();
+      if (i > 0 && i * stages / 4 != (i - 1) * stages / 4) capture::pipe_split();
       h = at::gelu(linear(h, *layers[i]));
     }
     return {h};
@@ -80,20 +80,20 @@ struct Asked {
   std::vector<std::string> order;
 };
 
-NamedTensors gradients_of(const Schedule& schedule, bool own, Asked* asked = nullptr) {
+testing::NamedTensors gradients_of(const schedule::Schedule& schedule, bool own, Asked* asked = nullptr) {
   constexpr int kRows = 11;
   std::mutex mutex;
-  NamedTensors gradients;
-  with_ranks(static_cast<int>(schedule.ranks.size()), [&](Transport& transport) {
+  testing::NamedTensors gradients;
+  with_ranks(static_cast<int>(schedule.ranks.size()), [&](transport::Transport& transport) {
     at::set_num_threads(1);
     queue.clear();
     Linears model(schedule.stages, own);
-    EngineOptions options;
+    engine::EngineOptions options;
     options.input_names = {"x"};
-    options.input_chunks = {ChunkSpec{}};
+    options.input_chunks = {microbatch::ChunkSpec{}};
     options.loss = mean_square;
     if (own)
-      options.weight_work = [&](int stage, int microbatch) -> WeightWork {
+      options.weight_work = [&](int stage, int microbatch) -> engine::WeightWork {
         if (asked) {
           const std::lock_guard<std::mutex> lock(mutex);
           ++asked->times[{stage, microbatch}];
@@ -110,11 +110,11 @@ NamedTensors gradients_of(const Schedule& schedule, bool own, Asked* asked = nul
           }
         };
       };
-    const PipeSource source = [&](bool training, const Tensors& inputs) {
-      const ForwardFunction forward = [&](const Tensors& in) { return model.forward(in); };
-      return make_pipe({&model, forward, {"x"}}, inputs, training, {});
+    const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+      const capture::ForwardFunction forward = [&](const Tensors& in) { return model.forward(in); };
+      return split::make_pipe({&model, forward, {"x"}}, inputs, training, {});
     };
-    Engine engine(transport, schedule, source, options);
+    engine::Engine engine(transport, schedule, source, options);
     engine.train({batch_of("mlp", kRows)}, target_of("mlp", kRows));
     EXPECT_TRUE(queue.empty());
     const std::lock_guard<std::mutex> lock(mutex);
@@ -124,11 +124,11 @@ NamedTensors gradients_of(const Schedule& schedule, bool own, Asked* asked = nul
   return gradients;
 }
 
-std::vector<Schedule> schedules() {
-  const Schedule one_f_one_b = make_schedule("1f1b", 4, 5), two_a_rank = placed({0, 1, 1, 0}, 2, 5);
+std::vector<schedule::Schedule> schedules() {
+  const schedule::Schedule one_f_one_b = schedule::make_schedule("1f1b", 4, 5), two_a_rank = placed({0, 1, 1, 0}, 2, 5);
   return {one_f_one_b,
           two_a_rank,
-          make_schedule("gpipe", 1, 5),
+          schedule::make_schedule("gpipe", 1, 5),
           halved(in_turns(4, 5, [](int r) { return 3 - r; }), {.name = "like ZB-H1", .lag = [](int r) { return r; }}),
           halved(in_turns(2, 5, [](int r) { return 2 - 2 * r; }), {.name = "like ZB-H2"}),
           halved(two_a_rank, {.name = "descending", .descending = true}),
@@ -136,13 +136,13 @@ std::vector<Schedule> schedules() {
 }
 
 TEST(WeightWork, GivesTheBitsOfThePlainLinear) {
-  for (const Schedule& schedule : schedules()) {
+  for (const schedule::Schedule& schedule : schedules()) {
     SCOPED_TRACE(schedule.name);
     Linears model(schedule.stages, /*own=*/false);
     at::set_num_threads(1);
     const Tensors xs = batch_of("mlp", 11).tensor_split(5), targets = target_of("mlp", 11).tensor_split(5);
     for (int m : accumulation_order(schedule)) mean_square(model.forward({xs[m]}), targets[m]).backward();
-    NamedTensors expected;
+    testing::NamedTensors expected;
     for (const auto& item : model.named_parameters()) expected[item.key()] = item.value().grad() / 5;
     expect_same(gradients_of(schedule, /*own=*/true), expected, "gradient");
     expect_same(gradients_of(schedule, /*own=*/false), expected, "gradient of the plain linear");
@@ -151,7 +151,7 @@ TEST(WeightWork, GivesTheBitsOfThePlainLinear) {
 }
 
 TEST(WeightWork, IsAskedForOnceForEachStageAndMicrobatch) {
-  for (const Schedule& schedule : schedules()) {
+  for (const schedule::Schedule& schedule : schedules()) {
     SCOPED_TRACE(schedule.name);
     std::map<std::pair<int, int>, int> once;
     for (int stage = 0; stage < schedule.stages; ++stage)
@@ -170,15 +170,15 @@ TEST(WeightWork, IsDoneInTheB_OrKeptForTheW) {
 
 TEST(WeightWork, NoneIsGoodToo) {
   // With nothing to do the full backward of the plain linear is all there is.
-  const Schedule schedule = halved(make_schedule("1f1b", 2, 3), {});
+  const schedule::Schedule schedule = halved(schedule::make_schedule("1f1b", 2, 3), {});
   const at::Tensor x = batch_of("mlp", 6), target = target_of("mlp", 6);
   Fleet fleet("mlp", schedule);
-  fleet.options.weight_work = [](int, int) { return WeightWork(); };
+  fleet.options.weight_work = [](int, int) { return engine::WeightWork(); };
   expect_same(fleet.train(x, target), Oracle("mlp", 2, 3).train(x, target));
 }
 
 TEST(WeightWork, IsNotAskedForWhereTheLossDoesNotDependOnTheStage) {
-  for (const Schedule& schedule : {placed({0, 0, 0, 0}, 1, 1), halved(placed({0, 0, 0, 0}, 1, 1), {})}) {
+  for (const schedule::Schedule& schedule : {placed({0, 0, 0, 0}, 1, 1), halved(placed({0, 0, 0, 0}, 1, 1), {})}) {
     std::vector<int> stages;
     Fleet fleet("two outputs", schedule);
     fleet.options.loss = [](const Tensors& outputs, const at::Tensor& target) {
@@ -187,7 +187,7 @@ TEST(WeightWork, IsNotAskedForWhereTheLossDoesNotDependOnTheStage) {
     fleet.split.loss_outputs = std::vector<int>{1};
     fleet.options.weight_work = [&](int stage, int) {
       stages.push_back(stage);
-      return WeightWork();
+      return engine::WeightWork();
     };
     fleet.train(batch_of("mlp", 2), target_of("mlp", 2));
     EXPECT_EQ(stages, (std::vector<int>{3, 1, 0}));
@@ -198,7 +198,7 @@ TEST(WeightWork, ErrorsSayWhere) {
   for (const auto& [schedule, where] : {std::pair(placed({0, 0}, 1, 2), "position 6 (1B1)"),
                                         std::pair(halved(placed({0, 0}, 1, 2), {}), "position 11 (1W1)")}) {
     Fleet fleet("mlp", schedule);
-    fleet.options.weight_work = [](int stage, int microbatch) -> WeightWork {
+    fleet.options.weight_work = [](int stage, int microbatch) -> engine::WeightWork {
       if (stage == 1 && microbatch == 1) return [] { throw std::runtime_error("no queue"); };
       return {};
     };

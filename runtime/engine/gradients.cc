@@ -9,14 +9,15 @@
 #include <deque>
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
 /// Moves copies' gradients between ranks; whether there is one goes ahead of it. Between two ranks they arrive in the
 /// order in which they were sent.
 class GradientMover {
  public:
-  GradientMover(Transport& transport, const Deadline& deadline) : transport_(transport), deadline_(deadline) {}
+  GradientMover(transport::Transport& transport, const transport::Deadline& deadline)
+      : transport_(transport), deadline_(deadline) {}
   ~GradientMover() {
     if (!sent_.empty()) transport_.withdraw();
   }
@@ -35,18 +36,18 @@ class GradientMover {
 
   at::Tensor receive(const at::Tensor& like, int rank, int64_t tag, const std::string& name) {
     uint8_t present = 0;
-    Request flag = transport_.irecv(&present, 1, rank, tag);
+    transport::Request flag = transport_.irecv(&present, 1, rank, tag);
     wait(flag, name);
     if (!present) return {};
     at::Tensor grad = at::empty_like(like, like.options().requires_grad(false), at::MemoryFormat::Contiguous);
-    Request body = transport_.irecv(grad.mutable_data_ptr(), grad.nbytes(), rank, tag + 1);
+    transport::Request body = transport_.irecv(grad.mutable_data_ptr(), grad.nbytes(), rank, tag + 1);
     wait(body, name);
     return grad;
   }
 
   void finish_sends() {
     for (Sent& sent : sent_)
-      for (Request* request : {&sent.flag_request, &sent.body_request})
+      for (transport::Request* request : {&sent.flag_request, &sent.body_request})
         transport_.wait(*request, deadline_, "the end of the step: a gradient of a copy was not taken");
     sent_.clear();
   }
@@ -55,29 +56,29 @@ class GradientMover {
   struct Sent {
     uint8_t present = 0;
     at::Tensor body;
-    Request flag_request, body_request;
+    transport::Request flag_request, body_request;
   };
 
-  void wait(Request& request, const std::string& name) {
+  void wait(transport::Request& request, const std::string& name) {
     transport_.wait(request, deadline_, [&] { return "the gradients of '" + name + "', of which there are copies"; });
   }
 
-  Transport& transport_;
-  const Deadline& deadline_;
+  transport::Transport& transport_;
+  const transport::Deadline& deadline_;
   std::deque<Sent> sent_;  // what is sent must stay where it is
 };
 
 bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 1; }
 
 template <class Visit>
-void for_each_parameter(const std::map<int, StageState>& states, Visit&& visit) {
+void for_each_parameter(const std::map<int, split::StageState>& states, Visit&& visit) {
   for (const auto& [stage, state] : states)
     for (const auto& [name, tensor] : state.parameters) visit(tensor);
 }
 
 }  // namespace
 
-GradientStash::GradientStash(const std::map<int, StageState>& states) {
+GradientStash::GradientStash(const std::map<int, split::StageState>& states) {
   for_each_parameter(states, [&](const at::Tensor& parameter) {
     entries_.push_back({parameter, std::move(parameter.mutable_grad())});
     parameter.mutable_grad() = at::Tensor();
@@ -103,7 +104,7 @@ void GradientStash::add_back() {
   entries_.clear();
 }
 
-void separate_gradients(const StageState& state) {
+void separate_gradients(const split::StageState& state) {
   const c10::NoGradGuard no_grad;
   for (const auto& [name, parameter] : state.parameters) {
     at::Tensor& grad = parameter.mutable_grad();
@@ -111,8 +112,9 @@ void separate_gradients(const StageState& state) {
   }
 }
 
-std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& states,
-                                              const std::vector<SharedParameter>& shared, const Schedule& schedule) {
+std::vector<ParameterCopies> parameter_copies(const std::map<int, split::StageState>& states,
+                                              const std::vector<split::SharedParameter>& shared,
+                                              const schedule::Schedule& schedule) {
   std::map<std::pair<int, std::string>, ParameterCopies> found;
   const auto add = [&](const std::string& name, const std::vector<int>& stages) {
     ParameterCopies parameter{name, {}};
@@ -129,8 +131,9 @@ std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& s
   };
   for (const auto& [stage, state] : states)
     for (const auto& [name, tensor] : state.parameters) {
-      const auto several = std::find_if(shared.begin(), shared.end(),
-                                        [&](const SharedParameter& parameter) { return parameter.name == name; });
+      const auto several = std::find_if(shared.begin(), shared.end(), [&](const split::SharedParameter& parameter) {
+        return parameter.name == name;
+      });
       add(name, several == shared.end() ? std::vector<int>{stage} : several->stages);
     }
   std::vector<ParameterCopies> parameters;
@@ -138,8 +141,8 @@ std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& s
   return parameters;
 }
 
-void sum_copies(const std::map<int, StageState>& states, const std::vector<ParameterCopies>& parameters,
-                Transport& transport, int64_t first_tag, const Deadline& deadline) {
+void sum_copies(const std::map<int, split::StageState>& states, const std::vector<ParameterCopies>& parameters,
+                transport::Transport& transport, int64_t first_tag, const transport::Deadline& deadline) {
   const c10::NoGradGuard no_grad;
   using Copy = ParameterCopies::Copy;
   const auto mine = [&](const Copy& copy) { return copy.rank == transport.rank(); };
@@ -186,7 +189,7 @@ void sum_copies(const std::map<int, StageState>& states, const std::vector<Param
   mover.finish_sends();
 }
 
-void divide_gradients(const std::map<int, StageState>& states, double divisor) {
+void divide_gradients(const std::map<int, split::StageState>& states, double divisor) {
   const c10::NoGradGuard no_grad;
   for_each_parameter(states, [&](const at::Tensor& parameter) {
     at::Tensor& grad = parameter.mutable_grad();
@@ -194,4 +197,4 @@ void divide_gradients(const std::map<int, StageState>& states, double divisor) {
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

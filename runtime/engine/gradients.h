@@ -9,13 +9,13 @@
 #include "runtime/split/pipe.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// Moves the .grad of every parameter aside for as long as a step runs, so that the step begins with none. A step that
 /// fails leaves the gradients as they were before it.
 class GradientStash {
  public:
-  explicit GradientStash(const std::map<int, StageState>& states);
+  explicit GradientStash(const std::map<int, split::StageState>& states);
   ~GradientStash();
   GradientStash(const GradientStash&) = delete;
   GradientStash& operator=(const GradientStash&) = delete;
@@ -34,7 +34,7 @@ class GradientStash {
 /// to it in place. Autograd hands several leaves one memory where it reached them through views
 /// (github.com/pytorch/pytorch/issues/34082): other parameters, inputs whose gradients are on their way to other
 /// stages, and what a first half keeps for its second.
-void separate_gradients(const StageState& state);
+void separate_gradients(const split::StageState& state);
 
 /// A parameter of which the ranks hold several copies: several stages use it, or its stage is in several replicas.
 struct ParameterCopies {
@@ -49,8 +49,9 @@ struct ParameterCopies {
 
 /// Those of the parameters in `states` (of this rank's stages) that have several copies, in an order on which all ranks
 /// agree.
-std::vector<ParameterCopies> parameter_copies(const std::map<int, StageState>& states,
-                                              const std::vector<SharedParameter>& shared, const Schedule& schedule);
+std::vector<ParameterCopies> parameter_copies(const std::map<int, split::StageState>& states,
+                                              const std::vector<split::SharedParameter>& shared,
+                                              const schedule::Schedule& schedule);
 
 /// How many tags sum_copies takes.
 inline constexpr int64_t kCopyTags = 4;
@@ -58,10 +59,10 @@ inline constexpr int64_t kCopyTags = 4;
 /// Sums the gradients of each parameter's copies in the order of the copies, ascending (stage, replica), and gives
 /// every copy the sum. A copy without a gradient takes no part; if none has one, none gets one. Tags start at
 /// `first_tag`; every rank calls it.
-void sum_copies(const std::map<int, StageState>& states, const std::vector<ParameterCopies>& parameters,
-                Transport& transport, int64_t first_tag, const Deadline& deadline);
+void sum_copies(const std::map<int, split::StageState>& states, const std::vector<ParameterCopies>& parameters,
+                transport::Transport& transport, int64_t first_tag, const transport::Deadline& deadline);
 
 /// Divides every gradient of the step.
-void divide_gradients(const std::map<int, StageState>& states, double divisor);
+void divide_gradients(const std::map<int, split::StageState>& states, double divisor);
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -8,9 +8,9 @@
 #include "runtime/graph/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
-GraphStage::GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants,
+GraphStage::GraphStage(int stage, const std::vector<const graph::Graph*>& graphs, std::vector<int> variants,
                        const RandomContext& random, const RecomputeOptions& recompute,
                        std::unique_ptr<PartitionedStage> partitions)
     : stage_(stage),
@@ -19,11 +19,11 @@ GraphStage::GraphStage(int stage, const std::vector<const Graph*>& graphs, std::
       weights_(variants_.size()),
       random_(random),
       recompute_(recompute.of(stage)) {
-  for (const Graph* graph : graphs) {
+  for (const graph::Graph* graph : graphs) {
     interpreters_.emplace_back(*graph);
     if (recompute_ != Recompute::Never) blocks_.emplace_back(*graph, recompute.blocks_in);
     draws_random_numbers_ =
-        draws_random_numbers_ || std::any_of(graph->nodes.begin(), graph->nodes.end(), &draws_random_numbers);
+        draws_random_numbers_ || std::any_of(graph->nodes.begin(), graph->nodes.end(), &graph::draws_random_numbers);
   }
 }
 
@@ -35,7 +35,7 @@ bool GraphStage::recomputes(int microbatch) const {
 
 void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
   const int variant = variants_[microbatch];
-  PartitionedGraph* const partition =
+  partition::PartitionedGraph* const partition =
       partitions_ && c10::GradMode::is_enabled() ? partitions_->of(variant, inputs) : nullptr;
   const auto run = [&] {
     if (partition)
@@ -46,28 +46,29 @@ void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std
       interpreters_[variant].run(inputs, outputs);
   };
   if (!draws_random_numbers_) return run();
-  const RandomTurn seeded(random_.by_microbatch
-                              ? random_.run_seed + static_cast<uint64_t>(microbatch)
-                              : stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
+  const graph::RandomTurn seeded(
+      random_.by_microbatch ? random_.run_seed + static_cast<uint64_t>(microbatch)
+                            : microbatch::stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
   run();
 }
 
 void GraphStage::backward(int, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                           std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) {
-  stage_backward(roots, root_grads, inputs, input_grads);
+  backward::stage_backward(roots, root_grads, inputs, input_grads);
 }
 
 void GraphStage::backward_input(int microbatch, std::span<const at::Tensor> roots,
                                 std::span<const at::Tensor> root_grads, std::span<const at::Tensor> inputs,
                                 std::vector<at::Tensor>& input_grads) {
-  stage_backward_input(roots, root_grads, inputs, input_grads, weights_[microbatch], {.accumulate_into_inputs = false});
+  backward::stage_backward_input(roots, root_grads, inputs, input_grads, weights_[microbatch],
+                                 {.accumulate_into_inputs = false});
 }
 
-void GraphStage::backward_weight(int microbatch) { stage_backward_weight(weights_[microbatch]); }
+void GraphStage::backward_weight(int microbatch) { backward::stage_backward_weight(weights_[microbatch]); }
 
 void GraphStage::drop_halves() noexcept {
-  for (WeightBackward& weights : weights_)
-    if (weights.pending()) weights = WeightBackward();
+  for (backward::WeightBackward& weights : weights_)
+    if (weights.pending()) weights = backward::WeightBackward();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -10,7 +10,7 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// What makes the random numbers of a stage the same wherever and whenever it runs; see random_seed.h.
 struct RandomContext {
@@ -25,8 +25,9 @@ class GraphStage : public StageRunner {
   /// `graphs` are the captures of the stage for the shapes that occur, bound to one state; `variants[m]` says which of
   /// them micro-batch m takes. `random` is read at each forward and must outlive the stage. `partitions`, where given,
   /// run in place of the graphs wherever gradients are recorded.
-  GraphStage(int stage, const std::vector<const Graph*>& graphs, std::vector<int> variants, const RandomContext& random,
-             const RecomputeOptions& recompute = {}, std::unique_ptr<PartitionedStage> partitions = nullptr);
+  GraphStage(int stage, const std::vector<const graph::Graph*>& graphs, std::vector<int> variants,
+             const RandomContext& random, const RecomputeOptions& recompute = {},
+             std::unique_ptr<PartitionedStage> partitions = nullptr);
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override;
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
@@ -40,14 +41,14 @@ class GraphStage : public StageRunner {
   bool recomputes(int microbatch) const;
 
   int stage_;
-  std::vector<Interpreter> interpreters_;
+  std::vector<graph::Interpreter> interpreters_;
   std::vector<StageBlocks> blocks_;  // by variant; none where nothing is recomputed
   std::unique_ptr<PartitionedStage> partitions_;
   std::vector<int> variants_;
-  std::vector<WeightBackward> weights_;  // by micro-batch
+  std::vector<backward::WeightBackward> weights_;  // by micro-batch
   const RandomContext& random_;
   Recompute recompute_;
   bool draws_random_numbers_ = false;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -23,26 +23,27 @@ struct Halving {
   std::vector<int> whole_microbatches = {};  ///< whose B stay
 };
 
-inline Schedule halved(Schedule schedule, const Halving& how) {
+inline schedule::Schedule halved(schedule::Schedule schedule, const Halving& how) {
   schedule.name += ", " + how.name;
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
-    std::vector<Action> out;
+    std::vector<schedule::Action> out;
     std::map<int, std::deque<int>> waiting;  // by stage: micro-batches
-    for (const Action& action : schedule.ranks[r]) {
+    for (const schedule::Action& action : schedule.ranks[r]) {
       const auto& whole = how.whole_microbatches;
-      if (action.type != ActionType::B || std::find(whole.begin(), whole.end(), action.microbatch) != whole.end()) {
+      if (action.type != schedule::ActionType::B ||
+          std::find(whole.begin(), whole.end(), action.microbatch) != whole.end()) {
         out.push_back(action);
         continue;
       }
-      out.push_back({action.stage, ActionType::I, action.microbatch});
+      out.push_back({action.stage, schedule::ActionType::I, action.microbatch});
       std::deque<int>& mine = waiting[action.stage];
       mine.push_back(action.microbatch);
       for (; static_cast<int>(mine.size()) > how.lag(static_cast<int>(r)); mine.pop_front())
-        out.push_back({action.stage, ActionType::W, mine.front()});
+        out.push_back({action.stage, schedule::ActionType::W, mine.front()});
     }
     for (auto& [stage, microbatches] : waiting) {
       if (how.descending) std::reverse(microbatches.begin(), microbatches.end());
-      for (int m : microbatches) out.push_back({stage, ActionType::W, m});
+      for (int m : microbatches) out.push_back({stage, schedule::ActionType::W, m});
     }
     schedule.ranks[r] = std::move(out);
   }
@@ -50,27 +51,28 @@ inline Schedule halved(Schedule schedule, const Halving& how) {
 }
 
 /// One stage a rank; rank r begins with `warm_up(r)` forwards, then forwards and backwards take turns.
-inline Schedule in_turns(int ranks, int microbatches, const std::function<int(int rank)>& warm_up) {
-  Schedule schedule{"in turns", ranks, microbatches, {}, {}};
+inline schedule::Schedule in_turns(int ranks, int microbatches, const std::function<int(int rank)>& warm_up) {
+  schedule::Schedule schedule{"in turns", ranks, microbatches, {}, {}};
   for (int r = 0; r < ranks; ++r) {
     schedule.rank_of_stage.push_back(r);
-    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    std::vector<schedule::Action>& actions = schedule.ranks.emplace_back();
     int forwards = 0;
-    for (; forwards < std::min(microbatches, warm_up(r)); ++forwards) actions.push_back({r, ActionType::F, forwards});
+    for (; forwards < std::min(microbatches, warm_up(r)); ++forwards)
+      actions.push_back({r, schedule::ActionType::F, forwards});
     for (int m = 0; m < microbatches; ++m) {
-      if (forwards < microbatches) actions.push_back({r, ActionType::F, forwards++});
-      actions.push_back({r, ActionType::B, m});
+      if (forwards < microbatches) actions.push_back({r, schedule::ActionType::F, forwards++});
+      actions.push_back({r, schedule::ActionType::B, m});
     }
   }
   return schedule;
 }
 
 /// The micro-batches in the order in which each stage accumulates them; the same for all stages, or the test fails.
-inline std::vector<int> accumulation_order(const Schedule& schedule) {
+inline std::vector<int> accumulation_order(const schedule::Schedule& schedule) {
   std::map<int, std::vector<int>> of_stage;
   for (const auto& actions : schedule.ranks)
-    for (const Action& action : actions)
-      if (action.type == ActionType::B || action.type == ActionType::W)
+    for (const schedule::Action& action : actions)
+      if (action.type == schedule::ActionType::B || action.type == schedule::ActionType::W)
         of_stage[action.stage].push_back(action.microbatch);
   for (const auto& [stage, order] : of_stage) EXPECT_EQ(order, of_stage.at(0)) << "stage " << stage;
   return of_stage.at(0);

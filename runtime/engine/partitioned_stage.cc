@@ -11,24 +11,25 @@
 #include "runtime/partition/cut/policy.h"
 #include "runtime/transport/collectives.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
-bool requires_gradient(const Attribute& attribute) {
+bool requires_gradient(const graph::Attribute& attribute) {
   return attribute.tensor.defined() && attribute.tensor.requires_grad();
 }
 
-bool has_backward(const JointGraph& graph) {
-  const std::span<const NodeIndex> gradients = graph.backward_outputs();
-  return std::any_of(gradients.begin(), gradients.end(), [](NodeIndex node) { return node != kNoNode; });
+bool has_backward(const partition::JointGraph& graph) {
+  const std::span<const partition::NodeIndex> gradients = graph.backward_outputs();
+  return std::any_of(gradients.begin(), gradients.end(),
+                     [](partition::NodeIndex node) { return node != partition::kNoNode; });
 }
 
-std::string describe(const Partition& partition) {
+std::string describe(const partition::Partition& partition) {
   int64_t bytes = 0;
-  for (const NodeIndex saved : partition.saved) bytes += partition.graph.nodes[saved].out.bytes;
+  for (const partition::NodeIndex saved : partition.saved) bytes += partition.graph.nodes[saved].out.bytes;
   char text[160];
   std::snprintf(text, sizeof text, "%016llx (%zu values of %lld bytes saved, %zu calls run twice)",
-                static_cast<unsigned long long>(certificate(partition)), partition.saved.size(),
+                static_cast<unsigned long long>(partition::certificate(partition)), partition.saved.size(),
                 static_cast<long long>(bytes), partition.recomputed().size());
   return text;
 }
@@ -41,13 +42,13 @@ std::string to_string(const RematOptions& options) {
 
 void check_remat(const RematOptions& options, bool recompute) {
   if (!options.on()) return;
-  parse_partition_mode(options.mode);
-  load_policy(options.policy);
+  partition::parse_partition_mode(options.mode);
+  partition::load_policy(options.policy);
   if (recompute)
     throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
 }
 
-PartitionedStage::PartitionedStage(int stage, std::vector<const Graph*> graphs, std::vector<char> has_gradient,
+PartitionedStage::PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<char> has_gradient,
                                    RematOptions options)
     : stage_(stage),
       graphs_(std::move(graphs)),
@@ -60,7 +61,7 @@ PartitionedStage::PartitionedStage(int stage, std::vector<const Graph*> graphs, 
 
 PartitionedStage::~PartitionedStage() = default;
 
-bool PartitionedStage::Made::is_for(const Graph& graph, std::span<const at::Tensor> inputs) const {
+bool PartitionedStage::Made::is_for(const graph::Graph& graph, std::span<const at::Tensor> inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool contiguous = !inputs[i].defined() || inputs[i].is_contiguous();
     if (contiguous ? !strides[i].empty() : inputs[i].strides() != strides[i]) return false;
@@ -71,29 +72,30 @@ bool PartitionedStage::Made::is_for(const Graph& graph, std::span<const at::Tens
 }
 
 PartitionedStage::Made PartitionedStage::make(int variant, std::span<const at::Tensor> inputs) const {
-  const Graph& graph = *graphs_[variant];
+  const graph::Graph& graph = *graphs_[variant];
   Made made;
   made.strides.resize(graph.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && !inputs[i].is_contiguous()) made.strides[i] = inputs[i].strides().vec();
-  for (const Attribute& attribute : graph.attributes) made.requires_grad.push_back(requires_gradient(attribute));
+  for (const graph::Attribute& attribute : graph.attributes) made.requires_grad.push_back(requires_gradient(attribute));
   try {
-    JointTrace trace = trace_stage(graph, has_gradient_, inputs);
+    partition::JointTrace trace = trace_stage(graph, has_gradient_, inputs);
     if (!has_backward(trace.graph)) return made;
-    PartitionOptions options = parse_partition_mode(options_.mode);
+    partition::PartitionOptions options = partition::parse_partition_mode(options_.mode);
     options.static_inputs = trace.static_inputs;
-    Partition partition = plumbline::partition(trace.graph, load_policy(options_.policy), options);
-    made.partition = std::make_unique<PartitionedGraph>(graph, std::move(trace), std::move(partition));
+    partition::Partition partition =
+        plumbline::partition::partition(trace.graph, partition::load_policy(options_.policy), options);
+    made.partition = std::make_unique<partition::PartitionedGraph>(graph, std::move(trace), std::move(partition));
     return made;
   } catch (const std::exception& error) {
     // What an operator itself says (that it has no kernel for shapes alone, for one) may go on for lines.
-    const std::string text = error_text(error);
+    const std::string text = graph::error_text(error);
     throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + text.substr(0, text.find('\n')) +
                      "; run it without --remat");
   }
 }
 
-PartitionedGraph* PartitionedStage::of(int variant, std::span<const at::Tensor> inputs) {
+partition::PartitionedGraph* PartitionedStage::of(int variant, std::span<const at::Tensor> inputs) {
   std::vector<Made>& known = partitions_[variant];
   for (Made& made : known)
     if (made.is_for(*graphs_[variant], inputs)) return made.partition.get();
@@ -111,14 +113,14 @@ std::vector<std::string> PartitionedStage::choices() const {
 
 std::vector<std::string> no_choices(size_t variants) { return std::vector<std::string>(variants, "none"); }
 
-void check_same_choices(const std::map<int, std::vector<std::string>>& choices, Transport& transport,
-                        const Deadline& deadline) {
+void check_same_choices(const std::map<int, std::vector<std::string>>& choices, transport::Transport& transport,
+                        const transport::Deadline& deadline) {
   if (transport.size() == 1) return;
   std::string mine;
   for (const auto& [stage, lines] : choices)
     for (size_t variant = 0; variant < lines.size(); ++variant)
       mine += std::to_string(stage) + ' ' + std::to_string(variant) + ' ' + lines[variant] + '\n';
-  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
+  const auto all = transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
   std::string verdict;
   std::map<std::pair<int, int>, std::pair<std::string, size_t>> first;  // by stage and variant: the choice, and whose
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -133,8 +135,8 @@ void check_same_choices(const std::map<int, std::vector<std::string>>& choices, 
                   "; every rank must hold the same model and the same LibTorch";
     }
   }
-  const auto answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
+  const auto answer = transport::broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
   if (!answer.empty()) throw Error(std::string(reinterpret_cast<const char*>(answer.data()), answer.size()));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

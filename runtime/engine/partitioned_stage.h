@@ -12,7 +12,7 @@
 #include "runtime/partition/run/run.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// Rematerialisation: which values are saved, by what rules.
 struct RematOptions {
@@ -37,14 +37,15 @@ class PartitionedStage {
   /// `graphs` by variant: the captures of the stage, bound to its parameters; they must outlive this object.
   /// `has_gradient` as gradients_that_come_back() has it. Traces each graph once (trace_stage()). Throws
   /// InputError naming the stage for one that cannot be traced or partitioned.
-  PartitionedStage(int stage, std::vector<const Graph*> graphs, std::vector<char> has_gradient, RematOptions options);
+  PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<char> has_gradient,
+                   RematOptions options);
   ~PartitionedStage();
   PartitionedStage(const PartitionedStage&) = delete;
   PartitionedStage& operator=(const PartitionedStage&) = delete;
 
   /// The partition for inputs like these: made now, where their layout is new, or where other parameters than ever
   /// require a gradient. Nullptr where the stage has nothing to differentiate. Not inside a RandomTurn.
-  PartitionedGraph* of(int variant, std::span<const at::Tensor> inputs);
+  partition::PartitionedGraph* of(int variant, std::span<const at::Tensor> inputs);
 
   /// What was chosen for contiguous inputs at first, by variant, in a line that is the same on every rank that chose
   /// the same: the certificate, what is saved, and how many calls run twice.
@@ -55,14 +56,14 @@ class PartitionedStage {
   struct Made {
     std::vector<std::vector<int64_t>> strides;  // by input; empty: contiguous
     std::vector<char> requires_grad;            // by attribute of the graph
-    std::unique_ptr<PartitionedGraph> partition;
+    std::unique_ptr<partition::PartitionedGraph> partition;
 
-    bool is_for(const Graph& graph, std::span<const at::Tensor> inputs) const;
+    bool is_for(const graph::Graph& graph, std::span<const at::Tensor> inputs) const;
   };
   Made make(int variant, std::span<const at::Tensor> inputs) const;
 
   int stage_;
-  std::vector<const Graph*> graphs_;
+  std::vector<const graph::Graph*> graphs_;
   std::vector<char> has_gradient_;
   RematOptions options_;
   std::vector<std::vector<Made>> partitions_;  // by variant; a few of each
@@ -74,7 +75,7 @@ std::vector<std::string> no_choices(size_t variants);
 /// Every rank that holds a stage must have chosen the same for it, or replicas would add up gradients of other bits and
 /// hold other memory than was planned. `choices`: PartitionedStage::choices() of this rank's stages, or no_choices().
 /// Throws Error with both choices. Every rank calls it, whether it partitions or not.
-void check_same_choices(const std::map<int, std::vector<std::string>>& choices, Transport& transport,
-                        const Deadline& deadline);
+void check_same_choices(const std::map<int, std::vector<std::string>>& choices, transport::Transport& transport,
+                        const transport::Deadline& deadline);
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

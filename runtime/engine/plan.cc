@@ -7,19 +7,19 @@
 #include "runtime/error.h"
 #include "runtime/transport/collectives.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
 std::string shapes_text(const std::vector<at::Tensor>& inputs) {
   std::string text;
-  for (const at::Tensor& input : inputs) text += describe(input) + (input.requires_grad() ? "* " : " ");
+  for (const at::Tensor& input : inputs) text += graph::describe(input) + (input.requires_grad() ? "* " : " ");
   return text;
 }
 
 /// What must agree between the pipes of two shapes.
-std::string structure_text(const Pipe& pipe) {
+std::string structure_text(const split::Pipe& pipe) {
   std::string text = std::to_string(pipe.num_stages()) + " stages;";
-  for (const Boundary& boundary : pipe.boundaries) {
+  for (const split::Boundary& boundary : pipe.boundaries) {
     text += " " + boundary.name + ":" + std::to_string(boundary.producer) + "->";
     for (const auto& consumer : boundary.consumers) text += std::to_string(consumer.stage) + ",";
     text += boundary.has_gradient ? "g" : "";
@@ -31,9 +31,9 @@ std::string structure_text(const Pipe& pipe) {
 std::string expectations(const Plan& plan) {
   std::ostringstream out;
   for (size_t m = 0; m < plan.variants.size(); ++m)
-    for (const Boundary& boundary : plan.pipe(static_cast<int>(m)).boundaries)
+    for (const split::Boundary& boundary : plan.pipe(static_cast<int>(m)).boundaries)
       out << boundary.producer << ' ' << m << ' ' << boundary.name << ' '
-          << describe(boundary.value.dtype, boundary.value.sizes) << (boundary.has_gradient ? "*" : "") << '\n';
+          << graph::describe(boundary.value.dtype, boundary.value.sizes) << (boundary.has_gradient ? "*" : "") << '\n';
   return out.str();
 }
 
@@ -64,14 +64,14 @@ std::string mismatch(const std::string& mine, int my_rank, const std::string& th
 }
 
 /// Every rank captured the whole model, so all must believe the same.
-void compare(const std::string& mine, Transport& transport, const Deadline& deadline) {
-  const auto all = gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
+void compare(const std::string& mine, transport::Transport& transport, const transport::Deadline& deadline) {
+  const auto all = transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline);
   std::string verdict;
   for (size_t r = 1; r < all.size() && verdict.empty(); ++r) {
     const std::string theirs(reinterpret_cast<const char*>(all[r].data()), all[r].size());
     if (theirs != mine) verdict = mismatch(mine, 0, theirs, static_cast<int>(r));
   }
-  const auto answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
+  const auto answer = transport::broadcast_bytes(transport, 0, std::as_bytes(std::span(verdict)), deadline);
   if (!answer.empty())
     throw Error("shapes disagree before the first message: " +
                 std::string(reinterpret_cast<const char*>(answer.data()), answer.size()));
@@ -87,7 +87,7 @@ Plan make_plan(const PipeSource& source, bool training, const std::vector<std::v
     if (inserted) plan.pipes.push_back(source(training, inputs));
     plan.variants.push_back(it->second);
   }
-  const Pipe& first = plan.pipes.front();
+  const split::Pipe& first = plan.pipes.front();
   for (const auto& [shapes, index] : known)
     if (structure_text(plan.pipes[index]) != structure_text(first))
       throw InputError("plan: the model is cut differently for micro-batches of " + shapes + "(" +
@@ -95,7 +95,7 @@ Plan make_plan(const PipeSource& source, bool training, const std::vector<std::v
   plan.outgoing.resize(first.num_stages());
   plan.incoming.resize(first.num_stages());
   for (size_t b = 0; b < first.boundaries.size(); ++b) {
-    for (const Boundary::Consumer& consumer : first.boundaries[b].consumers) {
+    for (const split::Boundary::Consumer& consumer : first.boundaries[b].consumers) {
       plan.outgoing[first.boundaries[b].producer].push_back(static_cast<int>(plan.channels.size()));
       plan.incoming[consumer.stage].push_back(static_cast<int>(plan.channels.size()));
       plan.channels.push_back({static_cast<int>(b), consumer.stage, consumer.input});
@@ -104,17 +104,17 @@ Plan make_plan(const PipeSource& source, bool training, const std::vector<std::v
   return plan;
 }
 
-std::vector<StageEdge> stage_edges(const Pipe& pipe) {
-  std::vector<StageEdge> edges;
-  for (const Boundary& boundary : pipe.boundaries)
-    for (const Boundary::Consumer& consumer : boundary.consumers) {
-      const StageEdge edge{boundary.producer, consumer.stage};
+std::vector<schedule::StageEdge> stage_edges(const split::Pipe& pipe) {
+  std::vector<schedule::StageEdge> edges;
+  for (const split::Boundary& boundary : pipe.boundaries)
+    for (const split::Boundary::Consumer& consumer : boundary.consumers) {
+      const schedule::StageEdge edge{boundary.producer, consumer.stage};
       if (std::find(edges.begin(), edges.end(), edge) == edges.end()) edges.push_back(edge);
     }
   return edges;
 }
 
-void check_with_peers(const Plan& plan, Transport& transport, const Deadline& deadline) {
+void check_with_peers(const Plan& plan, transport::Transport& transport, const transport::Deadline& deadline) {
   if (transport.size() == 1) return;
   const std::string mine = expectations(plan);
   try {
@@ -124,4 +124,4 @@ void check_with_peers(const Plan& plan, Transport& transport, const Deadline& de
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

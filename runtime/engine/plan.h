@@ -9,10 +9,10 @@
 #include "runtime/split/pipe.h"
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// Makes the pipe for micro-batches like `inputs`, in training or evaluation mode.
-using PipeSource = std::function<Pipe(bool training, const std::vector<at::Tensor>& inputs)>;
+using PipeSource = std::function<split::Pipe(bool training, const std::vector<at::Tensor>& inputs)>;
 
 /// One (boundary, consuming stage): values flow along it forwards, gradients backwards.
 struct Channel {
@@ -23,15 +23,15 @@ struct Channel {
 
 struct Plan {
   /// One for each distinct shape of micro-batch, all with the same boundaries.
-  std::vector<Pipe> pipes;
+  std::vector<split::Pipe> pipes;
   /// Which of them each micro-batch takes.
   std::vector<int> variants;
   std::vector<Channel> channels;
   /// By stage: the channels that leave it and those that arrive at it (ascending by boundary, then consumer).
   std::vector<std::vector<int>> outgoing, incoming;
 
-  const Pipe& pipe(int microbatch) const { return pipes[variants[microbatch]]; }
-  const Boundary& boundary(int channel, int microbatch) const {
+  const split::Pipe& pipe(int microbatch) const { return pipes[variants[microbatch]]; }
+  const split::Boundary& boundary(int channel, int microbatch) const {
     return pipe(microbatch).boundaries[channels[channel].boundary];
   }
   /// Tags are dense from 0: a forward and a backward one for each (channel, micro-batch).
@@ -49,10 +49,10 @@ struct Plan {
 Plan make_plan(const PipeSource& source, bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
 
 /// The stage edges over which values flow, for lowering.
-std::vector<StageEdge> stage_edges(const Pipe& pipe);
+std::vector<schedule::StageEdge> stage_edges(const split::Pipe& pipe);
 
 /// Compares, before anything is sent, what each rank will send with what its peer expects: shapes and dtypes of every
 /// value and micro-batch. Throws Error naming stage, micro-batch, value and both shapes. Every rank calls it.
-void check_with_peers(const Plan& plan, Transport& transport, const Deadline& deadline);
+void check_with_peers(const Plan& plan, transport::Transport& transport, const transport::Deadline& deadline);
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -12,18 +12,18 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
-bool is_block(const ModuleCall& module, const std::string& blocks_in) {
+bool is_block(const graph::ModuleCall& module, const std::string& blocks_in) {
   return module.name.size() > blocks_in.size() + 1 && module.name.starts_with(blocks_in + ".") &&
          module.name.find('.', blocks_in.size() + 1) == std::string::npos;
 }
 
-void refuse_leaves_in_branches(const Graph& graph) {
-  for (const Node& node : graph.nodes)
+void refuse_leaves_in_branches(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes)
     for (const auto& branch : node.branches) {
-      for (const Attribute& attribute : branch->attributes)
+      for (const graph::Attribute& attribute : branch->attributes)
         if (attribute.tensor.defined() && attribute.tensor.requires_grad())
           throw InputError("re-computation: a branch of a cond holds parameter '" + attribute.name +
                            "'; make it an operand of the cond");
@@ -33,17 +33,17 @@ void refuse_leaves_in_branches(const Graph& graph) {
 
 /// A graph whose attributes have become inputs, behind its own: first those that it only reads, then those it writes.
 struct Lifted {
-  Graph graph;
+  graph::Graph graph;
   std::vector<at::Tensor> read, written;
 };
 
-Lifted lift_attributes(Graph graph) {
+Lifted lift_attributes(graph::Graph graph) {
   refuse_leaves_in_branches(graph);
-  const std::set<ValueId> written = written_attributes(graph);
+  const std::set<graph::ValueId> written = written_attributes(graph);
   Lifted lifted;
   for (const bool writes : {false, true})
-    for (const Attribute& attribute : graph.attributes) {
-      if (attribute.value == kNoValue || written.contains(attribute.value) != writes) continue;
+    for (const graph::Attribute& attribute : graph.attributes) {
+      if (attribute.value == graph::kNoValue || written.contains(attribute.value) != writes) continue;
       if (writes && attribute.tensor.requires_grad())
         throw InputError("re-computation: forward writes parameter '" + attribute.name +
                          "' in place; a block that is run again must find it as it was");
@@ -57,9 +57,9 @@ Lifted lift_attributes(Graph graph) {
 
 /// One interpreter for all micro-batches, whose backwards may come on several threads.
 struct SharedInterpreter {
-  explicit SharedInterpreter(const Graph& graph) : interpreter(graph) {}
+  explicit SharedInterpreter(const graph::Graph& graph) : interpreter(graph) {}
   std::mutex mutex;
-  Interpreter interpreter;
+  graph::Interpreter interpreter;
 };
 
 /// Runs a lifted graph, the first time on the attributes that it writes, later on copies of what they were before.
@@ -82,9 +82,9 @@ struct BlockRun {
 };
 
 /// Where blocks begin and end.
-std::vector<int32_t> borders(const Graph& graph, const std::string& blocks_in) {
+std::vector<int32_t> borders(const graph::Graph& graph, const std::string& blocks_in) {
   std::set<int32_t> cuts = {0, static_cast<int32_t>(graph.nodes.size())};
-  for (const ModuleCall& module : graph.module_calls)
+  for (const graph::ModuleCall& module : graph.module_calls)
     if (is_block(module, blocks_in)) cuts.insert({module.begin, module.end});
   if (cuts.size() == 1) return {0, 0};
   return {cuts.begin(), cuts.end()};
@@ -106,34 +106,34 @@ struct StageBlocks::Piece {
       const std::lock_guard<std::mutex> lock(interpreter->mutex);
       return interpreter->interpreter.run(arguments, results);
     }
-    Block block = BlockRun{interpreter, written};
-    recompute_in_backward(draws ? with_same_random_numbers(std::move(block)) : std::move(block), arguments, read,
-                          results);
+    backward::Block block = BlockRun{interpreter, written};
+    backward::recompute_in_backward(draws ? backward::with_same_random_numbers(std::move(block)) : std::move(block),
+                                    arguments, read, results);
     // The node cannot know which of its outputs have no gradient.
     for (size_t i = 0; i < results.size(); ++i)
       if (!requires_grad[i] && results[i].defined() && results[i].requires_grad()) results[i] = results[i].detach();
   }
 };
 
-StageBlocks::StageBlocks(const Graph& graph, const std::string& blocks_in) {
+StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in) {
   const std::vector<int32_t> cuts = blocks_in.empty() ? std::vector<int32_t>() : borders(graph, blocks_in);
-  Pipe pipe;
+  split::Pipe pipe;
   if (cuts.size() > 2) {
-    SplitOptions options;
-    options.policy = [&](const Graph&) { return std::vector(cuts.begin() + 1, cuts.end() - 1); };
-    pipe = split(graph, options);
+    split::SplitOptions options;
+    options.policy = [&](const graph::Graph&) { return std::vector(cuts.begin() + 1, cuts.end() - 1); };
+    pipe = split::split(graph, options);
     PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "blocks of a stage are not what lies between their borders");
   } else {
     pipe.stages.push_back({graph, {}, {}});
   }
   boundaries_ = pipe.boundaries.size();
   for (size_t p = 0; p < pipe.stages.size(); ++p) {
-    Stage& stage = pipe.stages[p];
+    split::Stage& stage = pipe.stages[p];
     Piece piece;
     piece.inputs = stage.inputs;
     piece.outputs = stage.outputs;
-    for (ValueId v : stage.graph.outputs)
-      piece.requires_grad.push_back(v != kNoValue && stage.graph.values[v].requires_grad);
+    for (graph::ValueId v : stage.graph.outputs)
+      piece.requires_grad.push_back(v != graph::kNoValue && stage.graph.values[v].requires_grad);
     for (size_t o = 0; o < stage.outputs.size(); ++o)
       piece.requires_grad[o] = pipe.boundaries[stage.outputs[o]].value.requires_grad;
     piece.recomputed =
@@ -146,7 +146,7 @@ StageBlocks::StageBlocks(const Graph& graph, const std::string& blocks_in) {
       piece.written = std::move(lifted.written);
       stage.graph = std::move(lifted.graph);
     }
-    piece.draws = std::any_of(stage.graph.nodes.begin(), stage.graph.nodes.end(), &draws_random_numbers);
+    piece.draws = std::any_of(stage.graph.nodes.begin(), stage.graph.nodes.end(), &graph::draws_random_numbers);
     piece.interpreter = std::make_shared<SharedInterpreter>(stage.graph);
     pieces_.push_back(std::move(piece));
   }
@@ -177,16 +177,16 @@ Recompute parse_recompute(const std::string& text) {
   throw InputError("--recompute: '" + text + "' is none of never, except-last, always");
 }
 
-void check_recompute(const RecomputeOptions& options, const Pipe& pipe) {
+void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
   for (const auto& [stage, policy] : options.policy_of)
     if (stage < 0 || stage >= pipe.num_stages())
       throw InputError("re-computation: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
                        std::to_string(pipe.num_stages() - 1));
   if (options.blocks_in.empty()) return;
   std::set<std::string> parents;
-  for (const Stage& stage : pipe.stages) {
+  for (const split::Stage& stage : pipe.stages) {
     if (stage.graph.nodes.empty()) return;
-    for (const ModuleCall& module : stage.graph.module_calls) {
+    for (const graph::ModuleCall& module : stage.graph.module_calls) {
       if (is_block(module, options.blocks_in)) return;
       if (const size_t dot = module.name.rfind('.'); dot != std::string::npos)
         parents.insert(module.name.substr(0, dot));
@@ -202,4 +202,4 @@ void check_recompute(const RecomputeOptions& options, const Pipe& pipe) {
                    "' was entered; modules that hold others here: " + (known.empty() ? "none" : known));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

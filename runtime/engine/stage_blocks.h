@@ -13,7 +13,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// For which micro-batches a stage is recomputed; after torchgpipe's `checkpoint`. The last one's backward often comes
 /// soon after its forward, so that little is saved for it.
@@ -42,7 +42,7 @@ Recompute parse_recompute(const std::string& text);
 
 /// Throws InputError where options name a stage that `pipe` does not have, or a module in which none was entered
 /// (unless stages are missing in `pipe`: another rank's, whose graphs are empty).
-void check_recompute(const RecomputeOptions& options, const Pipe& pipe);
+void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe);
 
 /// Runs a stage's graph as a chain of blocks (runtime/backward/recompute.h). Blocks are cut from the graph as stages
 /// are, with parameters that several use shared: a parameter's gradient is summed in each block, then over the blocks,
@@ -52,7 +52,7 @@ class StageBlocks {
  public:
   /// `graph` is bound, and is copied; `blocks_in` as in RecomputeOptions. Throws InputError where the graph cannot be
   /// cut there; see split().
-  StageBlocks(const Graph& graph, const std::string& blocks_in);
+  StageBlocks(const graph::Graph& graph, const std::string& blocks_in);
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();
 
@@ -66,4 +66,4 @@ class StageBlocks {
   size_t boundaries_ = 0;  // between the pieces
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -20,7 +20,7 @@ namespace {
 constexpr int kLayers = 4;
 
 /// Counts the calls of gelu, which each layer makes once.
-class Gelus : public Interposer {
+class Gelus : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
     count += op.operator_name().name == "aten::gelu";
@@ -57,7 +57,7 @@ struct Deep : torch::nn::Module {
   Tensors forward(const Tensors& in) {
     at::Tensor h = call(entry, in[0]).sin();
     for (int i = 0; i < kLayers; ++i) {
-      if (i > 0 && i * stages / kLayers != (i - 1) * stages / kLayers) pipe_split();
+      if (i > 0 && i * stages / kLayers != (i - 1) * stages / kLayers) capture::pipe_split();
       auto layer = layers->ptr<Residual>(i);
       h = call(layer, h, i == 0 || i == kLayers - 1 ? tied : at::Tensor());
     }
@@ -70,18 +70,18 @@ struct Deep : torch::nn::Module {
   at::Tensor tied = register_parameter("tied", waves({kWidth, kWidth}, 9));
 };
 
-SplitOptions loss_first() {
-  SplitOptions options;
+split::SplitOptions loss_first() {
+  split::SplitOptions options;
   options.loss_outputs = std::vector<int>{0};
   return options;
 }
 
 /// Two steps of the engine: what they leave, and how many gelus the second one's ranks called.
 std::pair<Told, int> steps(int ranks, int microbatches, const std::string& schedule,
-                           const RecomputeOptions& recompute) {
-  EngineOptions options;
+                           const engine::RecomputeOptions& recompute) {
+  engine::EngineOptions options;
   options.input_names = {"x"};
-  options.input_chunks = {ChunkSpec{}};
+  options.input_chunks = {microbatch::ChunkSpec{}};
   options.loss = mean_square;
   options.timeout = std::chrono::seconds(30);
   options.seed = 21;
@@ -89,25 +89,26 @@ std::pair<Told, int> steps(int ranks, int microbatches, const std::string& sched
   Told told;
   int gelus = 0;
   std::mutex mutex;
-  with_ranks(ranks, [&](Transport& transport) {
+  with_ranks(ranks, [&](transport::Transport& transport) {
     at::set_num_threads(1);
     Deep model(ranks);
-    const PipeSource source = [&](bool training, const Tensors& inputs) {
-      return make_pipe({&model, [&](const Tensors& in) { return model.forward(in); }, {"x"}}, inputs, training,
-                       loss_first());
+    const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+      return split::make_pipe({&model, [&](const Tensors& in) { return model.forward(in); }, {"x"}}, inputs, training,
+                              loss_first());
     };
-    Engine engine(transport, make_schedule(schedule, ranks, microbatches), source, options);
+    engine::Engine engine(transport, schedule::make_schedule(schedule, ranks, microbatches), source, options);
     const at::Tensor x = waves({5 * microbatches, kWidth}, 0.1), target = waves({5 * microbatches, kWidth}, 2.5);
     engine.train({x}, target);
     Gelus counted;
-    StepResult result;
+    engine::StepResult result;
     {
-      const InterposerScope scope(counted);
+      const capture::InterposerScope scope(counted);
       result = engine.train({x}, target);
     }
     const std::lock_guard<std::mutex> lock(mutex);
     gelus += counted.count;
-    if (!result.outputs.empty()) told.losses = result.losses, told.outputs = merge_outputs(result.outputs, {});
+    if (!result.outputs.empty())
+      told.losses = result.losses, told.outputs = microbatch::merge_outputs(result.outputs, {});
     for (const auto& [stage, state] : engine.states()) {
       for (const auto& [name, tensor] : state.parameters) told.gradients.emplace(name, tensor.grad().clone());
       for (const auto& [name, tensor] : state.buffers) told.buffers.emplace(name, tensor.clone());
@@ -124,9 +125,9 @@ TEST(StageBlocks, KeepTheBitsInTheEngineForEveryPolicy) {
       EXPECT_EQ(plain_gelus, kForwards);
       EXPECT_EQ(plain.buffers.size(), 3u * kLayers);
       for (const std::string blocks : {"", "layers"})
-        for (const auto& [policy, gelus] : {std::pair{Recompute::Always, 2 * kForwards},
-                                            {Recompute::ExceptLast, 2 * kForwards - kLayers},
-                                            {Recompute::Never, kForwards}}) {
+        for (const auto& [policy, gelus] : {std::pair{engine::Recompute::Always, 2 * kForwards},
+                                            {engine::Recompute::ExceptLast, 2 * kForwards - kLayers},
+                                            {engine::Recompute::Never, kForwards}}) {
           SCOPED_TRACE(std::to_string(ranks) + " ranks, " + schedule + ", blocks in '" + blocks + "', policy " +
                        std::to_string(static_cast<int>(policy)));
           const auto [told, count] = steps(ranks, kMicrobatches, schedule, {policy, {}, blocks});
@@ -140,7 +141,8 @@ TEST(StageBlocks, KeepTheBitsInTheEngineForEveryPolicy) {
 TEST(StageBlocks, CanBeChosenForEachStage) {
   const auto [plain, plain_gelus] = steps(4, 2, "1f1b", {});
   const auto [told, gelus] =
-      steps(4, 2, "1f1b", {Recompute::Always, {{0, Recompute::Never}, {2, Recompute::ExceptLast}}, ""});
+      steps(4, 2, "1f1b",
+            {engine::Recompute::Always, {{0, engine::Recompute::Never}, {2, engine::Recompute::ExceptLast}}, ""});
   expect_same(told, plain);
   EXPECT_EQ(gelus, plain_gelus + 1 + 2 + 2);
 }
@@ -153,9 +155,9 @@ TEST(StageBlocks, OfWholeStagesEqualAutograd) {
       SCOPED_TRACE(kind + ", " + schedule + " on " + std::to_string(ranks) + " ranks");
       const at::Tensor x = batch_of(kind, 6), target = target_of(kind, 6);
       Oracle oracle(kind, ranks, 3);
-      Fleet fleet(kind, make_schedule(schedule, ranks, 3));
+      Fleet fleet(kind, schedule::make_schedule(schedule, ranks, 3));
       oracle.seed = fleet.options.seed = 11;
-      fleet.options.recompute.policy = Recompute::Always;
+      fleet.options.recompute.policy = engine::Recompute::Always;
       fleet.options.keep_strides = kind == "strided";
       expect_same(fleet.train(x, target), oracle.train(x, target));
       if (HasFatalFailure()) return;
@@ -166,10 +168,10 @@ class OneStage : public ::testing::Test {
  protected:
   OneStage() : model(1) {
     at::set_num_threads(1);
-    pipe = make_pipe({&model, [this](const Tensors& in) { return model.forward(in); }, {"x"}},
-                     {waves({5, kWidth}, 0).requires_grad_()}, true, loss_first());
+    pipe = split::make_pipe({&model, [this](const Tensors& in) { return model.forward(in); }, {"x"}},
+                            {waves({5, kWidth}, 0).requires_grad_()}, true, loss_first());
   }
-  const Graph& graph() const { return pipe.stages[0].graph; }
+  const graph::Graph& graph() const { return pipe.stages[0].graph; }
   Tensors buffers() const {
     Tensors all;
     for (const at::Tensor& buffer : model.buffers()) all.push_back(buffer.clone());
@@ -191,18 +193,18 @@ class OneStage : public ::testing::Test {
     const Tensors x = {waves({5, kWidth}, 0).requires_grad_()};
     Tensors told, outputs, grads;
     {
-      const RandomTurn turn(3);
+      const graph::RandomTurn turn(3);
       runner.run(x, outputs);
     }
     told = {outputs[0].detach()};
     const Tensors root_grads = {waves({5, kWidth}, 4)};
     if (halves) {
-      WeightBackward weights;
-      stage_backward_input(outputs, root_grads, x, grads, weights, {.accumulate_into_inputs = false});
+      backward::WeightBackward weights;
+      backward::stage_backward_input(outputs, root_grads, x, grads, weights, {.accumulate_into_inputs = false});
       for (const at::Tensor& parameter : model.parameters()) EXPECT_FALSE(parameter.grad().defined());
-      stage_backward_weight(weights);
+      backward::stage_backward_weight(weights);
     } else {
-      stage_backward(outputs, root_grads, x, grads);
+      backward::stage_backward(outputs, root_grads, x, grads);
     }
     told.push_back(grads[0]);
     for (const at::Tensor& parameter : model.parameters()) told.push_back(parameter.grad().clone());
@@ -211,18 +213,18 @@ class OneStage : public ::testing::Test {
   }
 
   Deep model;
-  Pipe pipe;
+  split::Pipe pipe;
 };
 
 TEST_F(OneStage, RunsEachBlockOnceMoreInOnePieceAndInHalves) {
-  Interpreter interpreter(graph());
+  graph::Interpreter interpreter(graph());
   const Tensors plain = step(interpreter, false);
   for (const std::string blocks : {"", "layers"}) {
-    StageBlocks stage(graph(), blocks);
+    engine::StageBlocks stage(graph(), blocks);
     for (const bool halves : {false, true}) {
       SCOPED_TRACE("blocks in '" + blocks + "'" + (halves ? ", in halves" : ""));
       Gelus gelus;
-      const InterposerScope scope(gelus);
+      const capture::InterposerScope scope(gelus);
       expect_same(step(stage, halves), plain, "value");
       EXPECT_EQ(gelus.count, 2 * kLayers);
     }
@@ -230,11 +232,11 @@ TEST_F(OneStage, RunsEachBlockOnceMoreInOnePieceAndInHalves) {
 }
 
 TEST_F(OneStage, RunsAgainForARetainedGraphOnTheSameBuffersAndDraws) {
-  StageBlocks stage(graph(), "layers");
+  engine::StageBlocks stage(graph(), "layers");
   const Tensors x = {waves({5, kWidth}, 0).requires_grad_()};
   Tensors outputs;
   {
-    const RandomTurn turn(3);
+    const graph::RandomTurn turn(3);
     stage.run(x, outputs);
   }
   const Tensors before = buffers();
@@ -254,15 +256,15 @@ TEST_F(OneStage, HoldsFewerBytesAfterTheForward) {
     const Tensors x = {waves({5, kWidth}, 0).requires_grad_()};
     const int64_t before = bytes->alive;
     Tensors outputs;
-    const RandomTurn turn(3);
+    const graph::RandomTurn turn(3);
     runner.run(x, outputs);
     return bytes->alive - before;
   };
-  const int64_t generator = random_state().nbytes(), value = 5 * kWidth * sizeof(float);
+  const int64_t generator = graph::random_state().nbytes(), value = 5 * kWidth * sizeof(float);
   const int64_t turn = generator;  // what the RandomTurn puts back
-  Interpreter interpreter(graph());
-  const int64_t plain = held(interpreter), stage = held(StageBlocks(graph(), "")),
-                layers = held(StageBlocks(graph(), "layers"));
+  graph::Interpreter interpreter(graph());
+  const int64_t plain = held(interpreter), stage = held(engine::StageBlocks(graph(), "")),
+                layers = held(engine::StageBlocks(graph(), "layers"));
   // Per layer what its batch norm was: mean, variance and a count, each in an allocation of at least 64 bytes.
   const int64_t statistics = 64 + 64 + 64;
   EXPECT_LE(stage, turn + value + generator + kLayers * statistics + 64);
@@ -271,15 +273,15 @@ TEST_F(OneStage, HoldsFewerBytesAfterTheForward) {
 }
 
 TEST(StageBlocks, RefuseWhatIsNotThere) {
-  const auto refusal_of = [](const RecomputeOptions& options) {
+  const auto refusal_of = [](const engine::RecomputeOptions& options) {
     return refusal([&] { steps(1, 1, "gpipe", options); });
   };
-  EXPECT_EQ(refusal_of({Recompute::Never, {{1, Recompute::Always}}, ""}),
+  EXPECT_EQ(refusal_of({engine::Recompute::Never, {{1, engine::Recompute::Always}}, ""}),
             "rank 0: re-computation: there is no stage 1; the model has stages 0 to 0");
-  EXPECT_EQ(refusal_of({Recompute::Always, {}, "blocks"}),
+  EXPECT_EQ(refusal_of({engine::Recompute::Always, {}, "blocks"}),
             "rank 0: re-computation: no module directly inside 'blocks' was entered; modules that hold others here: "
             "layers, layers.0, layers.1, ...");
-  EXPECT_EQ(refusal([] { parse_recompute("sometimes"); }),
+  EXPECT_EQ(refusal([] { engine::parse_recompute("sometimes"); }),
             "--recompute: 'sometimes' is none of never, except-last, always");
 }
 
@@ -295,9 +297,9 @@ TEST(StageBlocks, RefuseAWrittenParameter) {
     }
     at::Tensor weight = register_parameter("weight", waves({kWidth}, 1));
   } model;
-  const Pipe pipe = make_pipe({&model, [&](const Tensors& in) { return model.forward(in); }, {"x"}},
-                              {waves({5, kWidth}, 0)}, true, loss_first());
-  EXPECT_EQ(refusal([&] { StageBlocks(pipe.stages[0].graph, ""); }),
+  const split::Pipe pipe = split::make_pipe({&model, [&](const Tensors& in) { return model.forward(in); }, {"x"}},
+                                            {waves({5, kWidth}, 0)}, true, loss_first());
+  EXPECT_EQ(refusal([&] { engine::StageBlocks(pipe.stages[0].graph, ""); }),
             "re-computation: forward writes parameter 'weight' in place; a block that is run again must find it as it "
             "was");
 }

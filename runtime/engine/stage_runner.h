@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// Of each micro-batch: forward(), then either backward(), or backward_input() and some time later backward_weight().
 /// Between the halves other micro-batches may come, also their backwards, and weights may come in another order than
@@ -40,4 +40,4 @@ class StageRunner {
   virtual void drop_halves() noexcept = 0;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -11,7 +11,7 @@
 #include "runtime/partition/joint/missing_tangents.h"
 #include "runtime/partition/trace/layout.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 namespace {
 
 /// Some numbers between 0 and 1, the same everywhere; zeros for integers, since zeros are valid indices.
@@ -21,17 +21,17 @@ at::Tensor sample_row(int64_t length, at::ScalarType dtype, at::Generator& gener
 }
 
 /// As `inputs` lie, or contiguous where there are none. Gaps and shared elements stay.
-std::vector<at::Tensor> samples(const Graph& graph, std::span<const at::Tensor> inputs) {
+std::vector<at::Tensor> samples(const graph::Graph& graph, std::span<const at::Tensor> inputs) {
   at::Generator generator = at::detail::createCPUGenerator(1);
   std::vector<at::Tensor> made;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Value& value = graph.values[graph.inputs[i].value];
-    if (value.kind != ValueKind::Tensor)
+    const graph::Value& value = graph.values[graph.inputs[i].value];
+    if (value.kind != graph::ValueKind::Tensor)
       throw InputError("its input '" + graph.inputs[i].name + "' is a number, which a trace would freeze");
     at::Tensor sample = inputs.empty() || !inputs[i].defined() || inputs[i].is_contiguous()
                             ? at::empty(value.sizes, value.dtype)
                             : at::empty_strided(value.sizes, inputs[i].strides(), value.dtype);
-    const at::Tensor memory = memory_of(sample);
+    const at::Tensor memory = partition::memory_of(sample);
     memory.copy_(sample_row(memory.numel(), value.dtype, generator));
     made.push_back(sample.requires_grad_(value.requires_grad));
   }
@@ -39,7 +39,8 @@ std::vector<at::Tensor> samples(const Graph& graph, std::span<const at::Tensor> 
 }
 
 /// Tangents that no gradient comes for: the backward is that without them, and their outputs require none.
-void drop_unused_tangents(const Graph& graph, JointTrace& trace, const std::vector<char>& has_gradient) {
+void drop_unused_tangents(const graph::Graph& graph, partition::JointTrace& trace,
+                          const std::vector<char>& has_gradient) {
   std::vector<char> missing;
   for (int& output : trace.tangent_of) {
     missing.push_back(!has_gradient[output]);
@@ -50,12 +51,12 @@ void drop_unused_tangents(const Graph& graph, JointTrace& trace, const std::vect
                        "gradients; make a new engine after changing requires_grad");
     output = -1;
   }
-  drop_tangents(trace.graph, missing);
+  partition::drop_tangents(trace.graph, missing);
 }
 
 }  // namespace
 
-std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage) {
+std::vector<char> gradients_that_come_back(const split::Pipe& pipe, int stage) {
   const bool is_last = stage + 1 == pipe.num_stages();
   std::vector<char> has_gradient(pipe.stages[stage].graph.outputs.size(), is_last);
   for (const int b : pipe.stages[stage].outputs)
@@ -63,11 +64,12 @@ std::vector<char> gradients_that_come_back(const Pipe& pipe, int stage) {
   return has_gradient;
 }
 
-JointTrace trace_stage(const Graph& graph, const std::vector<char>& has_gradient, std::span<const at::Tensor> inputs) {
+partition::JointTrace trace_stage(const graph::Graph& graph, const std::vector<char>& has_gradient,
+                                  std::span<const at::Tensor> inputs) {
   const c10::AutoGradMode grad(true);
-  JointTrace trace = trace_joint(graph, samples(graph, inputs));
+  partition::JointTrace trace = partition::trace_joint(graph, samples(graph, inputs));
   drop_unused_tangents(graph, trace, has_gradient);
   return trace;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -22,14 +22,14 @@ struct Winding : torch::nn::Module {
     at::Tensor h = at::dropout(x.matmul(w[0]).matmul(tied).sigmoid().matmul(tied), 0.3, true);
     const at::Tensor skip = h.matmul(w[1]);
     const at::Tensor turned = h.t(), repeated = h.sum(0, true).expand({5, kFeatures}), slice = h.narrow(1, 3, 7);
-    pipe_split();
+    capture::pipe_split();
     h = turned.t() * skip + skip.sin().matmul(w[2]);
     at::Tensor mixed = turned.sum(1) * repeated;
-    pipe_split();
+    capture::pipe_split();
     mixed.mul_(0.5);
     h = at::dropout(h.matmul(tied).tanh().matmul(tied), 0.4, true) * skip + skip.cos() + mixed;
     h = h + at::constant_pad_nd(slice, {3, kFeatures - 10});
-    pipe_split();
+    capture::pipe_split();
     h.add_(skip * 0.1);
     return at::dropout((h * skip).matmul(tied), 0.2, true) + repeated.mean() * skip;
   }
@@ -57,20 +57,20 @@ Bits uncut(const at::Tensor& x, uint64_t seed) {
 }
 
 struct Manner {
-  Route route = Route::Chain;
-  MultiUse multi_use = MultiUse::Transmit;
+  split::Route route = split::Route::Chain;
+  split::MultiUse multi_use = split::MultiUse::Transmit;
   bool keep_strides = true, carry_random_state = true;
 };
 
 Bits split_up(const at::Tensor& x, uint64_t seed, const std::string& schedule, const Manner& manner) {
-  SplitOptions split;
+  split::SplitOptions split;
   split.loss_outputs = std::vector<int>{0};
   split.route = manner.route;
   split.multi_use = manner.multi_use;
   split.carry_random_state = manner.carry_random_state;
-  EngineOptions options;
+  engine::EngineOptions options;
   options.input_names = {"x"};
-  options.input_chunks = {ChunkSpec{}};
+  options.input_chunks = {microbatch::ChunkSpec{}};
   options.loss = &mean_square;
   options.seed = seed;
   options.seed_by_microbatch = true;
@@ -83,16 +83,16 @@ Bits split_up(const at::Tensor& x, uint64_t seed, const std::string& schedule, c
     at::manual_seed(1);
     models.push_back(std::make_shared<Winding>());
   }
-  with_ranks(kStages, [&](Transport& transport) {
+  with_ranks(kStages, [&](transport::Transport& transport) {
     at::set_num_threads(1);
     const auto& model = models[transport.rank()];
-    const PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
-      return make_pipe(
+    const engine::PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
+      return split::make_pipe(
           {model.get(), [&](const std::vector<at::Tensor>& in) { return std::vector{model->forward(in[0])}; }, {"x"}},
           inputs, training, split);
     };
-    Engine engine(transport, make_schedule(schedule, kStages, kMicrobatches), source, options);
-    const StepResult step = engine.train({x}, {});
+    engine::Engine engine(transport, schedule::make_schedule(schedule, kStages, kMicrobatches), source, options);
+    const engine::StepResult step = engine.train({x}, {});
     const std::lock_guard<std::mutex> lock(mutex);
     for (size_t m = 0; m < step.outputs.size(); ++m) bits["output " + std::to_string(m)] = step.outputs[m][0];
     for (const auto& [stage, state] : engine.states())
@@ -118,7 +118,7 @@ TEST(UncutBits, AreThoseOfTheModelThatWasNeverCut) {
     ASSERT_EQ(expected.size(), 4u + kMicrobatches);
     for (const std::string schedule : {"gpipe", "1f1b"}) {
       EXPECT_EQ(differing(expected, split_up(x, seed, schedule, {})), "") << schedule;
-      EXPECT_EQ(differing(expected, split_up(x, seed, schedule, {.route = Route::Neighbours})), "") << schedule;
+      EXPECT_EQ(differing(expected, split_up(x, seed, schedule, {.route = split::Route::Neighbours})), "") << schedule;
     }
   }
 }
@@ -129,8 +129,8 @@ TEST(UncutBits, NeedEveryPartOfTheManner) {
   at::manual_seed(3);
   const at::Tensor x = at::randn({5 * kMicrobatches, kFeatures});
   const Bits expected = uncut(x, 3);
-  EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.route = Route::Direct})), "");
-  EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.multi_use = MultiUse::Replicate})), "");
+  EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.route = split::Route::Direct})), "");
+  EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.multi_use = split::MultiUse::Replicate})), "");
   EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.carry_random_state = false})), "");
 }
 

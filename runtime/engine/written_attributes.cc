@@ -1,18 +1,18 @@
 #include "runtime/engine/written_attributes.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
-std::set<ValueId> written_attributes(const Graph& graph) {
-  std::set<ValueId> written;
-  for (const Node& node : graph.nodes)
-    for_each_mutation(node, [&](ValueId changed) {
+std::set<graph::ValueId> written_attributes(const graph::Graph& graph) {
+  std::set<graph::ValueId> written;
+  for (const graph::Node& node : graph.nodes)
+    graph::for_each_mutation(node, [&](graph::ValueId changed) {
       const int32_t memory = graph.values[changed].storage;
-      for (const Attribute& attribute : graph.attributes)
+      for (const graph::Attribute& attribute : graph.attributes)
         if (attribute.value == changed ||
-            (attribute.value != kNoValue && memory >= 0 && graph.values[attribute.value].storage == memory))
+            (attribute.value != graph::kNoValue && memory >= 0 && graph.values[attribute.value].storage == memory))
           written.insert(attribute.value);
     });
   return written;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

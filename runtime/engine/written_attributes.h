@@ -5,9 +5,9 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::engine {
 
 /// The values of the attributes that a call writes. The views of an attribute have its number of storage.
-std::set<ValueId> written_attributes(const Graph& graph);
+std::set<graph::ValueId> written_attributes(const graph::Graph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::engine

@@ -3,7 +3,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// "parameter", "buffer", "constant".
 inline const char* kind_word(AttributeKind kind) {
@@ -38,4 +38,4 @@ void for_each_attribute(Graph& graph, Visit&& visit, int depth = 0) {
     }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -10,7 +10,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// Enters and leaves regions as torch.autocast does: leaving the outermost one forgets the cached casts of parameters.
 /// The cache is the process's: ranks that are threads take turns at regions that use it, so that none forgets
@@ -86,4 +86,4 @@ class AutocastScope {
   int32_t current_ = -1;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// Whether all of `text` is a number of this type (a double also as inf and nan); out of range is not.
 template <class Number>
@@ -96,4 +96,4 @@ class Cursor {
   int number_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

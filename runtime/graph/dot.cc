@@ -6,7 +6,7 @@
 #include "runtime/dot_quoted.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 /// Writes the statements of one graph; a branch is written into the same picture, its names opened by `prefix`.
@@ -106,4 +106,4 @@ std::string to_dot(const Graph& graph) {
   return out.str();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -5,10 +5,10 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// One box for each call (operator and what it returns), inputs as ellipses, attributes as notes, the outputs as one
 /// ellipse; modules are frames around the calls that they made, and so are the branches of a cond.
 std::string to_dot(const Graph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

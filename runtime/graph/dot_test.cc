@@ -6,12 +6,12 @@
 #include "runtime/testing/dot_checker.h"
 #include "runtime/testing/random_graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
-std::vector<std::string> edges_of(const DotPicture& picture) {
+std::vector<std::string> edges_of(const testing::DotPicture& picture) {
   std::vector<std::string> edges;
-  for (const DotEdge& edge : picture.edges) {
+  for (const testing::DotEdge& edge : picture.edges) {
     const auto label = edge.attributes.find("label");
     edges.push_back(edge.from + ">" + edge.to + (label == edge.attributes.end() ? "" : ":" + label->second));
   }
@@ -34,7 +34,7 @@ module "empty" "Empty" 1 1
 module "head" "Head" 1 4
 module "head.split" "Split" 1 2
 )");
-  const DotPicture picture = DotChecker(to_dot(graph)).read();
+  const testing::DotPicture picture = testing::DotChecker(to_dot(graph)).read();
   EXPECT_EQ(picture.nodes.at("call0").at("label"), "aten::matmul\nf32[4,8]*");
   EXPECT_EQ(picture.nodes.at("call1").at("label"), "aten::split.Tensor\nf32[2,8]*\nf32[2,8]*");
   EXPECT_EQ(picture.nodes.at("call2").at("label"), "pipe_split");
@@ -67,7 +67,7 @@ else {
 }
 return %2
 )");
-  const DotPicture picture = DotChecker(to_dot(graph)).read();
+  const testing::DotPicture picture = testing::DotChecker(to_dot(graph)).read();
   EXPECT_EQ(picture.members.at("cluster_call0then"),
             (std::vector<std::string>{"call0_then_input0", "call0_then_call0", "call0_then_outputs"}));
   EXPECT_EQ(picture.members.at("cluster_call0else"),
@@ -78,9 +78,9 @@ TEST(Dot, AnyGraphIsWellFormed) {
   const unsigned first = std::random_device{}();
   for (unsigned seed = first; seed < first + 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    EXPECT_NO_THROW(DotChecker(to_dot(RandomGraph(seed).make())).read());
+    EXPECT_NO_THROW(testing::DotChecker(to_dot(testing::RandomGraph(seed).make())).read());
   }
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 constexpr std::array<std::pair<at::ScalarType, const char*>, 16> kNames{{
@@ -42,4 +42,4 @@ std::optional<at::ScalarType> dtype_from_name(const std::string& name) {
   return std::nullopt;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

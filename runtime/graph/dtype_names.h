@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-namespace plumbline {
+namespace plumbline::graph {
 
 std::string dtype_name(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_from_name(const std::string& name);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

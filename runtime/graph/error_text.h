@@ -5,11 +5,11 @@
 
 #include <string>
 
-namespace plumbline {
+namespace plumbline::graph {
 
 inline std::string error_text(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   return torch_error ? torch_error->what_without_backtrace() : error.what();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-namespace plumbline {
+namespace plumbline::graph {
 
 std::vector<char> gradient_reach(const Graph& graph, const std::vector<ValueId>& roots) {
   std::vector<char> reached(graph.values.size(), 0);
@@ -26,4 +26,4 @@ std::vector<char> gradient_reach(const Graph& graph, const std::vector<ValueId>&
   return reached;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

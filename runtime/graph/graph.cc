@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 void for_each_mutation(const Node& node, const std::function<void(ValueId)>& visit) {
   if (node.is_split()) return;
@@ -79,4 +79,4 @@ std::string describe(const at::Tensor& tensor) {
   return tensor.defined() ? describe(tensor.scalar_type(), tensor.sizes()) : "undefined";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

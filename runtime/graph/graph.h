@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::graph {
 
 using ValueId = int32_t;
 /// Stands for Python's None: an undefined tensor.
@@ -156,4 +156,4 @@ void verify(const Graph& graph);
 std::string describe(at::ScalarType dtype, at::IntArrayRef sizes);
 std::string describe(const at::Tensor& tensor);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 constexpr std::array<std::pair<at::ScalarType, const char*>, 13> kDtypes{{
@@ -56,4 +56,4 @@ at::Tensor from_host(const HostTensor& host) {
   throw Error("a tensor " + describe(host) + " has an element type that LibTorch does not have");
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

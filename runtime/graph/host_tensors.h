@@ -5,7 +5,7 @@
 
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// A copy of the elements in row-major order. Throws Error for what files do not hold: element types other than
 /// HostTensor's, sparse and meta tensors.
@@ -14,4 +14,4 @@ HostTensor to_host(const at::Tensor& tensor);
 /// A copy, on the CPU.
 at::Tensor from_host(const HostTensor& tensor);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

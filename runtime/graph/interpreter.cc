@@ -12,7 +12,7 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 /// Changes the thread's grad mode only when it differs, and puts it back.
@@ -240,4 +240,4 @@ void Interpreter::clear() {
   stack_.clear();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

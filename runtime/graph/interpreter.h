@@ -11,7 +11,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 class Interpreter;
 
@@ -82,4 +82,4 @@ class Interpreter {
   std::vector<c10::IValue> stack_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

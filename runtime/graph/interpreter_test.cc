@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -358,4 +358,4 @@ TEST(Interpreter, RandomProgramsEqualDirectCalls) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -9,7 +9,7 @@
 
 // Structures are taken apart by structured bindings: a field added to one of them does not compile until it is written
 // and read here.
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 using Json = nlohmann::json;
@@ -309,4 +309,4 @@ Json to_json(const Graph& graph) {
 
 Graph graph_from_json(const JsonPlace& place) { return Reader().read(place, /*format=*/true); }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -22,7 +22,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/json_place.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// Throws Error for a constant that has no JSON form.
 nlohmann::json to_json(const Graph& graph);
@@ -35,4 +35,4 @@ Graph graph_from_json(const JsonPlace& place);
 nlohmann::json to_json(const Value& value);
 Value value_from_json(const JsonPlace& place);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -11,7 +11,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 using Json = nlohmann::json;
@@ -161,4 +161,4 @@ c10::IValue constant_from_json(const JsonPlace& place) {
   return at::Tensor();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -9,7 +9,7 @@
 
 #include "runtime/json_place.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// Throws Error naming a type that has no JSON form (a generator, a defined tensor).
 nlohmann::json constant_to_json(const c10::IValue& constant);
@@ -17,4 +17,4 @@ nlohmann::json constant_to_json(const c10::IValue& constant);
 /// Throws InputError naming the place.
 c10::IValue constant_from_json(const JsonPlace& place);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

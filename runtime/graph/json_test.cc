@@ -12,7 +12,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/testing/random_graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 using Json = nlohmann::json;
@@ -65,7 +65,7 @@ TEST(Json, RandomGraphsComeBackAndRunTheSame) {
   const unsigned first = std::random_device{}();
   for (unsigned seed = first; seed < first + 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomGraph random(seed);
+    testing::RandomGraph random(seed);
     const Graph graph = random.make();
     Graph again = round_trip(graph);
     EXPECT_EQ(to_text(again), to_text(graph));
@@ -196,4 +196,4 @@ module "fc" "Linear" 0 1
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -12,7 +12,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 // --- numbers that calls read from tensors, with the meaning of Python's operators (floor division rounds down, a
@@ -162,4 +162,4 @@ TORCH_LIBRARY_FRAGMENT(plumbline, library) {
   library.def("null_coalesce_accumulate(Tensor? lhs, Tensor? rhs) -> Tensor?", &null_coalesce_accumulate);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::graph {
 
 struct OutputTree {
   enum class Kind { Value, Constant, Tuple, List, Dict };
@@ -15,4 +15,4 @@ struct OutputTree {
   std::vector<std::string> keys;  ///< Dict: one for each item
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

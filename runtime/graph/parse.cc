@@ -7,7 +7,7 @@
 #include "runtime/graph/parse_argument.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 /// The lines of a text that say something, with their numbers.
@@ -331,4 +331,4 @@ Graph parse_graph(std::string_view text) {
   return Parser(lines).parse();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

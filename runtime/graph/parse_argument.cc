@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 /// What a constant argument of this type looks like, for errors.
@@ -184,4 +184,4 @@ Argument parse_argument(Cursor& line, const c10::Type& declared, const ReadValue
   return ArgumentParser(line, read_value).argument(declared);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

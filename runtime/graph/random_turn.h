@@ -11,7 +11,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 /// The state of the default generator, as RandomTurn and at::Generator::set_state() take it.
 inline at::Tensor random_state() {
@@ -58,4 +58,4 @@ class RandomTurn {
   at::Tensor before_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -11,7 +11,7 @@
 #include "runtime/graph/dtype_names.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 /// "a, b": what `text` makes of each item.
@@ -158,4 +158,4 @@ std::string to_text(const Graph& graph) {
   return out.str();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -35,7 +35,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 
 std::string to_text(const Graph& graph);
 
@@ -49,4 +49,4 @@ std::string value_text(const Value& value);
 /// Throws InputError naming line and column, and what was expected there.
 Graph parse_graph(std::string_view text);
 
-}  // namespace plumbline
+}  // namespace plumbline::graph

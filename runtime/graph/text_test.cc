@@ -12,7 +12,7 @@
 #include "runtime/graph/json.h"
 #include "runtime/testing/random_graph.h"
 
-namespace plumbline {
+namespace plumbline::graph {
 namespace {
 
 // Every construct of the text form at least once.
@@ -177,7 +177,7 @@ TEST(Text, RandomGraphsComeBack) {
   const unsigned first = std::random_device{}();
   for (unsigned seed = first; seed < first + 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Graph graph = RandomGraph(seed).make();
+    Graph graph = testing::RandomGraph(seed).make();
     forget_storages(graph);
     const Graph again = parse_graph(to_text(graph));
     // The JSON form tells every field; its code shares none with the text's.
@@ -422,4 +422,4 @@ TEST(Graph, MutationsAndRandomNodes) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::graph

@@ -10,7 +10,7 @@
 #include "runtime/join.h"
 #include "runtime/split/signature.h"
 
-namespace plumbline {
+namespace plumbline::microbatch {
 namespace {
 
 void check_count(int microbatches) {
@@ -45,11 +45,11 @@ std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatch
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword) {
   std::vector<at::Tensor> inputs;
-  Signature signature = Signature::from_placeholders(names);
-  for (Parameter& parameter : signature.parameters)
+  split::Signature signature = split::Signature::from_placeholders(names);
+  for (split::Parameter& parameter : signature.parameters)
     if (const auto given = keyword.find(parameter.name); given != keyword.end() && !given->second.defined())
       parameter.default_value = at::Tensor();
-  for (NamedTensor& input : signature.bind(positional, keyword)) inputs.push_back(std::move(input.tensor));
+  for (capture::NamedTensor& input : signature.bind(positional, keyword)) inputs.push_back(std::move(input.tensor));
   return inputs;
 }
 
@@ -156,4 +156,4 @@ void check_microbatches(const std::vector<std::string>& names, const Microbatche
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::microbatch

@@ -12,7 +12,7 @@
 
 #include "runtime/microbatch/chunk_spec.h"
 
-namespace plumbline {
+namespace plumbline::microbatch {
 
 /// Positional and keyword inputs in the model's order; `names` may hold "*rest" and "**extra". Throws InputError naming
 /// a missing, unknown or doubled input; see Signature::bind(). One that is undefined in `keyword` is not missing: it is
@@ -53,4 +53,4 @@ std::vector<int64_t> chunk_rows(int64_t rows, int microbatches);
 /// chunks are even.
 std::vector<double> mean_loss_weights(const std::vector<int64_t>& rows);
 
-}  // namespace plumbline
+}  // namespace plumbline::microbatch

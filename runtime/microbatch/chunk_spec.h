@@ -1,11 +1,11 @@
 // How one input (or output) of a step is divided among its micro-batches.
 #pragma once
 
-namespace plumbline {
+namespace plumbline::microbatch {
 
 struct ChunkSpec {
   bool replicate = false;  ///< every micro-batch gets the whole value
   int dim = 0;             ///< else: the dimension that is divided
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::microbatch

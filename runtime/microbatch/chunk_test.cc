@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::microbatch {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -223,4 +223,4 @@ TEST(CheckMicrobatches, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::microbatch

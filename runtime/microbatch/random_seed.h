@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace plumbline {
+namespace plumbline::microbatch {
 
 /// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), folded over the four
 /// numbers.
@@ -21,4 +21,4 @@ inline uint64_t stage_random_seed(uint64_t run_seed, int64_t step, int stage, in
   return state;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::microbatch

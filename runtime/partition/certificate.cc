@@ -2,7 +2,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// FNV-1a (Fowler, Noll and Vo) with 64 bits.
@@ -80,4 +80,4 @@ uint64_t certificate(const Partition& partition) {
   return hash.value();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/reorder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Calls that only check or only measure: they may run in both halves, and there is nothing to save.
@@ -217,4 +217,4 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
   return partition;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

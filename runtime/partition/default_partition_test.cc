@@ -5,7 +5,7 @@
 #include "runtime/partition/testing/names_of.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -183,7 +183,7 @@ TEST(DefaultPartition, MustSaveAndEffectsAreSavedWhereTheBackwardUsesThem) {
   JointGraph tagged = graph;
   tagged.nodes[effect].recompute = CheckpointPolicy::MustRecompute;
   EXPECT_EQ(
-      refusal([&] { by_default(tagged, "torch-2.15"); }),
+      testing::refusal([&] { by_default(tagged, "torch-2.15"); }),
       "partition: the graph has tags that ask to recompute, and 'log' (custom::log) has effects, which must not be "
       "repeated; remove the tags or partition by min-cut");
 }
@@ -221,7 +221,7 @@ TEST(DefaultPartition, AResultThatIsNoTensorIsRefusedByName) {
   const JointGraph graph = build.graph({whole, parts[0]}, {mul});
   for (const char* policy : {"seed", "torch-2.15"})
     EXPECT_EQ(
-        refusal([&] { by_default(graph, policy); }),
+        testing::refusal([&] { by_default(graph, policy); }),
         "partition: the result of 'split' (aten::split) is neither a tensor nor a tuple that getitems take apart, "
         "so that it cannot be saved")
         << policy;
@@ -243,4 +243,4 @@ TEST(DefaultPartition, DeadCollectivesGo) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/reorder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
@@ -198,4 +198,4 @@ Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<No
   return partition;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

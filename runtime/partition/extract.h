@@ -6,7 +6,7 @@
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Where a subgraph will run.
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
@@ -40,4 +40,4 @@ Partition default_partition(JointGraph graph, const Policy& policy, const Partit
 /// Some node is tagged to be computed again.
 bool has_recompute_tags(const JointGraph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include "runtime/partition/testing/pytorch_graphs.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::Cosines;
@@ -65,11 +65,11 @@ TEST(Extract, ValuesWithoutVersionCheckGoLast) {
 TEST(Extract, AnOutputThatNeedsWhatIsNotThereIsRefusedByName) {
   Cosines cosines;
   const JointGraph graph = cosines.graph();
-  EXPECT_EQ(refusal([&] { extract_subgraph(graph, {cosines.x}, {cosines.mul_1}); }),
+  EXPECT_EQ(testing::refusal([&] { extract_subgraph(graph, {cosines.x}, {cosines.mul_1}); }),
             "partition: the subgraph cannot compute its output 'mul_1': it needs 'tangents_1', which is not among the "
             "inputs of the subgraph");
   // The gradient needs cos_1, which is neither saved nor to be had from what is.
-  EXPECT_EQ(refusal([&] { extract(graph, {cosines.cos}, {}, Policy(), false); }),
+  EXPECT_EQ(testing::refusal([&] { extract(graph, {cosines.cos}, {}, Policy(), false); }),
             "partition: the backward cannot compute its output 'mul_2': it needs 'primals_1', which is not among the "
             "inputs of the backward");
 }
@@ -247,4 +247,4 @@ TEST(Extract, AttentionWithoutDropoutDrawsNothing) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

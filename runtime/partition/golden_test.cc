@@ -11,7 +11,7 @@
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::names_of;
@@ -109,4 +109,4 @@ std::string model_of(const ::testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Recorded, GoldenPartition, ::testing::ValuesIn(golden_paths()), model_of);
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -14,7 +14,7 @@
 #include "runtime/partition/joint/clean.h"
 #include "runtime/partition/reorder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 void check(const JointGraph& graph, const PartitionOptions& options) {
@@ -144,4 +144,4 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

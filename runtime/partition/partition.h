@@ -14,7 +14,7 @@
 #include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// A graph cut out of a joint one: its inputs (which may be inner nodes there), the calls, getitems and constants that
 /// it runs, in order, and what it returns.
@@ -86,4 +86,4 @@ std::string to_string(const PartitionOptions& options);
 /// the structure and the chosen names, not over memory addresses.
 uint64_t certificate(const Partition& partition);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Names = std::pair<PartitionMode, std::string_view>;
@@ -67,4 +67,4 @@ std::string to_string(const PartitionOptions& options) {
   return text;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

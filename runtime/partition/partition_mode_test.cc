@@ -3,7 +3,7 @@
 #include "runtime/partition/partition.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 TEST(PartitionMode, WhatIsReadIsWrittenAlike) {
@@ -31,11 +31,11 @@ TEST(PartitionMode, AnythingElseIsRefused) {
                            "budget=0.5x", "budget=0.5:", "budget=0.5:peek", "default:peak",
                            // The peak has no solver, and two solvers are one too many: neither word is left aside.
                            "budget=0.5:peak:greedy", "budget=0.5:greedy:peak", "budget=0.5:exact:greedy"}) {
-    const std::string why = refusal([&] { parse_partition_mode(text); });
-    expect_part(why,
-                "the mode '" + std::string(text) + "' is none of default, min-cut, aggressive, bytes and budget=X");
+    const std::string why = testing::refusal([&] { parse_partition_mode(text); });
+    testing::expect_part(
+        why, "the mode '" + std::string(text) + "' is none of default, min-cut, aggressive, bytes and budget=X");
   }
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

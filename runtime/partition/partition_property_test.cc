@@ -8,7 +8,7 @@
 #include "runtime/partition/testing/names_of.h"
 #include "runtime/partition/testing/random_joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -75,4 +75,4 @@ TEST(PartitionProperty, DrawsAndEffectsHappenAsInTheModel) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

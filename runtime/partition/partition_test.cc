@@ -14,7 +14,7 @@
 #include "runtime/partition/testing/pytorch_graphs.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::Cosines;
@@ -271,7 +271,8 @@ TEST(Partition, TheBudgetOfTheGraphGoesFirst) {
     EXPECT_EQ(partition_by(graph, mode).budget_of_graph, std::nullopt) << mode;
   EXPECT_EQ(partition_by(cosines.graph(), "min-cut").budget_of_graph, std::nullopt);
   graph.nodes[cosines.cos].memory_budget = 2;
-  expect_part(refusal([&] { partition_by(graph, "min-cut"); }), "the budget must lie between 0 and 1");
+  testing::expect_part(testing::refusal([&] { partition_by(graph, "min-cut"); }),
+                       "the budget must lie between 0 and 1");
 }
 
 TEST(Partition, TheFrontierIsOfEveryBudgetWhateverTheGraphAsksFor) {
@@ -358,19 +359,20 @@ TEST(Partition, WhatCannotBePartitionedIsRefusedByName) {
   JointGraph graph = cosines.graph();
   PartitionOptions options;
   options.static_inputs = {1};
-  EXPECT_EQ(refusal([&] { partition(graph, torch_2_15(), options); }),
+  EXPECT_EQ(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
             "partition: there is no primal 1 to be static; the graph has 1, counted from 0");
   options = {};
   options.budget = 1.5;
   options.mode = PartitionMode::Budget;
-  expect_part(refusal([&] { partition(graph, torch_2_15(), options); }),
-              "the budget must lie between 0 and 1, it is 1.5");
+  testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
+                       "the budget must lie between 0 and 1, it is 1.5");
   options = {};
   options.runtime = {1, 2};
-  expect_part(refusal([&] { partition(graph, torch_2_15(), options); }), "runtimes for 2 nodes, the graph has 14");
+  testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
+                       "runtimes for 2 nodes, the graph has 14");
   graph.nodes[0].kind = JointKind::OtherInput;
-  expect_part(refusal([&] { partition(graph, torch_2_15(), {}); }),
-              "the input 'primals_1' is neither a tensor nor a number of the forward");
+  testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), {}); }),
+                       "the input 'primals_1' is neither a tensor nor a number of the forward");
 }
 
 TEST(Partition, TheSeedReordersOnlyTaggedGraphs) {
@@ -424,4 +426,4 @@ TEST(Certificate, AnotherChoiceOrGraphHasAnother) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,7 +5,7 @@
 
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Puts calls into their new order, with what they need before them.
@@ -171,4 +171,4 @@ void order_calls(Partition& partition, const JointEdges& edges, const Policy& po
   raise_getitems(graph, edges, partition.backward);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,7 +4,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Which calls come first where several could.
 enum class ReorderBy : uint8_t {
@@ -34,4 +34,4 @@ void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& 
 /// (policy.always_reorder), getitems are raised.
 void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, Reordering reordering);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

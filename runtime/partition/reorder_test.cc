@@ -6,7 +6,7 @@
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/partition/testing/names_of.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -203,4 +203,4 @@ TEST(Reorder, EffectsRunWhereATangentIsOnlyReturned) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

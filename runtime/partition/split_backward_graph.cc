@@ -2,7 +2,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 SplitBackward split_backward_graph(const Partition& partition, const std::vector<char>& wanted) {
   const JointGraph& graph = partition.graph;
@@ -47,4 +47,4 @@ SplitBackward split_backward_graph(const Partition& partition, const std::vector
   return split;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct SplitBackward {
   /// inputs: those of the backward; outputs: the gradients asked for (kNoNode for None), then `carried`.
@@ -24,4 +24,4 @@ struct SplitBackward {
 /// results are taken apart in the half that runs the call. Both halves keep the backward's order. Linear.
 SplitBackward split_backward_graph(const Partition& partition, const std::vector<char>& wanted);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -137,4 +137,4 @@ std::string quoted(std::string_view text) {
   return result += text.size() > kLongest ? "...'" : "'";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

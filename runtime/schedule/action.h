@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// F forward; B full backward; I input backward; W weight backward (B = I then W).
 /// SEND_F sends the outputs of a stage's forward to every stage on another rank that uses one of them; RECV_F *posts*
@@ -89,4 +89,4 @@ void parse_entry(std::string_view text, std::vector<Action>& actions);
 /// `text` in single quotes for an error line: unprintable bytes escaped, long text cut.
 std::string quoted(std::string_view text);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -2,7 +2,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 ActionIndex::ActionIndex(const Schedule& schedule) : stages_(schedule.stages), microbatches_(schedule.microbatches) {
   PLUMBLINE_CHECK(shape_problem(schedule).empty(), shape_problem(schedule));
@@ -32,4 +32,4 @@ Action input_backward(const ActionIndex& index, int stage, int microbatch) {
   return index.position(input_half) >= 0 ? input_half : Action{stage, ActionType::B, microbatch};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 class ActionIndex {
  public:
@@ -40,4 +40,4 @@ class ActionIndex {
 /// The action that sends gradients to earlier stages: I where the backward comes in halves, else B.
 Action input_backward(const ActionIndex& index, int stage, int microbatch);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/testing/random_schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -71,4 +71,4 @@ TEST(ActionIndex, InputBackward) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // What parse_action, or the other parser that is given, throws.
@@ -254,4 +254,4 @@ TEST(Action, RefusesGroupsWithAReason) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

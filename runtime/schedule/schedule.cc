@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 std::vector<int> stages_of_rank(const Schedule& schedule, int rank) {
   std::vector<int> stages;
@@ -87,4 +87,4 @@ std::string shape_problem(const Schedule& schedule) {
   return {};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -11,7 +11,7 @@
 
 #include "runtime/schedule/action.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct Schedule {
   std::string name = {};
@@ -73,4 +73,4 @@ bool has_backward(const Schedule& schedule);
 /// a table of that size stays linear in the number of actions. Says nothing about the actions themselves: see check.h.
 std::string shape_problem(const Schedule& schedule);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // Two ranks, a V: stages 0 and 3 on rank 0, 1 and 2 on rank 1.
@@ -63,4 +63,4 @@ TEST(Schedule, ShapeProblems) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 StageGraph::StageGraph(int stages, const std::vector<StageEdge>& edges) : inputs_(stages), outputs_(stages) {
   for (const StageEdge& edge : edges) {
@@ -34,4 +34,4 @@ bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type,
   return any_remote(schedule, towards_outputs ? graph.outputs(stage) : graph.inputs(stage), stage, microbatch);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

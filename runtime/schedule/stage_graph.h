@@ -5,7 +5,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 class StageGraph {
  public:
@@ -29,4 +29,4 @@ bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, in
 /// on another rank, RECV_F and SEND_B where it is fed by one.
 bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage, int microbatch);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 TEST(StageGraph, NeighboursAscendingEachOnce) {
@@ -44,4 +44,4 @@ TEST(StageGraph, CarriesOnlyBetweenRanks) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/action.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct TimedAction {
   Action action;
@@ -19,4 +19,4 @@ struct Trace {
   std::vector<std::vector<TimedAction>> ranks;  ///< per rank, ascending by begin; all times in one unit
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -20,7 +20,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 
 /// The command to stash `tensor` (undefined: None) under `name`. Classes with constructors, not aggregates: g++ 12
 /// destroys an aggregate operand of co_yield twice.
@@ -111,4 +111,10 @@ class SkipForward<Output>::promise_type {
   std::optional<Output> output;
 };
 
+}  // namespace plumbline::skip
+
+namespace plumbline {
+using skip::pop;
+using skip::SkipForward;
+using skip::stash;
 }  // namespace plumbline

@@ -14,7 +14,7 @@
 #include "runtime/skip/skippable.h"
 #include "runtime/skip/verify_skippables.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 using StashedAt = std::map<SkipKey, int>;
@@ -75,4 +75,4 @@ SkipLayout inspect_skip_layout(const torch::nn::Module& sequence, const std::vec
   return SkipLayout(std::move(routes));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

@@ -12,7 +12,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace plumbline {
+namespace plumbline::skip {
 
 /// A skip from the partition that stashes it to the one that pops it, which may be the same.
 struct SkipRoute {
@@ -41,4 +41,4 @@ class SkipLayout {
 /// InputError as verify_skippables() does, for a count below 1, and when they are not as many as the children.
 SkipLayout inspect_skip_layout(const torch::nn::Module& sequence, const std::vector<int>& balance);
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

@@ -7,7 +7,7 @@
 #include "runtime/skip/skip_testing.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 using namespace skip_testing;
@@ -74,15 +74,17 @@ TEST(SkipLayout, InsideContainers) {
 }
 
 TEST(SkipLayout, WhatDoesNotFitIsRefused) {
-  EXPECT_EQ(refusal([] { inspect_skip_layout(*Sequence(popping("foo"), stashing("foo")), {1, 1}); }),
+  EXPECT_EQ(testing::refusal([] { inspect_skip_layout(*Sequence(popping("foo"), stashing("foo")), {1, 1}); }),
             "one or more pairs of stash and pop do not match:\n"
             "\n* '0' declared 'foo' as poppable but it was not stashed"
             "\n* no module declared 'foo' as poppable but stashed");
   const std::string accepted = "the sequence has 2 children; give how many of them, at least 1, each partition has";
-  EXPECT_EQ(refusal([] { inspect_skip_layout(*Sequence(pass(), pass()), {1, 2}); }), "balance [1, 2]: " + accepted);
-  EXPECT_EQ(refusal([] { inspect_skip_layout(*Sequence(pass(), pass()), {3, -1}); }), "balance [3, -1]: " + accepted);
-  EXPECT_EQ(refusal([] { inspect_skip_layout(*Sequence(pass(), pass()), {}); }), "balance []: " + accepted);
+  EXPECT_EQ(testing::refusal([] { inspect_skip_layout(*Sequence(pass(), pass()), {1, 2}); }),
+            "balance [1, 2]: " + accepted);
+  EXPECT_EQ(testing::refusal([] { inspect_skip_layout(*Sequence(pass(), pass()), {3, -1}); }),
+            "balance [3, -1]: " + accepted);
+  EXPECT_EQ(testing::refusal([] { inspect_skip_layout(*Sequence(pass(), pass()), {}); }), "balance []: " + accepted);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::skip

@@ -2,11 +2,11 @@
 
 #include <atomic>
 
-namespace plumbline {
+namespace plumbline::skip {
 
 SkipNamespace::SkipNamespace() {
   static std::atomic<uint64_t> made = 0;
   number_ = ++made;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

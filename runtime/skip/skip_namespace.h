@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace plumbline {
+namespace plumbline::skip {
 
 class SkipNamespace {
  public:
@@ -27,9 +27,11 @@ class SkipNamespace {
   uint64_t number_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::skip
 
 template <>
-struct std::hash<plumbline::SkipNamespace> {
-  size_t operator()(const plumbline::SkipNamespace& ns) const noexcept { return std::hash<uint64_t>{}(ns.number_); }
+struct std::hash<plumbline::skip::SkipNamespace> {
+  size_t operator()(const plumbline::skip::SkipNamespace& ns) const noexcept {
+    return std::hash<uint64_t>{}(ns.number_);
+  }
 };

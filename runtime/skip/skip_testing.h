@@ -14,8 +14,8 @@ namespace plumbline::skip_testing {
 /// Stashes its input under each of its names, and pops each of the others, adding what comes.
 class LayerBody : public torch::nn::Module {
  public:
-  explicit LayerBody(SkipNames names) : skips(std::move(names)) {}
-  SkipForward<> forward(at::Tensor x) {
+  explicit LayerBody(skip::SkipNames names) : skips(std::move(names)) {}
+  skip::SkipForward<> forward(at::Tensor x) {
     for (const std::string& name : skips.stash) co_yield stash(name, x);
     for (const std::string& name : skips.pop) {
       const at::Tensor popped = co_yield pop(name);
@@ -24,13 +24,17 @@ class LayerBody : public torch::nn::Module {
     co_return x;
   }
 
-  const SkipNames skips;
+  const skip::SkipNames skips;
 };
-using Layer = Skippable<LayerBody>;
+using Layer = skip::Skippable<LayerBody>;
 
-inline std::shared_ptr<Layer> stashing(const std::string& name) { return skippable<LayerBody>(SkipNames{{name}, {}}); }
-inline std::shared_ptr<Layer> popping(const std::string& name) { return skippable<LayerBody>(SkipNames{{}, {name}}); }
-inline std::shared_ptr<Layer> layer(SkipNames names) { return skippable<LayerBody>(std::move(names)); }
+inline std::shared_ptr<Layer> stashing(const std::string& name) {
+  return skip::skippable<LayerBody>(skip::SkipNames{{name}, {}});
+}
+inline std::shared_ptr<Layer> popping(const std::string& name) {
+  return skip::skippable<LayerBody>(skip::SkipNames{{}, {name}});
+}
+inline std::shared_ptr<Layer> layer(skip::SkipNames names) { return skip::skippable<LayerBody>(std::move(names)); }
 
 /// Neither stashes nor pops.
 class Plain : public torch::nn::Module {

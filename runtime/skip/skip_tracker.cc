@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 thread_local SkipTracker own_tracker;
@@ -29,4 +29,4 @@ SkipTracker& current_skip_tracker() { return current ? *current : own_tracker; }
 SkipTrackerScope::SkipTrackerScope(SkipTracker& tracker) noexcept : outer_(std::exchange(current, &tracker)) {}
 SkipTrackerScope::~SkipTrackerScope() { current = outer_; }
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

@@ -15,7 +15,7 @@
 
 #include "runtime/skip/skip_namespace.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 
 /// What a skip tensor is known by.
 struct SkipKey {
@@ -52,4 +52,4 @@ class SkipTrackerScope {
   SkipTracker* outer_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

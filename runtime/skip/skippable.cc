@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
@@ -85,4 +85,4 @@ void SkippableBase::Exchange::finish() {
 
 std::string detail::body_name(const std::type_info& body) { return c10::demangle(body.name()); }
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

@@ -37,7 +37,7 @@
 #include "runtime/skip/skip_forward.h"
 #include "runtime/skip/skip_tracker.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 
 /// What a module says that it stashes and pops.
 struct SkipNames {
@@ -159,4 +159,9 @@ std::shared_ptr<Skippable<Body>> skippable(Arguments&&... arguments) {
   return std::make_shared<Skippable<Body>>(std::forward<Arguments>(arguments)...);
 }
 
+}  // namespace plumbline::skip
+
+namespace plumbline {
+using skip::SkipNames;
+using skip::skippable;
 }  // namespace plumbline

@@ -17,7 +17,7 @@
 #include "runtime/skip/skip_testing.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 using namespace skip_testing;
@@ -25,7 +25,7 @@ using namespace skip_testing;
 at::Tensor forty_two() { return at::full({1}, 42.0); }
 
 /// Each test begins with nothing stashed.
-class Skippables : public testing::Test {
+class Skippables : public ::testing::Test {
  protected:
   SkipTracker tracker_;
   SkipTrackerScope scope_{tracker_};
@@ -96,15 +96,15 @@ class UsesNothing : public torch::nn::Module {
 };
 
 TEST_F(Skippables, declare_but_not_use) {
-  EXPECT_EQ(refusal([] { skippable<UsesNothing>(SkipNames{{"foo"}, {}})->forward(forty_two()); }),
+  EXPECT_EQ(testing::refusal([] { skippable<UsesNothing>(SkipNames{{"foo"}, {}})->forward(forty_two()); }),
             "'foo' must be stashed but have not");
   tracker_.save({SkipNamespace::common(), "foo"}, forty_two());
-  EXPECT_EQ(refusal([] { skippable<UsesNothing>(SkipNames{{}, {"foo"}})->forward(forty_two()); }),
+  EXPECT_EQ(testing::refusal([] { skippable<UsesNothing>(SkipNames{{}, {"foo"}})->forward(forty_two()); }),
             "'foo' must be popped but have not");
 }
 
 TEST_F(Skippables, SeveralThatAreNotUsedComeInOrder) {
-  EXPECT_EQ(refusal([] { skippable<UsesNothing>(SkipNames{{"c", "a", "b"}, {}})->forward(forty_two()); }),
+  EXPECT_EQ(testing::refusal([] { skippable<UsesNothing>(SkipNames{{"c", "a", "b"}, {}})->forward(forty_two()); }),
             "'a', 'b', 'c' must be stashed but have not");
 }
 
@@ -125,7 +125,7 @@ class Told : public torch::nn::Module {
 };
 
 std::string told(SkipNames names, std::vector<std::string> stashes, std::vector<std::string> pops) {
-  return refusal([&] { skippable<Told>(names, stashes, pops)->forward(forty_two()); });
+  return testing::refusal([&] { skippable<Told>(names, stashes, pops)->forward(forty_two()); });
 }
 
 TEST_F(Skippables, stash_not_declared) {
@@ -140,7 +140,7 @@ TEST_F(Skippables, pop_not_declared) {
 }
 
 TEST_F(Skippables, pop_not_stashed) {
-  EXPECT_EQ(refusal([] { popping("foo")->forward(forty_two()); }), "'foo' has not been stashed");
+  EXPECT_EQ(testing::refusal([] { popping("foo")->forward(forty_two()); }), "'foo' has not been stashed");
 }
 
 TEST_F(Skippables, stash_none) {
@@ -170,7 +170,7 @@ TEST_F(Skippables, PoppedTwiceInOneForwardIsRefused) {
 
 TEST_F(Skippables, IsolatingANameThatIsNotDeclaredIsRefused) {
   const auto module = layer({{"a"}, {"b"}});
-  EXPECT_EQ(refusal([&] { module->isolate(SkipNamespace(), {"a", "c"}); }),
+  EXPECT_EQ(testing::refusal([&] { module->isolate(SkipNamespace(), {"a", "c"}); }),
             "isolate: 'c' has not been declared as stashable or as poppable (declared: 'a', 'b')");
   EXPECT_EQ(module->key("a").ns, SkipNamespace::common()) << "nothing of a refused call stays";
 }
@@ -178,8 +178,9 @@ TEST_F(Skippables, IsolatingANameThatIsNotDeclaredIsRefused) {
 TEST_F(Skippables, NamespacesKeepNamesApart) {
   const SkipNamespace ns1, ns2;
   stashing("foo")->isolate(ns1)->forward(forty_two());
-  EXPECT_EQ(refusal([&] { popping("foo")->isolate(ns2)->forward(forty_two()); }), "'foo' has not been stashed");
-  EXPECT_EQ(refusal([&] { popping("foo")->forward(forty_two()); }), "'foo' has not been stashed");
+  EXPECT_EQ(testing::refusal([&] { popping("foo")->isolate(ns2)->forward(forty_two()); }),
+            "'foo' has not been stashed");
+  EXPECT_EQ(testing::refusal([&] { popping("foo")->forward(forty_two()); }), "'foo' has not been stashed");
   EXPECT_TRUE(at::equal(popping("foo")->isolate(ns1)->forward(forty_two()), at::full({1}, 84.0)));
 }
 
@@ -286,9 +287,9 @@ TEST(SkipTrackers, default_skip_tracker_by_data_parallel) {
   // Threads that run copies of a model at the same time do not see one another's skips.
   stashing("foo")->forward(forty_two());
   std::string other;
-  std::thread([&] { other = refusal([] { popping("foo")->forward(forty_two()); }); }).join();
+  std::thread([&] { other = testing::refusal([] { popping("foo")->forward(forty_two()); }); }).join();
   EXPECT_EQ(other, "'foo' has not been stashed");
-  EXPECT_EQ(refusal([] { popping("foo")->forward(forty_two()); }), "accepted");
+  EXPECT_EQ(testing::refusal([] { popping("foo")->forward(forty_two()); }), "accepted");
 }
 
 TEST(SkipTrackers, AScopeHidesWhatWasStashedOutsideIt) {
@@ -296,9 +297,9 @@ TEST(SkipTrackers, AScopeHidesWhatWasStashedOutsideIt) {
   {
     SkipTracker fresh;
     const SkipTrackerScope scope(fresh);
-    EXPECT_EQ(refusal([] { popping("foo")->forward(forty_two()); }), "'foo' has not been stashed");
+    EXPECT_EQ(testing::refusal([] { popping("foo")->forward(forty_two()); }), "'foo' has not been stashed");
   }
-  EXPECT_EQ(refusal([] { popping("foo")->forward(forty_two()); }), "accepted");
+  EXPECT_EQ(testing::refusal([] { popping("foo")->forward(forty_two()); }), "accepted");
 }
 
 // A skip is held by the tracker alone, and by nobody once it is popped.
@@ -315,4 +316,4 @@ TEST_F(Skippables, reuse_portal_tensor_life) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::skip

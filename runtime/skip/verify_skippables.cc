@@ -10,7 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/skip/skippable.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 class Verification {
@@ -84,4 +84,4 @@ void verify_skippables(const torch::nn::Module& model) {
   verification.finish();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::skip

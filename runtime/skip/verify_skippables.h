@@ -8,7 +8,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace plumbline {
+namespace plumbline::skip {
 
 /// `model` calls its children in the order in which they are registered, and those theirs, as a Sequence does. A name
 /// stands for a pair of stash and pop: what a module pops an earlier one stashed, in the same namespace, and everything
@@ -19,4 +19,8 @@ namespace plumbline {
 /// match:". A layer is named as in the model: "0", "encoder.0".
 void verify_skippables(const torch::nn::Module& model);
 
+}  // namespace plumbline::skip
+
+namespace plumbline {
+using skip::verify_skippables;
 }  // namespace plumbline

@@ -7,7 +7,7 @@
 #include "runtime/skip/skip_testing.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::skip {
 namespace {
 
 using namespace skip_testing;
@@ -16,7 +16,7 @@ const std::string head = "one or more pairs of stash and pop do not match:\n";
 
 template <class... Layers>
 std::string problems(Layers... layers) {
-  return refusal([&] { verify_skippables(*Sequence(layers...)); });
+  return testing::refusal([&] { verify_skippables(*Sequence(layers...)); });
 }
 
 TEST(VerifySkippables, matching) { EXPECT_EQ(problems(stashing("foo"), popping("foo")), "accepted"); }
@@ -110,7 +110,7 @@ template <class Model>
 std::string run(Model model) {
   SkipTracker tracker;
   const SkipTrackerScope scope(tracker);
-  return refusal([&] { model->forward(at::Tensor()); });
+  return testing::refusal([&] { model->forward(at::Tensor()); });
 }
 
 // A skippable module inside another runs between its pops and its stashes, as a run of the model shows.
@@ -119,11 +119,11 @@ TEST(VerifySkippables, InsideAnotherSkippableModule) {
     return Sequence(stashing("a"), skippable<Around>(SkipNames{{"b"}, {"a"}}, layer({{"c"}, {}})),
                     layer({{}, {"b", "c"}}));
   };
-  EXPECT_EQ(refusal([&] { verify_skippables(*fits()); }), "accepted");
+  EXPECT_EQ(testing::refusal([&] { verify_skippables(*fits()); }), "accepted");
   EXPECT_EQ(run(fits()), "accepted");
 
   const auto too_early = [] { return Sequence(skippable<Around>(SkipNames{{"b"}, {}}, popping("b"))); };
-  EXPECT_EQ(refusal([&] { verify_skippables(*too_early()); }),
+  EXPECT_EQ(testing::refusal([&] { verify_skippables(*too_early()); }),
             head +
                 "\n* '0.inner' declared 'b' as poppable but it was not stashed"
                 "\n* no module declared 'b' as poppable but stashed");
@@ -142,4 +142,4 @@ TEST(VerifySkippables, TheSameInstanceTwiceIsSaidToBeThat) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::skip

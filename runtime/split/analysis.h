@@ -10,13 +10,13 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 class SplitAnalysis {
  public:
   /// `stage_of_node` as stage_of_nodes() makes it. Throws InputError where an in-place change would be lost or seen by
   /// the wrong stage, and for a loss output that the model does not have.
-  SplitAnalysis(const Graph& graph, std::vector<int> stage_of_node,
+  SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node,
                 const std::optional<std::vector<int>>& loss_outputs);
 
   static constexpr int kAttribute = -1;
@@ -24,56 +24,56 @@ class SplitAnalysis {
   int stages() const { return stages_; }
   int stage_of_node(size_t node) const { return stage_of_node_[node]; }
   /// kAttribute for parameters, buffers and constants.
-  int producer(ValueId v) const { return producer_[v]; }
+  int producer(graph::ValueId v) const { return producer_[v]; }
   /// Ascending, without repetition.
-  const std::vector<int>& used_by(ValueId v) const { return used_by_[v]; }
-  bool has_gradient(ValueId v) const { return has_gradient_[v]; }
+  const std::vector<int>& used_by(graph::ValueId v) const { return used_by_[v]; }
+  bool has_gradient(graph::ValueId v) const { return has_gradient_[v]; }
   /// As it crosses: a value may require a gradient only because of what a later stage writes into its memory.
-  bool requires_grad(ValueId v) const { return graph_.values[v].requires_grad && !plain_at_border_.contains(v); }
+  bool requires_grad(graph::ValueId v) const { return graph_.values[v].requires_grad && !plain_at_border_.contains(v); }
   /// The values that come to `stage` from another and are changed there in place: the stage needs a copy of its own.
-  const std::vector<ValueId>& changed_in_place(int stage) const { return changed_in_place_[stage]; }
+  const std::vector<graph::ValueId>& changed_in_place(int stage) const { return changed_in_place_[stage]; }
   /// A value in the memory of a buffer (or another attribute) that is written: what leaves its stage is a copy, since
   /// the next micro-batch writes the buffer again.
-  bool is_written_buffer(ValueId v) const { return written_buffers_.contains(v); }
+  bool is_written_buffer(graph::ValueId v) const { return written_buffers_.contains(v); }
   /// Whether `node` reads, in the stage that writes it, such a value after its last write: it must read a copy, since
   /// the write of the next micro-batch would change what backward needs.
-  bool reads_written_buffer(int32_t node, ValueId v) const;
+  bool reads_written_buffer(int32_t node, graph::ValueId v) const;
   /// Whether a stage draws random numbers.
   bool draws(int stage) const { return draws_[stage]; }
 
  private:
   struct Write {
     size_t node;
-    ValueId value;
+    graph::ValueId value;
   };
   /// Everything that happens to one piece of memory that some node writes.
   struct Memory {
-    const Attribute* owner = nullptr;
-    std::vector<ValueId> values;
+    const graph::Attribute* owner = nullptr;
+    std::vector<graph::ValueId> values;
     std::vector<Write> writes;
   };
 
-  void add_use(ValueId v, int stage);
-  int32_t memory_of(ValueId v) const;
+  void add_use(graph::ValueId v, int stage);
+  int32_t memory_of(graph::ValueId v) const;
   void follow_writes();
   void check_attribute(const Memory& memory);
   void check_values(const Memory& memory);
-  bool records_gradient(const Node& node) const;
-  bool required_gradient_before(ValueId v, const Memory& memory, int stage) const;
-  [[noreturn]] void refuse_change(const Write& write, ValueId seen, int stage) const;
+  bool records_gradient(const graph::Node& node) const;
+  bool required_gradient_before(graph::ValueId v, const Memory& memory, int stage) const;
+  [[noreturn]] void refuse_change(const Write& write, graph::ValueId seen, int stage) const;
   void find_gradients(const std::optional<std::vector<int>>& loss_outputs);
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::vector<int> stage_of_node_;
   int stages_ = 1;
   std::vector<int> producer_;
   std::vector<int32_t> maker_;
   std::vector<std::vector<int>> used_by_;
   std::vector<char> has_gradient_;
-  std::vector<std::vector<ValueId>> changed_in_place_;
-  std::unordered_set<ValueId> plain_at_border_;
-  std::unordered_map<ValueId, int32_t> written_buffers_;  // and the last node that writes that memory
+  std::vector<std::vector<graph::ValueId>> changed_in_place_;
+  std::unordered_set<graph::ValueId> plain_at_border_;
+  std::unordered_map<graph::ValueId, int32_t> written_buffers_;  // and the last node that writes that memory
   std::vector<char> draws_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -2,39 +2,39 @@
 
 #include <unordered_map>
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
-std::string short_name(const Node& node) {
+std::string short_name(const graph::Node& node) {
   const std::string& name = node.op->operator_name().name;
   return name.substr(name.rfind(':') + 1);
 }
 
 /// By value: one past the last node that reads it; past all of them what the graph returns.
-std::vector<int32_t> read_until(const Graph& graph) {
+std::vector<int32_t> read_until(const graph::Graph& graph) {
   std::vector<int32_t> until(graph.values.size(), 0);
   const auto count = static_cast<int32_t>(graph.nodes.size());
-  for (int32_t i = 0; i < count; ++i) for_each_use(graph.nodes[i], [&](ValueId v) { until[v] = i + 1; });
-  for (ValueId v : graph.outputs)
-    if (v != kNoValue) until[v] = count + 1;
+  for (int32_t i = 0; i < count; ++i) graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { until[v] = i + 1; });
+  for (graph::ValueId v : graph.outputs)
+    if (v != graph::kNoValue) until[v] = count + 1;
   return until;
 }
 
 /// Whether someone outside the module, after it, reads what the node makes.
-bool leaves(const ModuleCall& module, const Node& node, const std::vector<int32_t>& until) {
+bool leaves(const graph::ModuleCall& module, const graph::Node& node, const std::vector<int32_t>& until) {
   bool found = false;
-  for_each_definition(node, [&](ValueId v) { found = found || until[v] > module.end; });
+  graph::for_each_definition(node, [&](graph::ValueId v) { found = found || until[v] > module.end; });
   return found;
 }
 
 }  // namespace
 
-std::vector<std::string> boundary_names(const Graph& graph) {
+std::vector<std::string> boundary_names(const graph::Graph& graph) {
   const size_t count = graph.nodes.size();
   const std::vector<int32_t> until = read_until(graph);
   // Calls are in the order of entry: of two around a node the later is the inner one.
-  std::vector<const ModuleCall*> innermost(count, nullptr), returned_by(count, nullptr);
-  for (const ModuleCall& module : graph.module_calls) {
+  std::vector<const graph::ModuleCall*> innermost(count, nullptr), returned_by(count, nullptr);
+  for (const graph::ModuleCall& module : graph.module_calls) {
     if (module.name.empty() || module.begin == module.end) continue;
     for (int32_t i = module.begin; i < module.end; ++i) innermost[i] = &module;
     // After what it returns may come what changes its buffers.
@@ -44,16 +44,16 @@ std::vector<std::string> boundary_names(const Graph& graph) {
   }
   std::vector<std::string> names(graph.values.size());
   std::unordered_map<std::string, int> taken;
-  const auto give = [&](ValueId v, std::string name) {
+  const auto give = [&](graph::ValueId v, std::string name) {
     for (int times = ++taken[name]; times > 1; times = ++taken[name]) name += "#" + std::to_string(times);
     names[v] = std::move(name);
   };
-  for (const GraphInput& input : graph.inputs) give(input.value, input.name);
+  for (const graph::GraphInput& input : graph.inputs) give(input.value, input.name);
   for (size_t i = 0; i < count; ++i) {
-    const Node& node = graph.nodes[i];
+    const graph::Node& node = graph.nodes[i];
     if (node.is_split()) continue;
     bool first = true;
-    for_each_definition(node, [&](ValueId v) {
+    graph::for_each_definition(node, [&](graph::ValueId v) {
       if (first && returned_by[i])
         give(v, returned_by[i]->name);
       else
@@ -64,4 +64,4 @@ std::vector<std::string> boundary_names(const Graph& graph) {
   return names;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -10,21 +10,21 @@
 
 #include "runtime/graph/attributes.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 class Mover {
  public:
   Mover(c10::Device device, MetaTensors meta) : device_(device), meta_(meta) {}
 
-  void move(Graph& graph) {
+  void move(graph::Graph& graph) {
     const c10::AutoGradMode no_grad(false);
-    for_each_attribute(std::as_const(graph), [&](const Attribute& attribute, int) {
+    graph::for_each_attribute(std::as_const(graph), [&](const graph::Attribute& attribute, int) {
       if (stays(attribute.tensor)) return;
       originals_.push_back(attribute.tensor);
       tensors_of_[attribute.tensor.storage().unsafeGetStorageImpl()].insert(attribute.tensor.unsafeGetTensorImpl());
     });
-    for_each_attribute(graph, [&](Attribute& attribute, int) {
+    graph::for_each_attribute(graph, [&](graph::Attribute& attribute, int) {
       if (!stays(attribute.tensor)) attribute.tensor = moved(attribute.tensor);
     });
     rewrite(graph);
@@ -59,11 +59,11 @@ class Mover {
         .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
   }
 
-  void rewrite(Graph& graph) {
+  void rewrite(graph::Graph& graph) {
     if (!device_.is_meta())
-      for (AutocastRegion& region : graph.autocast)
+      for (graph::AutocastRegion& region : graph.autocast)
         if (region.device == c10::DeviceType::CPU) region.device = device_.type();
-    for (Node& node : graph.nodes) {
+    for (graph::Node& node : graph.nodes) {
       for (size_t i = 0; i < node.arguments.size(); ++i) {
         c10::IValue& constant = node.arguments[i].constant;
         constant = rewritten(constant);
@@ -71,7 +71,7 @@ class Mover {
           constant = false;
       }
       for (auto& branch : node.branches) {
-        auto copy = std::make_shared<Graph>(*branch);
+        auto copy = std::make_shared<graph::Graph>(*branch);
         rewrite(*copy);
         branch = std::move(copy);
       }
@@ -97,6 +97,6 @@ class Mover {
 
 }  // namespace
 
-void move_to_device(Graph& graph, c10::Device device, MetaTensors meta) { Mover(device, meta).move(graph); }
+void move_to_device(graph::Graph& graph, c10::Device device, MetaTensors meta) { Mover(device, meta).move(graph); }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

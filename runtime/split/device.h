@@ -3,7 +3,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// What becomes of attributes on the meta device, which have no elements to move.
 enum class MetaTensors { Keep, Zeros };
@@ -14,6 +14,6 @@ enum class MetaTensors { Keep, Zeros };
 /// graphs. Elsewhere than on the CPU no call pins memory. An autocast region for the CPU becomes one for a device that
 /// computes (not meta); regions for other devices stay, since on the device of the capture they may have changed
 /// nothing.
-void move_to_device(Graph& graph, c10::Device device, MetaTensors meta = MetaTensors::Keep);
+void move_to_device(graph::Graph& graph, c10::Device device, MetaTensors meta = MetaTensors::Keep);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

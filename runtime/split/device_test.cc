@@ -5,7 +5,7 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/testing/small_pipes.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 const c10::Device kMeta = c10::kMeta, kCpu = c10::kCPU;
@@ -29,8 +29,8 @@ return %3, %5
 )";
 
 TEST(Device, CallsThatNameADeviceNameTheNewOne) {
-  Graph graph = parse_graph(kFactories);
-  const Graph before = graph;
+  graph::Graph graph = graph::parse_graph(kFactories);
+  const graph::Graph before = graph;
   move_to_device(graph, kMeta);
   std::string expected = kFactories;
   for (size_t at; (at = expected.find("device \"cpu\", True")) != std::string::npos;)
@@ -44,13 +44,13 @@ TEST(Device, CallsThatNameADeviceNameTheNewOne) {
 }
 
 TEST(Device, PinnedMemoryStaysPinnedOnTheCpu) {
-  Graph graph = parse_graph(kFactories);
+  graph::Graph graph = graph::parse_graph(kFactories);
   move_to_device(graph, kCpu);
   EXPECT_EQ(to_text(graph), kFactories);
 }
 
 TEST(Device, DevicesInListsAreRewritten) {
-  Graph graph = parse_graph(kFactories);
+  graph::Graph graph = graph::parse_graph(kFactories);
   const c10::List<c10::Device> devices({c10::Device("cpu"), c10::Device("cuda:0")});
   const c10::List<std::optional<c10::Device>> optionals({c10::Device("cpu"), std::nullopt});
   graph.nodes[0].arguments[3].constant = devices;
@@ -62,24 +62,24 @@ TEST(Device, DevicesInListsAreRewritten) {
 }
 
 TEST(Device, ShapesAreComputedOnMeta) {
-  Graph graph = parse_graph(kFactories);
+  graph::Graph graph = graph::parse_graph(kFactories);
   graph.nodes.pop_back();
   graph.outputs = {3, 4};
   move_to_device(graph, kMeta);
   std::vector<at::Tensor> outputs;
   const at::Tensor p = at::empty({}, at::TensorOptions(kMeta).dtype(at::kBool));
-  Interpreter(graph).run(std::vector<at::Tensor>{at::empty({2}, at::TensorOptions(kMeta)), p}, outputs);
+  graph::Interpreter(graph).run(std::vector<at::Tensor>{at::empty({2}, at::TensorOptions(kMeta)), p}, outputs);
   EXPECT_TRUE(outputs[1].is_meta());
   EXPECT_FALSE(outputs[0].is_meta()) << "a factory that names no device uses the default one";
 }
 
 TEST(Device, TensorsMoveAndStayLeavesAndShared) {
-  Graph graph = three_stage_graph();
+  graph::Graph graph = testing::three_stage_graph();
   const at::Tensor weight = graph.attributes[0].tensor, base = at::arange(8, at::kFloat);
   graph.attributes[1].tensor = weight;
   graph.attributes[2].tensor = base.slice(0, 2, 5);
   graph.attributes[3].tensor = base.select(0, 3);
-  const Graph before = graph;
+  const graph::Graph before = graph;
   move_to_device(graph, kMeta);
   auto tensor = [&](int i) { return graph.attributes[i].tensor; };
   for (int i = 0; i < 4; ++i) {
@@ -110,7 +110,7 @@ TEST(Device, TensorsMoveAndStayLeavesAndShared) {
 
 TEST(Device, AutocastForTheCpuFollowsToADeviceThatComputes) {
   const std::string text = "autocast 0 = cpu bf16\nautocast 1 = xpu f16 in 0\nreturn\n";
-  Graph graph = parse_graph(text);
+  graph::Graph graph = graph::parse_graph(text);
   move_to_device(graph, kMeta);
   EXPECT_EQ(to_text(graph), text);
   move_to_device(graph, c10::Device("cuda:0"));
@@ -118,4 +118,4 @@ TEST(Device, AutocastForTheCpuFollowsToADeviceThatComputes) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

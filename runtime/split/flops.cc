@@ -6,12 +6,12 @@
 #include "runtime/flop_formulas.h"
 #include "runtime/split/node_alone.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
-double elements(const Graph& graph, ValueId v) {
-  const Value& value = graph.values[v];
-  return value.kind == ValueKind::Tensor ? static_cast<double>(c10::multiply_integers(value.sizes)) : 0;
+double elements(const graph::Graph& graph, graph::ValueId v) {
+  const graph::Value& value = graph.values[v];
+  return value.kind == graph::ValueKind::Tensor ? static_cast<double>(c10::multiply_integers(value.sizes)) : 0;
 }
 
 FlopConstant flop_constant(const c10::IValue& value) {
@@ -23,50 +23,53 @@ FlopConstant flop_constant(const c10::IValue& value) {
   return std::vector<int64_t>(flags.begin(), flags.end());
 }
 
-CallSizes sizes_of(const Graph& graph, const Node& node) {
+CallSizes sizes_of(const graph::Graph& graph, const graph::Node& node) {
   CallSizes sizes;
-  for (const Argument& argument : node.arguments) {
+  for (const graph::Argument& argument : node.arguments) {
     sizes.constants.push_back(flop_constant(argument.constant));
     std::vector<Sizes>& tensors = sizes.tensors.emplace_back();
-    for (ValueId v : argument.values)
-      if (v != kNoValue && graph.values[v].kind == ValueKind::Tensor) tensors.push_back(graph.values[v].sizes);
+    for (graph::ValueId v : argument.values)
+      if (v != graph::kNoValue && graph.values[v].kind == graph::ValueKind::Tensor)
+        tensors.push_back(graph.values[v].sizes);
   }
-  const ValueId first = node.results.empty() || node.results[0].values.empty() ? kNoValue : node.results[0].values[0];
-  if (first != kNoValue) sizes.result = elements(graph, first);
+  const graph::ValueId first =
+      node.results.empty() || node.results[0].values.empty() ? graph::kNoValue : node.results[0].values[0];
+  if (first != graph::kNoValue) sizes.result = elements(graph, first);
   return sizes;
 }
 
 /// What only looks at memory, or fills it without looking at any.
-bool is_free(const Graph& graph, const Node& node) {
+bool is_free(const graph::Graph& graph, const graph::Node& node) {
   const auto& returns = node.op->schema().returns();
   const bool makes_views = !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) {
     return r.alias_info() != nullptr && !r.alias_info()->isWrite();
   });
   bool reads_tensor = false;
-  for_each_use(node, [&](ValueId v) { reads_tensor = reads_tensor || graph.values[v].kind == ValueKind::Tensor; });
+  graph::for_each_use(
+      node, [&](graph::ValueId v) { reads_tensor = reads_tensor || graph.values[v].kind == graph::ValueKind::Tensor; });
   return makes_views || !reads_tensor || node.op->schema().name() == "aten::embedding";
 }
 
 /// Of a cond: the branch that costs more.
-double of_costlier_branch(const Node& node, double (*flops)(const Graph&, const Node&)) {
+double of_costlier_branch(const graph::Node& node, double (*flops)(const graph::Graph&, const graph::Node&)) {
   double most = 0;
   for (const auto& branch : node.branches) {
     double sum = 0;
-    for (const Node& inner : branch->nodes) sum += flops(*branch, inner);
+    for (const graph::Node& inner : branch->nodes) sum += flops(*branch, inner);
     most = std::max(most, sum);
   }
   return most;
 }
 
-double elements_of_results(const Graph& graph, const Node& node) {
+double elements_of_results(const graph::Graph& graph, const graph::Node& node) {
   double sum = 0;
-  for_each_definition(node, [&](ValueId v) { sum += elements(graph, v); });
+  graph::for_each_definition(node, [&](graph::ValueId v) { sum += elements(graph, v); });
   return sum;
 }
 
 }  // namespace
 
-double estimated_flops(const Graph& graph, const Node& node) {
+double estimated_flops(const graph::Graph& graph, const graph::Node& node) {
   if (node.is_split()) return 0;
   if (!node.branches.empty()) return of_costlier_branch(node, &estimated_flops);
   if (const FlopFormula* formula = find_flop_formula(node.op->schema().name()))
@@ -74,24 +77,25 @@ double estimated_flops(const Graph& graph, const Node& node) {
   return is_free(graph, node) ? 0 : elements_of_results(graph, node);
 }
 
-double estimated_backward_flops(const Graph& graph, const Node& node) {
+double estimated_backward_flops(const graph::Graph& graph, const graph::Node& node) {
   if (node.is_split() || !node.grad_enabled) return 0;
   if (!node.branches.empty()) return of_costlier_branch(node, &estimated_backward_flops);
   const FlopFormula* formula = find_flop_formula(node.op->schema().name());
   if (!formula) {
     bool gradient = false;
-    for_each_definition(node, [&](ValueId v) { gradient = gradient || graph.values[v].requires_grad; });
+    graph::for_each_definition(node, [&](graph::ValueId v) { gradient = gradient || graph.values[v].requires_grad; });
     return gradient ? estimated_flops(graph, node) : 0;
   }
   int factors = 0;
   for (size_t a : formula->factors)
-    for (ValueId v : node.arguments.at(a).values) factors += v != kNoValue && graph.values[v].requires_grad;
+    for (graph::ValueId v : node.arguments.at(a).values)
+      factors += v != graph::kNoValue && graph.values[v].requires_grad;
   return std::min(factors, 2) * estimated_flops(graph, node);
 }
 
-std::vector<double> estimated_flops(const Graph& graph) {
+std::vector<double> estimated_flops(const graph::Graph& graph) {
   std::vector<double> flops;
-  for (const Node& node : graph.nodes)
+  for (const graph::Node& node : graph.nodes)
     flops.push_back(estimated_flops(graph, node) + estimated_backward_flops(graph, node));
   return flops;
 }
@@ -115,7 +119,7 @@ void FlopCounter::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
   flops_ += formula->flops(sizes);
 }
 
-std::vector<double> measure_flops(const Graph& graph, const std::vector<at::Tensor>& inputs) {
+std::vector<double> measure_flops(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
   std::vector<double> flops(graph.nodes.size(), 0);
   for_each_node_alone(graph, inputs, [&](size_t node, NodeAlone& alone) {
     for (const at::Tensor& operand : alone.operands())
@@ -123,7 +127,7 @@ std::vector<double> measure_flops(const Graph& graph, const std::vector<at::Tens
         throw InputError("split: operations are counted on the CPU or the meta device, but node " +
                          std::to_string(node) + " reads a tensor on " + operand.device().str());
     FlopCounter counter;
-    const InterposerScope counting(counter);
+    const capture::InterposerScope counting(counter);
     alone.forward();
     alone.backward(alone.ones());
     flops[node] = counter.flops();
@@ -131,4 +135,4 @@ std::vector<double> measure_flops(const Graph& graph, const std::vector<at::Tens
   return flops;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -7,23 +7,23 @@
 #include "runtime/capture/interpose.h"
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// The forward of one node. Calls of matrix kind by their formula; what makes views, looks up embeddings or reads no
 /// tensor, nothing; of a cond, the costlier branch; anything else one for each element of its results. Looks at
 /// captured sizes only, so tensors may be on the meta device or missing.
-double estimated_flops(const Graph& graph, const Node& node);
+double estimated_flops(const graph::Graph& graph, const graph::Node& node);
 
 /// Its backward: as much again for each factor of a matrix product that requires a gradient (so twice the forward where
 /// both do), and as much again for any other call whose result requires one; nothing where none does.
-double estimated_backward_flops(const Graph& graph, const Node& node);
+double estimated_backward_flops(const graph::Graph& graph, const graph::Node& node);
 
 /// Both together, by node.
-std::vector<double> estimated_flops(const Graph& graph);
+std::vector<double> estimated_flops(const graph::Graph& graph);
 
 /// Adds up the operations of the calls of matrix kind that reach the kernels, forward and backward; passes them on.
 /// Elementwise calls count nothing here.
-class FlopCounter : public Interposer {
+class FlopCounter : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
@@ -38,6 +38,6 @@ class FlopCounter : public Interposer {
 /// afterwards as they were. Tensors may be on the meta device.
 /// Throws InputError as for_each_node_alone() does, and for tensors of an accelerator, whose backward runs on a thread
 /// that no interposer sees.
-std::vector<double> measure_flops(const Graph& graph, const std::vector<at::Tensor>& inputs);
+std::vector<double> measure_flops(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -10,16 +10,16 @@
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 using Function = std::function<at::Tensor(const Tensors&)>;
 
-Graph graph_of(const torch::nn::Module& module, const Function& forward, const Tensors& inputs) {
-  std::vector<NamedTensor> named;
+graph::Graph graph_of(const torch::nn::Module& module, const Function& forward, const Tensors& inputs) {
+  std::vector<capture::NamedTensor> named;
   for (const at::Tensor& input : inputs) named.push_back({"x" + std::to_string(named.size()), input});
-  return capture(module, [&](const Tensors& in) { return Tensors{forward(in)}; }, named);
+  return capture::capture(module, [&](const Tensors& in) { return Tensors{forward(in)}; }, named);
 }
 
 double sum(const std::vector<double>& terms) { return std::accumulate(terms.begin(), terms.end(), 0.0); }
@@ -98,10 +98,10 @@ TEST(Flops, TableByHand) {
     SCOPED_TRACE(row.name);
     Tensors inputs;
     for (const auto& sizes : row.sizes) inputs.push_back(at::rand(sizes, kDouble).requires_grad_());
-    const Graph graph = graph_of(nothing, row.call, inputs);
+    const graph::Graph graph = graph_of(nothing, row.call, inputs);
     // Beside the call in question, a clone (of the in-place row) and a factory.
-    const Node* node = nullptr;
-    for (const Node& candidate : graph.nodes)
+    const graph::Node* node = nullptr;
+    for (const graph::Node& candidate : graph.nodes)
       if (candidate.op->schema().name() != "aten::clone" && candidate.op->schema().name() != "aten::zeros")
         node = &candidate;
     ASSERT_NE(node, nullptr);
@@ -116,7 +116,7 @@ TEST(Flops, OnlyGradientsThatAreAskedForCost) {
   const Function linear = [](const Tensors& x) { return at::linear(x[0], x[1]); };
   for (const auto& [input, weight] : {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
     const Tensors inputs = {at::rand({3, 4}).requires_grad_(input), at::rand({5, 4}).requires_grad_(weight)};
-    const Graph graph = graph_of(nothing, linear, inputs);
+    const graph::Graph graph = graph_of(nothing, linear, inputs);
     EXPECT_EQ(estimated_backward_flops(graph, graph.nodes[0]), 120.0 * (input + weight));
     EXPECT_EQ(measure_flops(graph, inputs), std::vector<double>{120.0 * (1 + input + weight)});
   }
@@ -125,7 +125,7 @@ TEST(Flops, OnlyGradientsThatAreAskedForCost) {
     const c10::NoGradGuard no_grad;
     return linear(x);
   };
-  const Graph graph = graph_of(nothing, quiet, inputs);
+  const graph::Graph graph = graph_of(nothing, quiet, inputs);
   EXPECT_EQ(estimated_flops(graph), std::vector<double>{120});
   EXPECT_EQ(measure_flops(graph, inputs), std::vector<double>{120});
 }
@@ -151,10 +151,10 @@ struct Block : torch::nn::Module {
 TEST(Flops, NodesTogetherCostWhatTheWholeModelCosts) {
   Block block;
   const at::Tensor x = at::rand({2, 4, 10}).requires_grad_();
-  const Graph graph = graph_of(block, [&](const Tensors& in) { return block.forward(in[0]); }, {x});
+  const graph::Graph graph = graph_of(block, [&](const Tensors& in) { return block.forward(in[0]); }, {x});
   FlopCounter whole;
   {
-    const InterposerScope counting(whole);
+    const capture::InterposerScope counting(whole);
     const at::Tensor out = block.forward(x);
     out.backward(at::ones_like(out));
   }
@@ -167,27 +167,29 @@ TEST(Flops, NodesTogetherCostWhatTheWholeModelCosts) {
 TEST(Flops, TensorsOnTheMetaDeviceAreEnough) {
   Block block;
   const at::Tensor x = at::rand({2, 4, 10});
-  Graph graph = graph_of(block, [&](const Tensors& in) { return at::linear(at::gelu(in[0]), block.up.t()); },
-                         {at::rand({2, 16})});
+  graph::Graph graph = graph_of(block, [&](const Tensors& in) { return at::linear(at::gelu(in[0]), block.up.t()); },
+                                {at::rand({2, 16})});
   const std::vector<double> estimate = estimated_flops(graph), measured = measure_flops(graph, {at::rand({2, 16})});
-  for (Attribute& attribute : graph.attributes) attribute.tensor = attribute.tensor.to(at::kMeta);
+  for (graph::Attribute& attribute : graph.attributes) attribute.tensor = attribute.tensor.to(at::kMeta);
   EXPECT_EQ(estimated_flops(graph), estimate);
   EXPECT_EQ(measure_flops(graph, {at::empty({2, 16}, at::TensorOptions(at::kMeta))}), measured);
-  for (Attribute& attribute : graph.attributes) attribute.tensor = at::Tensor();
+  for (graph::Attribute& attribute : graph.attributes) attribute.tensor = at::Tensor();
   EXPECT_EQ(estimated_flops(graph), estimate);
 }
 
 TEST(Flops, ACondCostsItsCostlierBranch) {
   const torch::nn::Module nothing;
   const Tensors inputs = {at::rand({3, 4}).requires_grad_(), at::rand({4, 5}).requires_grad_()};
-  const auto branch = [&](const Function& f) { return std::make_shared<const Graph>(graph_of(nothing, f, inputs)); };
-  Node cond;
+  const auto branch = [&](const Function& f) {
+    return std::make_shared<const graph::Graph>(graph_of(nothing, f, inputs));
+  };
+  graph::Node cond;
   cond.op = c10::Dispatcher::singleton().findSchemaOrThrow("plumbline::cond", "");
   cond.branches = {branch([](auto& x) { return at::mm(x[0], x[1]).relu(); }),
                    branch([](auto& x) { return at::tanh(x[0]); })};
-  EXPECT_EQ(estimated_flops(Graph{}, cond), 120 + 15);
-  EXPECT_EQ(estimated_backward_flops(Graph{}, cond), 240 + 15);
+  EXPECT_EQ(estimated_flops(graph::Graph{}, cond), 120 + 15);
+  EXPECT_EQ(estimated_backward_flops(graph::Graph{}, cond), 240 + 15);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// The nodes from the first to the last that no position may part: one in (first, last] would.
@@ -26,23 +26,23 @@ struct Memory {
 
 class Memories {
  public:
-  explicit Memories(const Graph& graph) : graph_(graph) {
-    for (const Attribute& attribute : graph.attributes)
-      if (attribute.value != kNoValue) of(attribute.value).given = true;
-    for (const GraphInput& input : graph.inputs) {
+  explicit Memories(const graph::Graph& graph) : graph_(graph) {
+    for (const graph::Attribute& attribute : graph.attributes)
+      if (attribute.value != graph::kNoValue) of(attribute.value).given = true;
+    for (const graph::GraphInput& input : graph.inputs) {
       of(input.value).given = true;
       of(input.value).add_use(0);
     }
     const auto nodes = static_cast<int32_t>(graph.nodes.size());
     for (int32_t i = 0; i < nodes; ++i) {
-      const Node& node = graph.nodes[i];
-      for_each_use(node, [&](ValueId v) { of(v).add_use(i); });
-      for_each_definition(node, [&](ValueId v) { of(v).add_use(i); });
-      for_each_mutation(node, [&](ValueId v) { of(v).last_write = i; });
+      const graph::Node& node = graph.nodes[i];
+      graph::for_each_use(node, [&](graph::ValueId v) { of(v).add_use(i); });
+      graph::for_each_definition(node, [&](graph::ValueId v) { of(v).add_use(i); });
+      graph::for_each_mutation(node, [&](graph::ValueId v) { of(v).last_write = i; });
     }
     // The last stage hands the outputs over.
-    for (ValueId v : graph.outputs)
-      if (v != kNoValue) of(v).add_use(nodes - 1);
+    for (graph::ValueId v : graph.outputs)
+      if (v != graph::kNoValue) of(v).add_use(nodes - 1);
   }
 
   /// Of memory that is written.
@@ -53,18 +53,18 @@ class Memories {
   }
 
  private:
-  Memory& of(ValueId v) {
+  Memory& of(graph::ValueId v) {
     const int32_t storage = graph_.values[v].storage;
     return memories_[storage >= 0 ? storage : -2 - v];
   }
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::unordered_map<int32_t, Memory> memories_;
 };
 
 }  // namespace
 
-std::vector<char> legal_cuts(const Graph& graph) {
+std::vector<char> legal_cuts(const graph::Graph& graph) {
   const size_t nodes = graph.nodes.size();
   std::vector<int32_t> begins(nodes + 1, 0), ends(nodes + 1, 0);  // of stretches of illegal positions
   Memories(graph).for_each_bound_span([&](const Span& span) {
@@ -83,4 +83,4 @@ std::vector<char> legal_cuts(const Graph& graph) {
   return legal;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -5,7 +5,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// For each position 0..nodes whether a stage may begin before that node (so the result has nodes + 1 entries).
 /// It may where a call stands, and another one somewhere before it, unless memory that is written in place would be
@@ -15,6 +15,6 @@ namespace plumbline {
 ///
 /// split() accepts stages that begin at any of the legal positions, all at once as well, and makes none of them empty.
 /// It accepts some more: where a stage can change a copy of what it was sent. A policy has no reason to cut there.
-std::vector<char> legal_cuts(const Graph& graph);
+std::vector<char> legal_cuts(const graph::Graph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -8,11 +8,11 @@
 #include "runtime/graph/text.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// As text: '|' for a legal position, '.' for another, one each for 0..nodes.
-std::string flags(const Graph& graph) {
+std::string flags(const graph::Graph& graph) {
   std::string text;
   for (char legal : legal_cuts(graph)) text += legal ? '|' : '.';
   return text;
@@ -20,7 +20,8 @@ std::string flags(const Graph& graph) {
 
 /// `storage` by value: text knows no memory.
 std::string flags(const std::string& lines, const std::vector<int32_t>& storage = {}) {
-  Graph graph = parse_graph("input %0: f32[2] = \"x\"\nbuffer %1: f32[2] = \"count\"\n" + lines + "\nreturn %2\n");
+  graph::Graph graph =
+      graph::parse_graph("input %0: f32[2] = \"x\"\nbuffer %1: f32[2] = \"count\"\n" + lines + "\nreturn %2\n");
   for (size_t v = 0; v < storage.size(); ++v) graph.values[v].storage = storage[v];
   return flags(graph);
 }
@@ -31,7 +32,7 @@ TEST(LegalCuts, BetweenCallsOnly) {
   EXPECT_EQ(flags("pipe_split\n%2: f32[2] = aten::neg(%0)\npipe_split\npipe_split\n%3: f32[2] = aten::neg(%2)\n"
                   "%4: f32[2] = aten::neg(%0)\npipe_split"),
             "....||..");
-  EXPECT_EQ(flags(parse_graph("input %0: f32[2] = \"x\"\nreturn %0\n")), ".");
+  EXPECT_EQ(flags(graph::parse_graph("input %0: f32[2] = \"x\"\nreturn %0\n")), ".");
 }
 
 TEST(LegalCuts, AWriteStaysWithWhatItChanges) {
@@ -63,7 +64,7 @@ TEST(LegalCuts, AWrittenBufferHasOneStage) {
 }
 
 /// Calls that read and write at random in few memories, which views share.
-Graph random_graph(std::mt19937& random) {
+graph::Graph random_graph(std::mt19937& random) {
   std::string text = "input %0: f32[2] = \"x\"\ninput %1: f32[2] = \"y\"\nbuffer %2: f32[2] = \"count\"\n";
   std::vector<int32_t> storage = {0, 1, 2};
   int32_t memories = 3;
@@ -88,18 +89,18 @@ Graph random_graph(std::mt19937& random) {
         storage.push_back(memories++);
     }
   }
-  Graph graph = parse_graph(text + "return %" + std::to_string(random() % storage.size()) + "\n");
+  graph::Graph graph = graph::parse_graph(text + "return %" + std::to_string(random() % storage.size()) + "\n");
   for (size_t v = 0; v < storage.size(); ++v) graph.values[v].storage = random() % 16 == 0 ? -1 : storage[v];
   return graph;
 }
 
 /// How many stages split() makes of the calls with markers before `positions` only; 0 where it refuses.
-int stages_of(const Graph& graph, const std::vector<size_t>& positions) {
-  Graph marked = graph;
+int stages_of(const graph::Graph& graph, const std::vector<size_t>& positions) {
+  graph::Graph marked = graph;
   marked.nodes.clear();
   for (size_t p = 0; p <= graph.nodes.size(); ++p) {
     for (size_t position : positions)
-      if (position == p) marked.nodes.push_back(Node{});
+      if (position == p) marked.nodes.push_back(graph::Node{});
     if (p < graph.nodes.size() && !graph.nodes[p].is_split()) marked.nodes.push_back(graph.nodes[p]);
   }
   try {
@@ -114,7 +115,7 @@ TEST(LegalCuts, AreAcceptedBySplitEachAndAllAtOnce) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const Graph graph = random_graph(random);
+    const graph::Graph graph = random_graph(random);
     SCOPED_TRACE(to_text(graph));
     const std::vector<char> legal = legal_cuts(graph);
     ASSERT_EQ(legal.size(), graph.nodes.size() + 1);
@@ -137,4 +138,4 @@ TEST(LegalCuts, AreAcceptedBySplitEachAndAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -6,7 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 LossMark collection(LossMark::Kind kind, std::vector<LossMark> items) {
@@ -20,33 +20,33 @@ std::string keys_text(const std::vector<std::string>& keys) {
   return keys.empty() ? "no keys" : "the keys " + join(keys);
 }
 
-std::string describe(const OutputTree& output) {
+std::string describe(const graph::OutputTree& output) {
   switch (output.kind) {
-    case OutputTree::Kind::Value:
+    case graph::OutputTree::Kind::Value:
       return "a value";
-    case OutputTree::Kind::Constant:
+    case graph::OutputTree::Kind::Constant:
       return "the constant " + output.constant;
-    case OutputTree::Kind::Tuple:
+    case graph::OutputTree::Kind::Tuple:
       return "a tuple of " + std::to_string(output.items.size());
-    case OutputTree::Kind::List:
+    case graph::OutputTree::Kind::List:
       return "a list of " + std::to_string(output.items.size());
-    case OutputTree::Kind::Dict:
+    case graph::OutputTree::Kind::Dict:
       return "a dict with " + keys_text(output.keys);
   }
   return "";
 }
 
-bool is_sequence(const OutputTree& output) {
-  return output.kind == OutputTree::Kind::Tuple || output.kind == OutputTree::Kind::List;
+bool is_sequence(const graph::OutputTree& output) {
+  return output.kind == graph::OutputTree::Kind::Tuple || output.kind == graph::OutputTree::Kind::List;
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw InputError("loss spec: " + path + " " + why);
 }
 
-std::optional<int> find(const OutputTree& output, const LossMark& mark, const std::string& path);
+std::optional<int> find(const graph::OutputTree& output, const LossMark& mark, const std::string& path);
 
-[[noreturn]] void refuse_kind(const OutputTree& output, const std::string& path, const std::string& kind) {
+[[noreturn]] void refuse_kind(const graph::OutputTree& output, const std::string& path, const std::string& kind) {
   refuse(path, "is " + describe(output) + ", but its spec is a " + kind + "; give true, false or the same nesting");
 }
 
@@ -54,7 +54,7 @@ std::optional<int> find(const OutputTree& output, const LossMark& mark, const st
   refuse(path, "has a spec without a true in it; mark the loss there, or say false for the whole of it");
 }
 
-std::optional<int> find_in_sequence(const OutputTree& output, const LossMark& mark, const std::string& path) {
+std::optional<int> find_in_sequence(const graph::OutputTree& output, const LossMark& mark, const std::string& path) {
   if (!is_sequence(output)) refuse_kind(output, path, mark.kind == LossMark::Kind::Tuple ? "tuple" : "list");
   if (output.items.size() != mark.items.size())
     refuse(path, "is " + describe(output) + ", but its spec has " + std::to_string(mark.items.size()) +
@@ -64,23 +64,23 @@ std::optional<int> find_in_sequence(const OutputTree& output, const LossMark& ma
   refuse_without_loss(path);
 }
 
-std::optional<int> find_in_dict(const OutputTree& output, const LossMark& mark, const std::string& path) {
-  if (output.kind != OutputTree::Kind::Dict) refuse_kind(output, path, "dict");
+std::optional<int> find_in_dict(const graph::OutputTree& output, const LossMark& mark, const std::string& path) {
+  if (output.kind != graph::OutputTree::Kind::Dict) refuse_kind(output, path, "dict");
   if (!std::ranges::is_permutation(output.keys, mark.keys))
     refuse(path, "is " + describe(output) + ", but its spec has " + keys_text(mark.keys) + "; give the same");
   for (size_t i = 0; i < mark.items.size(); ++i) {
     const auto key = std::ranges::find(output.keys, mark.keys[i]);
-    const OutputTree& item = output.items[key - output.keys.begin()];
+    const graph::OutputTree& item = output.items[key - output.keys.begin()];
     if (const auto loss = find(item, mark.items[i], path + "[\"" + mark.keys[i] + "\"]")) return loss;
   }
   refuse_without_loss(path);
 }
 
-std::optional<int> find(const OutputTree& output, const LossMark& mark, const std::string& path) {
+std::optional<int> find(const graph::OutputTree& output, const LossMark& mark, const std::string& path) {
   switch (mark.kind) {
     case LossMark::Kind::Flag:
       if (!mark.is_loss) return std::nullopt;
-      if (output.kind != OutputTree::Kind::Value)
+      if (output.kind != graph::OutputTree::Kind::Value)
         refuse(path,
                "is marked as the loss, but it is " + describe(output) + "; mark one value that the model computes");
       return output.output;
@@ -96,7 +96,7 @@ std::optional<int> find(const OutputTree& output, const LossMark& mark, const st
 }
 
 /// A forward that returns its loss in a list of one is as good as one that returns the loss.
-const OutputTree& only_output(const OutputTree& outputs) {
+const graph::OutputTree& only_output(const graph::OutputTree& outputs) {
   return is_sequence(outputs) && outputs.items.size() == 1 ? only_output(outputs.items[0]) : outputs;
 }
 
@@ -123,19 +123,19 @@ LossMark LossMark::unsupported(std::string type) {
   return mark;
 }
 
-std::optional<int> find_loss(const OutputTree& outputs, const std::optional<LossMark>& mark,
+std::optional<int> find_loss(const graph::OutputTree& outputs, const std::optional<LossMark>& mark,
                              bool trivial_loss_wrapper) {
   if (trivial_loss_wrapper) return find(only_output(outputs), true, "outputs");
   if (!mark) {
-    if (outputs.kind != OutputTree::Kind::Dict) return std::nullopt;
+    if (outputs.kind != graph::OutputTree::Kind::Dict) return std::nullopt;
     const auto key = std::ranges::find(outputs.keys, "loss");
     if (key == outputs.keys.end()) return std::nullopt;
-    const OutputTree& loss = outputs.items[key - outputs.keys.begin()];
-    return loss.kind == OutputTree::Kind::Value ? std::optional(loss.output) : std::nullopt;
+    const graph::OutputTree& loss = outputs.items[key - outputs.keys.begin()];
+    return loss.kind == graph::OutputTree::Kind::Value ? std::optional(loss.output) : std::nullopt;
   }
   const std::optional<int> loss = find(outputs, *mark, "outputs");
   if (!loss) throw InputError("loss spec: false marks no output as the loss; mark one with true, or give no spec");
   return loss;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -10,7 +10,7 @@
 
 #include "runtime/graph/output_tree.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// `true` marks the loss, `false` anything else, and a tuple, list or dict goes into an output that is one:
 ///
@@ -46,7 +46,7 @@ struct LossMark {
 ///
 /// Throws InputError naming the place (outputs[1]["loss"]): outputs and mark differ in kind, length or keys; an
 /// unsupported mark; `true` where there is no computed value; a mark without a loss.
-std::optional<int> find_loss(const OutputTree& outputs, const std::optional<LossMark>& mark,
+std::optional<int> find_loss(const graph::OutputTree& outputs, const std::optional<LossMark>& mark,
                              bool trivial_loss_wrapper = false);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

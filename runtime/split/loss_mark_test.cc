@@ -6,25 +6,29 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
-OutputTree value(int output) { return {OutputTree::Kind::Value, output, "", {}, {}}; }
-OutputTree constant(const std::string& text) { return {OutputTree::Kind::Constant, -1, text, {}, {}}; }
-OutputTree tuple(std::vector<OutputTree> items) { return {OutputTree::Kind::Tuple, -1, "", std::move(items), {}}; }
-OutputTree list(std::vector<OutputTree> items) { return {OutputTree::Kind::List, -1, "", std::move(items), {}}; }
-OutputTree dict(std::vector<std::string> keys, std::vector<OutputTree> items) {
-  return {OutputTree::Kind::Dict, -1, "", std::move(items), std::move(keys)};
+graph::OutputTree value(int output) { return {graph::OutputTree::Kind::Value, output, "", {}, {}}; }
+graph::OutputTree constant(const std::string& text) { return {graph::OutputTree::Kind::Constant, -1, text, {}, {}}; }
+graph::OutputTree tuple(std::vector<graph::OutputTree> items) {
+  return {graph::OutputTree::Kind::Tuple, -1, "", std::move(items), {}};
+}
+graph::OutputTree list(std::vector<graph::OutputTree> items) {
+  return {graph::OutputTree::Kind::List, -1, "", std::move(items), {}};
+}
+graph::OutputTree dict(std::vector<std::string> keys, std::vector<graph::OutputTree> items) {
+  return {graph::OutputTree::Kind::Dict, -1, "", std::move(items), std::move(keys)};
 }
 
-std::string refusal(const OutputTree& outputs, const LossMark& mark) try {
+std::string refusal(const graph::OutputTree& outputs, const LossMark& mark) try {
   return "output " + std::to_string(find_loss(outputs, mark).value());
 } catch (const InputError& error) {
   return error.what();
 }
 
 TEST(TestIr, OutputLossValueSpec) {
-  const OutputTree outputs = dict({"out", "loss"}, {value(0), value(1)});
+  const graph::OutputTree outputs = dict({"out", "loss"}, {value(0), value(1)});
   EXPECT_EQ(find_loss(outputs, LossMark::dict({{"loss", true}, {"out", false}})), 1);
   EXPECT_EQ(find_loss(outputs, LossMark::dict({{"loss", false}, {"out", true}})), 0);
   EXPECT_EQ(find_loss(outputs, LossMark::dict({{"loss", true}, {"out", true}})), 1) << "the order is the spec's";
@@ -33,12 +37,12 @@ TEST(TestIr, OutputLossValueSpec) {
 
 TEST(LossMark, TheFirstTrueWins) {
   EXPECT_EQ(find_loss(value(3), LossMark(true)), 3);
-  const OutputTree three = tuple({value(0), value(1), value(2)});
+  const graph::OutputTree three = tuple({value(0), value(1), value(2)});
   EXPECT_EQ(find_loss(three, LossMark::tuple({true, false, false})), 0);
   EXPECT_EQ(find_loss(three, LossMark::tuple({false, true, true})), 1);
   EXPECT_EQ(find_loss(three, LossMark::list({false, false, true})), 2) << "a list stands for a tuple";
   EXPECT_EQ(find_loss(list({value(0), value(1)}), LossMark::tuple({false, true})), 1) << "and a tuple for a list";
-  const OutputTree nested = tuple({dict({"a", "b"}, {value(0), list({value(1), value(2)})}), value(3)});
+  const graph::OutputTree nested = tuple({dict({"a", "b"}, {value(0), list({value(1), value(2)})}), value(3)});
   EXPECT_EQ(
       find_loss(nested, LossMark::tuple({LossMark::dict({{"b", LossMark::list({false, true})}, {"a", false}}), true})),
       2);
@@ -46,7 +50,7 @@ TEST(LossMark, TheFirstTrueWins) {
 }
 
 TEST(LossMark, NothingBehindTheLossIsLookedAt) {
-  const OutputTree outputs = tuple({value(0), value(1)});
+  const graph::OutputTree outputs = tuple({value(0), value(1)});
   EXPECT_EQ(find_loss(outputs, LossMark::tuple({true, LossMark::tuple({false})})), 0);
   EXPECT_EQ(find_loss(outputs, LossMark::tuple({true, LossMark::unsupported("int")})), 0);
 }
@@ -130,4 +134,4 @@ TEST(LossMark, RefusesASpecWithoutALoss) {
 TEST(LossMark, RefusesAKeyTwice) { EXPECT_THROW(LossMark::dict({{"loss", true}, {"loss", false}}), InputError); }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

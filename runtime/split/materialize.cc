@@ -5,26 +5,26 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 StageState make_stage_state(const Pipe& pipe, int stage, const MakeTensor& make) {
   StageState state;
-  for (const Attribute& attribute : pipe.stages.at(stage).graph.attributes) {
-    if (attribute.kind == AttributeKind::Constant) continue;
+  for (const graph::Attribute& attribute : pipe.stages.at(stage).graph.attributes) {
+    if (attribute.kind == graph::AttributeKind::Constant) continue;
     const at::Tensor& captured = attribute.tensor;
     const c10::NoGradGuard no_grad;
     const at::Tensor made =
         make ? make(attribute)
              : at::empty_strided(captured.sizes(), captured.strides(), captured.options().device(at::kCPU));
     const std::string what = "split: stage " + std::to_string(stage) + " needs '" + attribute.name + "' as " +
-                             describe(captured) + "; the tensor made for it is ";
+                             graph::describe(captured) + "; the tensor made for it is ";
     if (!made.defined() || made.scalar_type() != captured.scalar_type() || made.sizes() != captured.sizes())
-      throw InputError(what + describe(made));
+      throw InputError(what + graph::describe(made));
     if (made.is_meta()) throw InputError(what + "on the meta device, without memory");
-    auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    auto& tensors = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
     tensors.emplace(attribute.name, made.detach().requires_grad_(captured.requires_grad()));
   }
   return state;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -5,11 +5,11 @@
 
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// Makes the tensor of a parameter or buffer from what the capture knows of it: name, kind, sizes, dtype, its tensor on
 /// the meta device.
-using MakeTensor = std::function<at::Tensor(const Attribute&)>;
+using MakeTensor = std::function<at::Tensor(const graph::Attribute&)>;
 
 /// The state of `stage`, its parameters and buffers made by `make`; parameters require gradients as the captured ones
 /// do. The state shares the memory of what `make` returns: for a parameter that several stages of one process use, each
@@ -17,4 +17,4 @@ using MakeTensor = std::function<at::Tensor(const Attribute&)>;
 /// tensor that is undefined, without memory, or of other sizes or dtype than the captured one.
 StageState make_stage_state(const Pipe& pipe, int stage, const MakeTensor& make);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -16,29 +16,29 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using testing::meta_like;
 using Tensors = std::vector<at::Tensor>;
 
-void move_constants_to_cpu(Graph& graph) {
-  for (Node& node : graph.nodes)
-    for (Argument& argument : node.arguments)
+void move_constants_to_cpu(graph::Graph& graph) {
+  for (graph::Node& node : graph.nodes)
+    for (graph::Argument& argument : node.arguments)
       if (argument.constant.isDevice() && argument.constant.toDevice().is_meta())
         argument.constant = c10::Device(at::kCPU);
 }
 
 /// The model of the zoo, constructed, captured and split without memory.
 Pipe pipe_on_meta(const std::string& name, const Tensors& inputs) {
-  Model model;
+  models::Model model;
   {
-    const MetaDeviceScope on_meta;
-    model = make_model(name, Dtype::F32, 5);
+    const capture::MetaDeviceScope on_meta;
+    model = models::make_model(name, reference::Dtype::F32, 5);
   }
-  std::vector<NamedTensor> named;
+  std::vector<capture::NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({model.input_names[i], meta_like(inputs[i])});
-  return split(capture(*model.module, model.forward, named),
+  return split(capture::capture(*model.module, model.forward, named),
                {choose_split_points(model.split_points, 3), std::nullopt});
 }
 
@@ -53,7 +53,7 @@ Tensors run(Pipe& pipe, const std::vector<StageState>& states, const Tensors& in
     Tensors given = inputs;
     if (s > 0) given.clear();
     for (int boundary : stage.inputs) given.push_back(crossing.at(boundary));
-    Interpreter(stage.graph).run(given, outputs);
+    graph::Interpreter(stage.graph).run(given, outputs);
     for (int boundary : stage.outputs) crossing[boundary] = outputs.at(pipe.boundaries[boundary].output);
   }
   return outputs;
@@ -73,8 +73,8 @@ void backward(const Tensors& outputs) {
 class Materialize : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
-  const Model model = make_model(GetParam(), Dtype::F32, 5);
-  const Tensors inputs = whole_batch(GetParam(), Dtype::F32, 4, 5).inputs;
+  const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 5);
+  const Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 5).inputs;
   std::map<std::string, at::Tensor> tensors;
   for (const auto& item : model.module->named_parameters()) tensors[item.key()] = item.value();
   for (const auto& item : model.module->named_buffers()) tensors[item.key()] = item.value();
@@ -83,7 +83,7 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
   std::vector<StageState> states;
   for (int s = 0; s < pipe.num_stages(); ++s)
     states.push_back(
-        make_stage_state(pipe, s, [&](const Attribute& a) { return tensors.at(a.name).detach().clone(); }));
+        make_stage_state(pipe, s, [&](const graph::Attribute& a) { return tensors.at(a.name).detach().clone(); }));
 
   at::manual_seed(9);
   const Tensors theirs = model.forward(inputs);
@@ -118,7 +118,7 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
   EXPECT_GT(compared, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(model_names()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -134,15 +134,16 @@ std::string refusal(const Pipe& pipe, const MakeTensor& make) {
 }
 
 TEST(MaterializeErrors, NameTheTensor) {
-  const Pipe pipe = pipe_on_meta("mlp", make_batch("mlp", Dtype::F32, 4, 5, 0).inputs);
+  const Pipe pipe = pipe_on_meta("mlp", models::make_batch("mlp", reference::Dtype::F32, 4, 5, 0).inputs);
   const std::string what = "split: stage 0 needs 'layers.0.fc.weight' as f32[32,32]; the tensor made for it is ";
-  EXPECT_EQ(refusal(pipe, [](const Attribute&) { return at::Tensor(); }), what + "undefined");
-  EXPECT_EQ(refusal(pipe, [](const Attribute&) { return at::zeros({2}); }), what + "f32[2]");
-  EXPECT_EQ(refusal(pipe, [](const Attribute& a) { return a.tensor; }), what + "on the meta device, without memory");
+  EXPECT_EQ(refusal(pipe, [](const graph::Attribute&) { return at::Tensor(); }), what + "undefined");
+  EXPECT_EQ(refusal(pipe, [](const graph::Attribute&) { return at::zeros({2}); }), what + "f32[2]");
+  EXPECT_EQ(refusal(pipe, [](const graph::Attribute& a) { return a.tensor; }),
+            what + "on the meta device, without memory");
   const StageState unset = make_stage_state(pipe, 0, MakeTensor());
   EXPECT_TRUE(unset.parameters.at("layers.0.fc.weight").is_cpu());
   EXPECT_TRUE(unset.parameters.at("layers.0.fc.weight").requires_grad());
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -2,17 +2,17 @@
 
 #include <torch/nn/module.h>
 
-namespace plumbline {
+namespace plumbline::split {
 
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
                const SplitOptions& options) {
   if (inputs.size() != model.input_names.size())
     throw InputError("model: " + std::to_string(inputs.size()) + " inputs given, it takes " +
                      std::to_string(model.input_names.size()));
-  std::vector<NamedTensor> named;
+  std::vector<capture::NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined()) named.push_back({model.input_names[i], inputs[i]});
-  const ForwardFunction forward = [&](const std::vector<at::Tensor>& given) {
+  const capture::ForwardFunction forward = [&](const std::vector<at::Tensor>& given) {
     std::vector<at::Tensor> all(inputs.size());
     auto next = given.begin();
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -20,7 +20,7 @@ Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, 
     return model.forward(all);
   };
   model.module->train(training);
-  return split(capture(*model.module, forward, named), options);
+  return split(capture::capture(*model.module, forward, named), options);
 }
 
 std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs) {
@@ -28,4 +28,4 @@ std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs) {
   return inputs;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

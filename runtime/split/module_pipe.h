@@ -6,12 +6,12 @@
 #include "runtime/capture/capture.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// A model as the runtime takes it: the root module, how its forward is called, and the names of the inputs in order.
 struct ModelHandle {
   torch::nn::Module* module = nullptr;
-  ForwardFunction forward;
+  capture::ForwardFunction forward;
   std::vector<std::string> input_names;
 };
 
@@ -24,4 +24,4 @@ Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, 
 /// What the first stage of such a pipe takes: the inputs without those that are None.
 std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

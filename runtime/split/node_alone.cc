@@ -12,26 +12,26 @@
 #include "runtime/error.h"
 #include "runtime/graph/random_turn.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// Takes hold of what the one node of a program defines, numbers included, which are no outputs.
-class Grab : public NodeObserver {
+class Grab : public graph::NodeObserver {
  public:
-  explicit Grab(std::function<void(const Interpreter&)> grab) : grab_(std::move(grab)) {}
-  void before(size_t, const Interpreter&) override {}
-  void after(size_t, const Interpreter& values) override { grab_(values); }
+  explicit Grab(std::function<void(const graph::Interpreter&)> grab) : grab_(std::move(grab)) {}
+  void before(size_t, const graph::Interpreter&) override {}
+  void after(size_t, const graph::Interpreter& values) override { grab_(values); }
 
  private:
-  std::function<void(const Interpreter&)> grab_;
+  std::function<void(const graph::Interpreter&)> grab_;
 };
 
 /// Puts parameters, buffers and inputs back that a run has written.
 class KeptTensors {
  public:
-  KeptTensors(const Graph& graph, const std::vector<at::Tensor>& inputs) {
-    for (const Attribute& attribute : graph.attributes)
-      if (attribute.value != kNoValue) add(attribute.tensor);
+  KeptTensors(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
+    for (const graph::Attribute& attribute : graph.attributes)
+      if (attribute.value != graph::kNoValue) add(attribute.tensor);
     for (const at::Tensor& input : inputs) add(input);
   }
   ~KeptTensors() {
@@ -58,35 +58,35 @@ class KeptTensors {
   std::vector<std::pair<at::Tensor, at::Tensor>> written_;
 };
 
-void check(const Graph& graph, const std::vector<at::Tensor>& inputs) {
+void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
   if (inputs.size() != graph.inputs.size())
     throw InputError("split: measuring needs the graph's " + std::to_string(graph.inputs.size()) + " inputs, got " +
                      std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value& captured = graph.values[graph.inputs[i].value];
+    const graph::Value& captured = graph.values[graph.inputs[i].value];
     if (inputs[i].defined() && inputs[i].scalar_type() == captured.dtype && inputs[i].sizes() == captured.sizes)
       continue;
     throw InputError("split: measuring needs input \"" + graph.inputs[i].name + "\" as captured, " +
-                     describe(captured.dtype, captured.sizes) + ", got " + describe(inputs[i]));
+                     graph::describe(captured.dtype, captured.sizes) + ", got " + graph::describe(inputs[i]));
   }
-  for (const Attribute& attribute : graph.attributes)
-    if (attribute.value != kNoValue && !attribute.tensor.defined())
+  for (const graph::Attribute& attribute : graph.attributes)
+    if (attribute.value != graph::kNoValue && !attribute.tensor.defined())
       throw InputError("split: measuring runs the graph, but \"" + attribute.name + "\" is bound to no tensor");
 }
 
 }  // namespace
 
-NodeAlone::NodeAlone(const Graph& graph, size_t index, const std::vector<c10::IValue>& values) {
-  Node node = graph.nodes[index];
-  std::set<ValueId> written;
-  for_each_mutation(node, [&](ValueId v) { written.insert(v); });
-  std::unordered_map<ValueId, ValueId> local;
-  const auto renumber = [&](ValueId v) {
-    const auto [it, inserted] = local.emplace(v, kNoValue);
+NodeAlone::NodeAlone(const graph::Graph& graph, size_t index, const std::vector<c10::IValue>& values) {
+  graph::Node node = graph.nodes[index];
+  std::set<graph::ValueId> written;
+  graph::for_each_mutation(node, [&](graph::ValueId v) { written.insert(v); });
+  std::unordered_map<graph::ValueId, graph::ValueId> local;
+  const auto renumber = [&](graph::ValueId v) {
+    const auto [it, inserted] = local.emplace(v, graph::kNoValue);
     if (inserted) it->second = program_.add_value(graph.values[v]);
     return it->second;
   };
-  const auto operand = [&](ValueId v) {
+  const auto operand = [&](graph::ValueId v) {
     if (local.contains(v)) return local[v];
     program_.inputs.push_back({"", renumber(v)});
     const c10::IValue& value = values[v];
@@ -102,23 +102,23 @@ NodeAlone::NodeAlone(const Graph& graph, size_t index, const std::vector<c10::IV
     detached_.push_back(detached);
     return local[v];
   };
-  for (Argument& argument : node.arguments) {
-    const bool is_number = argument.kind == Argument::Kind::Value && !values[argument.values[0]].isTensor();
+  for (graph::Argument& argument : node.arguments) {
+    const bool is_number = argument.kind == graph::Argument::Kind::Value && !values[argument.values[0]].isTensor();
     if (is_number && node.branches.empty()) {  // (the predicate of a cond may as well be a tensor)
-      argument = {Argument::Kind::Constant, values[argument.values[0]], {}};
-    } else if (argument.kind == Argument::Kind::NumberList) {
+      argument = {graph::Argument::Kind::Constant, values[argument.values[0]], {}};
+    } else if (argument.kind == graph::Argument::Kind::NumberList) {
       c10::impl::GenericList list = argument.constant.toList().copy();
       for (size_t k = 0; k < argument.values.size(); ++k)
-        if (argument.values[k] != kNoValue) list.set(k, values[argument.values[k]]);
-      argument = {Argument::Kind::Constant, std::move(list), {}};
+        if (argument.values[k] != graph::kNoValue) list.set(k, values[argument.values[k]]);
+      argument = {graph::Argument::Kind::Constant, std::move(list), {}};
     } else {
-      for (ValueId& v : argument.values)
-        if (v != kNoValue) v = operand(v);
+      for (graph::ValueId& v : argument.values)
+        if (v != graph::kNoValue) v = operand(v);
     }
   }
-  for (Result& result : node.results) {
-    for (ValueId& v : result.values) {
-      if (v == kNoValue) continue;
+  for (graph::Result& result : node.results) {
+    for (graph::ValueId& v : result.values) {
+      if (v == graph::kNoValue) continue;
       definitions_.push_back({v, renumber(v)});
       v = definitions_.back().local;
     }
@@ -134,7 +134,7 @@ void NodeAlone::forward() {
     const bool is_new = std::none_of(roots_.begin(), roots_.end(), [&](auto& root) { return root.is_same(tensor); });
     if (tensor.defined() && tensor.requires_grad() && is_new) roots_.push_back(tensor);
   };
-  Grab grab([&](const Interpreter& values) {
+  Grab grab([&](const graph::Interpreter& values) {
     for (const Definition& definition : definitions_)
       if (values.value(definition.local).isTensor()) add_root(values.value(definition.local).toTensor());
   });
@@ -156,7 +156,7 @@ void NodeAlone::backward(const std::vector<at::Tensor>& gradients) {
 }
 
 void NodeAlone::run(std::vector<c10::IValue>& values) {
-  Grab grab([&](const Interpreter& results) {
+  Grab grab([&](const graph::Interpreter& results) {
     for (const Definition& definition : definitions_) values[definition.value] = results.value(definition.local);
   });
   const c10::NoGradGuard no_grad;
@@ -164,27 +164,28 @@ void NodeAlone::run(std::vector<c10::IValue>& values) {
   interpreter_->run(operands_, none, &grab);
 }
 
-void for_each_node_alone(const Graph& graph, const std::vector<at::Tensor>& inputs,
+void for_each_node_alone(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
                          const std::function<void(size_t node, NodeAlone&)>& visit) {
   check(graph, inputs);
-  const RandomTurn generator_kept;
+  const graph::RandomTurn generator_kept;
   KeptTensors kept(graph, inputs);
   std::vector<c10::IValue> values(graph.values.size());
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i].value] = inputs[i].detach();
-  for (const Attribute& attribute : graph.attributes)
-    if (attribute.value != kNoValue) values[attribute.value] = attribute.tensor;
+  for (const graph::Attribute& attribute : graph.attributes)
+    if (attribute.value != graph::kNoValue) values[attribute.value] = attribute.tensor;
   std::vector<size_t> last_use(graph.values.size(), 0);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) for_each_use(graph.nodes[i], [&](ValueId v) { last_use[v] = i; });
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { last_use[v] = i; });
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].is_split()) continue;
     NodeAlone alone(graph, i, values);
     visit(i, alone);
-    for_each_mutation(graph.nodes[i], [&](ValueId v) { kept.before_write(values[v].toTensor()); });
+    graph::for_each_mutation(graph.nodes[i], [&](graph::ValueId v) { kept.before_write(values[v].toTensor()); });
     alone.run(values);
-    for_each_use(graph.nodes[i], [&](ValueId v) {
+    graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) {
       if (last_use[v] == i) values[v] = c10::IValue();
     });
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

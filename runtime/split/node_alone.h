@@ -8,14 +8,14 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/interpreter.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// One node at its turn, as a program of its own. Its operands are detached, leaves that require a gradient where the
 /// captured values did, and copies where it writes in place: nothing that happens here reaches the rest of the graph.
 class NodeAlone {
  public:
   /// `values` holds what the graph has computed so far, by ValueId.
-  NodeAlone(const Graph& graph, size_t node, const std::vector<c10::IValue>& values);
+  NodeAlone(const graph::Graph& graph, size_t node, const std::vector<c10::IValue>& values);
 
   /// Runs the node on the detached operands, and records gradients where the model did.
   void forward();
@@ -31,21 +31,21 @@ class NodeAlone {
 
  private:
   struct Definition {
-    ValueId value, local;
+    graph::ValueId value, local;
   };
 
-  Graph program_;
+  graph::Graph program_;
   std::vector<Definition> definitions_;
   std::vector<at::Tensor> operands_;
   std::vector<at::Tensor> detached_;
   std::vector<at::Tensor> roots_;
-  std::optional<Interpreter> interpreter_;
+  std::optional<graph::Interpreter> interpreter_;
 };
 
 /// Runs `graph` once on `inputs`, node after node in program order, without gradients; `visit` gets each call at its
 /// turn, before it happens. Afterwards inputs, parameters, buffers and the default random generator are as they were.
 /// Throws InputError: inputs of another number, dtype or shape than the captured ones; an attribute without a tensor.
-void for_each_node_alone(const Graph& graph, const std::vector<at::Tensor>& inputs,
+void for_each_node_alone(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
                          const std::function<void(size_t node, NodeAlone&)>& visit);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -13,7 +13,7 @@
 #include "runtime/graph/random_turn.h"
 #include "runtime/split/node_times.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -43,24 +43,24 @@ struct Net : torch::nn::Module {
   at::Tensor count = register_buffer("count", at::zeros({}));
 };
 
-Graph graph_of(Net& net, const at::Tensor& x) {
-  return capture(net, [&](const Tensors& in) { return Tensors{net.forward(in[0])}; }, {{"x", x}});
+graph::Graph graph_of(Net& net, const at::Tensor& x) {
+  return capture::capture(net, [&](const Tensors& in) { return Tensors{net.forward(in[0])}; }, {{"x", x}});
 }
 
 /// Copies what each node of a run reads.
-class Operands : public NodeObserver {
+class Operands : public graph::NodeObserver {
  public:
-  explicit Operands(const Graph& graph) : graph_(graph), seen(graph.nodes.size()) {}
-  void before(size_t node, const Interpreter& values) override {
+  explicit Operands(const graph::Graph& graph) : graph_(graph), seen(graph.nodes.size()) {}
+  void before(size_t node, const graph::Interpreter& values) override {
     std::vector<char> known(graph_.values.size(), 0);
-    for_each_use(graph_.nodes[node], [&](ValueId v) {
+    graph::for_each_use(graph_.nodes[node], [&](graph::ValueId v) {
       if (!std::exchange(known[v], 1)) seen[node].push_back(values.value(v).toTensor().detach().clone());
     });
   }
-  void after(size_t, const Interpreter&) override {}
+  void after(size_t, const graph::Interpreter&) override {}
 
  private:
-  const Graph& graph_;
+  const graph::Graph& graph_;
 
  public:
   std::vector<Tensors> seen;
@@ -70,7 +70,7 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
   at::manual_seed(3);
   Net net;
   const at::Tensor x = at::randn({5, 3}).requires_grad_();
-  const Graph graph = graph_of(net, x);
+  const graph::Graph graph = graph_of(net, x);
   Tensors state = net.parameters();
   for (const at::Tensor& buffer : net.buffers()) state.push_back(buffer);
   state.push_back(x);
@@ -92,7 +92,7 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
     std::vector<Tensors> alone_operands(graph.nodes.size());
     bool drawn = false;
     for_each_node_alone(graph, {x}, [&](size_t node, NodeAlone& alone) {
-      drawn = drawn || draws_random_numbers(graph.nodes[node]);
+      drawn = drawn || graph::draws_random_numbers(graph.nodes[node]);
       if (run_each) {
         alone.forward();
         alone.backward(alone.ones());
@@ -102,9 +102,9 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
     });
     expect_untouched("nodes alone");
     {
-      const RandomTurn kept;
+      const graph::RandomTurn kept;
       Tensors outputs;
-      Interpreter(graph).run(Tensors{x}, outputs, &whole);
+      graph::Interpreter(graph).run(Tensors{x}, outputs, &whole);
     }
     const c10::NoGradGuard no_grad;
     for (size_t i = 0; i < state.size(); ++i) state[i].copy_(before[i]);
@@ -126,20 +126,21 @@ TEST(NodeAlone, BackwardStartsWhereAResultRequiresAGradient) {
   Net net;
   net.bias.requires_grad_(false);
   const at::Tensor x = at::randn({5, 3});
-  const Graph graph = graph_of(net, x);
+  const graph::Graph graph = graph_of(net, x);
   for_each_node_alone(graph, {x}, [&](size_t node, NodeAlone& alone) {
     alone.forward();
     size_t roots = 0;
-    for_each_definition(graph.nodes[node], [&](ValueId v) { roots += graph.values[v].requires_grad; });
+    graph::for_each_definition(graph.nodes[node], [&](graph::ValueId v) { roots += graph.values[v].requires_grad; });
     EXPECT_EQ(alone.ones().size(), graph.nodes[node].grad_enabled ? roots : 0) << "node " << node;
     alone.backward(alone.ones());
   });
 }
 
-Argument value_argument(ValueId v) { return {Argument::Kind::Value, {}, {v}}; }
+graph::Argument value_argument(graph::ValueId v) { return {graph::Argument::Kind::Value, {}, {v}}; }
 
-Node call_of(const char* name, const char* overload, std::vector<Argument> arguments, std::vector<Result> results) {
-  Node node;
+graph::Node call_of(const char* name, const char* overload, std::vector<graph::Argument> arguments,
+                    std::vector<graph::Result> results) {
+  graph::Node node;
   node.op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
   node.arguments = std::move(arguments);
   node.results = std::move(results);
@@ -148,29 +149,29 @@ Node call_of(const char* name, const char* overload, std::vector<Argument> argum
 
 TEST(NodeAlone, NumbersAndBranches) {
   // n = x.item(), ones of size n, and x negated if n > 2, else its absolute value.
-  Graph graph;
-  const ValueId x = graph.add_value({at::kLong, {}, false});
-  const ValueId n = graph.add_value({at::kLong, {}, false, -1, ValueKind::Int});
-  const ValueId flag = graph.add_value({at::kBool, {}, false, -1, ValueKind::Bool});
-  const ValueId ones = graph.add_value({at::kFloat, {3}, false});
-  const ValueId chosen = graph.add_value({at::kLong, {}, false});
-  const ValueId sum = graph.add_value({at::kFloat, {3}, false});
+  graph::Graph graph;
+  const graph::ValueId x = graph.add_value({at::kLong, {}, false});
+  const graph::ValueId n = graph.add_value({at::kLong, {}, false, -1, graph::ValueKind::Int});
+  const graph::ValueId flag = graph.add_value({at::kBool, {}, false, -1, graph::ValueKind::Bool});
+  const graph::ValueId ones = graph.add_value({at::kFloat, {3}, false});
+  const graph::ValueId chosen = graph.add_value({at::kLong, {}, false});
+  const graph::ValueId sum = graph.add_value({at::kFloat, {3}, false});
   graph.inputs = {{"x", x}};
-  Argument list{Argument::Kind::NumberList, c10::impl::GenericList(c10::IntType::get()), {n}};
+  graph::Argument list{graph::Argument::Kind::NumberList, c10::impl::GenericList(c10::IntType::get()), {n}};
   list.constant.toList().push_back(0);
   graph.nodes.push_back(call_of("aten::item", "", {value_argument(x)}, {{false, {n}}}));
-  graph.nodes.push_back(
-      call_of("plumbline::number_gt", "", {value_argument(n), {Argument::Kind::Constant, 2, {}}}, {{false, {flag}}}));
+  graph.nodes.push_back(call_of("plumbline::number_gt", "",
+                                {value_argument(n), {graph::Argument::Kind::Constant, 2, {}}}, {{false, {flag}}}));
   graph.nodes.push_back(call_of("aten::ones", "", {list, {}, {}, {}, {}}, {{false, {ones}}}));
-  graph.nodes.push_back(call_of("plumbline::cond", "", {value_argument(flag), {Argument::Kind::TensorList, {}, {x}}},
-                                {{true, {chosen}}}));
+  graph.nodes.push_back(call_of(
+      "plumbline::cond", "", {value_argument(flag), {graph::Argument::Kind::TensorList, {}, {x}}}, {{true, {chosen}}}));
   for (const char* op : {"aten::neg", "aten::abs"}) {
-    Graph branch;
-    const ValueId in = branch.add_value({at::kLong, {}, false}), out = branch.add_value({at::kLong, {}, false});
+    graph::Graph branch;
+    const graph::ValueId in = branch.add_value({at::kLong, {}, false}), out = branch.add_value({at::kLong, {}, false});
     branch.inputs = {{"x", in}};
     branch.nodes.push_back(call_of(op, "", {value_argument(in)}, {{false, {out}}}));
     branch.outputs = {out};
-    graph.nodes.back().branches.push_back(std::make_shared<const Graph>(branch));
+    graph.nodes.back().branches.push_back(std::make_shared<const graph::Graph>(branch));
   }
   graph.nodes.push_back(
       call_of("aten::mul", "Tensor", {value_argument(ones), value_argument(chosen)}, {{false, {sum}}}));
@@ -191,7 +192,7 @@ TEST(NodeAlone, NumbersAndBranches) {
 TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {
   at::manual_seed(3);
   Net net;
-  Graph graph = graph_of(net, at::randn({5, 3}));
+  graph::Graph graph = graph_of(net, at::randn({5, 3}));
   const auto refusal = [&](const Tensors& inputs) -> std::string {
     try {
       for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {});
@@ -209,4 +210,4 @@ TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

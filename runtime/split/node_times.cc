@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/split/node_alone.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// Kernels of an accelerator are still at work when their call returns.
@@ -30,7 +30,8 @@ double seconds(const NodeAlone& alone, Call&& call) {
 
 }  // namespace
 
-std::vector<double> measure_node_times(const Graph& graph, const std::vector<at::Tensor>& inputs, int repetitions) {
+std::vector<double> measure_node_times(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
+                                       int repetitions) {
   PLUMBLINE_CHECK(repetitions >= 1, std::to_string(repetitions) + " repetitions");
   std::vector<double> times(graph.nodes.size(), std::numeric_limits<double>::infinity());
   for (size_t i = 0; i < times.size(); ++i)
@@ -46,4 +47,4 @@ std::vector<double> measure_node_times(const Graph& graph, const std::vector<at:
   return times;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

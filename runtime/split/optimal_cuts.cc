@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// Units are the stretches between neighbouring legal positions: what no cut can part. before_[j] is the cost of the
@@ -125,4 +125,4 @@ std::vector<int32_t> optimal_cuts(std::span<const double> costs, std::span<const
   return cuts;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// Cuts `costs` into `stages` contiguous parts, none of them empty, and returns where the second and later parts begin,
 /// ascending. A part may begin at position p (before costs[p]) where legal[p] is not 0; `legal` has costs.size() + 1
@@ -23,4 +23,4 @@ namespace plumbline {
 /// allow (naming how many they do).
 std::vector<int32_t> optimal_cuts(std::span<const double> costs, std::span<const char> legal, int stages);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

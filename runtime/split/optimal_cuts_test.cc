@@ -11,7 +11,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Cuts = std::vector<int32_t>;
@@ -149,4 +149,4 @@ TEST(OptimalCuts, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

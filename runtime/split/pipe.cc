@@ -6,15 +6,15 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// The names of what earlier stages own.
 std::unordered_set<std::string> owned_before(const Pipe& pipe, int stage) {
   std::unordered_set<std::string> names;
   for (int s = 0; s < stage; ++s)
-    for (const Attribute& attribute : pipe.stages[s].graph.attributes)
-      if (attribute.kind != AttributeKind::Constant) names.insert(attribute.name);
+    for (const graph::Attribute& attribute : pipe.stages[s].graph.attributes)
+      if (attribute.kind != graph::AttributeKind::Constant) names.insert(attribute.name);
   return names;
 }
 
@@ -23,24 +23,24 @@ std::unordered_set<std::string> owned_before(const Pipe& pipe, int stage) {
 StageState make_stage_state(const Pipe& pipe, int stage) {
   StageState state;
   const std::unordered_set<std::string> earlier = owned_before(pipe, stage);
-  for (const Attribute& attribute : pipe.stages.at(stage).graph.attributes) {
-    if (attribute.kind == AttributeKind::Constant) continue;
+  for (const graph::Attribute& attribute : pipe.stages.at(stage).graph.attributes) {
+    if (attribute.kind == graph::AttributeKind::Constant) continue;
     at::Tensor tensor = attribute.tensor;
     if (earlier.contains(attribute.name)) {
       const c10::NoGradGuard no_grad;
       tensor = tensor.clone().requires_grad_(tensor.requires_grad());
     }
-    auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    auto& tensors = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
     tensors.emplace(attribute.name, tensor);
   }
   return state;
 }
 
-std::map<std::string, at::Tensor> state_dict(const Graph& graph, const StageState& state) {
+std::map<std::string, at::Tensor> state_dict(const graph::Graph& graph, const StageState& state) {
   std::map<std::string, at::Tensor> tensors;
-  for (const Attribute& attribute : graph.attributes) {
-    if (attribute.kind == AttributeKind::Constant || !attribute.persistent) continue;
-    const auto& owned = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+  for (const graph::Attribute& attribute : graph.attributes) {
+    if (attribute.kind == graph::AttributeKind::Constant || !attribute.persistent) continue;
+    const auto& owned = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
     const at::Tensor& tensor = owned.at(attribute.name);
     tensors.emplace(attribute.name, tensor);
     for (const std::string& alias : attribute.aliases) tensors.emplace(alias, tensor);
@@ -48,11 +48,11 @@ std::map<std::string, at::Tensor> state_dict(const Graph& graph, const StageStat
   return tensors;
 }
 
-void bind(Graph& graph, const StageState& state) {
-  for (Attribute& attribute : graph.attributes) {
+void bind(graph::Graph& graph, const StageState& state) {
+  for (graph::Attribute& attribute : graph.attributes) {
     // One that the graph does not use may belong to another stage: training and evaluation can use different ones.
-    if (attribute.kind == AttributeKind::Constant || attribute.value == kNoValue) continue;
-    const auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    if (attribute.kind == graph::AttributeKind::Constant || attribute.value == graph::kNoValue) continue;
+    const auto& tensors = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
     const auto it = tensors.find(attribute.name);
     if (it == tensors.end())
       throw InputError("split: a stage uses '" + attribute.name +
@@ -62,4 +62,4 @@ void bind(Graph& graph, const StageState& state) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

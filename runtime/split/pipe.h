@@ -15,13 +15,13 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 struct Boundary {
   /// After the module that made it (runtime/split/boundary_names.h), or of the model input that later stages use.
   std::string name;
   /// Shape, dtype and requires_grad as captured.
-  Value value;
+  graph::Value value;
   int producer = 0;
   /// Which output of the producer's graph it is.
   int output = 0;
@@ -38,7 +38,7 @@ struct Boundary {
 struct Stage {
   /// Inputs: of stage 0 the model's, in order; of the others the boundaries listed in `inputs`.
   /// Outputs: of the last stage the model's, in order; of the others the boundaries listed in `outputs`.
-  Graph graph;
+  graph::Graph graph;
   std::vector<int> inputs;
   std::vector<int> outputs;
 };
@@ -69,10 +69,10 @@ StageState make_stage_state(const Pipe& pipe, int stage);
 
 /// What a checkpoint of a stage holds: its parameters and persistent buffers under all their names, which are those of
 /// the model. `state` is that of the stage whose graph this is.
-std::map<std::string, at::Tensor> state_dict(const Graph& graph, const StageState& state);
+std::map<std::string, at::Tensor> state_dict(const graph::Graph& graph, const StageState& state);
 
 /// Lets the parameters and buffers that `graph` uses be those of `state`; constants stay the graph's own. Throws
 /// InputError naming one that `state` lacks.
-void bind(Graph& graph, const StageState& state);
+void bind(graph::Graph& graph, const StageState& state);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -10,11 +10,11 @@
 #include "runtime/testing/dot_checker.h"
 #include "runtime/testing/small_pipes.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 TEST(PipePrint, RootAndStages) {
-  const std::string text = to_text(three_stage_pipe());
+  const std::string text = to_text(testing::three_stage_pipe());
   const std::string expected = R"(pipe of 3 stages
 stage 0: 2 calls, 2 parameters (14 elements), 0 buffers
 stage 1: 4 calls, 0 parameters (0 elements), 1 buffer
@@ -29,7 +29,7 @@ input %0: f32[2,3] = "x"
 input %1: f32[2,3] = "mask"
 )";
   EXPECT_EQ(text.substr(0, expected.size()), expected);
-  const Pipe pipe = three_stage_pipe();
+  const Pipe pipe = testing::three_stage_pipe();
   size_t at = 0;
   for (int s = 0; s < 3; ++s) {
     at = text.find("\nstage " + std::to_string(s) + "\n" + to_text(pipe.stages[s].graph), at);
@@ -38,10 +38,10 @@ input %1: f32[2,3] = "mask"
 }
 
 TEST(PipeDot, EachBoundaryOnceForEachStageThatUsesIt) {
-  const Pipe pipe = three_stage_pipe();
-  const DotPicture picture = DotChecker(to_dot(pipe)).read();
+  const Pipe pipe = testing::three_stage_pipe();
+  const testing::DotPicture picture = testing::DotChecker(to_dot(pipe)).read();
   std::vector<std::string> edges;
-  for (const DotEdge& edge : picture.edges) {
+  for (const testing::DotEdge& edge : picture.edges) {
     auto attributes = edge.attributes;
     const bool both = attributes["dir"] == "both", dashed = attributes["style"] == "dashed";
     edges.push_back(edge.from + ">" + edge.to + " " + attributes["label"] + (both ? " both" : "") +
@@ -59,16 +59,16 @@ TEST(PipeDot, EachBoundaryOnceForEachStageThatUsesIt) {
 }
 
 TEST(PipeDot, AnyNamesAreQuoted) {
-  Pipe pipe = three_stage_pipe();
+  Pipe pipe = testing::three_stage_pipe();
   pipe.boundaries[0].name = "a\"];\n} \\";
   pipe.shared[0].name = "\\\"";
-  const DotPicture picture = DotChecker(to_dot(pipe)).read();
+  const testing::DotPicture picture = testing::DotChecker(to_dot(pipe)).read();
   EXPECT_EQ(picture.edges[0].attributes.at("label"), "a\"];\n} \\\nf32[2,3]*");
   EXPECT_EQ(picture.nodes.at("shared0").at("label"), "\\\"");
 }
 
 TEST(PipeJson, StructureComesBack) {
-  const Pipe pipe = three_stage_pipe();
+  const Pipe pipe = testing::three_stage_pipe();
   const nlohmann::json json = parse_json(json_text(to_json(pipe, [](int) { return true; })), "p");
   EXPECT_EQ(json["boundaries"][0],
             nlohmann::json::parse(R"({"name": "block:matmul", "producer": 0, "output": 0, "has_gradient": true,
@@ -83,7 +83,7 @@ TEST(PipeJson, StructureComesBack) {
 }
 
 TEST(PipeJson, ErrorsNameThePlace) {
-  const nlohmann::json good = to_json(three_stage_pipe(), [](int) { return true; });
+  const nlohmann::json good = to_json(testing::three_stage_pipe(), [](int) { return true; });
   const std::pair<const char*, const char*> cases[] = {
       {"/format", "p: format: expected a text, not 3"},
       {"/stages/1/inputs/0", "p: stages[1].inputs[0]: expected an integer from 0 to 2, not 3"},
@@ -106,4 +106,4 @@ TEST(PipeJson, ErrorsNameThePlace) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

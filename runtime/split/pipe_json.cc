@@ -6,7 +6,7 @@
 
 // Structures are taken apart by structured bindings: a field added to one of them does not compile until it is written
 // and read here.
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Json = nlohmann::json;
@@ -49,7 +49,7 @@ Boundary boundary_from_json(const JsonPlace& place, size_t num_stages) {
   Boundary read;
   auto& [name, value, producer, output, consumers, has_gradient] = read;
   name = place["name"].text();
-  value = value_from_json(place["value"]);
+  value = graph::value_from_json(place["value"]);
   producer = place["producer"].small(0, last);
   output = place["output"].small(0, kMost);
   for (const JsonPlace& item : place["consumers"].items()) {
@@ -64,7 +64,7 @@ Stage stage_from_json(const JsonPlace& place, size_t num_boundaries) {
   place.expect_only({"graph", "inputs", "outputs"});
   Stage read;
   auto& [graph, inputs, outputs] = read;
-  if (!place["graph"].is_null()) graph = graph_from_json(place["graph"]);
+  if (!place["graph"].is_null()) graph = graph::graph_from_json(place["graph"]);
   inputs = indices(place["inputs"], num_boundaries);
   outputs = indices(place["outputs"], num_boundaries);
   return read;
@@ -105,4 +105,4 @@ Pipe pipe_from_json(const JsonPlace& place) {
   return read;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -13,7 +13,7 @@
 #include "runtime/json_place.h"
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// The graphs of the stages that `with_graph` says are written, null for the others.
 nlohmann::json to_json(const Pipe& pipe, const std::function<bool(int stage)>& with_graph);
@@ -22,4 +22,4 @@ nlohmann::json to_json(const Pipe& pipe, const std::function<bool(int stage)>& w
 /// stages or boundaries that do not exist.
 Pipe pipe_from_json(const JsonPlace& place);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

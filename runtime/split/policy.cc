@@ -11,7 +11,7 @@
 #include "runtime/split/node_times.h"
 #include "runtime/split/optimal_cuts.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 constexpr int kTimingRuns = 5;
@@ -32,7 +32,7 @@ bool is_of_class(std::string_view type, std::string_view wanted) {
   return before == '.' || before == ':';
 }
 
-std::vector<int32_t> begins_of_every_nth(const Graph& graph, const std::string& type, int n) {
+std::vector<int32_t> begins_of_every_nth(const graph::Graph& graph, const std::string& type, int n) {
   if (n < 1) throw InputError("split: every " + std::to_string(n) + "-th call of " + type + " asked for; 1 or more is");
   const std::vector<char> legal = legal_cuts(graph);
   const auto nodes = static_cast<int32_t>(graph.nodes.size());
@@ -41,7 +41,7 @@ std::vector<int32_t> begins_of_every_nth(const Graph& graph, const std::string& 
   std::set<int32_t> begins;
   std::set<std::string> classes;
   int calls = 0;
-  for (const ModuleCall& call : graph.module_calls) {
+  for (const graph::ModuleCall& call : graph.module_calls) {
     classes.insert(call.type);
     if (!is_of_class(call.type, type) || calls++ % n != 0 || calls == 1) continue;
     int32_t begin = call.begin;
@@ -58,47 +58,49 @@ std::vector<int32_t> begins_of_every_nth(const Graph& graph, const std::string& 
   return {begins.begin(), begins.end()};
 }
 
-std::vector<double> parameter_bytes(const Graph& graph) {
+std::vector<double> parameter_bytes(const graph::Graph& graph) {
   std::vector<double> bytes_of(graph.values.size(), 0), bytes(graph.nodes.size(), 0);
-  for (const Attribute& attribute : graph.attributes) {
-    if (attribute.kind != AttributeKind::Parameter || attribute.value == kNoValue) continue;
-    const Value& value = graph.values[attribute.value];
+  for (const graph::Attribute& attribute : graph.attributes) {
+    if (attribute.kind != graph::AttributeKind::Parameter || attribute.value == graph::kNoValue) continue;
+    const graph::Value& value = graph.values[attribute.value];
     bytes_of[attribute.value] =
         static_cast<double>(c10::multiply_integers(value.sizes)) * static_cast<double>(c10::elementSize(value.dtype));
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for_each_use(graph.nodes[i], [&](ValueId v) { bytes[i] += std::exchange(bytes_of[v], 0); });
+    graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { bytes[i] += std::exchange(bytes_of[v], 0); });
   return bytes;
 }
 
 }  // namespace
 
 SplitPolicy every_nth_call(std::string type, int n) {
-  return [type = std::move(type), n](const Graph& graph) { return begins_of_every_nth(graph, type, n); };
+  return [type = std::move(type), n](const graph::Graph& graph) { return begins_of_every_nth(graph, type, n); };
 }
 
 SplitPolicy equal_parameter_bytes(int stages) {
-  return [stages](const Graph& graph) { return optimal_cuts(parameter_bytes(graph), legal_cuts(graph), stages); };
+  return
+      [stages](const graph::Graph& graph) { return optimal_cuts(parameter_bytes(graph), legal_cuts(graph), stages); };
 }
 
 SplitPolicy equal_estimated_flops(int stages) {
-  return [stages](const Graph& graph) { return optimal_cuts(estimated_flops(graph), legal_cuts(graph), stages); };
+  return
+      [stages](const graph::Graph& graph) { return optimal_cuts(estimated_flops(graph), legal_cuts(graph), stages); };
 }
 
 SplitPolicy equal_measured_flops(int stages, std::vector<at::Tensor> inputs) {
-  return [stages, inputs = std::move(inputs)](const Graph& graph) {
+  return [stages, inputs = std::move(inputs)](const graph::Graph& graph) {
     return optimal_cuts(measure_flops(graph, inputs), legal_cuts(graph), stages);
   };
 }
 
 SplitPolicy optimal_partition(int stages, std::vector<at::Tensor> inputs) {
-  return [stages, inputs = std::move(inputs)](const Graph& graph) {
+  return [stages, inputs = std::move(inputs)](const graph::Graph& graph) {
     return optimal_cuts(measure_node_times(graph, inputs, kTimingRuns), legal_cuts(graph), stages);
   };
 }
 
 SplitPolicy optimal_partition(int stages, std::vector<double> cost_by_node) {
-  return [stages, costs = std::move(cost_by_node)](const Graph& graph) {
+  return [stages, costs = std::move(cost_by_node)](const graph::Graph& graph) {
     if (costs.size() != graph.nodes.size())
       throw InputError("split: " + std::to_string(costs.size()) + " costs for the " +
                        std::to_string(graph.nodes.size()) + " nodes of the graph; each node needs one");
@@ -106,4 +108,4 @@ SplitPolicy optimal_partition(int stages, std::vector<double> cost_by_node) {
   };
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -16,7 +16,7 @@
 
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// Every n-th call of modules of class `type` begins a stage: of the calls in the order of entry, counted from 0, those
 /// numbered n, 2n, ... `type` is ModuleCall::type, or the end of it, and without "Impl": "Linear" matches
@@ -42,4 +42,4 @@ SplitPolicy optimal_partition(int stages, std::vector<at::Tensor> inputs);
 /// Equal sums of given costs, one for each node of the graph, finite and not negative.
 SplitPolicy optimal_partition(int stages, std::vector<double> cost_by_node);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

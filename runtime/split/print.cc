@@ -7,23 +7,23 @@
 #include "runtime/graph/text.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 std::string counted(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-int64_t elements(const Graph& graph, const Attribute& attribute) {
+int64_t elements(const graph::Graph& graph, const graph::Attribute& attribute) {
   if (attribute.tensor.defined()) return attribute.tensor.numel();
-  if (attribute.value == kNoValue) return 0;
+  if (attribute.value == graph::kNoValue) return 0;
   int64_t count = 1;
   for (int64_t size : graph.values[attribute.value].sizes) count *= size;
   return count;
 }
 
 std::string boundary_text(const Boundary& boundary) {
-  std::string text = "boundary \"" + boundary.name + "\": " + value_text(boundary.value) + ", output " +
+  std::string text = "boundary \"" + boundary.name + "\": " + graph::value_text(boundary.value) + ", output " +
                      std::to_string(boundary.output) + " of stage " + std::to_string(boundary.producer) + " -> ";
   text += join(boundary.consumers | std::views::transform([](const Boundary::Consumer& consumer) {
                  return "input " + std::to_string(consumer.input) + " of stage " + std::to_string(consumer.stage);
@@ -33,15 +33,15 @@ std::string boundary_text(const Boundary& boundary) {
 
 }  // namespace
 
-std::string contents_text(const Graph& graph) {
+std::string contents_text(const graph::Graph& graph) {
   int64_t parameters = 0, buffers = 0, size = 0;
-  for (const Attribute& attribute : graph.attributes) {
-    if (attribute.kind == AttributeKind::Buffer) ++buffers;
-    if (attribute.kind != AttributeKind::Parameter) continue;
+  for (const graph::Attribute& attribute : graph.attributes) {
+    if (attribute.kind == graph::AttributeKind::Buffer) ++buffers;
+    if (attribute.kind != graph::AttributeKind::Parameter) continue;
     ++parameters;
     size += elements(graph, attribute);
   }
-  const auto calls = std::ranges::count_if(graph.nodes, [](const Node& node) { return !node.is_split(); });
+  const auto calls = std::ranges::count_if(graph.nodes, [](const graph::Node& node) { return !node.is_split(); });
   return counted(calls, "call") + ", " + counted(parameters, "parameter") + " (" + counted(size, "element") + "), " +
          counted(buffers, "buffer");
 }
@@ -59,4 +59,4 @@ std::string to_text(const Pipe& pipe) {
   return out.str();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

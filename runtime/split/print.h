@@ -15,12 +15,12 @@
 
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 std::string to_text(const Pipe& pipe);
 
 /// "3 calls, 1 parameter (64 elements), 0 buffers". Elements are those of the captured shapes or bound tensors; a
 /// parameter that has neither counts none.
-std::string contents_text(const Graph& graph);
+std::string contents_text(const graph::Graph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

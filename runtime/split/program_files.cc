@@ -6,7 +6,7 @@
 #include "runtime/split/pipe_json.h"
 #include "runtime/split/stored_tensors.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,4 +63,4 @@ Pipe read_pipe(const fs::path& folder) {
   return pipe;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

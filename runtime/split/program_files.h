@@ -10,7 +10,7 @@
 
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// Makes `folder` where it is missing. program.json is taken away first and written last, each file under a temporary
 /// name: a folder that has one is complete. Throws InputError naming a file that cannot be written, Error for a tensor
@@ -21,4 +21,4 @@ void write_pipe(const Pipe& pipe, const std::filesystem::path& folder);
 /// wrong in it.
 Pipe read_pipe(const std::filesystem::path& folder);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

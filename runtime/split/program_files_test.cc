@@ -13,7 +13,7 @@
 #include "runtime/tensor_file.h"
 #include "runtime/testing/small_pipes.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,7 +45,7 @@ class ProgramFiles : public ::testing::Test {
 
 TEST_F(ProgramFiles, APipeComesBackAndRunsBitForBit) {
   at::manual_seed(4);
-  const Pipe pipe = three_stage_pipe();
+  const Pipe pipe = testing::three_stage_pipe();
   write_pipe(pipe, folder_);
   EXPECT_EQ(files(), (std::vector<std::string>{"program.json", "stage0.safetensors", "stage1.safetensors",
                                                "stage2.safetensors"}));
@@ -63,13 +63,13 @@ TEST_F(ProgramFiles, APipeComesBackAndRunsBitForBit) {
   }
   std::vector<at::Tensor> expected, actual;
   const std::vector<at::Tensor> inputs = {at::randn({2, 3}), at::randn({2, 3})};
-  Interpreter(pipe.stages[2].graph).run(inputs, expected);
-  Interpreter(again.stages[2].graph).run(inputs, actual);
+  graph::Interpreter(pipe.stages[2].graph).run(inputs, expected);
+  graph::Interpreter(again.stages[2].graph).run(inputs, actual);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i]));
 }
 
 TEST_F(ProgramFiles, TensorsAreNamedAsInTheModel) {
-  write_pipe(three_stage_pipe(), folder_);
+  write_pipe(testing::three_stage_pipe(), folder_);
   const auto names = [&](const char* file) {
     std::vector<std::string> keys;
     for (const auto& [key, tensor] : read_tensor_file(folder_ / file)) keys.push_back(key);
@@ -81,9 +81,9 @@ TEST_F(ProgramFiles, TensorsAreNamedAsInTheModel) {
 }
 
 TEST_F(ProgramFiles, AShorterPipeReplacesALongerOne) {
-  write_pipe(three_stage_pipe(), folder_);
+  write_pipe(testing::three_stage_pipe(), folder_);
   Pipe one;
-  one.stages.push_back(three_stage_pipe().stages[0]);
+  one.stages.push_back(testing::three_stage_pipe().stages[0]);
   one.stages[0].outputs.clear();
   write_pipe(one, folder_);
   EXPECT_EQ(files(), (std::vector<std::string>{"program.json", "stage0.safetensors"}));
@@ -92,7 +92,7 @@ TEST_F(ProgramFiles, AShorterPipeReplacesALongerOne) {
 
 TEST_F(ProgramFiles, ErrorsNameTheFile) {
   EXPECT_THROW(read_pipe(folder_), InputError);
-  const auto fresh = [&] { write_pipe(three_stage_pipe(), folder_); };
+  const auto fresh = [&] { write_pipe(testing::three_stage_pipe(), folder_); };
   fresh();
   fs::remove(folder_ / "program.json");
   expect_refused("program.json", "cannot read");
@@ -123,8 +123,8 @@ TEST_F(ProgramFiles, ErrorsNameTheFile) {
 
 TEST_F(ProgramFiles, AFolderThatCannotBeMadeIsRefused) {
   write_file(root_ / "file", "");
-  EXPECT_THROW(write_pipe(three_stage_pipe(), root_ / "file" / "program"), InputError);
+  EXPECT_THROW(write_pipe(testing::three_stage_pipe(), root_ / "file" / "program"), InputError);
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

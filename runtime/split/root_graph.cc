@@ -6,28 +6,29 @@
 #include "runtime/error.h"
 #include "runtime/graph/gradient_reach.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 c10::OperatorHandle root_operator(const char* name) { return c10::Dispatcher::singleton().findSchemaOrThrow(name, ""); }
 
-Argument list(std::vector<ValueId> values, Argument::Kind kind = Argument::Kind::TensorList) {
+graph::Argument list(std::vector<graph::ValueId> values,
+                     graph::Argument::Kind kind = graph::Argument::Kind::TensorList) {
   return {kind, {}, std::move(values)};
 }
 
 class Builder {
  public:
   explicit Builder(const Pipe& pipe)
-      : pipe_(pipe), boundary_values_(pipe.boundaries.size(), kNoValue), of_local_(pipe.stages.size()) {
-    for (const GraphInput& input : pipe.stages[0].graph.inputs)
+      : pipe_(pipe), boundary_values_(pipe.boundaries.size(), graph::kNoValue), of_local_(pipe.stages.size()) {
+    for (const graph::GraphInput& input : pipe.stages[0].graph.inputs)
       root_.inputs.push_back({input.name, root_.add_value(pipe.stages[0].graph.values[input.value])});
   }
 
   void add_forward() {
     for (int stage = 0; stage < pipe_.num_stages(); ++stage) add_call(stage);
     const int last = pipe_.num_stages() - 1;
-    for (ValueId v : pipe_.stages[last].graph.outputs)
-      root_.outputs.push_back(v == kNoValue ? kNoValue : of_local_[last].at(v));
+    for (graph::ValueId v : pipe_.stages[last].graph.outputs)
+      root_.outputs.push_back(v == graph::kNoValue ? graph::kNoValue : of_local_[last].at(v));
   }
 
   void add_backward(int loss_output) {
@@ -35,8 +36,8 @@ class Builder {
     for (int stage = pipe_.num_stages() - 1; stage >= 0; --stage) add_stage_backward(stage);
   }
 
-  Graph finish() {
-    verify(root_);
+  graph::Graph finish() {
+    graph::verify(root_);
     return std::move(root_);
   }
 
@@ -44,94 +45,98 @@ class Builder {
   void add_call(int stage) {
     const Stage& part = pipe_.stages[stage];
     auto& of_local = of_local_[stage];
-    std::vector<ValueId> inputs;
+    std::vector<graph::ValueId> inputs;
     for (size_t i = 0; i < part.graph.inputs.size(); ++i) {
       inputs.push_back(stage == 0 ? root_.inputs[i].value : boundary_values_[part.inputs[i]]);
       of_local.emplace(part.graph.inputs[i].value, inputs.back());
     }
-    Result result{true, {}};
-    for (ValueId v : part.graph.outputs) {
-      const bool is_new = v != kNoValue && !of_local.contains(v);
+    graph::Result result{true, {}};
+    for (graph::ValueId v : part.graph.outputs) {
+      const bool is_new = v != graph::kNoValue && !of_local.contains(v);
       if (is_new) of_local.emplace(v, root_.add_value(part.graph.values[v]));
-      result.values.push_back(is_new ? of_local.at(v) : kNoValue);
+      result.values.push_back(is_new ? of_local.at(v) : graph::kNoValue);
     }
     for (size_t b = 0; b < pipe_.boundaries.size(); ++b)
       if (pipe_.boundaries[b].producer == stage)
         boundary_values_[b] = of_local.at(part.graph.outputs[pipe_.boundaries[b].output]);
-    Argument number{Argument::Kind::Constant, static_cast<int64_t>(stage), {}};
+    graph::Argument number{graph::Argument::Kind::Constant, static_cast<int64_t>(stage), {}};
     root_.nodes.push_back({call_stage_, {std::move(number), list(std::move(inputs))}, {std::move(result)}});
   }
 
-  ValueId checked_loss(int output) const {
+  graph::ValueId checked_loss(int output) const {
     const std::string what = "loss: output " + std::to_string(output) + " of the model ";
     if (output < 0 || output >= static_cast<int>(root_.outputs.size()))
       throw InputError(what + "does not exist; it has " + std::to_string(root_.outputs.size()) + " outputs");
-    const ValueId v = root_.outputs[output];
+    const graph::ValueId v = root_.outputs[output];
     const std::string accepted = "; a loss is one number that requires a gradient";
-    if (v == kNoValue) throw InputError(what + "is None" + accepted);
-    const Value& value = root_.values[v];
+    if (v == graph::kNoValue) throw InputError(what + "is None" + accepted);
+    const graph::Value& value = root_.values[v];
     const bool is_one = std::ranges::all_of(value.sizes, [](int64_t size) { return size == 1; });
     if (!is_one || !value.requires_grad)
-      throw InputError(what + "is " + describe(value.dtype, value.sizes) +
+      throw InputError(what + "is " + graph::describe(value.dtype, value.sizes) +
                        (value.requires_grad ? "" : ", without a gradient") + accepted);
     return v;
   }
 
-  bool is_live(ValueId v) const { return v == loss_ || gradients_.contains(v); }
+  bool is_live(graph::ValueId v) const { return v == loss_ || gradients_.contains(v); }
 
   void add_stage_backward(int stage) {
-    const Graph& graph = pipe_.stages[stage].graph;
-    const std::vector<ValueId> made = root_.nodes[stage].results[0].values;
-    std::vector<ValueId> outputs, output_grads, local_outputs;
+    const graph::Graph& graph = pipe_.stages[stage].graph;
+    const std::vector<graph::ValueId> made = root_.nodes[stage].results[0].values;
+    std::vector<graph::ValueId> outputs, output_grads, local_outputs;
     for (size_t i = 0; i < made.size(); ++i) {
-      if (made[i] == kNoValue || !is_live(made[i])) continue;
+      if (made[i] == graph::kNoValue || !is_live(made[i])) continue;
       outputs.push_back(made[i]);
-      output_grads.push_back(made[i] == loss_ ? kNoValue : gradients_.at(made[i]));
+      output_grads.push_back(made[i] == loss_ ? graph::kNoValue : gradients_.at(made[i]));
       local_outputs.push_back(graph.outputs[i]);
     }
     if (outputs.empty()) return;
-    const std::vector<char> reached = gradient_reach(graph, local_outputs);
-    const std::vector<ValueId> inputs = root_.nodes[stage].arguments[1].values;
-    Result result{true, {}};
-    for (const GraphInput& input : graph.inputs)
-      result.values.push_back(reached[input.value] ? add_gradient_of(graph.values[input.value]) : kNoValue);
-    const std::vector<ValueId> grads = result.values;
+    const std::vector<char> reached = graph::gradient_reach(graph, local_outputs);
+    const std::vector<graph::ValueId> inputs = root_.nodes[stage].arguments[1].values;
+    graph::Result result{true, {}};
+    for (const graph::GraphInput& input : graph.inputs)
+      result.values.push_back(reached[input.value] ? add_gradient_of(graph.values[input.value]) : graph::kNoValue);
+    const std::vector<graph::ValueId> grads = result.values;
     root_.nodes.push_back(
         {stage_backward_,
-         {list(std::move(outputs)), list(output_grads, Argument::Kind::OptionalTensorList), list(inputs)},
+         {list(std::move(outputs)), list(output_grads, graph::Argument::Kind::OptionalTensorList), list(inputs)},
          {std::move(result)}});
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (grads[i] != kNoValue) assign_or_accumulate(inputs[i], grads[i]);
+      if (grads[i] != graph::kNoValue) assign_or_accumulate(inputs[i], grads[i]);
   }
 
-  void assign_or_accumulate(ValueId v, ValueId grad) {
+  void assign_or_accumulate(graph::ValueId v, graph::ValueId grad) {
     const auto [it, first] = gradients_.emplace(v, grad);
     if (first) return;
-    if (std::ranges::find(root_.inputs, v, &GraphInput::value) == root_.inputs.end()) {
-      const ValueId sum = add_gradient_of(root_.values[v]);
-      const auto one = [](ValueId x) { return Argument{Argument::Kind::Value, {}, {x}}; };
-      root_.nodes.push_back({accumulate_, {one(it->second), one(grad)}, {Result{false, {sum}}}});
+    if (std::ranges::find(root_.inputs, v, &graph::GraphInput::value) == root_.inputs.end()) {
+      const graph::ValueId sum = add_gradient_of(root_.values[v]);
+      const auto one = [](graph::ValueId x) { return graph::Argument{graph::Argument::Kind::Value, {}, {x}}; };
+      root_.nodes.push_back({accumulate_, {one(it->second), one(grad)}, {graph::Result{false, {sum}}}});
       grad = sum;
     }
     it->second = grad;
   }
 
-  ValueId add_gradient_of(const Value& value) { return root_.add_value({.dtype = value.dtype, .sizes = value.sizes}); }
+  graph::ValueId add_gradient_of(const graph::Value& value) {
+    return root_.add_value({.dtype = value.dtype, .sizes = value.sizes});
+  }
 
   const c10::OperatorHandle call_stage_ = root_operator("plumbline::call_stage"),
                             stage_backward_ = root_operator("plumbline::stage_backward"),
                             accumulate_ = root_operator("plumbline::null_coalesce_accumulate");
   const Pipe& pipe_;
-  Graph root_;
-  std::vector<ValueId> boundary_values_;                        // by boundary
-  std::vector<std::unordered_map<ValueId, ValueId>> of_local_;  // by stage: its inputs and outputs in the root
-  ValueId loss_ = kNoValue;
-  std::unordered_map<ValueId, ValueId> gradients_;  // of what reaches the loss, as far as it is summed up yet
+  graph::Graph root_;
+  std::vector<graph::ValueId> boundary_values_;  // by boundary
+  std::vector<std::unordered_map<graph::ValueId, graph::ValueId>>
+      of_local_;  // by stage: its inputs and outputs in the root
+  graph::ValueId loss_ = graph::kNoValue;
+  std::unordered_map<graph::ValueId, graph::ValueId>
+      gradients_;  // of what reaches the loss, as far as it is summed up yet
 };
 
 }  // namespace
 
-Graph root_graph(const Pipe& pipe, std::optional<int> loss_output) {
+graph::Graph root_graph(const Pipe& pipe, std::optional<int> loss_output) {
   Builder builder(pipe);
   builder.add_forward();
   if (loss_output) builder.add_backward(*loss_output);
@@ -142,4 +147,4 @@ PipeInfo info(const Pipe& pipe, std::optional<int> loss_output) {
   return {root_graph(pipe, loss_output), pipe.num_stages(), loss_output.has_value()};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -17,7 +17,7 @@
 
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// call_stage(i, inputs) lists the inputs of stage i's graph and results in its outputs. A value that a stage only
 /// passes on is known by the name it has where it was made, and None in the results of that stage.
@@ -30,11 +30,11 @@ namespace plumbline {
 /// added up.
 ///
 /// Throws InputError when the model has no such output, or it is not one number that requires a gradient.
-Graph root_graph(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
+graph::Graph root_graph(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
 
 /// What a pipe is, without its stages: nothing here keeps their graphs or tensors alive.
 struct PipeInfo {
-  Graph root;
+  graph::Graph root;
   int num_stages = 0;
   bool has_loss_and_backward = false;
 };
@@ -42,4 +42,4 @@ struct PipeInfo {
 /// Throws InputError as root_graph() does.
 PipeInfo info(const Pipe& pipe, std::optional<int> loss_output = std::nullopt);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -9,19 +9,19 @@
 #include "runtime/graph/text.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 std::string root_text(const std::string& model, std::optional<int> loss = std::nullopt, Route route = Route::Direct) {
   SplitOptions options;
   options.route = route;
-  return to_text(root_graph(split(parse_graph(model), options), loss));
+  return to_text(root_graph(split(graph::parse_graph(model), options), loss));
 }
 
 /// Prints as expected, and the print reads back.
 void expect_root(const std::string& model, std::optional<int> loss, const std::string& expected) {
   EXPECT_EQ(root_text(model, loss), expected);
-  EXPECT_EQ(to_text(parse_graph(expected)), expected);
+  EXPECT_EQ(to_text(graph::parse_graph(expected)), expected);
 }
 
 const std::string kSkip = R"(input %0: f32[4]* = "x"
@@ -139,8 +139,8 @@ return %0, None, %2, %1, %3
 
 TEST(RootGraph, InfoTellsWhatAPipeIs) {
   const Pipe pipe =
-      split(parse_graph("input %0: f32[2]* = \"x\"\n%1: f32[2]* = aten::neg(%0)\npipe_split\n"
-                        "%2: f32[]* = aten::sum(%1, None)\nreturn %2\n"));
+      split(graph::parse_graph("input %0: f32[2]* = \"x\"\n%1: f32[2]* = aten::neg(%0)\npipe_split\n"
+                               "%2: f32[]* = aten::sum(%1, None)\nreturn %2\n"));
   const PipeInfo forward = info(pipe), both = info(pipe, 0);
   EXPECT_EQ(forward.num_stages, 2);
   EXPECT_FALSE(forward.has_loss_and_backward);
@@ -152,7 +152,7 @@ TEST(RootGraph, InfoTellsWhatAPipeIs) {
 TEST(TestIr, InvokePipelineError) {
   const at::Tensor x = at::ones({4}).requires_grad_(true);
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(0)}) {
-    Interpreter interpreter(root_graph(split(parse_graph(kSkip)), loss));
+    graph::Interpreter interpreter(root_graph(split(graph::parse_graph(kSkip)), loss));
     std::vector<at::Tensor> outputs;
     try {
       interpreter.run(std::vector<at::Tensor>{x}, outputs);
@@ -169,4 +169,4 @@ TEST(TestIr, InvokePipelineError) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -7,7 +7,7 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 void check(const Signature& signature) {
@@ -39,7 +39,7 @@ class Binder {
     }
   }
 
-  std::vector<NamedTensor> bind() {
+  std::vector<capture::NamedTensor> bind() {
     refuse_unknown();
     for (const Parameter& parameter : signature_.parameters) {
       switch (parameter.kind) {
@@ -92,7 +92,7 @@ class Binder {
   void bind_extra() {
     for (const auto& [name, tensor] : keyword_) {
       if (own_.contains(name)) continue;
-      if (std::ranges::find(bound_, name, &NamedTensor::name) != bound_.end()) refuse_twice(name);
+      if (std::ranges::find(bound_, name, &capture::NamedTensor::name) != bound_.end()) refuse_twice(name);
       bound_.push_back({name, tensor});
     }
   }
@@ -108,7 +108,7 @@ class Binder {
   std::set<std::string> own_;  // names that an extra input cannot have
   bool takes_extra_ = false, behind_rest_ = false;
   size_t next_ = 0;  // of positional_
-  std::vector<NamedTensor> bound_;
+  std::vector<capture::NamedTensor> bound_;
 };
 
 }  // namespace
@@ -136,10 +136,10 @@ std::string Signature::text() const {
   return "(" + join(parameters | std::views::transform(text_of)) + ")";
 }
 
-std::vector<NamedTensor> Signature::bind(const std::vector<at::Tensor>& positional,
-                                         const std::map<std::string, at::Tensor>& keyword) const {
+std::vector<capture::NamedTensor> Signature::bind(const std::vector<at::Tensor>& positional,
+                                                  const std::map<std::string, at::Tensor>& keyword) const {
   check(*this);
   return Binder(*this, positional, keyword).bind();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

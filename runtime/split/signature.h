@@ -9,7 +9,7 @@
 
 #include "runtime/capture/capture.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 enum class ParameterKind {
   PositionalOrKeyword,  ///< x; behind a VarPositional it can only be given by name
@@ -37,8 +37,8 @@ struct Signature {
   ///
   /// Throws InputError naming what the signature takes: too many positional inputs, one given twice, by position and by
   /// name, one that is unknown, one that is missing; a signature with a name twice, or whose **extra is not last.
-  std::vector<NamedTensor> bind(const std::vector<at::Tensor>& positional,
-                                const std::map<std::string, at::Tensor>& keyword = {}) const;
+  std::vector<capture::NamedTensor> bind(const std::vector<at::Tensor>& positional,
+                                         const std::map<std::string, at::Tensor>& keyword = {}) const;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 at::Tensor number(int n) { return at::full({}, n, at::kLong); }
@@ -22,7 +22,7 @@ std::string bound(const Signature& signature, const Positional& positional, cons
   for (int n : positional) tensors.push_back(tensor(n));
   for (const auto& [name, n] : keyword) named[name] = tensor(n);
   std::string text;
-  for (const NamedTensor& input : signature.bind(tensors, named))
+  for (const capture::NamedTensor& input : signature.bind(tensors, named))
     text += (text.empty() ? "" : " ") + input.name + "=" +
             (input.tensor.defined() ? std::to_string(input.tensor.item<int64_t>()) : "None");
   return text;
@@ -105,4 +105,4 @@ TEST(Signature, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

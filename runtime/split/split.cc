@@ -12,47 +12,48 @@
 #include "runtime/split/boundary_names.h"
 #include "runtime/split/stage_of_nodes.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
-Node call(const char* op, std::vector<ValueId> arguments, std::vector<ValueId> results) {
-  Node node;
+graph::Node call(const char* op, std::vector<graph::ValueId> arguments, std::vector<graph::ValueId> results) {
+  graph::Node node;
   node.op = c10::Dispatcher::singleton().findSchemaOrThrow(op, "");
   for (const c10::Argument& parameter : node.op->schema().arguments()) {
-    Argument argument;
+    graph::Argument argument;
     if (node.arguments.size() < arguments.size()) {
-      argument.kind = Argument::Kind::Value;
+      argument.kind = graph::Argument::Kind::Value;
       argument.values = {arguments[node.arguments.size()]};
     } else {
       argument.constant = parameter.default_value().value_or(c10::IValue());
     }
     node.arguments.push_back(std::move(argument));
   }
-  for (ValueId v : results) node.results.push_back({false, {v}});
+  for (graph::ValueId v : results) node.results.push_back({false, {v}});
   return node;
 }
 
 /// Builds the stages' graphs; ids are renumbered densely in each.
 class Builder {
  public:
-  Builder(const Graph& graph, const SplitAnalysis& analysis, const SplitOptions& options)
+  Builder(const graph::Graph& graph, const SplitAnalysis& analysis, const SplitOptions& options)
       : graph_(graph),
         analysis_(analysis),
         options_(options),
         names_(boundary_names(graph)),
-        local_(analysis.stages(), std::vector<ValueId>(graph.values.size(), kNoValue)) {
+        local_(analysis.stages(), std::vector<graph::ValueId>(graph.values.size(), graph::kNoValue)) {
     pipe_.stages.resize(analysis.stages());
     for (int s = 0; s < stages(); ++s) graph_of(s).autocast = graph.autocast;
   }
 
   Pipe build() {
-    for (const GraphInput& input : graph_.inputs) graph_of(0).inputs.push_back({input.name, local(0, input.value)});
+    for (const graph::GraphInput& input : graph_.inputs)
+      graph_of(0).inputs.push_back({input.name, local(0, input.value)});
     choose_transmitted();
-    for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v) add_boundaries_of(v);
+    for (graph::ValueId v = 0; v < static_cast<graph::ValueId>(graph_.values.size()); ++v) add_boundaries_of(v);
     if (options_.carry_random_state) carry_random_state();
     add_attributes();
     for (int s = 0; s < stages(); ++s)
-      for (ValueId v : analysis_.changed_in_place(s)) replace_arrived(s, v, "aten::clone");
+      for (graph::ValueId v : analysis_.changed_in_place(s)) replace_arrived(s, v, "aten::clone");
     if (caches_casts()) hide_leaves();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) add_node(analysis_.stage_of_node(i), graph_.nodes[i]);
     // Outputs last: only now has every value its number.
@@ -61,26 +62,27 @@ class Builder {
       Stage& producer = pipe_.stages[boundary.producer];
       boundary.output = static_cast<int>(producer.outputs.size());
       producer.outputs.push_back(static_cast<int>(b));
-      const ValueId v = boundary_values_[b];
+      const graph::ValueId v = boundary_values_[b];
       producer.graph.outputs.push_back(output_of(boundary.producer, v));
     }
     const int last = stages() - 1;
-    for (ValueId v : graph_.outputs) graph_of(last).outputs.push_back(v == kNoValue ? kNoValue : output_of(last, v));
-    for (const ModuleCall& module : graph_.module_calls) add_module_call(module);
-    for (const Stage& stage : pipe_.stages) verify(stage.graph);
+    for (graph::ValueId v : graph_.outputs)
+      graph_of(last).outputs.push_back(v == graph::kNoValue ? graph::kNoValue : output_of(last, v));
+    for (const graph::ModuleCall& module : graph_.module_calls) add_module_call(module);
+    for (const Stage& stage : pipe_.stages) graph::verify(stage.graph);
     return std::move(pipe_);
   }
 
  private:
   /// Stands for the generator's state among boundary_values_.
-  static constexpr ValueId kRandomState = -2;
+  static constexpr graph::ValueId kRandomState = -2;
 
   int stages() const { return analysis_.stages(); }
-  Graph& graph_of(int stage) { return pipe_.stages[stage].graph; }
+  graph::Graph& graph_of(int stage) { return pipe_.stages[stage].graph; }
 
-  ValueId local(int stage, ValueId v) {
-    ValueId& id = local_[stage][v];
-    if (id == kNoValue) id = graph_of(stage).add_value(graph_.values[v]);
+  graph::ValueId local(int stage, graph::ValueId v) {
+    graph::ValueId& id = local_[stage][v];
+    if (id == graph::kNoValue) id = graph_of(stage).add_value(graph_.values[v]);
     return id;
   }
 
@@ -89,11 +91,11 @@ class Builder {
   void choose_transmitted() {
     std::unordered_set<std::string> unknown;
     for (const auto& [name, use] : options_.multi_use_of) unknown.insert(name);
-    for (const Attribute& attribute : graph_.attributes) {
-      if (attribute.value != kNoValue && analysis_.is_written_buffer(attribute.value) &&
+    for (const graph::Attribute& attribute : graph_.attributes) {
+      if (attribute.value != graph::kNoValue && analysis_.is_written_buffer(attribute.value) &&
           analysis_.used_by(attribute.value).size() > 1)
         transmitted_.emplace(attribute.value, &attribute);
-      if (attribute.kind != AttributeKind::Parameter) continue;
+      if (attribute.kind != graph::AttributeKind::Parameter) continue;
       MultiUse use = options_.multi_use;
       const auto look_up = [&](const std::string& name) {
         const auto it = options_.multi_use_of.find(name);
@@ -102,7 +104,8 @@ class Builder {
       };
       for (const std::string& alias : attribute.aliases) look_up(alias);
       look_up(attribute.name);
-      if (use == MultiUse::Transmit && attribute.value != kNoValue && analysis_.used_by(attribute.value).size() > 1)
+      if (use == MultiUse::Transmit && attribute.value != graph::kNoValue &&
+          analysis_.used_by(attribute.value).size() > 1)
         transmitted_.emplace(attribute.value, &attribute);
     }
     if (!unknown.empty())
@@ -110,7 +113,7 @@ class Builder {
                        "' to transmit or replicate; use one of the names that the model's parameters have");
   }
 
-  void add_boundaries_of(ValueId v) {
+  void add_boundaries_of(graph::ValueId v) {
     const std::vector<int>& users = analysis_.used_by(v);
     const auto transmitted = transmitted_.find(v);
     int producer = analysis_.producer(v);
@@ -139,7 +142,7 @@ class Builder {
     }
   }
 
-  void add_boundary(Boundary boundary, ValueId v, int producer, const std::vector<int>& consumers) {
+  void add_boundary(Boundary boundary, graph::ValueId v, int producer, const std::vector<int>& consumers) {
     boundary.producer = producer;
     for (int stage : consumers) {
       Stage& consumer = pipe_.stages[stage];
@@ -164,7 +167,7 @@ class Builder {
       const int step = options_.route == Route::Neighbours ? 1 : stage - from;
       for (int hop = from; from >= 0 && hop < stage; hop += step) {
         add_boundary(state, kRandomState, hop, {hop + step});
-        const ValueId arrived = graph_of(hop + step).inputs.back().value;
+        const graph::ValueId arrived = graph_of(hop + step).inputs.back().value;
         graph_of(hop + step).nodes.push_back(call("plumbline::set_random_state", {arrived}, {}));
       }
       from = stage;
@@ -172,47 +175,47 @@ class Builder {
   }
 
   /// What a stage hands over for a value: at its end, when all its calls are made.
-  ValueId output_of(int stage, ValueId v) {
-    Graph& graph = graph_of(stage);
+  graph::ValueId output_of(int stage, graph::ValueId v) {
+    graph::Graph& graph = graph_of(stage);
     if (v == kRandomState) {
-      Value value;
+      graph::Value value;
       value.dtype = at::kByte;
-      const ValueId state = graph.add_value(value);
+      const graph::ValueId state = graph.add_value(value);
       graph.nodes.push_back(call("plumbline::get_random_state", {}, {state}));
       return state;
     }
-    const ValueId id = local(stage, v);
+    const graph::ValueId id = local(stage, v);
     return analysis_.is_written_buffer(v) ? add_copy(stage, id) : id;
   }
 
   void add_attributes() {
     int neighbour = 0;  // an unused parameter goes where the one registered before it went
-    for (const Attribute& attribute : graph_.attributes) {
+    for (const graph::Attribute& attribute : graph_.attributes) {
       std::vector<int> owners = {neighbour};
-      if (attribute.value != kNoValue && !analysis_.used_by(attribute.value).empty())
+      if (attribute.value != graph::kNoValue && !analysis_.used_by(attribute.value).empty())
         owners = analysis_.used_by(attribute.value);
       if (transmitted_.contains(attribute.value)) owners.resize(1);
       neighbour = owners.front();
       for (int stage : owners) {
-        Attribute copy = attribute;
-        if (attribute.value != kNoValue) copy.value = local(stage, attribute.value);
+        graph::Attribute copy = attribute;
+        if (attribute.value != graph::kNoValue) copy.value = local(stage, attribute.value);
         graph_of(stage).attributes.push_back(std::move(copy));
       }
-      if (owners.size() > 1 && attribute.kind == AttributeKind::Parameter)
+      if (owners.size() > 1 && attribute.kind == graph::AttributeKind::Parameter)
         pipe_.shared.push_back({attribute.name, owners});
     }
   }
 
   bool caches_casts() const {
     return std::any_of(graph_.autocast.begin(), graph_.autocast.end(),
-                       [](const AutocastRegion& region) { return region.enabled && region.cache; });
+                       [](const graph::AutocastRegion& region) { return region.enabled && region.cache; });
   }
 
   /// What arrives is a leaf, and autocast keeps the casts of leaves for their next use, with gradients added up in the
   /// lower precision. In the uncut model only parameters are leaves.
   void hide_leaves() {
     for (size_t b = 0; b < pipe_.boundaries.size(); ++b) {
-      const ValueId v = boundary_values_[b];
+      const graph::ValueId v = boundary_values_[b];
       if (v == kRandomState || transmitted_.contains(v) || !pipe_.boundaries[b].value.requires_grad) continue;
       for (const Boundary::Consumer& consumer : pipe_.boundaries[b].consumers)
         if (graph_of(consumer.stage).inputs[consumer.input].value == local(consumer.stage, v))
@@ -222,71 +225,72 @@ class Builder {
 
   /// Lets the stage's calls use what `op` makes of a value that arrived: a clone where they write it, since it may
   /// belong to the stage that made it, and is a leaf.
-  void replace_arrived(int stage, ValueId v, const char* op) {
-    Graph& graph = graph_of(stage);
-    const ValueId arrived = local(stage, v);
-    const ValueId copy = graph.add_value(graph.values[arrived]);
+  void replace_arrived(int stage, graph::ValueId v, const char* op) {
+    graph::Graph& graph = graph_of(stage);
+    const graph::ValueId arrived = local(stage, v);
+    const graph::ValueId copy = graph.add_value(graph.values[arrived]);
     graph.values[copy].storage = -1;
     graph.nodes.push_back(call(op, {arrived}, {copy}));
     local_[stage][v] = copy;
   }
 
-  ValueId copy_of_buffer(int stage, ValueId v) {
-    const auto [it, inserted] = buffer_copies_.emplace(v, kNoValue);
+  graph::ValueId copy_of_buffer(int stage, graph::ValueId v) {
+    const auto [it, inserted] = buffer_copies_.emplace(v, graph::kNoValue);
     if (inserted) it->second = add_copy(stage, local(stage, v));
     return it->second;
   }
 
-  ValueId add_copy(int stage, ValueId id) {
-    Graph& graph = graph_of(stage);
-    const ValueId copy = graph.add_value(graph.values[id]);
+  graph::ValueId add_copy(int stage, graph::ValueId id) {
+    graph::Graph& graph = graph_of(stage);
+    const graph::ValueId copy = graph.add_value(graph.values[id]);
     graph.values[copy].storage = -1;
     graph.nodes.push_back(call("aten::clone", {id}, {copy}));
     return copy;
   }
 
-  void add_node(int stage, const Node& node) {
+  void add_node(int stage, const graph::Node& node) {
     position_.push_back(static_cast<int32_t>(graph_of(stage).nodes.size()));
     if (node.is_split()) return;
-    Node copy = node;
+    graph::Node copy = node;
     const auto index = static_cast<int32_t>(position_.size()) - 1;
-    for (Argument& argument : copy.arguments)
-      for (ValueId& v : argument.values)
-        if (v != kNoValue) v = analysis_.reads_written_buffer(index, v) ? copy_of_buffer(stage, v) : local(stage, v);
+    for (graph::Argument& argument : copy.arguments)
+      for (graph::ValueId& v : argument.values)
+        if (v != graph::kNoValue)
+          v = analysis_.reads_written_buffer(index, v) ? copy_of_buffer(stage, v) : local(stage, v);
     position_.back() = static_cast<int32_t>(graph_of(stage).nodes.size());
-    for (Result& result : copy.results)
-      for (ValueId& v : result.values)
-        if (v != kNoValue) v = local(stage, v);
+    for (graph::Result& result : copy.results)
+      for (graph::ValueId& v : result.values)
+        if (v != graph::kNoValue) v = local(stage, v);
     graph_of(stage).nodes.push_back(std::move(copy));
   }
 
   /// A module's nodes may lie in several stages; each gets the part that it holds.
-  void add_module_call(const ModuleCall& module) {
+  void add_module_call(const graph::ModuleCall& module) {
     for (int32_t i = module.begin; i < module.end; ++i) {
       if (graph_.nodes[i].is_split()) continue;
       const int stage = analysis_.stage_of_node(i);
-      std::vector<ModuleCall>& calls = graph_of(stage).module_calls;
+      std::vector<graph::ModuleCall>& calls = graph_of(stage).module_calls;
       if (i == module.begin || calls.empty() || calls.back().name != module.name || calls.back().end != position_[i])
         calls.push_back({module.name, module.type, position_[i], position_[i]});
       calls.back().end = position_[i] + 1;
     }
   }
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   const SplitAnalysis& analysis_;
   const SplitOptions& options_;
   std::vector<std::string> names_;  // by value
   Pipe pipe_;
-  std::vector<std::vector<ValueId>> local_;  // by stage and value of the whole graph
-  std::unordered_map<ValueId, const Attribute*> transmitted_;
-  std::vector<ValueId> boundary_values_;  // by boundary: its id in the whole graph
-  std::unordered_map<ValueId, ValueId> buffer_copies_;
+  std::vector<std::vector<graph::ValueId>> local_;  // by stage and value of the whole graph
+  std::unordered_map<graph::ValueId, const graph::Attribute*> transmitted_;
+  std::vector<graph::ValueId> boundary_values_;  // by boundary: its id in the whole graph
+  std::unordered_map<graph::ValueId, graph::ValueId> buffer_copies_;
   std::vector<int32_t> position_;  // by node: its index in its stage's graph
 };
 
 }  // namespace
 
-Pipe split(const Graph& graph, const SplitOptions& options) {
+Pipe split(const graph::Graph& graph, const SplitOptions& options) {
   const SplitAnalysis analysis(graph, stage_of_nodes(graph, options), options.loss_outputs);
   return Builder(graph, analysis, options).build();
 }
@@ -302,4 +306,4 @@ std::vector<SplitPoint> choose_split_points(const std::vector<std::string>& cand
   return points;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

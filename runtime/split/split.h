@@ -11,7 +11,7 @@
 
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// A stage border given by the qualified name of a module that forward entered through call().
 struct SplitPoint {
@@ -21,7 +21,7 @@ struct SplitPoint {
 };
 
 /// A function over the graph that says where to cut it: indices of the nodes before which a stage begins.
-using SplitPolicy = std::function<std::vector<int32_t>(const Graph&)>;
+using SplitPolicy = std::function<std::vector<int32_t>(const graph::Graph&)>;
 
 /// What becomes of a parameter that several stages use.
 enum class MultiUse {
@@ -61,10 +61,10 @@ struct SplitOptions {
 /// does not exist); a parameter in `multi_use_of` that the model does not have; an in-place change that another stage
 /// would have to see; a buffer that one stage writes and an earlier one uses (also through a view). Later ones are sent
 /// what the write left in it.
-Pipe split(const Graph& graph, const SplitOptions& options = {});
+Pipe split(const graph::Graph& graph, const SplitOptions& options = {});
 
 /// Evenly chooses stages-1 of `candidates` (names in program order) as BEGINNING split points.
 /// Throws InputError when there are too few for that many stages, naming how many stages are possible.
 std::vector<SplitPoint> choose_split_points(const std::vector<std::string>& candidates, int stages);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -15,7 +15,7 @@
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -52,7 +52,7 @@ TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
   at::manual_seed(2);
   Net net([](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]);
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor k = in[1].defined() ? h * in[1] : h;
     return Tensors{n.run(1, k) + in[2], in[1]};
   });
@@ -63,17 +63,17 @@ TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
     const Tensors inputs = {random(), given ? random() : at::Tensor(), random()};
     const Pipe pipe = make_pipe(model, inputs, true, {});
     std::vector<std::string> taken, crossing;
-    for (const GraphInput& input : pipe.stages[0].graph.inputs) taken.push_back(input.name);
+    for (const graph::GraphInput& input : pipe.stages[0].graph.inputs) taken.push_back(input.name);
     for (const Boundary& boundary : pipe.boundaries) crossing.push_back(boundary.name);
     EXPECT_EQ(taken, given ? model.input_names : (std::vector<std::string>{"x", "late"}));
     EXPECT_EQ(std::ranges::count(crossing, "mask"), given);
     Tensors made, outputs;
     const Tensors first = given_inputs(inputs);
     ASSERT_EQ(first.size(), taken.size());
-    Interpreter(pipe.stages[0].graph).run(first, made);
+    graph::Interpreter(pipe.stages[0].graph).run(first, made);
     Tensors second;
     for (const int b : pipe.stages[1].inputs) second.push_back(made.at(pipe.boundaries[b].output));
-    Interpreter(pipe.stages[1].graph).run(second, outputs);
+    graph::Interpreter(pipe.stages[1].graph).run(second, outputs);
     const Tensors expected = net.body(net, inputs);
     EXPECT_TRUE(at::equal(outputs.at(0), expected.at(0)));
     EXPECT_EQ(outputs.at(1).defined(), given);
@@ -98,11 +98,11 @@ TEST(SplitModules, AValueIsCalledAfterTheModuleThatReturnsIt) {
     std::shared_ptr<Around> around = register_module("around", std::make_shared<Around>());
     std::shared_ptr<Counting> late = register_module("late", std::make_shared<Counting>());
   } root;
-  const ForwardFunction forward = [&](const Tensors& in) {
+  const capture::ForwardFunction forward = [&](const Tensors& in) {
     const at::Tensor h = call(root.around, in[0]);
     const at::Tensor k = call(root.late, h);
     const at::Tensor sum = h + k;
-    pipe_split();
+    capture::pipe_split();
     return Tensors{sum * k + h};
   };
   for (const bool training : {true, false}) {
@@ -118,9 +118,9 @@ TEST(SplitModules, StagesOwnTheirStateUnderTheOriginalNames) {
   at::manual_seed(1);
   Net net([](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]) + n.count(0);
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor k = n.run(1, h) + n.layers[0]->w + n.count(0);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{n.run(3, k).matmul(n.layers[0]->w)};  // c is never entered
   });
   net.register_parameter("tied", net.layers[1]->b);
@@ -136,10 +136,10 @@ TEST(SplitModules, StagesOwnTheirStateUnderTheOriginalNames) {
     const StageState state = make_stage_state(pipe, s);
     for (const auto& tensors : {state.parameters, state.buffers})
       for (const auto& [name, tensor] : tensors) copies[name].push_back(tensor);
-    Graph graph = pipe.stages[s].graph;
+    graph::Graph graph = pipe.stages[s].graph;
     bind(graph, state);
-    for (const Attribute& attribute : graph.attributes) {
-      const auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+    for (const graph::Attribute& attribute : graph.attributes) {
+      const auto& tensors = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
       EXPECT_TRUE(attribute.tensor.is_same(tensors.at(attribute.name))) << attribute.name;
       aliases += attribute.aliases.size();
     }
@@ -170,7 +170,8 @@ TEST(SplitModules, CapturedModulesAreCutByName) {
   const Pipe pipe = pipe_of(net, {{{"b", SplitPoint::Where::End}}, {}});
   ASSERT_EQ(pipe.num_stages(), 2);
   EXPECT_EQ(pipe.shared.size(), 2u);
-  expect_part(refusal([&] { pipe_of(net, {{{"d"}}, {}}); }), "'d' was entered; there is no 'd'; entered were: a, b, c");
+  testing::expect_part(testing::refusal([&] { pipe_of(net, {{{"d"}}, {}}); }),
+                       "'d' was entered; there is no 'd'; entered were: a, b, c");
 }
 
 TEST(SplitModules, RefusesInPlaceAcrossABorder) {
@@ -178,57 +179,57 @@ TEST(SplitModules, RefusesInPlaceAcrossABorder) {
   const auto expect = [](const std::string& part, const Net::Body& body) {
     Net net(body);
     net.register_buffer("view", net.count(0).detach());
-    expect_part(refusal([&] { pipe_of(net); }), part);
+    testing::expect_part(testing::refusal([&] { pipe_of(net); }), part);
   };
   expect("aten::mul_.Scalar in stage 1 changes in place the memory of %", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]);
-    pipe_split();
+    capture::pipe_split();
     h.select(0, 0).mul_(2);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{h.neg()};
   });
   expect("which stage 0 made and stage 1 reads by another path", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]), view = h.t();
-    pipe_split();
+    capture::pipe_split();
     h.mul_(2);
     return Tensors{h + view};
   });
   expect("accepted", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]), view = h.t();
-    pipe_split();
+    capture::pipe_split();
     const at::Tensor k = n.run(1, h);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{view.add_(k)};
   });
   expect("accepted", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]);
     h.select(0, 0).mul_(2);
-    pipe_split();
+    capture::pipe_split();
     n.count(1).add_(1);
     return Tensors{h.clone().add_(1) * n.count(1)};
   });
   expect("in stage 0 writes the memory of 'view', which stage 1 uses as well", [](Net& n, const Tensors& in) {
     n.count(0).add_(1);
     const at::Tensor h = n.run(0, in[0]);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{h + n.named_buffers()["view"]};
   });
   expect("accepted", [](Net& n, const Tensors& in) {
     n.count(0).add_(1);
     const at::Tensor h = n.run(0, in[0]);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{h + n.count(0)};
   });
   // The test's "view" is the memory of "a.count": whichever of the two is written, the other is too.
   expect("in stage 1 writes the memory of 'view', which stage 0 uses as well", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]) + n.count(0);
-    pipe_split();
+    capture::pipe_split();
     n.named_buffers()["view"].add_(1);
     return Tensors{h};
   });
   expect("in stage 1 writes the memory of 'view', which stage 0 uses as well", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]) + n.named_buffers()["view"];
-    pipe_split();
+    capture::pipe_split();
     n.count(0).add_(1);
     return Tensors{h};
   });
@@ -239,7 +240,7 @@ TEST(SplitModules, LaterStagesAreSentWhatAStageWroteIntoItsBuffer) {
   Net net([](Net& n, const Tensors& in) {
     n.count(0).add_(in[0].sum(0));
     const at::Tensor h = n.run(0, in[0]), row = n.count(0).narrow(0, 1, 2);
-    pipe_split();
+    capture::pipe_split();
     return Tensors{h * n.count(0), row};
   });
   const at::Tensor x = at::ones({4, 4}, at::kDouble), before = net.count(0).clone();
@@ -247,8 +248,8 @@ TEST(SplitModules, LaterStagesAreSentWhatAStageWroteIntoItsBuffer) {
   EXPECT_TRUE(pipe.shared.empty());
   ASSERT_EQ(pipe.num_stages(), 2);
   EXPECT_EQ(make_stage_state(pipe, 1).buffers.count("a.count"), 0u) << "no copy of it in the later stage";
-  std::vector<std::unique_ptr<Interpreter>> stages;
-  for (const Stage& stage : pipe.stages) stages.push_back(std::make_unique<Interpreter>(stage.graph));
+  std::vector<std::unique_ptr<graph::Interpreter>> stages;
+  for (const Stage& stage : pipe.stages) stages.push_back(std::make_unique<graph::Interpreter>(stage.graph));
   // Two micro-batches: both leave stage 0 before the first is taken.
   Tensors first, second, outputs;
   stages[0]->run(Tensors{x}, first);
@@ -280,7 +281,7 @@ Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
   std::vector<StageState> states;
   Outcome outcome;
   for (size_t s = 0; s < n; ++s) {
-    Graph graph = pipe.stages[s].graph;
+    graph::Graph graph = pipe.stages[s].graph;
     states.push_back(make_stage_state(pipe, static_cast<int>(s)));
     bind(graph, states.back());
     if (s == 0)
@@ -291,7 +292,7 @@ Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
       EXPECT_TRUE(value.requires_grad() || !boundary.has_gradient) << boundary.name;
       in[s].push_back(value.detach().clone().requires_grad_(boundary.value.requires_grad));
     }
-    Interpreter(graph).run(in[s], out[s]);
+    graph::Interpreter(graph).run(in[s], out[s]);
   }
   outcome.outputs = out.back();
   for (size_t s = n; s-- > 0;) {
@@ -362,12 +363,12 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
     Net net([seed](Net& n, const Tensors& in) { return random_program(n, in, seed); });
     const at::Tensor x = at::randint(-2, 3, {4, 4}, at::kDouble).requires_grad_(seed % 2 == 0);
     const Tensors inputs = {x, at::randint(-2, 3, {4, 4}, at::kDouble)};
-    Graph graph = capture(net, net.handle().forward, {{"x", inputs[0]}, {"y", inputs[1]}});
+    graph::Graph graph = capture::capture(net, net.handle().forward, {{"x", inputs[0]}, {"y", inputs[1]}});
     const SplitOptions loss = {{}, std::vector{0}};
     for (int i = 0; i < 4; ++i) {  // markers anywhere that in-place calls allow
-      Graph marked = graph;
-      marked.nodes.insert(marked.nodes.begin() + random() % (graph.nodes.size() + 1), Node{});
-      const bool accepted = refusal([&] { split(marked, loss); }) == "accepted";
+      graph::Graph marked = graph;
+      marked.nodes.insert(marked.nodes.begin() + random() % (graph.nodes.size() + 1), graph::Node{});
+      const bool accepted = testing::refusal([&] { split(marked, loss); }) == "accepted";
       if (accepted) graph = marked;
       refused += !accepted;
     }
@@ -379,7 +380,8 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
     std::map<std::string, at::Tensor> grads;
     bool in_place_at_a_border = false;
     for (const Stage& stage : pipe.stages)
-      for (const Node& node : stage.graph.nodes) in_place_at_a_border |= node.op->operator_name().name == "aten::clone";
+      for (const graph::Node& node : stage.graph.nodes)
+        in_place_at_a_border |= node.op->operator_name().name == "aten::clone";
     copies += in_place_at_a_border;
     for (const auto& item : net.named_parameters()) grads[item.key()] = std::move(item.value().mutable_grad());
     const auto same = [](const at::Tensor& got, const at::Tensor& expected, const std::string& what) {
@@ -413,4 +415,4 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -8,13 +8,13 @@
 #include "runtime/graph/text.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Where = SplitPoint::Where;
 
 /// A chain of calls, one letter each (r relu, n neg, s sin, c cos), where '|' is a marker.
-Graph chain(const std::string& program, const std::vector<ModuleCall>& modules = {}) {
+graph::Graph chain(const std::string& program, const std::vector<graph::ModuleCall>& modules = {}) {
   const std::map<char, std::string> ops = {{'r', "relu"}, {'n', "neg"}, {'s', "sin"}, {'c', "cos"}};
   std::string text = "input %0: f32[2] = \"x\"\n";
   int value = 0;
@@ -23,7 +23,7 @@ Graph chain(const std::string& program, const std::vector<ModuleCall>& modules =
     text +=
         letter == '|' ? "pipe_split\n" : "%" + std::to_string(++value) + ": f32[2] = aten::" + ops.at(letter) + from;
   }
-  Graph graph = parse_graph(text + "return %" + std::to_string(value) + "\n");
+  graph::Graph graph = graph::parse_graph(text + "return %" + std::to_string(value) + "\n");
   graph.module_calls = modules;
   return graph;
 }
@@ -33,7 +33,7 @@ std::string letters(const Pipe& pipe) {
   std::string text;
   for (const Stage& stage : pipe.stages) {
     if (&stage != &pipe.stages[0]) text += "|";
-    for (const Node& node : stage.graph.nodes) text += node.op->operator_name().name.at(6);
+    for (const graph::Node& node : stage.graph.nodes) text += node.op->operator_name().name.at(6);
   }
   return text;
 }
@@ -58,8 +58,8 @@ TEST(Split, CutsAtMarkersAndNeverMakesAnEmptyStage) {
 }
 
 TEST(Split, CutsAtModulesByName) {
-  const std::vector<ModuleCall> modules = {{"a", "A", 0, 2}, {"a.in", "B", 1, 2},  {"b", "A", 2, 3},
-                                           {"a", "A", 3, 4}, {"empty", "E", 2, 2}, {"all", "C", 0, 5}};
+  const std::vector<graph::ModuleCall> modules = {{"a", "A", 0, 2}, {"a.in", "B", 1, 2},  {"b", "A", 2, 3},
+                                                  {"a", "A", 3, 4}, {"empty", "E", 2, 2}, {"all", "C", 0, 5}};
   const auto cut = [&](const std::vector<SplitPoint>& points) {
     return letters(split(chain("rnscr", modules), {points, {}}));
   };
@@ -73,13 +73,14 @@ TEST(Split, CutsAtModulesByName) {
   EXPECT_EQ(cut({{"empty"}, {"empty", Where::End}}), "rn|scr");
   EXPECT_EQ(letters(split(chain("r|n", {{"m", "M", 1, 3}}), {{{"m"}}, {}})), "r|n")
       << "a module that opens with a marker";
-  EXPECT_EQ(refusal([&] { cut({{"a"}, {"a.i"}}); }),
+  EXPECT_EQ(testing::refusal([&] { cut({{"a"}, {"a.i"}}); }),
             "split: no module named 'a.i' was entered; there is no 'a.i'; in 'a' were entered: a.in");
-  expect_part(refusal([] { split(chain("r"), {{{"a"}}, {}}); }), "enters none through plumbline::call()");
+  testing::expect_part(testing::refusal([] { split(chain("r"), {{{"a"}}, {}}); }),
+                       "enters none through plumbline::call()");
   const Pipe pipe = split(chain("rnscr", modules), {{{"a.in"}, {"b", Where::End}}, {}});
   std::string calls;
   for (const Stage& stage : pipe.stages) {
-    for (const ModuleCall& m : stage.graph.module_calls)
+    for (const graph::ModuleCall& m : stage.graph.module_calls)
       calls += m.name + std::to_string(m.begin) + std::to_string(m.end) + " ";
     calls += "| ";
   }
@@ -103,11 +104,12 @@ TEST(Split, ChoosesPointsEvenly) {
   }
   EXPECT_EQ(choose_split_points({}, 1).size(), 0u);
   for (int stages : {0, -1, 9})
-    expect_part(refusal([&] { choose_split_points(names, stages); }), "7 split points, which allow 1 to 8 stages");
+    testing::expect_part(testing::refusal([&] { choose_split_points(names, stages); }),
+                         "7 split points, which allow 1 to 8 stages");
 }
 
 TEST(Split, AValueGoesStraightToEveryStageThatUsesIt) {
-  const Pipe pipe = split(parse_graph(R"(input %0: f32[2]* = "x"
+  const Pipe pipe = split(graph::parse_graph(R"(input %0: f32[2]* = "x"
 input %1: i64[2] = "index"
 input %2: f32[2] = "unused"
 %3: f32[2]* = aten::relu(%0)
@@ -128,9 +130,9 @@ return %8, %5, None, %0, %3, %8
   EXPECT_EQ(pipe.stages[3].outputs.size(), 0u);
   EXPECT_EQ(pipe.boundaries[1].value.dtype, at::kLong);
   EXPECT_EQ(pipe.boundaries[1].value.sizes, std::vector<int64_t>{2});
-  const Graph& last = pipe.stages[3].graph;
+  const graph::Graph& last = pipe.stages[3].graph;
   ASSERT_EQ(last.outputs.size(), 6u);
-  EXPECT_EQ(last.outputs[2], kNoValue);
+  EXPECT_EQ(last.outputs[2], graph::kNoValue);
   EXPECT_EQ(last.outputs[0], last.outputs[5]);
   EXPECT_EQ(last.outputs[3], last.inputs[0].value);
   for (size_t i = 0; i < last.inputs.size(); ++i)
@@ -138,7 +140,7 @@ return %8, %5, None, %0, %3, %8
 }
 
 TEST(Split, AValueHopsFromUserToUserOrFromNeighbourToNeighbour) {
-  const Graph graph = parse_graph(R"(input %0: f32[2]* = "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2]* = "x"
 parameter %1: f32[2]* = "w" also "tied"
 %2: f32[2]* = aten::mul.Tensor(%0, %1)
 pipe_split
@@ -170,12 +172,13 @@ return %6
   EXPECT_EQ(boundaries(Route::Direct, MultiUse::Replicate, {{"tied", MultiUse::Transmit}}), transmitted);
   EXPECT_EQ(boundaries(Route::Direct, MultiUse::Transmit, {{"w", MultiUse::Replicate}}),
             boundaries(Route::Direct, MultiUse::Replicate));
-  expect_part(refusal([&] { boundaries(Route::Direct, MultiUse::Transmit, {{"u", MultiUse::Replicate}}); }),
-              "there is no parameter 'u' to transmit or replicate");
+  testing::expect_part(
+      testing::refusal([&] { boundaries(Route::Direct, MultiUse::Transmit, {{"u", MultiUse::Replicate}}); }),
+      "there is no parameter 'u' to transmit or replicate");
 }
 
 TEST(Split, NumbersCrossAsTensorsWithoutDimensions) {
-  const Pipe pipe = split(parse_graph(R"(input %0: f32[6] = "x"
+  const Pipe pipe = split(graph::parse_graph(R"(input %0: f32[6] = "x"
 %1: f32[] = aten::sum(%0, None)
 %2: int = aten::sym_size.int(%0, 0)
 %3: float = aten::item(%1)
@@ -198,7 +201,7 @@ return %7, %2
       EXPECT_EQ(inputs.back().scalar_type(), boundary.value.dtype) << boundary.name;
       EXPECT_EQ(inputs.back().sizes(), boundary.value.sizes) << boundary.name;
     }
-    Interpreter(pipe.stages[s].graph).run(inputs, outputs[s]);
+    graph::Interpreter(pipe.stages[s].graph).run(inputs, outputs[s]);
   }
   EXPECT_TRUE(at::equal(outputs[2][0], (x + 15).view({6, 1})));
   EXPECT_EQ(outputs[2][1].item<int64_t>(), 6) << "a number is an output like any";
@@ -208,7 +211,7 @@ TEST(Split, APolicyCutsWhereItSays) {
   const auto cut = [](std::vector<int32_t> nodes, std::vector<SplitPoint> points = {}) {
     SplitOptions options;
     options.points = std::move(points);
-    options.policy = [&](const Graph& graph) {
+    options.policy = [&](const graph::Graph& graph) {
       EXPECT_EQ(graph.nodes.size(), 5u);
       return nodes;
     };
@@ -217,12 +220,13 @@ TEST(Split, APolicyCutsWhereItSays) {
   EXPECT_EQ(cut({1}), "r|n|sc") << "markers hold as well";
   EXPECT_EQ(cut({}), "rn|sc");
   EXPECT_EQ(cut({0, 2, 3, 5}), "rn|sc") << "no stage is empty";
-  expect_part(refusal([&] { cut({6}); }), "wants a stage to begin at node 6, but the graph has nodes 0 to 5");
-  expect_part(refusal([&] { cut({1}, {{"a"}}); }), "both split points and a split policy are given");
+  testing::expect_part(testing::refusal([&] { cut({6}); }),
+                       "wants a stage to begin at node 6, but the graph has nodes 0 to 5");
+  testing::expect_part(testing::refusal([&] { cut({1}, {{"a"}}); }), "both split points and a split policy are given");
 }
 
 TEST(Split, OnlyWhatTheLossDependsOnHasAGradient) {
-  const Graph graph = parse_graph(R"(input %0: f32[2]* = "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2]* = "x"
 %1: f32[2]* = aten::relu(%0)
 %2: f32[2]* = aten::neg(%0)
 %3: f32[2]* = aten::sin(%0)
@@ -257,15 +261,17 @@ buffer %1: f32[2] = "mask"
 pipe_split
 %4: f32[2] = aten::add.Tensor(%3, %1, 1)
 )";
-  EXPECT_EQ(split(parse_graph(text + "return %4\n")).num_stages(), 2) << "relu_ does not write the buffer";
+  EXPECT_EQ(split(graph::parse_graph(text + "return %4\n")).num_stages(), 2) << "relu_ does not write the buffer";
   const auto refusal_of_neg = [&](const std::string& value, const std::string& rest) {
-    return refusal([&] { split(parse_graph(text + "%5: f32[2] = aten::neg_(" + value + ")\n" + rest)); });
+    return testing::refusal(
+        [&] { split(graph::parse_graph(text + "%5: f32[2] = aten::neg_(" + value + ")\n" + rest)); });
   };
   EXPECT_EQ(refusal_of_neg("%3", "return %5\n"), "accepted") << "stage 1 takes a copy";
-  expect_part(refusal_of_neg("%3", "pipe_split\n%6: f32[2] = aten::cos(%3)\nreturn %6\n"),
-              "aten::neg_ in stage 1 changes in place the memory of %3 f32[2], which stage 0 made and stage 2 reads");
-  expect_part(refusal_of_neg("%1", "return %5\n"), "writes the memory of 'mask', which stage 0 uses as well");
+  testing::expect_part(
+      refusal_of_neg("%3", "pipe_split\n%6: f32[2] = aten::cos(%3)\nreturn %6\n"),
+      "aten::neg_ in stage 1 changes in place the memory of %3 f32[2], which stage 0 made and stage 2 reads");
+  testing::expect_part(refusal_of_neg("%1", "return %5\n"), "writes the memory of 'mask', which stage 0 uses as well");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

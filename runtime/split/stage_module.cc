@@ -3,7 +3,7 @@
 #include "runtime/error.h"
 #include "runtime/split/device.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 void check_stage(const Pipe& pipe, int stage) {
@@ -14,41 +14,41 @@ void check_stage(const Pipe& pipe, int stage) {
 }
 
 /// The tensors that a bound graph owns.
-StageState state_of(const Graph& graph) {
+StageState state_of(const graph::Graph& graph) {
   StageState state;
-  for (const Attribute& attribute : graph.attributes) {
-    if (attribute.kind == AttributeKind::Constant) continue;
-    auto& tensors = attribute.kind == AttributeKind::Parameter ? state.parameters : state.buffers;
+  for (const graph::Attribute& attribute : graph.attributes) {
+    if (attribute.kind == graph::AttributeKind::Constant) continue;
+    auto& tensors = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
     tensors.emplace(attribute.name, attribute.tensor);
   }
   return state;
 }
 
-Graph bound_graph(const Pipe& pipe, int stage) {
+graph::Graph bound_graph(const Pipe& pipe, int stage) {
   check_stage(pipe, stage);
-  Graph graph = pipe.stages[stage].graph;
+  graph::Graph graph = pipe.stages[stage].graph;
   const StageState state = make_stage_state(pipe, stage);
-  for (Attribute& attribute : graph.attributes) {
-    if (attribute.kind == AttributeKind::Parameter) attribute.tensor = state.parameters.at(attribute.name);
-    if (attribute.kind == AttributeKind::Buffer) attribute.tensor = state.buffers.at(attribute.name);
+  for (graph::Attribute& attribute : graph.attributes) {
+    if (attribute.kind == graph::AttributeKind::Parameter) attribute.tensor = state.parameters.at(attribute.name);
+    if (attribute.kind == graph::AttributeKind::Buffer) attribute.tensor = state.buffers.at(attribute.name);
   }
   return graph;
 }
 
-StageModule module_of(Graph graph) {
+StageModule module_of(graph::Graph graph) {
   StageState state = state_of(graph);
   return {std::move(graph), std::move(state)};
 }
 
 }  // namespace
 
-StageModule::StageModule(Graph graph, StageState state)
-    : graph_(std::make_unique<const Graph>(std::move(graph))), state_(std::move(state)), interpreter_(*graph_) {}
+StageModule::StageModule(graph::Graph graph, StageState state)
+    : graph_(std::make_unique<const graph::Graph>(std::move(graph))), state_(std::move(state)), interpreter_(*graph_) {}
 
 std::vector<at::Tensor> StageModule::forward(const std::vector<at::Tensor>& inputs) {
   if (inputs.size() != graph_->inputs.size()) {
     std::string names;
-    for (const GraphInput& input : graph_->inputs) names += (names.empty() ? "" : ", ") + input.name;
+    for (const graph::GraphInput& input : graph_->inputs) names += (names.empty() ? "" : ", ") + input.name;
     throw InputError("stage: " + std::to_string(inputs.size()) + " inputs given, it takes " +
                      std::to_string(graph_->inputs.size()) + " (" + names + ")");
   }
@@ -57,14 +57,16 @@ std::vector<at::Tensor> StageModule::forward(const std::vector<at::Tensor>& inpu
   return outputs;
 }
 
-std::map<std::string, at::Tensor> StageModule::state_dict() const { return plumbline::state_dict(*graph_, state_); }
+std::map<std::string, at::Tensor> StageModule::state_dict() const {
+  return plumbline::split::state_dict(*graph_, state_);
+}
 
 StageModule get_stage_module(const Pipe& pipe, int stage) { return module_of(bound_graph(pipe, stage)); }
 
 StageModule build_stage(const Pipe& pipe, int stage, c10::Device device) {
-  Graph graph = bound_graph(pipe, stage);
+  graph::Graph graph = bound_graph(pipe, stage);
   move_to_device(graph, device);
   return module_of(std::move(graph));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -5,14 +5,14 @@
 #include "runtime/error.h"
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// What to say of a module that forward did not enter: the first part of its name that leads nowhere, and what is
 /// there.
-std::string unknown_module(const Graph& graph, const std::string& name) {
+std::string unknown_module(const graph::Graph& graph, const std::string& name) {
   std::set<std::string> names;
-  for (const ModuleCall& module : graph.module_calls)
+  for (const graph::ModuleCall& module : graph.module_calls)
     for (size_t dot = module.name.find('.');; dot = module.name.find('.', dot + 1)) {
       names.insert(module.name.substr(0, dot));
       if (dot == std::string::npos) break;
@@ -36,13 +36,13 @@ std::string unknown_module(const Graph& graph, const std::string& name) {
 }
 
 /// Whether a stage border is asked for before each node (and after the last).
-std::vector<char> wanted_cuts(const Graph& graph, const SplitOptions& options) {
+std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& options) {
   if (options.policy && !options.points.empty())
     throw InputError("split: both split points and a split policy are given; give one of them");
   std::vector<char> cut(graph.nodes.size() + 1, 0);
   for (const SplitPoint& point : options.points) {
     bool entered = false;
-    for (const ModuleCall& module : graph.module_calls) {
+    for (const graph::ModuleCall& module : graph.module_calls) {
       if (module.name != point.module) continue;
       entered = true;
       cut[point.where == SplitPoint::Where::Beginning ? module.begin : module.end] = 1;
@@ -61,7 +61,7 @@ std::vector<char> wanted_cuts(const Graph& graph, const SplitOptions& options) {
 
 }  // namespace
 
-std::vector<int> stage_of_nodes(const Graph& graph, const SplitOptions& options) {
+std::vector<int> stage_of_nodes(const graph::Graph& graph, const SplitOptions& options) {
   const std::vector<char> cut = wanted_cuts(graph, options);
   std::vector<int> stage_of(graph.nodes.size(), 0);
   int stage = 0;
@@ -78,4 +78,4 @@ std::vector<int> stage_of_nodes(const Graph& graph, const SplitOptions& options)
   return stage_of;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -5,10 +5,10 @@
 
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// The stage of each node, from 0 in program order; a marker has the stage of the call before it. No stage is empty.
 /// Throws InputError as split() does.
-std::vector<int> stage_of_nodes(const Graph& graph, const SplitOptions& options);
+std::vector<int> stage_of_nodes(const graph::Graph& graph, const SplitOptions& options);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

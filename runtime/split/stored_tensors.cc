@@ -15,15 +15,15 @@
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/host_tensors.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string base_key(const Attribute& attribute, int depth) {
+std::string base_key(const graph::Attribute& attribute, int depth) {
   std::string prefix;
   for (int i = 0; i < depth; ++i) prefix += "branch/";
-  if (attribute.kind == AttributeKind::Constant) return prefix + "constant/" + attribute.name;
+  if (attribute.kind == graph::AttributeKind::Constant) return prefix + "constant/" + attribute.name;
   return prefix + (attribute.persistent ? "" : "transient/") + attribute.name;
 }
 
@@ -59,7 +59,7 @@ class Store {
     if (!inserted) return {{"same_as", it->second}};
     if (tensor.layout() != at::kStrided || tensor.is_quantized())
       throw Error("'" + base + "' is not a dense tensor; it has no form in which it could be kept or sent");
-    Json json = {{"dtype", dtype_name(tensor.scalar_type())},
+    Json json = {{"dtype", graph::dtype_name(tensor.scalar_type())},
                  {"sizes", tensor.sizes().vec()},
                  {"requires_grad", tensor.requires_grad()}};
     if (tensor.is_meta()) {
@@ -73,8 +73,8 @@ class Store {
       if (key.empty()) {
         key = unused("storage/" + base);
         data_.emplace(
-            key,
-            to_host(at::empty({0}, tensor.options().dtype(at::kByte).requires_grad(false)).set_(tensor.storage())));
+            key, graph::to_host(
+                     at::empty({0}, tensor.options().dtype(at::kByte).requires_grad(false)).set_(tensor.storage())));
       }
       json["storage"] = key;
       json["strides"] = tensor.strides().vec();
@@ -82,7 +82,7 @@ class Store {
       return json;
     }
     const std::string key = unused(base);
-    data_.emplace(key, to_host(as_file_type(tensor.detach())));
+    data_.emplace(key, graph::to_host(as_file_type(tensor.detach())));
     json["data"] = key;
     // Where there are no gaps, the strides are kept: a kernel may choose its path by them.
     if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense()) json["strides"] = tensor.strides().vec();
@@ -130,7 +130,7 @@ class Load {
  private:
   at::Tensor read(const JsonPlace& place) {
     place.expect_only({"dtype", "sizes", "requires_grad", "meta", "data", "storage", "strides", "offset"});
-    const auto dtype = dtype_from_name(place["dtype"].text());
+    const auto dtype = graph::dtype_from_name(place["dtype"].text());
     if (!dtype) place["dtype"].fail("an element type such as f32, bf16 or i64");
     const std::vector<int64_t> sizes = place["sizes"].integers(0);
     std::vector<int64_t> strides;
@@ -143,9 +143,9 @@ class Load {
     } else if (place.find("storage")) {
       tensor = view_of_storage(place, *dtype, sizes, strides);
     } else {
-      tensor = from_file_type(from_host(data_at(place["data"])), *dtype);
+      tensor = from_file_type(graph::from_host(data_at(place["data"])), *dtype);
       if (tensor.scalar_type() != *dtype || tensor.sizes() != c10::IntArrayRef(sizes))
-        place.fail("what the data says, " + describe(tensor));
+        place.fail("what the data says, " + graph::describe(tensor));
       if (has_strides) tensor = at::empty_strided(sizes, strides, tensor.options()).copy_(tensor);
     }
     const bool requires_grad = place["requires_grad"].boolean();
@@ -158,7 +158,7 @@ class Load {
                              const std::vector<int64_t>& strides) {
     const JsonPlace key = place["storage"];
     at::Tensor& bytes = storages_[key.text()];
-    if (!bytes.defined()) bytes = from_host(data_at(key));
+    if (!bytes.defined()) bytes = graph::from_host(data_at(key));
     const int64_t offset = place["offset"].integer(0);
     // One past the last element; in doubles, which no sizes overflow.
     double end = static_cast<double>(offset) + 1;
@@ -188,29 +188,31 @@ class Load {
 
 }  // namespace
 
-Json store_tensors(const std::vector<const Graph*>& graphs, TensorMap& data) {
+Json store_tensors(const std::vector<const graph::Graph*>& graphs, TensorMap& data) {
   const c10::AutoGradMode no_grad(false);
   Store store(data);
-  for (const Graph* graph : graphs)
-    for_each_attribute(*graph, [&](const Attribute& attribute, int) { store.count(attribute.tensor); });
+  for (const graph::Graph* graph : graphs)
+    graph::for_each_attribute(*graph, [&](const graph::Attribute& attribute, int) { store.count(attribute.tensor); });
   Json about = Json::array();
-  for (const Graph* graph : graphs)
-    for_each_attribute(*graph, [&](const Attribute& attribute, int depth) {
+  for (const graph::Graph* graph : graphs)
+    graph::for_each_attribute(*graph, [&](const graph::Attribute& attribute, int depth) {
       about.push_back(store.entry(attribute.tensor, base_key(attribute, depth)));
     });
   return about;
 }
 
-void bind_stored_tensors(const JsonPlace& about, const TensorMap& data, const std::vector<Graph*>& graphs) {
+void bind_stored_tensors(const JsonPlace& about, const TensorMap& data, const std::vector<graph::Graph*>& graphs) {
   const c10::AutoGradMode no_grad(false);
   size_t count = 0;
-  for (const Graph* graph : graphs) for_each_attribute(*graph, [&](const Attribute&, int) { ++count; });
+  for (const graph::Graph* graph : graphs)
+    graph::for_each_attribute(*graph, [&](const graph::Attribute&, int) { ++count; });
   const std::vector<JsonPlace> entries = about.items(count);
   Load load(data);
   auto next = entries.begin();
-  for (Graph* graph : graphs)
-    for_each_attribute(*graph, [&](Attribute& attribute, int) { attribute.tensor = load.tensor(*next++); });
+  for (graph::Graph* graph : graphs)
+    graph::for_each_attribute(*graph,
+                              [&](graph::Attribute& attribute, int) { attribute.tensor = load.tensor(*next++); });
   load.expect_all_used(about);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

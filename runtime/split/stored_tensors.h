@@ -11,16 +11,16 @@
 #include "runtime/json_place.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// Adds what `graphs` hold to `data`: a parameter and a buffer of the state dict under its name, others as
 /// "transient/NAME" and "constant/NAME", those of a cond's branches after "branch/"; a key that is taken gets "#2".
 /// The answer has an entry for each attribute in the order of for_each_attribute (null for an unbound one). Throws
 /// Error for a tensor that is not dense.
-nlohmann::json store_tensors(const std::vector<const Graph*>& graphs, TensorMap& data);
+nlohmann::json store_tensors(const std::vector<const graph::Graph*>& graphs, TensorMap& data);
 
 /// Binds the attributes of `graphs` to what store_tensors wrote: on the CPU (or meta), shared where they were shared,
 /// leaves. Throws InputError naming the place when `about` and `data` do not fit the graphs or each other.
-void bind_stored_tensors(const JsonPlace& about, const TensorMap& data, const std::vector<Graph*>& graphs);
+void bind_stored_tensors(const JsonPlace& about, const TensorMap& data, const std::vector<graph::Graph*>& graphs);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -8,7 +8,7 @@
 #include "runtime/split/pipe_json.h"
 #include "runtime/split/stored_tensors.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 constexpr std::string_view kMagic = "plumbline-stages/";
@@ -68,7 +68,7 @@ std::string_view after_version(std::string_view bytes) {
 }  // namespace
 
 std::string pack_stages(const Pipe& pipe, const std::vector<int>& stages, const std::string& run_id) {
-  std::vector<const Graph*> graphs;
+  std::vector<const graph::Graph*> graphs;
   for (int s = 0; s < pipe.num_stages(); ++s)
     if (std::ranges::count(stages, s)) graphs.push_back(&pipe.stages[s].graph);
   PLUMBLINE_CHECK(graphs.size() == stages.size(), "a stage that is asked for twice, or does not exist");
@@ -102,7 +102,7 @@ Pipe unpack_stages(std::string_view bytes, const std::string& run_id) {
   const TensorMap data = decode_tensors(take(content, take_number(content)), source);
   const JsonPlace place(json, source);
   Pipe pipe = pipe_from_json(place["pipe"]);
-  std::vector<Graph*> graphs;
+  std::vector<graph::Graph*> graphs;
   const std::vector<JsonPlace> stages = place["pipe"]["stages"].items();
   for (int s = 0; s < pipe.num_stages(); ++s)
     if (!stages[s]["graph"].is_null()) graphs.push_back(&pipe.stages[s].graph);
@@ -110,4 +110,4 @@ Pipe unpack_stages(std::string_view bytes, const std::string& run_id) {
   return pipe;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -12,7 +12,7 @@
 
 #include "runtime/split/pipe.h"
 
-namespace plumbline {
+namespace plumbline::split {
 
 /// The structure of `pipe` (boundaries, shared parameters, every stage's inputs and outputs), and the graphs of
 /// `stages` with their parameters, buffers and constants. Tensors arrive on the CPU (a meta tensor stays one),
@@ -24,4 +24,4 @@ std::string pack_stages(const Pipe& pipe, const std::vector<int>& stages, const 
 /// version, another run's bytes, truncated or damaged ones.
 Pipe unpack_stages(std::string_view bytes, const std::string& run_id);
 
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -10,7 +10,7 @@
 #include "runtime/split/pipe_json.h"
 #include "runtime/testing/small_pipes.h"
 
-namespace plumbline {
+namespace plumbline::split {
 namespace {
 
 /// Why the bytes are refused; "accepted" where they are not.
@@ -24,17 +24,21 @@ std::string refusal(const std::string& bytes, const std::string& run_id = "run-1
 /// A pipe of one stage that holds these tensors as constants.
 Pipe pipe_of(const std::vector<at::Tensor>& tensors) {
   Pipe pipe;
-  Graph& graph = pipe.stages.emplace_back().graph;
+  graph::Graph& graph = pipe.stages.emplace_back().graph;
   for (const at::Tensor& tensor : tensors)
-    graph.attributes.push_back(
-        {AttributeKind::Constant, "t" + std::to_string(graph.attributes.size()), {}, true, tensor, kNoValue});
+    graph.attributes.push_back({graph::AttributeKind::Constant,
+                                "t" + std::to_string(graph.attributes.size()),
+                                {},
+                                true,
+                                tensor,
+                                graph::kNoValue});
   return pipe;
 }
 
 std::vector<at::Tensor> sent(const std::vector<at::Tensor>& tensors) {
   const Pipe pipe = unpack_stages(pack_stages(pipe_of(tensors), {0}, "r"), "r");
   std::vector<at::Tensor> arrived;
-  for (const Attribute& attribute : pipe.stages[0].graph.attributes) arrived.push_back(attribute.tensor);
+  for (const graph::Attribute& attribute : pipe.stages[0].graph.attributes) arrived.push_back(attribute.tensor);
   return arrived;
 }
 
@@ -46,7 +50,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 
 TEST(Transmit, StagesArriveWithTheirTensorsAndRunBitForBit) {
   at::manual_seed(3);
-  const Pipe pipe = three_stage_pipe();
+  const Pipe pipe = testing::three_stage_pipe();
   const Pipe head = unpack_stages(pack_stages(pipe, {0}, "run-1"), "run-1");
   const Pipe rest = unpack_stages(pack_stages(pipe, {1, 2}, "run-1"), "run-1");
   for (const Pipe* part : {&head, &rest}) {
@@ -61,8 +65,8 @@ TEST(Transmit, StagesArriveWithTheirTensorsAndRunBitForBit) {
   const std::vector<at::Tensor> inputs = {at::randn({2, 3}), at::randn({2, 3})};
   const auto both = [&](const Pipe& part, int s, const std::vector<at::Tensor>& values) {
     EXPECT_EQ(to_text(part.stages[s].graph), to_text(pipe.stages[s].graph));
-    Interpreter(pipe.stages[s].graph).run(values, expected);
-    Interpreter(part.stages[s].graph).run(values, actual);
+    graph::Interpreter(pipe.stages[s].graph).run(values, expected);
+    graph::Interpreter(part.stages[s].graph).run(values, actual);
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_TRUE(same_bits(actual[i].contiguous(), expected[i].contiguous())) << s;
@@ -73,7 +77,7 @@ TEST(Transmit, StagesArriveWithTheirTensorsAndRunBitForBit) {
   const at::Tensor skip = expected[0];
   both(rest, 1, {expected[0], expected[1]});
   both(rest, 2, {skip, expected[0]});
-  const Attribute& weight = head.stages[0].graph.attributes[0];
+  const graph::Attribute& weight = head.stages[0].graph.attributes[0];
   EXPECT_TRUE(weight.tensor.is_leaf() && weight.tensor.requires_grad());
   EXPECT_FALSE(weight.tensor.is_alias_of(pipe.stages[0].graph.attributes[0].tensor));
   EXPECT_EQ(weight.aliases, std::vector<std::string>{"tied.w"});
@@ -112,7 +116,8 @@ TEST(Transmit, EveryElementTypeArrivesBitForBit) {
   const std::vector<at::Tensor> arrived = sent(tensors);
   ASSERT_EQ(arrived.size(), tensors.size());
   for (size_t i = 0; i + 1 < tensors.size(); ++i)
-    EXPECT_TRUE(same_bits(arrived[i], tensors[i])) << describe(tensors[i]) << " became " << describe(arrived[i]);
+    EXPECT_TRUE(same_bits(arrived[i], tensors[i]))
+        << graph::describe(tensors[i]) << " became " << graph::describe(arrived[i]);
   EXPECT_FALSE(arrived.back().defined());
 }
 
@@ -159,7 +164,7 @@ TEST(Transmit, MetaTensorsStayMeta) {
 }
 
 TEST(Transmit, RefusesAnotherRunAnotherVersionAndDamage) {
-  const std::string bytes = pack_stages(three_stage_pipe(), {0, 2}, "run-1");
+  const std::string bytes = pack_stages(testing::three_stage_pipe(), {0, 2}, "run-1");
   ASSERT_EQ(refusal(bytes), "accepted");
   EXPECT_EQ(refusal(bytes, "run-2"),
             "stages of a pipe: they carry run id run-1, this is run run-2; stages are sent, not kept: use `plumbline "
@@ -198,4 +203,4 @@ TEST(Transmit, WhatIsNotDenseIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::split

@@ -18,18 +18,18 @@ namespace {
 
 constexpr int64_t kWidth = 16, kRows = 5;
 
-SplitOptions trained(MultiUse multi_use) {
-  SplitOptions options;
+split::SplitOptions trained(split::MultiUse multi_use) {
+  split::SplitOptions options;
   options.loss_outputs = {1};
   options.multi_use = multi_use;
   return options;
 }
 
 /// Which stages own a parameter, as "name: 0 1".
-Names owners(const Pipe& pipe) {
+Names owners(const split::Pipe& pipe) {
   std::map<std::string, std::string> stages;
   for (int s = 0; s < pipe.num_stages(); ++s) {
-    const StageModule stage = get_stage_module(pipe, s);
+    const split::StageModule stage = split::get_stage_module(pipe, s);
     for (const auto& [name, tensor] : stage.state().parameters) stages[name] += " " + std::to_string(s);
   }
   Names texts;
@@ -43,10 +43,10 @@ struct Code : Module {
     at::Tensor x = in[0].mm(mm_param);
     const at::Tensor skip = x;
     x = x.relu();
-    pipe_split();
-    x = call(lin, x.mm(mm_param));
-    pipe_split();
-    return {call(lin, (x.relu() + skip).mm(mm_param2))};
+    capture::pipe_split();
+    x = capture::call(lin, x.mm(mm_param));
+    capture::pipe_split();
+    return {capture::call(lin, (x.relu() + skip).mm(mm_param2))};
   }
   static Names names() { return {"x"}; }
   at::Tensor mm_param = register_parameter("mm_param", mm_weight(kWidth));
@@ -63,11 +63,11 @@ TEST(TestIr, Sequential) {
   layers->push_back(first);
   for (int i = 0; i < 4; ++i) layers->push_back(Linear(kWidth, kWidth));
   layers->push_back(first);
-  PipeSequential model(PipeSequentialImpl::from_sequential(layers));
-  const ModelHandle loss =
+  capture::PipeSequential model(capture::PipeSequentialImpl::from_sequential(layers));
+  const split::ModelHandle loss =
       with_loss({model.get(), [&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {"x"}});
   const Tensors inputs = one_input();
-  const Pipe pipe = make_pipe(loss, inputs, true, trained(MultiUse::Replicate));
+  const split::Pipe pipe = split::make_pipe(loss, inputs, true, trained(split::MultiUse::Replicate));
   ASSERT_EQ(pipe.num_stages(), 6);
   EXPECT_EQ(shared_text(pipe), (Names{"0.bias: 0 5", "0.weight: 0 5"}));
   for (int s = 0; s < 6; ++s) {
@@ -82,7 +82,7 @@ TEST(TestIr, TracingTransmit) {
   at::manual_seed(2);
   Code model;
   const Tensors inputs = one_input();
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, trained(MultiUse::Transmit));
+  const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, trained(split::MultiUse::Transmit));
   ASSERT_EQ(pipe.num_stages(), 3);
   EXPECT_TRUE(pipe.shared.empty());
   EXPECT_EQ(owners(pipe), (Names{"lin.bias: 1", "lin.weight: 1", "mm_param: 0", "mm_param2: 2"}));
@@ -93,7 +93,8 @@ TEST(TestIr, TracingReplicate) {
   at::manual_seed(3);
   Code model;
   const Tensors inputs = one_input();
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, trained(MultiUse::Replicate));
+  const split::Pipe pipe =
+      split::make_pipe(with_loss(handle(model)), inputs, true, trained(split::MultiUse::Replicate));
   ASSERT_EQ(pipe.num_stages(), 3);
   EXPECT_EQ(shared_text(pipe), (Names{"lin.bias: 1 2", "lin.weight: 1 2", "mm_param: 0 1"}));
   EXPECT_EQ(owners(pipe), (Names{"lin.bias: 1 2", "lin.weight: 1 2", "mm_param: 0 1", "mm_param2: 2"}));
@@ -112,10 +113,10 @@ struct UsesNest : Module {
   UsesNest(const std::string& name, at::Tensor value, bool again)
       : nest(register_module(name, std::make_shared<Nest>(std::move(value)))), again_(again) {}
   Tensors forward(const Tensors& in) {
-    at::Tensor x = call(nest, in[0]);
-    pipe_split();
-    if (again_) x = call(nest, x);
-    pipe_split();
+    at::Tensor x = capture::call(nest, in[0]);
+    capture::pipe_split();
+    if (again_) x = capture::call(nest, x);
+    capture::pipe_split();
     return {x.relu()};
   }
   static Names names() { return {"x"}; }
@@ -129,11 +130,11 @@ TEST(TestIr, TracingSharedNonLeafMod) {
   at::manual_seed(4);
   UsesNest model("shared", at::randn({5, 3}), true);
   const Tensors inputs = {at::randn({5, 3}).requires_grad_(true)};
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, trained(MultiUse::Transmit));
+  const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, trained(split::MultiUse::Transmit));
   ASSERT_EQ(pipe.num_stages(), 3);
   EXPECT_TRUE(pipe.shared.empty());
   EXPECT_EQ(owners(pipe), Names{"shared.param: 0"});
-  const auto sent = std::ranges::find(pipe.boundaries, "shared.param", &Boundary::name);
+  const auto sent = std::ranges::find(pipe.boundaries, "shared.param", &split::Boundary::name);
   ASSERT_NE(sent, pipe.boundaries.end());
   EXPECT_TRUE(sent->producer == 0 && sent->consumers.size() == 1 && sent->consumers[0].stage == 1);
   EXPECT_TRUE(sent->has_gradient);
@@ -143,28 +144,29 @@ TEST(TestIr, TracingSharedNonLeafMod) {
 TEST(TestIr, DeeplyNestedParameter) {
   UsesNest model("nest", at::ones({5, 5}), false);
   const Tensors inputs = {at::ones({5, 5})};
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, trained(MultiUse::Replicate));
+  const split::Pipe pipe =
+      split::make_pipe(with_loss(handle(model)), inputs, true, trained(split::MultiUse::Replicate));
   ASSERT_EQ(pipe.num_stages(), 2) << "nothing lies between the two markers";
   EXPECT_EQ(owners(pipe), Names{"nest.param: 0"});
   expect_equal(pipe, with_loss(handle(model)), inputs);
-  expect_same(DetachExecutor(pipe).run(inputs).at(0), 2 * at::ones({5, 5}), "output");
+  expect_same(reference::DetachExecutor(pipe).run(inputs).at(0), 2 * at::ones({5, 5}), "output");
 }
 
 TEST(TestIr, DeeplyNestedSharedParam) {
-  for (const MultiUse multi_use : {MultiUse::Replicate, MultiUse::Transmit}) {
+  for (const split::MultiUse multi_use : {split::MultiUse::Replicate, split::MultiUse::Transmit}) {
     UsesNest model("nest", at::ones({5, 5}), true);
     const Tensors inputs = {at::ones({5, 5})};
-    const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, trained(multi_use));
-    const bool copied = multi_use == MultiUse::Replicate;
+    const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, trained(multi_use));
+    const bool copied = multi_use == split::MultiUse::Replicate;
     EXPECT_EQ(owners(pipe), Names{copied ? "nest.param: 0 1" : "nest.param: 0"});
     EXPECT_EQ(shared_text(pipe), copied ? Names{"nest.param: 0 1"} : Names());
     expect_equal(pipe, with_loss(handle(model)), inputs);
-    expect_same(DetachExecutor(pipe).run(inputs).at(0), 3 * at::ones({5, 5}), "output");
+    expect_same(reference::DetachExecutor(pipe).run(inputs).at(0), 3 * at::ones({5, 5}), "output");
   }
 }
 
 TEST(TestIr, MultiUseParamError) {
-  static_assert(!std::is_convertible_v<int, MultiUse> && !std::is_assignable_v<MultiUse&, int>,
+  static_assert(!std::is_convertible_v<int, split::MultiUse> && !std::is_assignable_v<split::MultiUse&, int>,
                 "what is no MultiUse does not compile");
 }
 
@@ -172,13 +174,13 @@ TEST(TestIr, MultiUseParamDictError) {
   at::manual_seed(5);
   Code model;
   const Tensors inputs = one_input();
-  SplitOptions options = trained(MultiUse::Replicate);
-  options.multi_use_of = {{"mm_param", MultiUse::Transmit}, {"lin.weight", MultiUse::Transmit}};
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, options);
+  split::SplitOptions options = trained(split::MultiUse::Replicate);
+  options.multi_use_of = {{"mm_param", split::MultiUse::Transmit}, {"lin.weight", split::MultiUse::Transmit}};
+  const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, options);
   EXPECT_EQ(shared_text(pipe), Names{"lin.bias: 1 2"}) << "one setting for each";
   expect_equal(pipe, with_loss(handle(model)), inputs);
-  options.multi_use_of["mm_parm"] = MultiUse::Transmit;
-  EXPECT_EQ(refusal([&] { make_pipe(with_loss(handle(model)), inputs, true, options); }),
+  options.multi_use_of["mm_parm"] = split::MultiUse::Transmit;
+  EXPECT_EQ(testing::refusal([&] { split::make_pipe(with_loss(handle(model)), inputs, true, options); }),
             "split: there is no parameter 'mm_parm' to transmit or replicate; use one of the names that the model's "
             "parameters have");
 }
@@ -186,51 +188,52 @@ TEST(TestIr, MultiUseParamDictError) {
 /// f.submod (a layer, and 5 more), then b (relu).
 struct Base : Module {
   struct Foo : Module {
-    at::Tensor forward(const at::Tensor& x) { return call(l, x) + 5; }
+    at::Tensor forward(const at::Tensor& x) { return capture::call(l, x) + 5; }
     Linear l = register_module("l", Linear(kWidth, kWidth));
   };
   struct Indirection : Module {
-    at::Tensor forward(const at::Tensor& x) { return call(submod, x); }
+    at::Tensor forward(const at::Tensor& x) { return capture::call(submod, x); }
     std::shared_ptr<Foo> submod = register_module("submod", std::make_shared<Foo>());
   };
   struct Bar : Module {
     at::Tensor forward(const at::Tensor& x) { return x.relu(); }
   };
-  Tensors forward(const Tensors& in) { return {call(b, call(f, in[0]))}; }
+  Tensors forward(const Tensors& in) { return {capture::call(b, capture::call(f, in[0]))}; }
   static Names names() { return {"x"}; }
   std::shared_ptr<Indirection> f = register_module("f", std::make_shared<Indirection>());
   std::shared_ptr<Bar> b = register_module("b", std::make_shared<Bar>());
 };
 
-std::string operators(const Pipe& pipe) {
+std::string operators(const split::Pipe& pipe) {
   std::string text;
-  for (const Stage& stage : pipe.stages) {
+  for (const split::Stage& stage : pipe.stages) {
     text += text.empty() ? "" : "| ";
-    for (const Node& node : stage.graph.nodes) text += node.op->operator_name().name.substr(6) + " ";
+    for (const graph::Node& node : stage.graph.nodes) text += node.op->operator_name().name.substr(6) + " ";
   }
   return text;
 }
 
-void expect_annotated(const SplitPoint& point) {
+void expect_annotated(const split::SplitPoint& point) {
   at::manual_seed(6);
   Base model;
   const Tensors inputs = one_input();
-  SplitOptions options = trained(MultiUse::Replicate);
+  split::SplitOptions options = trained(split::MultiUse::Replicate);
   options.points = {point};
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, options);
+  const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, options);
   EXPECT_EQ(operators(pipe), "t addmm add | relu square mean ");
   expect_equal(pipe, with_loss(handle(model)), inputs);
 }
 
-TEST(TestIr, AnnotateSplitPointsBeginning) { expect_annotated({"b", SplitPoint::Where::Beginning}); }
+TEST(TestIr, AnnotateSplitPointsBeginning) { expect_annotated({"b", split::SplitPoint::Where::Beginning}); }
 
-TEST(TestIr, AnnotateSplitPointsEnd) { expect_annotated({"f.submod", SplitPoint::Where::End}); }
+TEST(TestIr, AnnotateSplitPointsEnd) { expect_annotated({"f.submod", split::SplitPoint::Where::End}); }
 
 TEST(TestIr, AnnotateSplitPointsNonexistentModule) {
   at::manual_seed(7);
   Base model;
   const auto why = [&](const std::string& name) {
-    return refusal([&] { make_pipe(handle(model), one_input(), true, {{{name, SplitPoint::Where::End}}}); });
+    return testing::refusal(
+        [&] { split::make_pipe(handle(model), one_input(), true, {{{name, split::SplitPoint::Where::End}}}); });
   };
   EXPECT_EQ(why("foo.bar.baz"),
             "split: no module named 'foo.bar.baz' was entered; there is no 'foo'; entered were: b, f");
@@ -246,14 +249,14 @@ TEST(TestIr, AnnotateSplitPointsNonexistentModule) {
 /// used.
 struct Buffers : Module {
   Tensors forward(const Tensors& in) {
-    at::Tensor x = call(lin, in[0]) + read;
-    pipe_split();
+    at::Tensor x = capture::call(lin, in[0]) + read;
+    capture::pipe_split();
     {
       const c10::AutoGradMode no_grad(false);
       count.add_(1);
     }
     x = x * transient + count;
-    pipe_split();
+    capture::pipe_split();
     return {x + read};
   }
   static Names names() { return {"x"}; }
@@ -269,13 +272,13 @@ TEST(TestIr, PreservesBuffer) {
   at::manual_seed(8);
   Buffers model;
   const at::Tensor x = at::randn({kRows, kWidth});
-  Graph graph = capture(model, handle(model).forward, {{"x", x}});
+  graph::Graph graph = capture::capture(model, handle(model).forward, {{"x", x}});
   // Modules in C++ cannot say so; those that come from torch.export archives do.
-  std::ranges::find(graph.attributes, "transient", &Attribute::name)->persistent = false;
-  const Pipe pipe = split(graph);
+  std::ranges::find(graph.attributes, "transient", &graph::Attribute::name)->persistent = false;
+  const split::Pipe pipe = split::split(graph);
   ASSERT_EQ(pipe.num_stages(), 3);
   expect_state_is_models(pipe, model, {"transient"});
-  std::vector<StageModule> stages = stage_modules(pipe);
+  std::vector<split::StageModule> stages = stage_modules(pipe);
   const std::vector<std::set<std::string>> expected = {{"read"}, {"count", "transient"}, {"read"}};
   for (int s = 0; s < 3; ++s) {
     std::set<std::string> buffers;
@@ -302,20 +305,22 @@ TEST(TestIr, GeneralizedChunking) {
   struct TwoOutputs : Module {
     Tensors forward(const Tensors& in) {
       const at::Tensor added = in[0] + in[1] + 42;
-      pipe_split();
+      capture::pipe_split();
       return {added, in[0] * 42};
     }
     static Names names() { return {"x", "my_tensor"}; }
   } model;
   constexpr int kChunks = 5;
   const Tensors batch = {at::randn({5, 3}), at::randn({5, 3})};
-  const auto replicated = split_inputs(model.names(), batch, {ChunkSpec{true}, ChunkSpec{}}, kChunks);
-  const auto chunks = split_inputs(model.names(), batch, {ChunkSpec{}, ChunkSpec{}}, kChunks);
+  const auto replicated =
+      microbatch::split_inputs(model.names(), batch, {microbatch::ChunkSpec{true}, microbatch::ChunkSpec{}}, kChunks);
+  const auto chunks =
+      microbatch::split_inputs(model.names(), batch, {microbatch::ChunkSpec{}, microbatch::ChunkSpec{}}, kChunks);
   ASSERT_EQ(replicated.size(), 5u);
   ASSERT_EQ(chunks.size(), 5u);
-  const Pipe pipe = make_pipe(handle(model), chunks[0], true, {});
+  const split::Pipe pipe = split::make_pipe(handle(model), chunks[0], true, {});
   ASSERT_EQ(pipe.num_stages(), 2);
-  DetachExecutor executor(pipe);
+  reference::DetachExecutor executor(pipe);
   std::vector<Tensors> outputs;
   for (int i = 0; i < kChunks; ++i) {
     expect_same(replicated[i][0], batch[0], "the whole x");
@@ -323,7 +328,8 @@ TEST(TestIr, GeneralizedChunking) {
     expect_same(chunks[i][0], batch[0].narrow(0, i, 1), "a row of x");
     outputs.push_back(executor.run({chunks[i][0]}, {{"my_tensor", chunks[i][1]}}));
   }
-  const Tensors merged = merge_outputs(outputs, {ChunkSpec{}, ChunkSpec{}}), expected = model.forward(batch);
+  const Tensors merged = microbatch::merge_outputs(outputs, {microbatch::ChunkSpec{}, microbatch::ChunkSpec{}}),
+                expected = model.forward(batch);
   ASSERT_EQ(merged.size(), 2u);
   expect_same(merged[0], expected[0], "added");
   expect_same(merged[1], expected[1], "multiplied");
@@ -337,20 +343,20 @@ TEST(TestIr, RemapQualname) {
   for (const auto& item : model.named_parameters()) expected[item.key()] = item.value();
   std::set<std::string> modules;
   for (const auto& item : model.named_modules("", /*include_self=*/false)) modules.insert(item.key());
-  for (const MultiUse multi_use : {MultiUse::Replicate, MultiUse::Transmit}) {
-    const Pipe pipe = make_pipe(handle(model), one_input(), true, {.points = {}, .multi_use = multi_use});
+  for (const split::MultiUse multi_use : {split::MultiUse::Replicate, split::MultiUse::Transmit}) {
+    const split::Pipe pipe = split::make_pipe(handle(model), one_input(), true, {.points = {}, .multi_use = multi_use});
     size_t parameters = 0, sent = 0;
-    for (const Stage& stage : pipe.stages) {
-      for (const Attribute& attribute : stage.graph.attributes) {
+    for (const split::Stage& stage : pipe.stages) {
+      for (const graph::Attribute& attribute : stage.graph.attributes) {
         ASSERT_TRUE(expected.contains(attribute.name)) << attribute.name;
         EXPECT_TRUE(attribute.tensor.is_same(expected[attribute.name])) << attribute.name;
         ++parameters;
       }
-      for (const ModuleCall& entered : stage.graph.module_calls) EXPECT_TRUE(modules.contains(entered.name));
+      for (const graph::ModuleCall& entered : stage.graph.module_calls) EXPECT_TRUE(modules.contains(entered.name));
     }
-    for (const Boundary& boundary : pipe.boundaries) sent += expected.contains(boundary.name);
-    EXPECT_EQ(parameters, multi_use == MultiUse::Replicate ? 7u : 4u);
-    EXPECT_EQ(sent, multi_use == MultiUse::Replicate ? 0u : 3u);
+    for (const split::Boundary& boundary : pipe.boundaries) sent += expected.contains(boundary.name);
+    EXPECT_EQ(parameters, multi_use == split::MultiUse::Replicate ? 7u : 4u);
+    EXPECT_EQ(sent, multi_use == split::MultiUse::Replicate ? 0u : 3u);
   }
 }
 

@@ -48,12 +48,12 @@ struct ExampleCode : Module {
   Tensors forward(const Tensors& in) {
     at::Tensor x = in[0].mm(mm_param0).relu();
     const at::Tensor constant = cval.clone();
-    x = call(lin[0], x);
-    pipe_split();
+    x = capture::call(lin[0], x);
+    capture::pipe_split();
     x = (x.relu() + constant).mm(mm_param1);
     for (int i = 1; i + 1 < stages_; ++i) {
-      pipe_split();
-      x = call(lin[i], x).relu();
+      capture::pipe_split();
+      x = capture::call(lin[i], x).relu();
     }
     return {x};
   }
@@ -73,12 +73,12 @@ struct ModelWithKwargs : Module {
     for (int i = 0; i < 8; ++i) lin.push_back(register_module("lin" + std::to_string(i), Linear(d, d)));
   }
   Tensors forward(const Tensors& in) {
-    at::Tensor x = call(lin[0], in[0].mm(mm_param0) + in[1]).relu();
-    pipe_split();
-    x = call(lin[1], x.mm(mm_param1)).relu();
+    at::Tensor x = capture::call(lin[0], in[0].mm(mm_param0) + in[1]).relu();
+    capture::pipe_split();
+    x = capture::call(lin[1], x.mm(mm_param1)).relu();
     for (int i = 2; i < stages_; ++i) {
-      pipe_split();
-      x = call(lin[i], x).relu();
+      capture::pipe_split();
+      x = capture::call(lin[i], x).relu();
     }
     return {x};
   }
@@ -99,9 +99,9 @@ struct ModelWithParamAlias : Module {
     register_module("lin1", lin);
   }
   Tensors forward(const Tensors& in) {
-    const at::Tensor x = call(lin, in[0].mm(mm_param) + in[1]).relu();
-    pipe_split();
-    return {call(lin, x.mm(mm_param)).relu()};
+    const at::Tensor x = capture::call(lin, in[0].mm(mm_param) + in[1]).relu();
+    capture::pipe_split();
+    return {capture::call(lin, x.mm(mm_param)).relu()};
   }
   static Names names() { return {"x", "y"}; }
   at::Tensor mm_param;
@@ -110,7 +110,7 @@ struct ModelWithParamAlias : Module {
 
 struct Mlp : Module {
   explicit Mlp(int64_t d) : net1(register_module("net1", Linear(d, d))), net2(register_module("net2", Linear(d, d))) {}
-  at::Tensor forward(const at::Tensor& x) { return call(net2, call(net1, x).relu()); }
+  at::Tensor forward(const at::Tensor& x) { return capture::call(net2, capture::call(net1, x).relu()); }
   Linear net1, net2;
 };
 
@@ -124,7 +124,7 @@ struct MultiMlp : Module {
     at::Tensor x = in[0];
     for (const auto& layer : *layers) {
       const std::shared_ptr<Mlp> mlp = std::dynamic_pointer_cast<Mlp>(layer);
-      x = call(mlp, x);
+      x = capture::call(mlp, x);
     }
     return {x};
   }
@@ -140,10 +140,10 @@ struct Nested : Module {
           lin0(register_module("lin0", Linear(width, width))),
           lin1(register_module("lin1", Linear(width, width))) {}
     at::Tensor forward(at::Tensor x, const at::Tensor& constant) {
-      x = call(lin0, call(conv, x));
-      pipe_split();
+      x = capture::call(lin0, capture::call(conv, x));
+      capture::pipe_split();
       x.add_(constant);
-      return call(lin1, x).relu();
+      return capture::call(lin1, x).relu();
     }
     torch::nn::Conv2d conv;
     Linear lin0, lin1;
@@ -152,22 +152,22 @@ struct Nested : Module {
       : block0(register_module("block0", std::make_shared<Block>(channels, width))),
         block1(register_module("block1", std::make_shared<Block>(channels, width))) {}
   Tensors forward(const Tensors& in) {
-    const at::Tensor x = call(block0, in[0], in[1]);
-    pipe_split();
-    return {call(block1, x, in[1])};
+    const at::Tensor x = capture::call(block0, in[0], in[1]);
+    capture::pipe_split();
+    return {capture::call(block1, x, in[1])};
   }
   static Names names() { return {"x", "constant"}; }
   std::shared_ptr<Block> block0, block1;
 };
 
 template <class Model>
-ModelHandle handle(Model& model, Names names = Model::names()) {
+split::ModelHandle handle(Model& model, Names names = Model::names()) {
   return {&model, [&model](const Tensors& in) { return model.forward(in); }, std::move(names)};
 }
 
 /// The model with the mean square of its first output as one more output, the last: the loss.
-inline ModelHandle with_loss(const ModelHandle& model) {
-  ModelHandle result = model;
+inline split::ModelHandle with_loss(const split::ModelHandle& model) {
+  split::ModelHandle result = model;
   result.forward = [forward = model.forward](const Tensors& in) {
     Tensors out = forward(in);
     out.push_back(out[0].square().mean());
@@ -206,7 +206,7 @@ inline Tensors fresh(const Tensors& inputs) {
 }
 
 /// The uncut model and its backward from the last output, under all names of each parameter.
-inline Outcome run_whole(const ModelHandle& model, const Tensors& inputs) {
+inline Outcome run_whole(const split::ModelHandle& model, const Tensors& inputs) {
   Outcome outcome;
   const Tensors leaves = fresh(inputs);
   model.module->zero_grad();
@@ -223,18 +223,19 @@ inline void add_up(at::Tensor& sum, const at::Tensor& more) {
 }
 
 /// Adds each parameter's gradient in one stage to what `outcome` has of it.
-inline void add_gradients(Outcome& outcome, const StageState& state) {
+inline void add_gradients(Outcome& outcome, const split::StageState& state) {
   for (const auto& [name, parameter] : state.parameters) add_up(outcome.gradients[name], parameter.grad());
 }
 
 /// The stages one after the other, and their backwards in reverse; without `backward`, forward only.
-inline Outcome run_stages(const Pipe& pipe, std::vector<StageModule>& stages, const Tensors& inputs, bool backward) {
+inline Outcome run_stages(const split::Pipe& pipe, std::vector<split::StageModule>& stages, const Tensors& inputs,
+                          bool backward) {
   const size_t count = stages.size();
   std::vector<Tensors> in(count), out(count);
   in[0] = fresh(inputs);
   for (size_t s = 0; s < count; ++s) {
     for (const int b : pipe.stages[s].inputs) {
-      const Boundary& boundary = pipe.boundaries[b];
+      const split::Boundary& boundary = pipe.boundaries[b];
       const at::Tensor& value = out[boundary.producer][boundary.output];
       in[s].push_back(value.detach().requires_grad_(boundary.value.requires_grad));
     }
@@ -250,7 +251,7 @@ inline Outcome run_stages(const Pipe& pipe, std::vector<StageModule>& stages, co
       gradients = {at::Tensor()};
     }
     for (const int b : pipe.stages[s].outputs) {
-      const Boundary& boundary = pipe.boundaries[b];
+      const split::Boundary& boundary = pipe.boundaries[b];
       at::Tensor gradient;
       for (const auto& consumer : boundary.consumers) add_up(gradient, in[consumer.stage][consumer.input].grad());
       EXPECT_TRUE(boundary.has_gradient || !gradient.defined()) << boundary.name;
@@ -265,22 +266,23 @@ inline Outcome run_stages(const Pipe& pipe, std::vector<StageModule>& stages, co
   return outcome;
 }
 
-inline std::vector<StageModule> stage_modules(const Pipe& pipe) {
-  std::vector<StageModule> stages;
-  for (int s = 0; s < pipe.num_stages(); ++s) stages.push_back(get_stage_module(pipe, s));
+inline std::vector<split::StageModule> stage_modules(const split::Pipe& pipe) {
+  std::vector<split::StageModule> stages;
+  for (int s = 0; s < pipe.num_stages(); ++s) stages.push_back(split::get_stage_module(pipe, s));
   return stages;
 }
 
 /// Names and tensors: each stage's are the model's, together they are all of the model's, and only the copies of shared
 /// tensors are not the model's own. `absent` are the buffers that are not persistent.
-inline void expect_state_is_models(const Pipe& pipe, const Module& model, const std::set<std::string>& absent = {}) {
+inline void expect_state_is_models(const split::Pipe& pipe, const Module& model,
+                                   const std::set<std::string>& absent = {}) {
   std::map<std::string, at::Tensor> expected;
   for (const auto& tensors : {model.named_parameters(), model.named_buffers()})
     for (const auto& item : tensors)
       if (!absent.contains(item.key())) expected[item.key()] = item.value();
   std::map<std::string, std::set<const void*>> memory;
   for (int s = 0; s < pipe.num_stages(); ++s)
-    for (const auto& [name, tensor] : get_stage_module(pipe, s).state_dict()) {
+    for (const auto& [name, tensor] : split::get_stage_module(pipe, s).state_dict()) {
       ASSERT_TRUE(expected.contains(name)) << name << " of stage " << s << " is not the model's";
       EXPECT_EQ(tensor.is_same(expected[name]), memory[name].empty()) << name << " of stage " << s;
       EXPECT_TRUE(at::equal(tensor, expected[name])) << name;
@@ -291,18 +293,18 @@ inline void expect_state_is_models(const Pipe& pipe, const Module& model, const 
 }
 
 /// All that holds of every pipe: state, outputs, and with `model` as with_loss() gives it every gradient, bit for bit.
-inline void expect_equal(const Pipe& pipe, const ModelHandle& model, const Tensors& inputs,
+inline void expect_equal(const split::Pipe& pipe, const split::ModelHandle& model, const Tensors& inputs,
                          const std::set<std::string>& absent = {}) {
   expect_state_is_models(pipe, *model.module, absent);
   const Outcome expected = run_whole(model, inputs);
   {
     SCOPED_TRACE("StageModules");
-    std::vector<StageModule> stages = stage_modules(pipe);
+    std::vector<split::StageModule> stages = stage_modules(pipe);
     expect_same(run_stages(pipe, stages, inputs, true), expected);
   }
   SCOPED_TRACE("DetachExecutor");
   model.module->zero_grad();
-  DetachExecutor executor(pipe, static_cast<int>(expected.outputs.size()) - 1);
+  reference::DetachExecutor executor(pipe, static_cast<int>(expected.outputs.size()) - 1);
   Outcome outcome;
   outcome.outputs = executor.run(fresh(inputs));
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -315,9 +317,9 @@ inline void expect_equal(const Pipe& pipe, const ModelHandle& model, const Tenso
 }
 
 /// Which parameters the stages share, as "name: 0 1".
-inline Names shared_text(const Pipe& pipe) {
+inline Names shared_text(const split::Pipe& pipe) {
   Names texts;
-  for (const SharedParameter& shared : pipe.shared) {
+  for (const split::SharedParameter& shared : pipe.shared) {
     std::string text = shared.name + ":";
     for (const int stage : shared.stages) text += " " + std::to_string(stage);
     texts.push_back(text);

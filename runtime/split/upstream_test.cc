@@ -26,24 +26,25 @@ constexpr int64_t kWidth = 16, kRows = 8;
 
 /// Pipes of `model` over all routes, shared parameters replicated and transmitted, each compared with the model.
 template <class Model>
-Pipe expect_splits(Model& model, const Tensors& inputs, int stages, const std::vector<SplitPoint>& points = {}) {
-  const ModelHandle trained = with_loss(handle(model));
-  const auto pipe_of = [&](MultiUse multi_use, Route route) {
-    SplitOptions options{points};
+split::Pipe expect_splits(Model& model, const Tensors& inputs, int stages,
+                          const std::vector<split::SplitPoint>& points = {}) {
+  const split::ModelHandle trained = with_loss(handle(model));
+  const auto pipe_of = [&](split::MultiUse multi_use, split::Route route) {
+    split::SplitOptions options{points};
     options.loss_outputs = {1};
     options.multi_use = multi_use;
     options.route = route;
-    return make_pipe(trained, inputs, true, options);
+    return split::make_pipe(trained, inputs, true, options);
   };
-  for (const MultiUse multi_use : {MultiUse::Replicate, MultiUse::Transmit})
-    for (const Route route : {Route::Direct, Route::Chain, Route::Neighbours}) {
+  for (const split::MultiUse multi_use : {split::MultiUse::Replicate, split::MultiUse::Transmit})
+    for (const split::Route route : {split::Route::Direct, split::Route::Chain, split::Route::Neighbours}) {
       SCOPED_TRACE("multi use " + std::to_string(int(multi_use)) + ", route " + std::to_string(int(route)));
-      const Pipe pipe = pipe_of(multi_use, route);
+      const split::Pipe pipe = pipe_of(multi_use, route);
       EXPECT_EQ(pipe.num_stages(), stages);
-      EXPECT_TRUE(multi_use == MultiUse::Replicate || pipe.shared.empty());
+      EXPECT_TRUE(multi_use == split::MultiUse::Replicate || pipe.shared.empty());
       expect_equal(pipe, trained, inputs);
     }
-  return pipe_of(MultiUse::Replicate, Route::Direct);
+  return pipe_of(split::MultiUse::Replicate, split::Route::Direct);
 }
 
 Tensors two_inputs() { return {at::randn({kRows, kWidth}).requires_grad_(true), at::randn({kRows, kWidth})}; }
@@ -54,12 +55,12 @@ struct SkipAndSharedParameter : Module {
     at::Tensor x = in[0].mm(mm_param1);
     const at::Tensor skip = x;
     x = (x + in[1]).relu();
-    pipe_split();
-    x = call(lin1, x.mm(mm_param1));
-    pipe_split();
+    capture::pipe_split();
+    x = capture::call(lin1, x.mm(mm_param1));
+    capture::pipe_split();
     x = (x.relu() + skip).mm(mm_param2);
-    pipe_split();
-    return {call(lin2, x).relu()};
+    capture::pipe_split();
+    return {capture::call(lin2, x).relu()};
   }
   static Names names() { return {"x", "y"}; }
   at::Tensor mm_param1 = register_parameter("mm_param1", mm_weight(kWidth));
@@ -71,9 +72,9 @@ struct SkipAndSharedParameter : Module {
 TEST(TestPipe, ModelSplit_ExampleCode) {
   at::manual_seed(1);
   SkipAndSharedParameter model;
-  const Pipe pipe = expect_splits(model, two_inputs(), 4);
+  const split::Pipe pipe = expect_splits(model, two_inputs(), 4);
   EXPECT_EQ(shared_text(pipe), Names{"mm_param1: 0 1"});
-  const bool skips = std::ranges::any_of(pipe.boundaries, [](const Boundary& boundary) {
+  const bool skips = std::ranges::any_of(pipe.boundaries, [](const split::Boundary& boundary) {
     return boundary.producer == 0 && boundary.consumers.size() == 1 && boundary.consumers[0].stage == 2;
   });
   EXPECT_TRUE(skips) << "the skip connection goes past stage 1";
@@ -84,8 +85,8 @@ struct MarkedMlps : Module {
   Tensors forward(const Tensors& in) {
     at::Tensor x = in[0];
     for (size_t i = 0; i < mlps.size(); ++i) {
-      if (i > 0) pipe_split();
-      x = call(mlps[i], x);
+      if (i > 0) capture::pipe_split();
+      x = capture::call(mlps[i], x);
     }
     return {x - in[1]};
   }
@@ -97,29 +98,29 @@ struct MarkedMlps : Module {
 TEST(TestPipe, ModelSplit_MultiMLP) {
   at::manual_seed(2);
   MarkedMlps model;
-  const Pipe pipe = expect_splits(model, two_inputs(), 4);
+  const split::Pipe pipe = expect_splits(model, two_inputs(), 4);
   EXPECT_TRUE(pipe.shared.empty());
   for (int s = 0; s < 4; ++s)
-    for (const auto& [name, tensor] : get_stage_module(pipe, s).state_dict())
+    for (const auto& [name, tensor] : split::get_stage_module(pipe, s).state_dict())
       EXPECT_TRUE(name.starts_with("mlp" + std::to_string(s) + ".")) << name << " is in stage " << s;
 }
 
 TEST(TestPipe, ModelSplit_ModelWithParamAlias) {
   at::manual_seed(3);
   ModelWithParamAlias model(kWidth);
-  const Pipe pipe = expect_splits(model, two_inputs(), 2);
+  const split::Pipe pipe = expect_splits(model, two_inputs(), 2);
   EXPECT_EQ(shared_text(pipe), (Names{"lin0.bias: 0 1", "lin0.weight: 0 1", "mm_param0: 0 1"}));
   for (int s = 0; s < 2; ++s) {
-    const auto state = get_stage_module(pipe, s).state_dict();
+    const auto state = split::get_stage_module(pipe, s).state_dict();
     EXPECT_EQ(state.size(), 6u) << "all names, not only those that the stage's forward uses";
     EXPECT_TRUE(state.at("mm_param0").is_same(state.at("mm_param1")));
     EXPECT_TRUE(state.at("lin0.weight").is_same(state.at("lin1.weight")));
   }
-  SplitOptions options;
+  split::SplitOptions options;
   options.loss_outputs = {1};
-  options.multi_use_of = {{"lin1.weight", MultiUse::Transmit}};  // any of its names will do
+  options.multi_use_of = {{"lin1.weight", split::MultiUse::Transmit}};  // any of its names will do
   const Tensors inputs = two_inputs();
-  const Pipe mixed = make_pipe(with_loss(handle(model)), inputs, true, options);
+  const split::Pipe mixed = split::make_pipe(with_loss(handle(model)), inputs, true, options);
   EXPECT_EQ(shared_text(mixed), (Names{"lin0.bias: 0 1", "mm_param0: 0 1"}));
   expect_equal(mixed, with_loss(handle(model)), inputs);
 }
@@ -128,15 +129,15 @@ TEST(TestUnflatten, Unflatten) {
   at::manual_seed(4);
   Nested model(4, 8);
   const Tensors inputs = {at::randn({1, 4, 8, 8}).requires_grad_(true), at::ones({1, 4, 8, 8})};
-  const Pipe pipe = expect_splits(model, inputs, 4);
+  const split::Pipe pipe = expect_splits(model, inputs, 4);
   const std::vector<std::set<std::string>> expected = {
       {"block0.conv", "block0.lin0"}, {"block0.lin1"}, {"block1.conv", "block1.lin0"}, {"block1.lin1"}};
   for (int s = 0; s < 4; ++s) {
     std::set<std::string> owners;
-    for (const auto& [name, tensor] : get_stage_module(pipe, s).state_dict()) owners.insert(name.substr(0, 11));
+    for (const auto& [name, tensor] : split::get_stage_module(pipe, s).state_dict()) owners.insert(name.substr(0, 11));
     EXPECT_EQ(owners, expected[s]) << "stage " << s;
   }
-  DetachExecutor executor(pipe);
+  reference::DetachExecutor executor(pipe);
   expect_same(executor.run({inputs[0]}, {{"constant", inputs[1]}}).at(0), model.forward(inputs).at(0), "by keyword");
   expect_same(inputs[1], at::ones({1, 4, 8, 8}), "the keyword input afterwards");
 }
@@ -144,34 +145,35 @@ TEST(TestUnflatten, Unflatten) {
 TEST(TransformerTests, Ir) {
   at::manual_seed(5);
   MultiMlp model(kWidth, 8);
-  const Pipe pipe = expect_splits(model, {at::randn({4, kWidth}).requires_grad_(true)}, 2, {{"layers.4"}});
+  const split::Pipe pipe = expect_splits(model, {at::randn({4, kWidth}).requires_grad_(true)}, 2, {{"layers.4"}});
   Names layers;
-  for (const Stage& stage : pipe.stages)
-    for (const ModuleCall& entered : stage.graph.module_calls)
+  for (const split::Stage& stage : pipe.stages)
+    for (const graph::ModuleCall& entered : stage.graph.module_calls)
       if (std::ranges::count(entered.name, '.') == 1) layers.push_back(entered.name);
   Names expected;
   for (int i = 0; i < 8; ++i) expected.push_back("layers." + std::to_string(i));
   EXPECT_EQ(layers, expected) << "each layer once, in order";
-  for (const ModuleCall& entered : pipe.stages[1].graph.module_calls) EXPECT_GE(entered.name.at(7), '4');
+  for (const graph::ModuleCall& entered : pipe.stages[1].graph.module_calls) EXPECT_GE(entered.name.at(7), '4');
 }
 
 /// Micro-batch after micro-batch through stages as build_stage() makes them, against the model on the whole batch. The
 /// numbers are whole and few enough that sums are exact in every order, so that chunks give the bits of the whole.
 template <class Model>
-void expect_tracer(Model& model, const Tensors& batch, int stages, const std::vector<SplitPoint>& points = {}) {
+void expect_tracer(Model& model, const Tensors& batch, int stages, const std::vector<split::SplitPoint>& points = {}) {
   constexpr int kMicrobatches = 4;
   model.to(at::kDouble);
   for (const at::Tensor& parameter : model.parameters()) parameter.data().random_(-1, 2);
   for (const at::Tensor& buffer : model.buffers()) buffer.random_(-1, 2);
-  const std::vector<Tensors> chunks = split_inputs(Model::names(), batch, {batch.size(), ChunkSpec{}}, kMicrobatches);
-  const Pipe pipe = make_pipe(handle(model), chunks[0], true, {points});
+  const std::vector<Tensors> chunks =
+      microbatch::split_inputs(Model::names(), batch, {batch.size(), microbatch::ChunkSpec{}}, kMicrobatches);
+  const split::Pipe pipe = split::make_pipe(handle(model), chunks[0], true, {points});
   ASSERT_EQ(pipe.num_stages(), stages);
   expect_state_is_models(pipe, model);
-  std::vector<StageModule> built;
-  for (int s = 0; s < stages; ++s) built.push_back(build_stage(pipe, s, c10::kCPU));
+  std::vector<split::StageModule> built;
+  for (int s = 0; s < stages; ++s) built.push_back(split::build_stage(pipe, s, c10::kCPU));
   std::vector<Tensors> outputs;
   for (const Tensors& chunk : chunks) outputs.push_back(run_stages(pipe, built, chunk, false).outputs);
-  const Tensors merged = merge_outputs(outputs, {ChunkSpec{}}), expected = model.forward(batch);
+  const Tensors merged = microbatch::merge_outputs(outputs, {microbatch::ChunkSpec{}}), expected = model.forward(batch);
   expect_same(merged.at(0), expected.at(0), "joined output");
   EXPECT_GT(at::count_nonzero(expected.at(0)).item<int64_t>(), 0);
 }
@@ -196,9 +198,11 @@ TEST(TestStage, Tracer_MultiMLP) {
 }
 
 TEST(TestStage, TracerKwargs_ModelWithKwargs) {
-  const Signature signature{
-      {{"x"}, {"y", ParameterKind::PositionalOrKeyword, at::zeros({kRows, kWidth}, at::kDouble)}}};
-  const auto tensors = [](const std::vector<NamedTensor>& bound) { return Tensors{bound[0].tensor, bound[1].tensor}; };
+  const split::Signature signature{
+      {{"x"}, {"y", split::ParameterKind::PositionalOrKeyword, at::zeros({kRows, kWidth}, at::kDouble)}}};
+  const auto tensors = [](const std::vector<capture::NamedTensor>& bound) {
+    return Tensors{bound[0].tensor, bound[1].tensor};
+  };
   for (int stages = 2; stages <= 8; ++stages) {
     SCOPED_TRACE(stages);
     at::manual_seed(stages);
@@ -216,17 +220,18 @@ TEST(TestStage, TracerKwargs_ModelWithKwargs) {
 TEST(SplitErrors, PointsAndPolicy) {
   at::manual_seed(7);
   MultiMlp model(kWidth, 2);
-  const auto make = [&](const SplitOptions& options) {
-    make_pipe(handle(model), {at::randn({2, kWidth})}, true, options);
+  const auto make = [&](const split::SplitOptions& options) {
+    split::make_pipe(handle(model), {at::randn({2, kWidth})}, true, options);
   };
-  SplitOptions options{{{"layers.1"}}};
-  EXPECT_EQ(refusal([&] { make(options); }), "accepted");
-  options.policy = [](const Graph&) { return std::vector<int32_t>{1}; };
-  EXPECT_EQ(refusal([&] { make(options); }), "split: both split points and a split policy are given; give one of them");
+  split::SplitOptions options{{{"layers.1"}}};
+  EXPECT_EQ(testing::refusal([&] { make(options); }), "accepted");
+  options.policy = [](const graph::Graph&) { return std::vector<int32_t>{1}; };
+  EXPECT_EQ(testing::refusal([&] { make(options); }),
+            "split: both split points and a split policy are given; give one of them");
   options.points.clear();
-  EXPECT_EQ(refusal([&] { make(options); }), "accepted");
-  options.policy = [](const Graph&) { return std::vector<int32_t>{99}; };
-  EXPECT_EQ(refusal([&] { make(options); }),
+  EXPECT_EQ(testing::refusal([&] { make(options); }), "accepted");
+  options.policy = [](const graph::Graph&) { return std::vector<int32_t>{99}; };
+  EXPECT_EQ(testing::refusal([&] { make(options); }),
             "split: the policy wants a stage to begin at node 99, but the graph has nodes 0 to 10");
 }
 
@@ -234,25 +239,27 @@ TEST(SplitErrors, StageIndex) {
   at::manual_seed(8);
   MarkedMlps four;
   MultiMlp one(kWidth, 1);
-  const Pipe of_four = make_pipe(handle(four), two_inputs(), true, {});
-  const Pipe of_one = make_pipe(handle(one), {at::randn({2, kWidth})}, true, {});
+  const split::Pipe of_four = split::make_pipe(handle(four), two_inputs(), true, {});
+  const split::Pipe of_one = split::make_pipe(handle(one), {at::randn({2, kWidth})}, true, {});
   for (const int stage : {-1, 4}) {
     const std::string expected = "pipe: there is no stage " + std::to_string(stage) + "; it has stages 0 to 3";
-    EXPECT_EQ(refusal([&] { get_stage_module(of_four, stage); }), expected);
-    EXPECT_EQ(refusal([&] { build_stage(of_four, stage, c10::kMeta); }), expected);
+    EXPECT_EQ(testing::refusal([&] { split::get_stage_module(of_four, stage); }), expected);
+    EXPECT_EQ(testing::refusal([&] { split::build_stage(of_four, stage, c10::kMeta); }), expected);
   }
-  EXPECT_EQ(refusal([&] { get_stage_module(of_one, 1); }), "pipe: there is no stage 1; it has stage 0 only");
-  StageModule last = get_stage_module(of_four, 3);
-  EXPECT_EQ(refusal([&] { last.forward({at::ones({kRows, kWidth})}); }), "stage: 1 inputs given, it takes 2 (y, mlp2)");
+  EXPECT_EQ(testing::refusal([&] { split::get_stage_module(of_one, 1); }),
+            "pipe: there is no stage 1; it has stage 0 only");
+  split::StageModule last = split::get_stage_module(of_four, 3);
+  EXPECT_EQ(testing::refusal([&] { last.forward({at::ones({kRows, kWidth})}); }),
+            "stage: 1 inputs given, it takes 2 (y, mlp2)");
 }
 
 TEST(SplitErrors, RootGraph) {
   at::manual_seed(9);
   SkipAndSharedParameter model;
   const Tensors inputs = two_inputs();
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, {});
+  const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, {});
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(1)}) {
-    Interpreter interpreter(root_graph(pipe, loss));
+    graph::Interpreter interpreter(split::root_graph(pipe, loss));
     Tensors outputs;
     try {
       interpreter.run(inputs, outputs);
@@ -268,29 +275,31 @@ TEST(SplitErrors, LossOutput) {
   at::manual_seed(10);
   MarkedMlps model;
   const Tensors inputs = two_inputs();
-  SplitOptions options;
+  split::SplitOptions options;
   options.loss_outputs = {2};
-  EXPECT_EQ(refusal([&] { make_pipe(with_loss(handle(model)), inputs, true, options); }),
+  EXPECT_EQ(testing::refusal([&] { split::make_pipe(with_loss(handle(model)), inputs, true, options); }),
             "split: the loss needs output 2 of the model, which has 2 outputs");
-  const Pipe pipe = make_pipe(with_loss(handle(model)), inputs, true, {});
-  for (const int loss : {-1, 0, 2}) EXPECT_NE(refusal([&] { DetachExecutor(pipe, loss); }), "accepted") << loss;
+  const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, {});
+  for (const int loss : {-1, 0, 2})
+    EXPECT_NE(testing::refusal([&] { reference::DetachExecutor(pipe, loss); }), "accepted") << loss;
 }
 
 TEST(SplitErrors, StateOfAnotherStage) {
   at::manual_seed(11);
   MarkedMlps model;
-  const Pipe pipe = make_pipe(handle(model), two_inputs(), true, {});
-  Graph graph = pipe.stages[1].graph;
-  EXPECT_TRUE(
-      refusal([&] { bind(graph, make_stage_state(pipe, 2)); }).starts_with("split: a stage uses 'mlp1.net1.weight'"));
+  const split::Pipe pipe = split::make_pipe(handle(model), two_inputs(), true, {});
+  graph::Graph graph = pipe.stages[1].graph;
+  EXPECT_TRUE(testing::refusal([&] {
+                split::bind(graph, split::make_stage_state(pipe, 2));
+              }).starts_with("split: a stage uses 'mlp1.net1.weight'"));
 }
 
 /// Forward makes a tensor on a device that it names.
 struct NamesADevice : Module {
   explicit NamesADevice(c10::Device there) : device(there) {}
   Tensors forward(const Tensors& in) {
-    const at::Tensor x = call(lin, in[0]);
-    pipe_split();
+    const at::Tensor x = capture::call(lin, in[0]);
+    capture::pipe_split();
     return {x + at::arange(kWidth, at::TensorOptions(device).dtype(at::kFloat)) + at::ones({kWidth}).to(device)};
   }
   static Names names() { return {"x"}; }
@@ -308,23 +317,23 @@ TEST(BuildStage, DeviceConstantsAreRewritten) {
   at::manual_seed(12);
   NamesADevice model(c10::kCPU);
   const at::Tensor x = at::randn({kRows, kWidth});
-  const Pipe pipe = make_pipe(handle(model), {x}, true, {});
-  const std::string before = to_text(pipe.stages[1].graph);
+  const split::Pipe pipe = split::make_pipe(handle(model), {x}, true, {});
+  const std::string before = graph::to_text(pipe.stages[1].graph);
   const int named = count_of(before, "device \"cpu\"");
   EXPECT_GE(named, 1) << before;
-  std::vector<StageModule> on_meta;
-  for (int s = 0; s < 2; ++s) on_meta.push_back(build_stage(pipe, s, c10::kMeta));
-  const std::string after = to_text(on_meta[1].graph());
+  std::vector<split::StageModule> on_meta;
+  for (int s = 0; s < 2; ++s) on_meta.push_back(split::build_stage(pipe, s, c10::kMeta));
+  const std::string after = graph::to_text(on_meta[1].graph());
   EXPECT_EQ(count_of(after, "device \"cpu\""), 0) << after;
   EXPECT_EQ(count_of(after, "device \"meta\""), named) << after;
   for (const auto& [name, tensor] : on_meta[0].state_dict()) EXPECT_TRUE(tensor.is_meta()) << name;
   const Tensors out = run_stages(pipe, on_meta, {x.to(c10::kMeta)}, false).outputs;
   EXPECT_TRUE(out.at(0).is_meta());
   EXPECT_EQ(out.at(0).sizes(), x.sizes());
-  EXPECT_EQ(to_text(pipe.stages[1].graph), before) << "the pipe stays as it was";
+  EXPECT_EQ(graph::to_text(pipe.stages[1].graph), before) << "the pipe stays as it was";
   expect_state_is_models(pipe, model);
-  std::vector<StageModule> here;
-  for (int s = 0; s < 2; ++s) here.push_back(build_stage(pipe, s, c10::kCPU));
+  std::vector<split::StageModule> here;
+  for (int s = 0; s < 2; ++s) here.push_back(split::build_stage(pipe, s, c10::kCPU));
   expect_same(run_stages(pipe, here, {x}, false).outputs.at(0), model.forward({x}).at(0), "on the CPU");
 }
 
@@ -333,23 +342,24 @@ TEST(BuildStage, APipeCapturedOnMetaRunsOnTheCpu) {
   NamesADevice real(c10::kCPU);
   std::shared_ptr<NamesADevice> model;
   {
-    const MetaDeviceScope on_meta;
+    const capture::MetaDeviceScope on_meta;
     model = std::make_shared<NamesADevice>(c10::kMeta);
   }
   const at::Tensor x = at::randn({kRows, kWidth});
-  const Pipe pipe = make_pipe(handle(*model), {x.to(c10::kMeta)}, true, {});
-  EXPECT_GE(count_of(to_text(pipe.stages[1].graph), "device \"meta\""), 1) << to_text(pipe.stages[1].graph);
-  std::vector<StageModule> stages;
+  const split::Pipe pipe = split::make_pipe(handle(*model), {x.to(c10::kMeta)}, true, {});
+  EXPECT_GE(count_of(graph::to_text(pipe.stages[1].graph), "device \"meta\""), 1)
+      << graph::to_text(pipe.stages[1].graph);
+  std::vector<split::StageModule> stages;
   for (int s = 0; s < 2; ++s) {
-    const StageModule built = build_stage(pipe, s, c10::kCPU);
-    EXPECT_EQ(count_of(to_text(built.graph()), "device \"meta\""), 0) << to_text(built.graph());
-    StageState state = built.state();
+    const split::StageModule built = split::build_stage(pipe, s, c10::kCPU);
+    EXPECT_EQ(count_of(graph::to_text(built.graph()), "device \"meta\""), 0) << graph::to_text(built.graph());
+    split::StageState state = built.state();
     for (auto& [name, tensor] : state.parameters) {
       EXPECT_TRUE(tensor.is_meta()) << "there is nothing to move";
       tensor = real.named_parameters()[name];
     }
-    Graph graph = built.graph();
-    bind(graph, state);
+    graph::Graph graph = built.graph();
+    split::bind(graph, state);
     stages.emplace_back(std::move(graph), std::move(state));
   }
   expect_same(run_stages(pipe, stages, {x}, false).outputs.at(0), real.forward({x}).at(0), "on the CPU");

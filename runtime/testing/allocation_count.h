@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace plumbline {
+namespace plumbline::testing {
 
 class AllocationCount {
  public:
@@ -38,4 +38,4 @@ class AllocationCount {
   c10::DebugInfoGuard guard_{c10::DebugInfoKind::PROFILER_STATE, counter_};
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::testing

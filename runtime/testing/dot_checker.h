@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::testing {
 
 using DotAttributes = std::map<std::string, std::string>;
 
@@ -120,4 +120,4 @@ class DotChecker {
   DotPicture picture_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::testing

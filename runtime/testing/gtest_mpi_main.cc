@@ -20,18 +20,19 @@ namespace {
 /// How long ranks may be apart outside the bodies of tests.
 constexpr std::chrono::seconds kLimit{120};
 
-MpiSession* current_session = nullptr;
+transport::MpiSession* current_session = nullptr;
 
-void run_on_processes(Transport& world, int ranks, const RankBody& body) {
-  barrier(world, Deadline::after(kLimit));  // asleep, which the making of a communicator is not
+void run_on_processes(transport::Transport& world, int ranks, const RankBody& body) {
+  transport::barrier(world, transport::Deadline::after(kLimit));  // asleep, which the making of a communicator is not
   // Of its own for every body: what a failed one left unreceived must not meet the next.
-  const std::unique_ptr<Transport> transport = make_mpi_transport(*current_session, {.ranks = ranks});
+  const std::unique_ptr<transport::Transport> transport =
+      transport::make_mpi_transport(*current_session, {.ranks = ranks});
   if (transport != nullptr) body(*transport);
 }
 
 /// Ranks other than 0 print nothing and write no report: launched with the same arguments, they would all write the
 /// same file.
-void silence_other_ranks(const MpiSession& session) {
+void silence_other_ranks(const transport::MpiSession& session) {
   if (session.rank() == 0) return;
   ::testing::TestEventListeners& listeners = ::testing::UnitTest::GetInstance()->listeners();
   delete listeners.Release(listeners.default_result_printer());
@@ -39,17 +40,18 @@ void silence_other_ranks(const MpiSession& session) {
 }
 
 /// With --gtest_shuffle and no seed, GoogleTest would take one from each process's clock.
-void agree_on_shuffle(Transport& world) {
+void agree_on_shuffle(transport::Transport& world) {
   int seed = GTEST_FLAG_GET(random_seed);
   if (seed == 0) seed = 1 + static_cast<int>(std::time(nullptr) % 99998);
-  const auto bytes = broadcast_bytes(world, 0, std::as_bytes(std::span(&seed, 1)), Deadline::after(kLimit));
+  const auto bytes =
+      transport::broadcast_bytes(world, 0, std::as_bytes(std::span(&seed, 1)), transport::Deadline::after(kLimit));
   std::memcpy(&seed, bytes.data(), sizeof(seed));
   GTEST_FLAG_SET(random_seed, seed);
 }
 
-int run_tests(MpiSession& session) {
+int run_tests(transport::MpiSession& session) {
   current_session = &session;
-  const std::unique_ptr<Transport> world = make_mpi_transport(session);
+  const std::unique_ptr<transport::Transport> world = transport::make_mpi_transport(session);
   agree_on_shuffle(*world);
   silence_other_ranks(session);
   MpiListener listener(*world);
@@ -63,13 +65,13 @@ int run_tests(MpiSession& session) {
 
 }  // namespace
 
-MpiSession& mpi_session() { return *current_session; }
+transport::MpiSession& mpi_session() { return *current_session; }
 
 }  // namespace plumbline::testing
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  plumbline::MpiSession session;
+  plumbline::transport::MpiSession session;
   if (GTEST_FLAG_GET(list_tests)) return session.rank() == 0 ? RUN_ALL_TESTS() : 0;
   try {
     return plumbline::testing::run_tests(session);

@@ -70,7 +70,7 @@ void raise_failures(int rank, const Fields& fields) {
 void MpiListener::OnTestEnd(const ::testing::TestInfo& test) {
   const Fields own = failures_of(test);
   try {
-    const auto all = gather_bytes(world_, 0, pack(own), Deadline::after(kTestEndLimit));
+    const auto all = transport::gather_bytes(world_, 0, pack(own), transport::Deadline::after(kTestEndLimit));
     for (int rank = 1; rank < static_cast<int>(all.size()); ++rank) {
       const Fields theirs = unpack(all[rank]);
       if (theirs.empty() || theirs.front() != own.front()) {
@@ -83,15 +83,15 @@ void MpiListener::OnTestEnd(const ::testing::TestInfo& test) {
   }
 }
 
-int agree_on_exit_code(Transport& world, int code) {
-  const Deadline deadline = Deadline::after(kTestEndLimit);
+int agree_on_exit_code(transport::Transport& world, int code) {
+  const transport::Deadline deadline = transport::Deadline::after(kTestEndLimit);
   int worst = code;
-  for (const auto& bytes : gather_bytes(world, 0, std::as_bytes(std::span(&code, 1)), deadline)) {
+  for (const auto& bytes : transport::gather_bytes(world, 0, std::as_bytes(std::span(&code, 1)), deadline)) {
     int theirs = 0;
     std::memcpy(&theirs, bytes.data(), sizeof(theirs));
     worst = std::max(worst, theirs);
   }
-  const auto agreed = broadcast_bytes(world, 0, std::as_bytes(std::span(&worst, 1)), deadline);
+  const auto agreed = transport::broadcast_bytes(world, 0, std::as_bytes(std::span(&worst, 1)), deadline);
   std::memcpy(&worst, agreed.data(), sizeof(worst));
   return worst;
 }

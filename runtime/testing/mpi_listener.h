@@ -13,15 +13,15 @@ namespace plumbline::testing {
 class MpiListener : public ::testing::EmptyTestEventListener {
  public:
   /// `world` must have all ranks of the job and outlive the listener.
-  explicit MpiListener(Transport& world) : world_(world) {}
+  explicit MpiListener(transport::Transport& world) : world_(world) {}
 
   void OnTestEnd(const ::testing::TestInfo& test) override;
 
  private:
-  Transport& world_;
+  transport::Transport& world_;
 };
 
 /// The highest exit code of all ranks, on every rank.
-int agree_on_exit_code(Transport& world, int code);
+int agree_on_exit_code(transport::Transport& world, int code);
 
 }  // namespace plumbline::testing

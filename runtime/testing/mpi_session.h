@@ -6,6 +6,6 @@
 namespace plumbline::testing {
 
 /// The session that the main of this binary holds.
-MpiSession& mpi_session();
+transport::MpiSession& mpi_session();
 
 }  // namespace plumbline::testing

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace plumbline {
+namespace plumbline::testing {
 
 /// A process that has ended may still be in the table until someone has asked for its end.
 inline bool is_alive(pid_t pid) {
@@ -26,4 +26,4 @@ inline bool ends(pid_t pid) {
   return !is_alive(pid);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::testing

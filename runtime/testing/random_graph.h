@@ -10,30 +10,35 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::testing {
 
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {}
 
   /// All tensors are f32[3,4]. The attributes are bound; `depth` bounds the nesting of branches.
-  Graph make(int depth = 2) {
-    graph_ = Graph();
+  graph::Graph make(int depth = 2) {
+    graph_ = graph::Graph();
     tensors_ = {}, numbers_ = {};
     at::Tensor weight = tensor(true), other = tensor(false);
     graph_.inputs = {{"x", value(true)}, {"the \"other\"\nx", value(false)}};
     tensors_ = {graph_.inputs[0].value, graph_.inputs[1].value};
     if (depth == 2) {
-      attribute({AttributeKind::Parameter, "fc.weight", {"tied.weight", "head \\ weight"}, true, weight, kNoValue});
-      attribute({AttributeKind::Buffer, "mean", {}, false, other, kNoValue});
-      attribute({AttributeKind::Constant, "constant0", {}, true, other + 1, kNoValue});
-      graph_.attributes.push_back({AttributeKind::Parameter, "unused", {}, true, tensor(true), kNoValue});
+      attribute({graph::AttributeKind::Parameter,
+                 "fc.weight",
+                 {"tied.weight", "head \\ weight"},
+                 true,
+                 weight,
+                 graph::kNoValue});
+      attribute({graph::AttributeKind::Buffer, "mean", {}, false, other, graph::kNoValue});
+      attribute({graph::AttributeKind::Constant, "constant0", {}, true, other + 1, graph::kNoValue});
+      graph_.attributes.push_back({graph::AttributeKind::Parameter, "unused", {}, true, tensor(true), graph::kNoValue});
     }
     graph_.autocast = {{}, {c10::kCPU, at::kHalf, false, true, 0}, {c10::kCPU, at::kBFloat16, true, false, -1}};
     for (int i = 0; i < 2; ++i) unary("aten::neg", "", {of(any())});
     const int count = pick(14);
     for (int i = 0; i < count; ++i) step(depth);
-    graph_.outputs = {tensors_.back(), kNoValue, any()};
+    graph_.outputs = {tensors_.back(), graph::kNoValue, any()};
     graph_.module_calls = {{"", "Root", 0, size()}, {"fc", "a::\"Linear\"", 1, 1 + pick(size() - 1)}};
     return graph_;
   }
@@ -47,24 +52,31 @@ class RandomGraph {
  private:
   int pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
   int32_t size() const { return static_cast<int32_t>(graph_.nodes.size()); }
-  ValueId any() { return tensors_[pick(static_cast<int>(tensors_.size()))]; }
-  ValueId value(bool requires_grad) { return graph_.add_value({at::kFloat, {3, 4}, requires_grad, pick(4) - 1}); }
-  ValueId number(ValueKind kind) {
-    const at::ScalarType dtype = kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
+  graph::ValueId any() { return tensors_[pick(static_cast<int>(tensors_.size()))]; }
+  graph::ValueId value(bool requires_grad) {
+    return graph_.add_value({at::kFloat, {3, 4}, requires_grad, pick(4) - 1});
+  }
+  graph::ValueId number(graph::ValueKind kind) {
+    const at::ScalarType dtype = kind == graph::ValueKind::Int    ? at::kLong
+                                 : kind == graph::ValueKind::Bool ? at::kBool
+                                                                  : at::kDouble;
     return graph_.add_value({dtype, {}, false, -1, kind});
   }
 
-  void attribute(Attribute attribute) {
+  void attribute(graph::Attribute attribute) {
     attribute.value = value(attribute.tensor.requires_grad());
     tensors_.push_back(attribute.value);
     graph_.attributes.push_back(std::move(attribute));
   }
 
-  static Argument constant(c10::IValue constant) { return {Argument::Kind::Constant, std::move(constant), {}}; }
-  static Argument of(ValueId v) { return {Argument::Kind::Value, {}, {v}}; }
+  static graph::Argument constant(c10::IValue constant) {
+    return {graph::Argument::Kind::Constant, std::move(constant), {}};
+  }
+  static graph::Argument of(graph::ValueId v) { return {graph::Argument::Kind::Value, {}, {v}}; }
 
-  Node& node(const char* name, const char* overload, std::vector<Argument> arguments, std::vector<Result> results) {
-    Node node;
+  graph::Node& node(const char* name, const char* overload, std::vector<graph::Argument> arguments,
+                    std::vector<graph::Result> results) {
+    graph::Node node;
     node.op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
     node.arguments = std::move(arguments);
     node.results = std::move(results);
@@ -73,8 +85,8 @@ class RandomGraph {
     graph_.nodes.push_back(std::move(node));
     return graph_.nodes.back();
   }
-  void unary(const char* name, const char* overload, std::vector<Argument> arguments) {
-    const ValueId result = value(pick(2) == 0);
+  void unary(const char* name, const char* overload, std::vector<graph::Argument> arguments) {
+    const graph::ValueId result = value(pick(2) == 0);
     node(name, overload, std::move(arguments), {{false, {result}}});
     tensors_.push_back(result);
   }
@@ -96,7 +108,7 @@ class RandomGraph {
       case 5:
         return unary("aten::gelu", "", {of(any()), constant(pick(2) ? "tanh" : "none")});
       case 6: {
-        const ValueId size = number(ValueKind::Int);
+        const graph::ValueId size = number(graph::ValueKind::Int);
         node("aten::sym_size", "int", {of(any()), constant(int64_t{0})}, {{false, {size}}});
         numbers_.push_back(size);
         return;
@@ -105,18 +117,18 @@ class RandomGraph {
         if (numbers_.empty()) return;
         const c10::List<int64_t> sizes({0, 4});
         return unary("aten::reshape", "",
-                     {of(any()), {Argument::Kind::NumberList, sizes, {numbers_.back(), kNoValue}}});
+                     {of(any()), {graph::Argument::Kind::NumberList, sizes, {numbers_.back(), graph::kNoValue}}});
       }
       case 8: {
-        const ValueId first = value(false), second = value(true);
+        const graph::ValueId first = value(false), second = value(true);
         graph_.values[first].sizes = {3, 2};
         graph_.values[second].sizes = {3, 2};
         node("aten::split", "Tensor", {of(any()), constant(int64_t{2}), constant(int64_t{1})},
              {{true, {first, second}}});
-        return unary("aten::cat", "", {{Argument::Kind::TensorList, {}, {second, first}}, constant(int64_t{1})});
+        return unary("aten::cat", "", {{graph::Argument::Kind::TensorList, {}, {second, first}}, constant(int64_t{1})});
       }
       case 9: {
-        const ValueId index = graph_.add_value({at::kLong, {3, 4}, false, -1});
+        const graph::ValueId index = graph_.add_value({at::kLong, {3, 4}, false, -1});
         node("aten::argsort", "", {of(any()), constant(int64_t{0}), constant(false)}, {{false, {index}}});
         return unary("aten::take_along_dim", "", {of(any()), of(index), constant(int64_t{0})});
       }
@@ -129,21 +141,23 @@ class RandomGraph {
   }
 
   void cond(int depth) {
-    const ValueId sum = graph_.add_value({at::kFloat, {}, false, -1}), positive = graph_.add_value({at::kBool, {}});
+    const graph::ValueId sum = graph_.add_value({at::kFloat, {}, false, -1}),
+                         positive = graph_.add_value({at::kBool, {}});
     node("aten::sum", "", {of(any()), constant({})}, {{false, {sum}}});
     node("aten::gt", "Scalar", {of(sum), constant(0.5)}, {{false, {positive}}});
-    const ValueId result = value(false), second = value(false);
-    Node& call = node("plumbline::cond", "", {of(positive), {Argument::Kind::TensorList, {}, {any(), any()}}},
-                      {{true, {result, kNoValue, second}}});
+    const graph::ValueId result = value(false), second = value(false);
+    graph::Node& call =
+        node("plumbline::cond", "", {of(positive), {graph::Argument::Kind::TensorList, {}, {any(), any()}}},
+             {{true, {result, graph::kNoValue, second}}});
     for (int i = 0; i < 2; ++i)
-      call.branches.push_back(std::make_shared<const Graph>(RandomGraph(random_()).make(depth - 1)));
+      call.branches.push_back(std::make_shared<const graph::Graph>(RandomGraph(random_()).make(depth - 1)));
     tensors_.push_back(result);
     tensors_.push_back(second);
   }
 
   std::mt19937 random_;
-  Graph graph_;
-  std::vector<ValueId> tensors_, numbers_;
+  graph::Graph graph_;
+  std::vector<graph::ValueId> tensors_, numbers_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::testing

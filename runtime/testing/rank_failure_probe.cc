@@ -8,7 +8,8 @@ namespace plumbline::testing {
 namespace {
 
 TEST(RankFailureProbe, FailsOnTheLastRank) {
-  with_ranks(2, [](Transport& transport) { EXPECT_NE(transport.rank(), transport.size() - 1) << "on purpose"; });
+  with_ranks(
+      2, [](transport::Transport& transport) { EXPECT_NE(transport.rank(), transport.size() - 1) << "on purpose"; });
 }
 
 }  // namespace

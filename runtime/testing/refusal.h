@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::testing {
 
 /// What `call` throws, if that is a `Caught`; "accepted" where it throws nothing.
 template <class Caught = Error, class Call>
@@ -35,4 +35,4 @@ inline void expect_line(const std::string& message, const std::string& beginning
   expect_part(message, part);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::testing

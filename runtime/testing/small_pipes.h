@@ -6,12 +6,12 @@
 #include "runtime/graph/text.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::testing {
 
 /// Three stages: "w" is used by stages 0 and 2, v5 skips stage 1, stage 1 has a transient buffer, a constant and a
 /// cond.
-inline Graph three_stage_graph() {
-  Graph graph = parse_graph(R"(input %0: f32[2,3] = "x"
+inline graph::Graph three_stage_graph() {
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[2,3] = "x"
 input %1: f32[2,3] = "mask"
 parameter %2: f32[3,3]* = "block.w" also "tied.w"
 parameter = "unused"
@@ -50,6 +50,6 @@ module "head" "a::Head" 8 11
   return graph;
 }
 
-inline Pipe three_stage_pipe() { return split(three_stage_graph()); }
+inline split::Pipe three_stage_pipe() { return split::split(three_stage_graph()); }
 
-}  // namespace plumbline
+}  // namespace plumbline::testing

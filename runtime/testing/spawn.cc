@@ -12,7 +12,7 @@ namespace plumbline::testing {
 namespace {
 
 void run_on_threads(int ranks, const RankBody& body) {
-  run_thread_ranks(ranks, [&body](Transport& transport) {
+  transport::run_thread_ranks(ranks, [&body](transport::Transport& transport) {
     body(transport);
     // A body that an ASSERT_ ended leaves the others waiting for messages that will not come.
     if (::testing::Test::HasFatalFailure()) transport.abort("a fatal test failure");
@@ -34,7 +34,7 @@ bool with_ranks(int ranks, const RankBody& body) {
     skip();
     return false;
   }
-  launcher().run(ranks, [&body](Transport& transport) {
+  launcher().run(ranks, [&body](transport::Transport& transport) {
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, "on rank " + std::to_string(transport.rank()));
     body(transport);
   });

@@ -14,7 +14,7 @@
 
 namespace plumbline::testing {
 
-using RankBody = std::function<void(Transport&)>;
+using RankBody = std::function<void(transport::Transport&)>;
 
 /// Runs `body` on `ranks` ranks and returns when all have ended; true. With fewer processes than ranks it marks the
 /// test as skipped, naming both numbers, and returns false. An exception of the body is thrown again: on threads the

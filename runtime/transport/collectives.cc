@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 // Messages of one tag and source keep their order, so one tag per operation is enough.
@@ -93,4 +93,4 @@ int agree_on(Transport& transport, int code, const Deadline& deadline) {
   return code;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -10,7 +10,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 /// Returns once every rank has called it.
 void barrier(Transport& transport, const Deadline& deadline);
@@ -26,4 +26,4 @@ std::vector<std::byte> broadcast_bytes(Transport& transport, int root, std::span
 /// The number that rank 0 gave, on every rank: an exit code on which all agree.
 int agree_on(Transport& transport, int code, const Deadline& deadline);
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -10,7 +10,7 @@
 
 #include "runtime/testing/spawn.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 using testing::with_ranks;
@@ -106,4 +106,4 @@ TEST(Collectives, DoNotMeetTheMessagesOfUsers) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 std::string seconds_text(Clock::duration limit) {
@@ -45,4 +45,4 @@ void throw_stale_request(int rank) {
               ": the request is not outstanding: it was withdrawn or already waited for");
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -6,7 +6,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 enum class Direction : uint8_t { Send, Receive };
 
@@ -23,4 +23,4 @@ void check_operation(const Transport& transport, Direction direction, int peer, 
 /// The request is neither outstanding nor empty: it was withdrawn, or completed through a copy of the handle.
 [[noreturn]] void throw_stale_request(int rank);
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

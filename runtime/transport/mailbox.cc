@@ -1,6 +1,6 @@
 #include "runtime/transport/mailbox.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 void append(PostedOperation*& head, PostedOperation*& tail, PostedOperation& operation) {
@@ -68,4 +68,4 @@ void Mailbox::grow() {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -8,7 +8,7 @@
 
 #include "runtime/transport/errors.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 /// What an operation is to move.
 struct Transfer {
@@ -64,4 +64,4 @@ class Mailbox {
   size_t posted_ = 0;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 /// The oracle: one list in posting order, searched from the front.
@@ -65,4 +65,4 @@ TEST(Mailbox, MatchesAListUnderRandomUse) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::transport

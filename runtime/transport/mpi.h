@@ -8,7 +8,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 /// Whether this process was started by an MPI launcher (told by the environment, without MPI being initialised).
 bool launched_under_mpi();
@@ -48,4 +48,4 @@ struct MpiTransportOptions {
 /// null. Throws Error if there are fewer ranks than asked for. Destroyed by all of its ranks together.
 std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTransportOptions& options = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -10,7 +10,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 /// MPI's own text for an error code.
 std::string mpi_error_text(int code);
@@ -41,4 +41,4 @@ class MpiPause {
   long sleep_ns_ = 20'000;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -11,7 +11,7 @@
 #include "runtime/transport/mpi.h"
 #include "runtime/transport/mpi_common.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 std::string mpi_error_text(int code) {
   char text[MPI_MAX_ERROR_STRING];
@@ -84,4 +84,4 @@ MpiSession::~MpiSession() {
 
 void MpiSession::abort(const std::string& reason) noexcept { abort_mpi_job(rank_, reason); }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

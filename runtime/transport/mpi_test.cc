@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/testing/mpi_session.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
@@ -56,4 +56,4 @@ TEST(MpiSession, ASecondOneIsRefused) { EXPECT_THROW(MpiSession(), Error); }
 TEST(MpiSession, TheLauncherIsSeen) { EXPECT_TRUE(launched_under_mpi()); }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -17,7 +17,7 @@
 #include "runtime/transport/mpi_common.h"
 #include "runtime/transport/slot_pool.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 /// In the mailbox: a receive that has no message yet, or a message that has no receive yet (as a send).
@@ -269,4 +269,4 @@ std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTran
   return std::make_unique<MpiTransport>(comm, options.largest_plain_message);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

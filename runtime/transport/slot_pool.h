@@ -7,7 +7,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 template <typename Slot>
 class SlotPool {
@@ -68,4 +68,4 @@ class SlotPool {
   std::vector<uint32_t> free_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

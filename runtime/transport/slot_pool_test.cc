@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 TEST(SlotPool, ReusesSlotsButNotHandles) {
@@ -43,4 +43,4 @@ TEST(SlotPool, GrowsWithoutMovingAndDrainsWhatIsOutstanding) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::transport

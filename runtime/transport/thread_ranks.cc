@@ -6,7 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/transport/threads.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 /// The exception that explains why the ranks ended: the first one, but a PeerError only if there is no other.
@@ -79,4 +79,4 @@ void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body) {
   failure.rethrow();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

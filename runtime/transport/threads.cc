@@ -9,7 +9,7 @@
 #include "runtime/transport/mailbox.h"
 #include "runtime/transport/slot_pool.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 /// What the ranks share about one of them.
@@ -208,4 +208,4 @@ std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks) {
   return transports;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -8,7 +8,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 /// Endpoints for `ranks` ranks (at least 1), one for each thread, connected to each other. Each may be destroyed on its
 /// own, also while others are in use.
@@ -19,4 +19,4 @@ std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks);
 /// plumbline's, otherwise as Error; its text names the rank.
 void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body);
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

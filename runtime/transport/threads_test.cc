@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
@@ -147,4 +147,4 @@ TEST(RunThreadRanks, AnAbortWithoutAnotherReasonIsAPeerError) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -1,6 +1,6 @@
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 Deadline Deadline::after(Clock::duration limit) {
   const Clock::time_point now = Clock::now();
@@ -8,4 +8,4 @@ Deadline Deadline::after(Clock::duration limit) {
   return {now + limit, limit};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

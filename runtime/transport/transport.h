@@ -16,7 +16,7 @@
 #include <string>
 #include <type_traits>
 
-namespace plumbline {
+namespace plumbline::transport {
 
 using Clock = std::chrono::steady_clock;
 
@@ -110,4 +110,4 @@ class Transport {
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

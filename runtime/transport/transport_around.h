@@ -6,7 +6,7 @@
 
 #include "runtime/transport/transport.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 
 class TransportAround : public Transport {
  public:
@@ -33,4 +33,4 @@ class TransportAround : public Transport {
   Transport& inner_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -17,7 +17,7 @@
 #include "runtime/error.h"
 #include "runtime/testing/spawn.h"
 
-namespace plumbline {
+namespace plumbline::transport {
 namespace {
 
 using testing::with_ranks;
@@ -320,4 +320,4 @@ TEST(Transport, RandomTrafficOver4Ranks) { random_traffic_over(4); }
 TEST(Transport, RandomTrafficOver8Ranks) { random_traffic_over(8); }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::transport

@@ -14,7 +14,7 @@
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/error_text.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 using nlohmann::json;
@@ -54,7 +54,7 @@ Archive::Archive(const std::filesystem::path& path) : file_(path.string()) {
   try {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(file_);
   } catch (const std::exception& error) {
-    refuse("not a .pt2 archive, or cut off: " + first_clause(error_text(error)));
+    refuse("not a .pt2 archive, or cut off: " + first_clause(graph::error_text(error)));
   }
 }
 
@@ -71,7 +71,7 @@ std::pair<at::DataPtr, size_t> Archive::read(const std::string& entry, const std
     check_sum(entry, bytes.get(), count);
     return {std::move(bytes), count};
   } catch (const c10::Error& error) {
-    refuse("entry " + in_quotes(entry) + " cannot be read: " + first_line(error_text(error)));
+    refuse("entry " + in_quotes(entry) + " cannot be read: " + first_line(graph::error_text(error)));
   }
 }
 
@@ -217,4 +217,4 @@ c10::MemoryFormat memory_format(int64_t number) {
   return kFormats[number - 1];
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

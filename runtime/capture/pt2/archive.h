@@ -19,7 +19,7 @@ namespace caffe2::serialize {
 class PyTorchStreamReader;
 }
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 class Archive {
  public:
@@ -78,4 +78,4 @@ at::ScalarType scalar_type(int64_t number);
 c10::Layout layout(int64_t number);
 c10::MemoryFormat memory_format(int64_t number);
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

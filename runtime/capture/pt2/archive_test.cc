@@ -11,7 +11,7 @@
 #include "runtime/capture/pt2/testing.h"
 #include "runtime/error.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 std::string bytes_of(const std::filesystem::path& path) {
@@ -28,7 +28,7 @@ std::filesystem::path write_bytes(const TemporaryFolder& folder, const std::stri
 /// What read_program says of these bytes; every line begins with the file.
 std::string refusal_of_bytes(const TemporaryFolder& folder, const std::string& bytes) {
   const std::filesystem::path path = write_bytes(folder, bytes);
-  const std::string text = refusal_of([&] { read_program(path); });
+  const std::string text = refusal_of([&] { capture::read_program(path); });
   if (text == "nothing was thrown") return text;
   EXPECT_TRUE(text.starts_with(path.string() + ": ")) << text;
   return text;
@@ -38,7 +38,7 @@ std::string refusal_of_bytes(const TemporaryFolder& folder, const std::string& b
 
 TEST(Archive, NoFileAndNoZip) {
   const TemporaryFolder folder;
-  EXPECT_SAYS(refusal_of([&] { read_program(folder / "absent.pt2"); }), "no such file");
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(folder / "absent.pt2"); }), "no such file");
   EXPECT_SAYS(refusal_of_bytes(folder, "not a zip"), "not a .pt2 archive");
   EXPECT_SAYS(refusal_of_bytes(folder, ""), "not a .pt2 archive");
 }
@@ -85,7 +85,7 @@ TEST(Archive, MissingEntriesAreNamed) {
   const auto without = [&](const std::string& entry) {
     Entries entries = whole;
     EXPECT_EQ(entries.erase(entry), 1U) << entry;
-    return refusal_of([&] { read_program(write_archive(folder, entries)); });
+    return refusal_of([&] { capture::read_program(write_archive(folder, entries)); });
   };
   EXPECT_SAYS(without("models/model.json"), "no entry 'models/model.json'; expected an archive of torch.export.save()");
   EXPECT_SAYS(without("data/weights/weight_0"), "no entry 'data/weights/weight_0', which would hold the tensor '");
@@ -103,7 +103,7 @@ TEST(Archive, TensorsMustFitTheirPayload) {
     nlohmann::json list = nlohmann::json::parse(text);
     change(list["config"]["middle.weight"], entries);
     text = list.dump();
-    return refusal_of([&] { read_program(write_archive(folder, entries)); });
+    return refusal_of([&] { capture::read_program(write_archive(folder, entries)); });
   };
   EXPECT_SAYS(with([](auto& item, Entries& entries) {
                 entries["data/weights/" + item["path_name"].template get<std::string>()].resize(60);
@@ -147,7 +147,7 @@ TEST(Archive, OtherByteOrdersAreRefused) {
   Entries entries = entries_of(testdata("tied") / "model.pt2");
   EXPECT_EQ(entries["byteorder"], "little");
   entries["byteorder"] = "big";
-  EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }), "not little-endian");
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }), "not little-endian");
 }
 
 TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
@@ -155,18 +155,18 @@ TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
   Entries entries = entries_of(testdata("tied") / "model.pt2");
   const std::string model = entries["models/model.json"];
   entries["models/model.json"] = model.substr(0, model.size() / 2);
-  EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }),
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }),
               "entry 'models/model.json' is not JSON");
   entries["models/model.json"] = "[]";
-  EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }),
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }),
               "entry 'models/model.json' is malformed");
   for (const char* key : {"schema_version", "graph_module"}) {
     nlohmann::json changed = nlohmann::json::parse(model);
     changed.erase(key);
     entries["models/model.json"] = changed.dump();
-    EXPECT_SAYS(refusal_of([&] { read_program(write_archive(folder, entries)); }), key);
+    EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }), key);
   }
 }
 
 }  // namespace
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

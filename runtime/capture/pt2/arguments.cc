@@ -6,7 +6,7 @@
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/error.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 using c10::TypeKind;
@@ -43,14 +43,14 @@ c10::IValue as_type(const c10::IValue& value, const c10::Type& type) {
   return value;
 }
 
-Argument constant(c10::IValue value) {
-  Argument argument;
+graph::Argument constant(c10::IValue value) {
+  graph::Argument argument;
   argument.constant = std::move(value);
   return argument;
 }
 
 /// One number (or text, device, ...) for `formal`, which may want a list of it ("int[2] stride" given 1).
-Argument single(const c10::IValue& value, const c10::Argument& formal) {
+graph::Argument single(const c10::IValue& value, const c10::Argument& formal) {
   const c10::TypePtr& type = without_optional(formal.type());
   if (type->kind() != TypeKind::ListType) return constant(as_type(value, *type));
   const c10::TypePtr& element = type->castRaw<c10::ListType>()->getElementType();
@@ -59,16 +59,16 @@ Argument single(const c10::IValue& value, const c10::Argument& formal) {
   return constant(list);
 }
 
-Argument named(const Meaning& meaning, const c10::Argument& formal) {
+graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
   if (!meaning.is_value()) return single(meaning.constant, formal);
-  Argument argument;
+  graph::Argument argument;
   if (without_optional(formal.type())->kind() == TypeKind::ListType) {
     argument = single(int64_t{0}, formal);
-    argument.kind = Argument::Kind::NumberList;
+    argument.kind = graph::Argument::Kind::NumberList;
     argument.values.assign(formal.N().value_or(1), meaning.value);
     return argument;
   }
-  argument.kind = Argument::Kind::Value;
+  argument.kind = graph::Argument::Kind::Value;
   argument.values = {meaning.value};
   return argument;
 }
@@ -79,14 +79,14 @@ const c10::TypePtr& element_of(const c10::Argument& formal) {
   return type->castRaw<c10::ListType>()->getElementType();
 }
 
-Argument tensor_list(const json& items, const c10::Argument& formal, const Lookup& lookup) {
-  Argument argument;
-  argument.kind = element_of(formal)->kind() == TypeKind::OptionalType ? Argument::Kind::OptionalTensorList
-                                                                       : Argument::Kind::TensorList;
+graph::Argument tensor_list(const json& items, const c10::Argument& formal, const Lookup& lookup) {
+  graph::Argument argument;
+  argument.kind = element_of(formal)->kind() == TypeKind::OptionalType ? graph::Argument::Kind::OptionalTensorList
+                                                                       : graph::Argument::Kind::TensorList;
   for (const json& item : items) {
     // Of tensors {"name": ...}; of optional ones a union, {"as_none": true} or {"as_tensor": {"name": ...}}.
     if (item.contains("as_none")) {
-      argument.values.push_back(kNoValue);
+      argument.values.push_back(graph::kNoValue);
       continue;
     }
     const json& tensor = item.contains("as_tensor") ? item.at("as_tensor") : item;
@@ -96,14 +96,14 @@ Argument tensor_list(const json& items, const c10::Argument& formal, const Looku
 }
 
 /// A list of numbers or texts, of which some may be names of values ({"as_name": ...}).
-Argument number_list(const json& items, const c10::Argument& formal, const Lookup& lookup,
-                     const std::function<c10::IValue(const json&)>& read) {
+graph::Argument number_list(const json& items, const c10::Argument& formal, const Lookup& lookup,
+                            const std::function<c10::IValue(const json&)>& read) {
   const c10::TypePtr& element = element_of(formal);
   if (without_optional(element)->kind() == TypeKind::TensorType) {
     if (items.empty()) return tensor_list(items, formal, lookup);
     throw Error("it is a list of numbers where " + formal.type()->str() + " is wanted");
   }
-  Argument argument;
+  graph::Argument argument;
   c10::impl::GenericList list(element);
   bool any_value = false;
   for (const json& item : items) {
@@ -118,7 +118,7 @@ Argument number_list(const json& items, const c10::Argument& formal, const Looku
   }
   argument.constant = list;
   if (any_value)
-    argument.kind = Argument::Kind::NumberList;
+    argument.kind = graph::Argument::Kind::NumberList;
   else
     argument.values.clear();
   return argument;
@@ -171,13 +171,13 @@ Meaning plain_meaning(const json& argument, const Lookup& lookup) {
   if (tag == "as_optional_tensor") return plain_meaning(value, lookup);
   if (is_number_union(tag)) {
     if (value.contains("as_name")) return lookup(value.at("as_name").get<std::string>());
-    return {kNoValue, read_constant(tag_of(value), value.begin().value()).value_or(c10::IValue())};
+    return {graph::kNoValue, read_constant(tag_of(value), value.begin().value()).value_or(c10::IValue())};
   }
-  if (auto constant = read_constant(tag, value)) return {kNoValue, std::move(*constant)};
+  if (auto constant = read_constant(tag, value)) return {graph::kNoValue, std::move(*constant)};
   throw Error("an argument of the kind " + tag + " is not supported");
 }
 
-Argument convert_argument(const json& argument, const c10::Argument& formal, const Lookup& lookup) {
+graph::Argument convert_argument(const json& argument, const c10::Argument& formal, const Lookup& lookup) {
   const std::string tag = tag_of(argument);
   const json& value = argument.begin().value();
   if (tag == "as_none") return constant({});
@@ -191,4 +191,4 @@ Argument convert_argument(const json& argument, const c10::Argument& formal, con
   return named(meaning, formal);
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -9,14 +9,14 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 /// What a name of the program stands for: a value of the graph, or a constant (None, or a number known beforehand).
 struct Meaning {
-  ValueId value = kNoValue;
+  graph::ValueId value = graph::kNoValue;
   c10::IValue constant;
 
-  bool is_value() const { return value != kNoValue; }
+  bool is_value() const { return value != graph::kNoValue; }
 };
 
 using Lookup = std::function<Meaning(const std::string& name)>;
@@ -25,7 +25,7 @@ using Lookup = std::function<Meaning(const std::string& name)>;
 /// that `formal` asks for (an int for a float becomes a double; one number for a list becomes the list); a number for a
 /// tensor stays a number, which the interpreter wraps. Devices become the CPU, where the program's tensors are.
 /// Error saying what is wrong or not supported; the caller adds the node.
-Argument convert_argument(const nlohmann::json& argument, const c10::Argument& formal, const Lookup& lookup);
+graph::Argument convert_argument(const nlohmann::json& argument, const c10::Argument& formal, const Lookup& lookup);
 
 /// The one tag of such a union, "as_int" and so on. Error when there is not exactly one.
 std::string tag_of(const nlohmann::json& argument);
@@ -33,4 +33,4 @@ std::string tag_of(const nlohmann::json& argument);
 /// A constant or named number, or a tensor: what stands by itself, without a schema (inputs of subgraphs).
 Meaning plain_meaning(const nlohmann::json& argument, const Lookup& lookup);
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -10,7 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 using nlohmann::json;
@@ -113,8 +113,8 @@ const json& graph_argument(const json& node, size_t index) {
 
 }  // namespace
 
-Value value_of_meta(const json& meta) {
-  Value value;
+graph::Value value_of_meta(const json& meta) {
+  graph::Value value;
   value.dtype = scalar_type(meta.at("dtype").get<int64_t>());
   value.requires_grad = meta.at("requires_grad").get<bool>();
   for (const json& size : meta.at("sizes")) {
@@ -137,7 +137,7 @@ void GraphBuilder::add_nodes(const json& source, Names& names, const Region& reg
     } catch (const json::exception& error) {
       throw InputError(place(node) + " is malformed: " + error.what());
     } catch (const std::exception& error) {
-      const std::string text = error_text(error);
+      const std::string text = graph::error_text(error);
       throw InputError(place(node) + ": " + text.substr(0, text.find('\n')));
     }
   }
@@ -146,7 +146,7 @@ void GraphBuilder::add_nodes(const json& source, Names& names, const Region& reg
 void GraphBuilder::add_node(const json& source, const json& node, Names& names, const Region& region) {
   const auto target = node.at("target").get<std::string>();
   if (target == "torch.ops.pippy._pipe_split.default") {
-    append(Node{}, node);
+    append(graph::Node{}, node);
   } else if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled") {
     Region inner = region;
     inner.grad_enabled = node.at("inputs").at(0).at("arg").at("as_bool").get<bool>();
@@ -177,7 +177,7 @@ void GraphBuilder::add_call(const json& source, const json& node, const c10::Ope
                             Names& names, const Region& region) {
   const c10::FunctionSchema& schema = op.schema();
   const auto& formals = schema.arguments();
-  Node call;
+  graph::Node call;
   call.op = op;
   call.grad_enabled = region.grad_enabled;
   call.autocast = region.autocast;
@@ -212,19 +212,19 @@ void GraphBuilder::add_call(const json& source, const json& node, const c10::Ope
     throw Error(std::to_string(outputs.size()) + " outputs, but the operator has " +
                 std::to_string(schema.returns().size()));
   for (size_t i = 0; i < schema.returns().size(); ++i) {
-    Result result;
+    graph::Result result;
     if (i < outputs.size())
       result = define(source, outputs[i], names);
     else
-      result.values = {kNoValue};
+      result.values = {graph::kNoValue};
     // Whoever names what the call changed means its result from now on.
     const c10::AliasInfo* alias = schema.returns()[i].alias_info();
-    if (alias && alias->isWrite() && !result.is_list && result.values[0] != kNoValue) {
+    if (alias && alias->isWrite() && !result.is_list && result.values[0] != graph::kNoValue) {
       for (size_t a = 0; a < formals.size(); ++a) {
         const c10::AliasInfo* argument = formals[a].alias_info();
         if (!argument || !argument->isWrite() || argument->beforeSets() != alias->beforeSets()) continue;
-        if (call.arguments[a].kind != Argument::Kind::Value) continue;
-        changed_to_.resize(graph_.values.size(), kNoValue);
+        if (call.arguments[a].kind != graph::Argument::Kind::Value) continue;
+        changed_to_.resize(graph_.values.size(), graph::kNoValue);
         changed_to_[call.arguments[a].values[0]] = result.values[0];
       }
     }
@@ -233,7 +233,7 @@ void GraphBuilder::add_call(const json& source, const json& node, const c10::Ope
   append(std::move(call), node);
 }
 
-void GraphBuilder::append(Node node, const json& source) {
+void GraphBuilder::append(graph::Node node, const json& source) {
   std::string stack;
   if (source.contains("metadata") && source["metadata"].contains("nn_module_stack"))
     stack = source["metadata"]["nn_module_stack"].get<std::string>();
@@ -241,21 +241,21 @@ void GraphBuilder::append(Node node, const json& source) {
   graph_.nodes.push_back(std::move(node));
 }
 
-ValueId GraphBuilder::define_tensor(const json& source, const std::string& name, Names& names) {
+graph::ValueId GraphBuilder::define_tensor(const json& source, const std::string& name, Names& names) {
   const json& metas = source.at("tensor_values");
-  const ValueId v = graph_.add_value(metas.contains(name) ? value_of_meta(metas[name]) : Value());
+  const graph::ValueId v = graph_.add_value(metas.contains(name) ? value_of_meta(metas[name]) : graph::Value());
   names[name] = {Binding::Kind::Value, v, {}};
   return v;
 }
 
-Result GraphBuilder::define(const json& source, const json& output, Names& names) {
-  Result result;
+graph::Result GraphBuilder::define(const json& source, const json& output, Names& names) {
+  graph::Result result;
   const std::string tag = tag_of(output);
   if (tag == "as_tensors" || tag == "as_optional_tensors") {
     result.is_list = true;
     for (const json& item : output.begin().value()) {
       if (item.contains("as_none"))
-        result.values.push_back(kNoValue);
+        result.values.push_back(graph::kNoValue);
       else
         result.values.push_back(define_tensor(
             source, (item.contains("as_tensor") ? item["as_tensor"] : item).at("name").get<std::string>(), names));
@@ -264,22 +264,22 @@ Result GraphBuilder::define(const json& source, const json& output, Names& names
   }
   const std::string name = name_of(output);
   if (name.empty()) {  // None, or a number that the export already knew
-    result.values = {kNoValue};
+    result.values = {graph::kNoValue};
     return result;
   }
   if (tag == "as_tensor" || tag == "as_optional_tensor") {
     result.values = {define_tensor(source, name, names)};
     return result;
   }
-  Value number;
+  graph::Value number;
   if (tag == "as_sym_int") {
-    number.kind = ValueKind::Int;
+    number.kind = graph::ValueKind::Int;
     number.dtype = at::kLong;
   } else if (tag == "as_sym_float") {
-    number.kind = ValueKind::Float;
+    number.kind = graph::ValueKind::Float;
     number.dtype = at::kDouble;
   } else if (tag == "as_sym_bool") {
-    number.kind = ValueKind::Bool;
+    number.kind = graph::ValueKind::Bool;
     number.dtype = at::kBool;
   } else {
     throw Error("an output of the kind " + tag + " is not supported");
@@ -292,7 +292,7 @@ Result GraphBuilder::define(const json& source, const json& output, Names& names
 int32_t GraphBuilder::add_autocast(const json& node, int32_t outer) {
   const auto argument = [&](size_t i) -> const json& { return node.at("inputs").at(i).at("arg"); };
   const c10::Device device(argument(0).at("as_string").get<std::string>());
-  AutocastRegion region;
+  graph::AutocastRegion region;
   region.device = c10::kCPU;  // like every device of the program; without a dtype it is the one of its own device
   region.dtype = device.is_cpu() ? at::kBFloat16 : at::kHalf;
   if (argument(1).contains("as_scalar_type")) region.dtype = scalar_type(argument(1)["as_scalar_type"].get<int64_t>());
@@ -342,17 +342,17 @@ void GraphBuilder::add_cond(const json& source, const json& node, Names& names, 
     for (const json& item : listed["as_tensors"]) operands.push_back(operand({{"as_tensor", item}}, names));
     return inline_graph(node, graph_argument(node, pred.constant.toScalar().toBool() ? 1 : 2), operands, names, region);
   }
-  Node cond;
+  graph::Node cond;
   cond.op = c10::Dispatcher::singleton().findSchemaOrThrow("plumbline::cond", "");
   cond.grad_enabled = region.grad_enabled;
   cond.autocast = region.autocast;
   cond.arguments.resize(2);
-  cond.arguments[0].kind = Argument::Kind::Value;
+  cond.arguments[0].kind = graph::Argument::Kind::Value;
   cond.arguments[0].values = {pred.value};
   cond.arguments[1] = convert_argument(listed, cond.op->schema().arguments()[1], lookup_in(names));
   for (size_t which : {1, 2}) {
     const json& subgraph = graph_argument(node, which);
-    auto branch = std::make_shared<Graph>();
+    auto branch = std::make_shared<graph::Graph>();
     GraphBuilder builder(*branch);
     Names inner;
     for (const json& input : subgraph.at("inputs")) {
@@ -368,14 +368,14 @@ void GraphBuilder::add_cond(const json& source, const json& node, Names& names, 
       if (!meaning.is_value() && !meaning.constant.isNone()) throw Error("a branch of cond must return tensors");
       branch->outputs.push_back(meaning.value);
     }
-    verify(*branch);
+    graph::verify(*branch);
     cond.branches.push_back(std::move(branch));
   }
-  Result result;
+  graph::Result result;
   result.is_list = true;
   for (const json& output : flat_outputs(node)) {
     const std::string name = name_of(output);
-    result.values.push_back(name.empty() ? kNoValue : define_tensor(source, name, names));
+    result.values.push_back(name.empty() ? graph::kNoValue : define_tensor(source, name, names));
   }
   cond.results = {std::move(result)};
   append(std::move(cond), node);
@@ -388,7 +388,7 @@ Binding GraphBuilder::operand(const json& argument, const Names& names) {
     if (it == names.end()) throw Error("it uses " + in_quotes(name) + ", which nothing before it defines");
     return it->second;
   }
-  return {Binding::Kind::Constant, kNoValue, plain_meaning(argument, lookup_in(names)).constant};
+  return {Binding::Kind::Constant, graph::kNoValue, plain_meaning(argument, lookup_in(names)).constant};
 }
 
 Lookup GraphBuilder::lookup_in(const Names& names) {
@@ -399,11 +399,11 @@ Meaning GraphBuilder::resolve(const Names& names, const std::string& name) {
   const auto it = names.find(name);
   if (it == names.end()) throw Error("it uses " + in_quotes(name) + ", which nothing before it defines");
   const Binding& binding = it->second;
-  if (binding.kind == Binding::Kind::Constant) return {kNoValue, binding.constant};
+  if (binding.kind == Binding::Kind::Constant) return {graph::kNoValue, binding.constant};
   if (binding.kind == Binding::Kind::Value) return {latest(binding.index), {}};
-  Attribute& attribute = graph_.attributes[binding.index];
-  if (attribute.value == kNoValue) {
-    Value value;
+  graph::Attribute& attribute = graph_.attributes[binding.index];
+  if (attribute.value == graph::kNoValue) {
+    graph::Value value;
     value.dtype = attribute.tensor.scalar_type();
     value.sizes = attribute.tensor.sizes().vec();
     value.requires_grad = attribute.tensor.requires_grad();
@@ -412,33 +412,34 @@ Meaning GraphBuilder::resolve(const Names& names, const std::string& name) {
   return {latest(attribute.value), {}};
 }
 
-ValueId GraphBuilder::latest(ValueId v) {
-  ValueId end = v;
-  while (end < static_cast<ValueId>(changed_to_.size()) && changed_to_[end] != kNoValue) end = changed_to_[end];
+graph::ValueId GraphBuilder::latest(graph::ValueId v) {
+  graph::ValueId end = v;
+  while (end < static_cast<graph::ValueId>(changed_to_.size()) && changed_to_[end] != graph::kNoValue)
+    end = changed_to_[end];
   while (v != end) {  // the next time it is one step
-    const ValueId next = changed_to_[v];
+    const graph::ValueId next = changed_to_[v];
     changed_to_[v] = end;
     v = next;
   }
   return end;
 }
 
-ValueId GraphBuilder::as_tensor(ValueId number) {
+graph::ValueId GraphBuilder::as_tensor(graph::ValueId number) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::scalar_tensor", "");
-  Value value;
+  graph::Value value;
   value.dtype = graph_.values[number].dtype;
-  Node node;
+  graph::Node node;
   node.op = op;
   node.arguments.resize(op.schema().arguments().size());
-  node.arguments[0].kind = Argument::Kind::Value;
+  node.arguments[0].kind = graph::Argument::Kind::Value;
   node.arguments[0].values = {number};
   node.arguments[1].constant = static_cast<int64_t>(value.dtype);
-  Result result;
+  graph::Result result;
   result.values = {graph_.add_value(std::move(value))};
-  const ValueId v = result.values[0];
+  const graph::ValueId v = result.values[0];
   node.results.push_back(std::move(result));
   append(std::move(node), json::object());
   return v;
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

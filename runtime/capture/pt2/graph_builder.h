@@ -15,13 +15,13 @@
 #include "runtime/capture/pt2/module_calls.h"
 #include "runtime/graph/graph.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 /// What a name of the program is bound to; an attribute gets its value in the graph when something first uses it.
 struct Binding {
   enum class Kind { Value, Attribute, Constant };
   Kind kind = Kind::Value;
-  int32_t index = kNoValue;  ///< a ValueId, or an index in Graph::attributes
+  int32_t index = graph::kNoValue;  ///< a ValueId, or an index in Graph::attributes
   c10::IValue constant;
 };
 
@@ -36,7 +36,7 @@ struct Region {
 
 class GraphBuilder {
  public:
-  explicit GraphBuilder(Graph& graph) : graph_(graph), modules_(graph.module_calls) {}
+  explicit GraphBuilder(graph::Graph& graph) : graph_(graph), modules_(graph.module_calls) {}
 
   /// Appends the nodes of `source` (the schema's Graph) and binds what they define in `names`.
   /// InputError naming the node, its operator and its module: an operator that this process has no kernel for, a
@@ -47,7 +47,7 @@ class GraphBuilder {
   Meaning resolve(const Names& names, const std::string& name);
 
   /// A number as a tensor of no dimensions, by a call of its own: graphs return tensors.
-  ValueId as_tensor(ValueId number);
+  graph::ValueId as_tensor(graph::ValueId number);
 
  private:
   void add_node(const nlohmann::json& source, const nlohmann::json& node, Names& names, const Region& region);
@@ -59,20 +59,20 @@ class GraphBuilder {
   void inline_graph(const nlohmann::json& node, const nlohmann::json& subgraph, const std::vector<Binding>& operands,
                     Names& names, const Region& region);
   int32_t add_autocast(const nlohmann::json& node, int32_t outer);
-  Result define(const nlohmann::json& source, const nlohmann::json& output, Names& names);
-  ValueId define_tensor(const nlohmann::json& source, const std::string& name, Names& names);
+  graph::Result define(const nlohmann::json& source, const nlohmann::json& output, Names& names);
+  graph::ValueId define_tensor(const nlohmann::json& source, const std::string& name, Names& names);
   Binding operand(const nlohmann::json& argument, const Names& names);
   Lookup lookup_in(const Names& names);
-  void append(Node node, const nlohmann::json& source);
-  ValueId latest(ValueId v);
+  void append(graph::Node node, const nlohmann::json& source);
+  graph::ValueId latest(graph::ValueId v);
 
-  Graph& graph_;
+  graph::Graph& graph_;
   ModuleCallTracker modules_;
-  std::vector<ValueId> changed_to_;  // by value: the result of the in-place call that changed it
+  std::vector<graph::ValueId> changed_to_;  // by value: the result of the in-place call that changed it
 };
 
 /// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or
 /// 0.
-Value value_of_meta(const nlohmann::json& meta);
+graph::Value value_of_meta(const nlohmann::json& meta);
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

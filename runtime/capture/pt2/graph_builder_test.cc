@@ -10,19 +10,19 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/text.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-ExportedProgram read(const std::string& nodes, const std::string& outputs) {
+capture::ExportedProgram read(const std::string& nodes, const std::string& outputs) {
   const TemporaryFolder folder;
-  return read_program(write_archive(folder, program_of(nodes, outputs)));
+  return capture::read_program(write_archive(folder, program_of(nodes, outputs)));
 }
 
 Tensors run(const std::string& nodes, const std::string& outputs, const at::Tensor& x) {
-  const ExportedProgram program = read(nodes, outputs);
-  Interpreter interpreter(program.graph);
+  const capture::ExportedProgram program = read(nodes, outputs);
+  graph::Interpreter interpreter(program.graph);
   Tensors results;
   interpreter.run(Tensors{x}, results);
   return results;
@@ -42,13 +42,13 @@ const at::Tensor& sample() {
 }
 
 TEST(GraphBuilder, WhatWasChangedInPlaceIsTheResultOfTheChange) {
-  const ExportedProgram program = read(R"([
+  const capture::ExportedProgram program = read(R"([
     ['torch.ops.aten.relu.default', 'a', {'self': {'as_tensor': {'name': 'x'}}}, [{'as_tensor': {'name': 'a'}}]],
     ['torch.ops.aten.add_.Tensor', 'b', {'self': {'as_tensor': {'name': 'a'}}, 'other': {'as_int': 1}}, [{'as_tensor': {'name': 'b'}}]],
     ['torch.ops.aten.mul_.Tensor', 'c', {'self': {'as_tensor': {'name': 'a'}}, 'other': {'as_int': 3}}, [{'as_tensor': {'name': 'c'}}]],
     ['torch.ops.aten.neg.default', 'd', {'self': {'as_tensor': {'name': 'a'}}}, [{'as_tensor': {'name': 'd'}}]]])",
-                                       "[" + tensor("d") + ", " + tensor("a") + "]");
-  EXPECT_EQ(to_text(program.graph), R"(input %0: f32[2,3] = "x"
+                                                "[" + tensor("d") + ", " + tensor("a") + "]");
+  EXPECT_EQ(graph::to_text(program.graph), R"(input %0: f32[2,3] = "x"
 %1: f32[] = aten::relu(%0)
 %2: f32[] = aten::add_.Tensor(%1, 1, 1)
 %3: f32[] = aten::mul_.Tensor(%2, 3)
@@ -70,14 +70,14 @@ TEST(GraphBuilder, NumbersForTensorsAreNumbersToTypePromotion) {
 }
 
 TEST(GraphBuilder, ConstantsTakeTheTypeThatTheSchemaAsksFor) {
-  const ExportedProgram program = read(R"([
+  const capture::ExportedProgram program = read(R"([
     ['torch.ops.aten.layer_norm.default', 'n', {'input': {'as_tensor': {'name': 'x'}}, 'normalized_shape': {'as_int': 3}, 'weight': {'as_none': true}, 'eps': {'as_int': 2}}, [{'as_tensor': {'name': 'n'}}]],
     ['torch.ops.aten.full.default', 'f', {'size': {'as_ints': [2]}, 'fill_value': {'as_float': '-Infinity'}, 'dtype': {'as_scalar_type': 5}, 'layout': {'as_layout': 7}, 'device': {'as_device': {'type': 'cuda', 'index': 1}}}, [{'as_tensor': {'name': 'f'}}]],
     ['torch.ops.aten.index.Tensor', 'i', {'self': {'as_tensor': {'name': 'x'}}, 'indices': {'as_optional_tensors': [{'as_none': true}, {'as_tensor': {'name': 'f'}}]}}, [{'as_tensor': {'name': 'i'}}]],
     ['torch.ops.aten.contiguous.default', 'c', {'self': {'as_tensor': {'name': 'x'}}, 'memory_format': {'as_memory_format': 2}}, [{'as_tensor': {'name': 'c'}}]],
     ['torch.ops.aten.add.Scalar', 'z', {'self': {'as_tensor': {'name': 'x'}}, 'other': {'as_complex': {'real': 1.5, 'imag': 'Infinity'}}}, [{'as_tensor': {'name': 'z'}}]]])",
-                                       "[]");
-  EXPECT_EQ(to_text(program.graph), R"(input %0: f32[2,3] = "x"
+                                                "[]");
+  EXPECT_EQ(graph::to_text(program.graph), R"(input %0: f32[2,3] = "x"
 %1: f32[] = aten::layer_norm(%0, [3], None, None, 2.0, True)
 %2: f32[] = aten::full([2], -inf, 4, 0, device "cpu", None)
 %3: f32[] = aten::index.Tensor(%0, [None, %2])
@@ -85,7 +85,7 @@ TEST(GraphBuilder, ConstantsTakeTheTypeThatTheSchemaAsksFor) {
 %5: f32[] = aten::add.Scalar(%0, complex(1.5, inf), 1)
 return
 )");
-  EXPECT_EQ(to_text(parse_graph(to_text(program.graph))), to_text(program.graph));
+  EXPECT_EQ(graph::to_text(graph::parse_graph(graph::to_text(program.graph))), graph::to_text(program.graph));
 }
 
 TEST(GraphBuilder, SizesThatDependOnDataAreValues) {
@@ -139,7 +139,7 @@ TEST(GraphBuilder, RefusalsNameNodeOperatorAndModule) {
 }
 
 TEST(ModuleCalls, ACallThatItsParentInterruptsIsOneCall) {
-  std::vector<ModuleCall> calls;
+  std::vector<graph::ModuleCall> calls;
   ModuleCallTracker tracker(calls);
   const char* stacks[] = {
       "r,,Net",
@@ -154,10 +154,10 @@ TEST(ModuleCalls, ACallThatItsParentInterruptsIsOneCall) {
   };
   for (int32_t i = 0; i < 9; ++i) tracker.add(i, stacks[i]);
   std::vector<std::string> found;
-  for (const ModuleCall& call : calls)
+  for (const graph::ModuleCall& call : calls)
     found.push_back(call.name + " " + call.type + " " + std::to_string(call.begin) + " " + std::to_string(call.end));
   EXPECT_EQ(found, (std::vector<std::string>{"a A 1 6", "a.b B 1 5", "a.b B 5 6", "c C 6 7", "a A 7 8", "a.b B 7 8"}));
 }
 
 }  // namespace
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -1,6 +1,6 @@
 #include "runtime/capture/pt2/module_calls.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 struct Entry {
@@ -48,4 +48,4 @@ void ModuleCallTracker::add(int32_t node, std::string_view stack) {
   for (const Open& open : open_) calls_[open.call].end = node + 1;
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

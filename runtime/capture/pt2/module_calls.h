@@ -7,7 +7,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 /// Turns the stacks of consecutive nodes into module calls, outer before inner, in the order of entry.
 ///
@@ -16,7 +16,7 @@ namespace plumbline::pt2 {
 /// to one call.
 class ModuleCallTracker {
  public:
-  explicit ModuleCallTracker(std::vector<ModuleCall>& calls) : calls_(calls) {}
+  explicit ModuleCallTracker(std::vector<graph::ModuleCall>& calls) : calls_(calls) {}
 
   /// Says that the next node of the graph, number `node`, has this stack; an empty one is that of the node before.
   void add(int32_t node, std::string_view stack);
@@ -31,10 +31,10 @@ class ModuleCallTracker {
     size_t call = 0;
   };
 
-  std::vector<ModuleCall>& calls_;
+  std::vector<graph::ModuleCall>& calls_;
   std::vector<Open> open_;
   Latest latest_in_root_;
   std::vector<Latest> latest_in_;  // by call
 };
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -9,7 +9,7 @@
 #include "runtime/capture/pt2/tree_spec.h"
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 namespace {
 
 using nlohmann::json;
@@ -79,24 +79,25 @@ class Loader {
     pt2::GraphBuilder builder(program_.graph);
     builder.add_nodes(source, names_);
     add_outputs(module.at("signature").at("output_specs"), out_spec, builder);
-    verify(program_.graph);
+    graph::verify(program_.graph);
   }
 
   void add_input(const std::string& kind, const json& spec, const json& source, pt2::SampleInputs& sample) {
     if (kind == "parameter") {
-      add_attribute(spec, AttributeKind::Parameter, spec.at("parameter_name").get<std::string>(), weights_);
+      add_attribute(spec, graph::AttributeKind::Parameter, spec.at("parameter_name").get<std::string>(), weights_);
     } else if (kind == "buffer") {
       const bool persistent = spec.at("persistent").get<bool>();
-      add_attribute(spec, AttributeKind::Buffer, spec.at("buffer_name").get<std::string>(),
+      add_attribute(spec, graph::AttributeKind::Buffer, spec.at("buffer_name").get<std::string>(),
                     persistent ? weights_ : constants_, persistent);
     } else if (kind == "tensor_constant") {
-      add_attribute(spec, AttributeKind::Constant, spec.at("tensor_constant_name").get<std::string>(), constants_);
+      add_attribute(spec, graph::AttributeKind::Constant, spec.at("tensor_constant_name").get<std::string>(),
+                    constants_);
     } else if (kind == "user_input") {
       add_user_input(spec.at("arg"), source, sample);
       ++leaf_;
     } else if (kind == "constant_input") {
       const json& value = spec.at("value");
-      names_[spec.at("name").get<std::string>()] = {Binding::Kind::Constant, kNoValue,
+      names_[spec.at("name").get<std::string>()] = {Binding::Kind::Constant, graph::kNoValue,
                                                     pt2::plain_meaning(value, {}).constant};
       ++leaf_;
     } else {
@@ -105,17 +106,17 @@ class Loader {
     }
   }
 
-  void add_attribute(const json& spec, AttributeKind kind, const std::string& name, pt2::TensorFolder& folder,
+  void add_attribute(const json& spec, graph::AttributeKind kind, const std::string& name, pt2::TensorFolder& folder,
                      bool persistent = true) {
     const at::Tensor tensor = folder.load(name);
-    std::vector<Attribute>& attributes = program_.graph.attributes;
+    std::vector<graph::Attribute>& attributes = program_.graph.attributes;
     const auto [it, inserted] = attribute_of_.try_emplace(tensor.unsafeGetTensorImpl(), attributes.size());
     // One tensor under several names of one kind is tied; what is a parameter here and a buffer there stays two.
     if (!inserted && attributes[it->second].kind == kind) {
       attributes[it->second].aliases.push_back(name);
     } else {
       it->second = attributes.size();
-      attributes.push_back({kind, name, {}, persistent, tensor, kNoValue});
+      attributes.push_back({kind, name, {}, persistent, tensor, graph::kNoValue});
     }
     names_[spec.at("arg").at("name").get<std::string>()] = {
         Binding::Kind::Attribute, static_cast<int32_t>(it->second), {}};
@@ -136,12 +137,12 @@ class Loader {
       archive_.refuse("input " + in_quotes(name) +
                       " is a symbolic number, and there is no sample input to take it from" +
                       (sample.error.empty() ? "" : " (" + sample.error + ")"));
-    names_[name] = {Binding::Kind::Constant, kNoValue, *leaf};
+    names_[name] = {Binding::Kind::Constant, graph::kNoValue, *leaf};
   }
 
   void add_tensor_input(const std::string& name, const json& source, pt2::SampleInputs& sample) {
     const json& meta = source.at("tensor_values").at(name);
-    Value value = pt2::value_of_meta(meta);
+    graph::Value value = pt2::value_of_meta(meta);
     const bool have =
         leaf_ < sample.leaves.size() && sample.leaves[leaf_].isTensor() && sample.leaves[leaf_].toTensor().defined();
     const json& sizes = meta.at("sizes");
@@ -157,21 +158,21 @@ class Loader {
     if (have) {
       const at::Tensor& tensor = sample.leaves[leaf_].toTensor();
       if (tensor.scalar_type() != value.dtype || tensor.sizes() != value.sizes)
-        archive_.refuse("the sample of input " + in_quotes(name) + " is " + describe(tensor) +
-                        ", but the program takes " + describe(value.dtype, value.sizes));
+        archive_.refuse("the sample of input " + in_quotes(name) + " is " + graph::describe(tensor) +
+                        ", but the program takes " + graph::describe(value.dtype, value.sizes));
       if (program_.sample_inputs.size() == program_.graph.inputs.size()) program_.sample_inputs.push_back(tensor);
     } else if (sample.error.empty()) {
       program_.sample_inputs_error = "the sample of input " + in_quotes(name) + " is not a tensor";
     }
-    const ValueId v = program_.graph.add_value(std::move(value));
+    const graph::ValueId v = program_.graph.add_value(std::move(value));
     names_[name] = {Binding::Kind::Value, v, {}};
     program_.graph.inputs.push_back({name, v});
     program_.is_keyword.push_back(leaf_ >= positional_leaves_);
   }
 
   void add_outputs(const json& specs, const pt2::TreeSpec& out_spec, pt2::GraphBuilder& builder) {
-    Graph& graph = program_.graph;
-    std::vector<OutputTree> leaves;
+    graph::Graph& graph = program_.graph;
+    std::vector<graph::OutputTree> leaves;
     for (const json& spec : specs) {
       if (!spec.contains("user_output"))
         archive_.refuse("the program has an output of the kind " + pt2::tag_of(spec) +
@@ -180,15 +181,15 @@ class Loader {
       const json& argument = spec["user_output"].at("arg");
       const pt2::Meaning meaning =
           pt2::plain_meaning(argument, [&](const std::string& name) { return builder.resolve(names_, name); });
-      OutputTree leaf;
+      graph::OutputTree leaf;
       leaf.output = static_cast<int>(graph.outputs.size());
-      const bool number = meaning.is_value() && graph.values[meaning.value].kind != ValueKind::Tensor;
+      const bool number = meaning.is_value() && graph.values[meaning.value].kind != graph::ValueKind::Tensor;
       // A constant keeps its place, so that outputs have the numbers that they have in Python.
       graph.outputs.push_back(number               ? builder.as_tensor(meaning.value)
                               : meaning.is_value() ? meaning.value
-                                                   : kNoValue);
+                                                   : graph::kNoValue);
       if (!meaning.is_value() && !meaning.constant.isNone()) {
-        leaf.kind = OutputTree::Kind::Constant;
+        leaf.kind = graph::OutputTree::Kind::Constant;
         leaf.constant = constant_text(meaning.constant);
       }
       leaves.push_back(std::move(leaf));
@@ -218,4 +219,4 @@ class Loader {
 
 ExportedProgram read_program(const std::filesystem::path& path) { return Loader(path).load(); }
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

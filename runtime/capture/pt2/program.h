@@ -17,16 +17,16 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/output_tree.h"
 
-namespace plumbline {
+namespace plumbline::capture {
 
 struct ExportedProgram {
   /// Attributes by qualified name, in the order in which the model registered them, bound to tensors; a tied one under
   /// its first name, with the others as aliases. Inputs are the tensors among the program's, under its names; a number
   /// or None given to export is part of the program. Outputs have the numbers of the program's flat outputs; None and
   /// constants are kNoValue, a number computed from data is a tensor without dimensions.
-  Graph graph;
+  graph::Graph graph;
   /// The nesting; its leaves, constants included, are in the order of the program's flat outputs.
-  OutputTree output_tree;
+  graph::OutputTree output_tree;
   /// In the order of graph.inputs; empty where the archive holds none that can be read, for the reason in
   /// sample_inputs_error.
   std::vector<at::Tensor> sample_inputs;
@@ -45,4 +45,4 @@ struct ExportedProgram {
 /// input without a sample to take its size from. Of nodes it names name, operator and module.
 ExportedProgram read_program(const std::filesystem::path& path);
 
-}  // namespace plumbline
+}  // namespace plumbline::capture

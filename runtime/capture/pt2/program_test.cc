@@ -11,7 +11,7 @@
 #include "runtime/graph/interpreter.h"
 #include "runtime/tensor_file.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 using nlohmann::json;
@@ -30,27 +30,29 @@ at::Tensor part(const at::Tensor& whole, int64_t rows, int m) {
   return whole.dim() == 0 || whole.size(0) == rows ? whole : whole.narrow(0, m * rows, rows).clone();
 }
 
-void flatten(const OutputTree& tree, std::vector<const OutputTree*>& leaves) {
-  if (tree.kind == OutputTree::Kind::Value || tree.kind == OutputTree::Kind::Constant) leaves.push_back(&tree);
-  for (const OutputTree& item : tree.items) flatten(item, leaves);
+void flatten(const graph::OutputTree& tree, std::vector<const graph::OutputTree*>& leaves) {
+  if (tree.kind == graph::OutputTree::Kind::Value || tree.kind == graph::OutputTree::Kind::Constant)
+    leaves.push_back(&tree);
+  for (const graph::OutputTree& item : tree.items) flatten(item, leaves);
 }
 
 /// Runs every micro-batch through the loaded program; everything PyTorch stored, under the names it stored it by.
-std::map<std::string, at::Tensor> results_of(ExportedProgram& program, const TensorMap& inputs, int microbatches) {
+std::map<std::string, at::Tensor> results_of(capture::ExportedProgram& program, const TensorMap& inputs,
+                                             int microbatches) {
   std::map<std::string, at::Tensor> results, buffers;
-  for (const Attribute& attribute : program.graph.attributes) buffers[attribute.name] = attribute.tensor.clone();
-  std::vector<const OutputTree*> leaves;
+  for (const graph::Attribute& attribute : program.graph.attributes) buffers[attribute.name] = attribute.tensor.clone();
+  std::vector<const graph::OutputTree*> leaves;
   flatten(program.output_tree, leaves);
-  Interpreter interpreter(program.graph);
+  graph::Interpreter interpreter(program.graph);
   for (int m = 0; m < microbatches; ++m) {
     Tensors arguments, outputs;
-    for (const GraphInput& input : program.graph.inputs) {
+    for (const graph::GraphInput& input : program.graph.inputs) {
       const std::vector<int64_t>& sizes = program.graph.values[input.value].sizes;
       arguments.push_back(part(tensor_of(inputs.at(input.name)), sizes.empty() ? 0 : sizes[0], m));
     }
     interpreter.run(arguments, outputs);
     for (size_t i = 0; i < leaves.size(); ++i)
-      if (leaves[i]->kind == OutputTree::Kind::Value && outputs[leaves[i]->output].defined())
+      if (leaves[i]->kind == graph::OutputTree::Kind::Value && outputs[leaves[i]->output].defined())
         results["output." + std::to_string(m) + "." + std::to_string(i)] = outputs[leaves[i]->output].detach();
     const at::Tensor target =
         inputs.contains("TARGET") ? part(tensor_of(inputs.at("TARGET")), outputs[0].size(0), m) : at::Tensor();
@@ -60,7 +62,7 @@ std::map<std::string, at::Tensor> results_of(ExportedProgram& program, const Ten
     results["loss." + std::to_string(m)] = loss.detach();
     loss.backward();
   }
-  for (const Attribute& attribute : program.graph.attributes) {
+  for (const graph::Attribute& attribute : program.graph.attributes) {
     if (attribute.tensor.grad().defined())
       results["grad." + attribute.name] = attribute.tensor.grad() / microbatches;
     else if (!at::equal(attribute.tensor, buffers[attribute.name]))
@@ -69,11 +71,11 @@ std::map<std::string, at::Tensor> results_of(ExportedProgram& program, const Ten
   return results;
 }
 
-class ProgramOfPyTorch : public testing::TestWithParam<const char*> {};
+class ProgramOfPyTorch : public ::testing::TestWithParam<const char*> {};
 
 // The oracle is PyTorch itself, which ran the same archive. All numbers are exact, so they are equal bit for bit.
 TEST_P(ProgramOfPyTorch, RunsAsItDidThere) {
-  ExportedProgram program = read_program(testdata(GetParam()) / "model.pt2");
+  capture::ExportedProgram program = capture::read_program(testdata(GetParam()) / "model.pt2");
   const TensorMap inputs = read_tensor_file(testdata(GetParam()) / "inputs.safetensors");
   const TensorMap expected = read_tensor_file(testdata(GetParam()) / "expected.safetensors");
   ASSERT_EQ(program.sample_inputs.size(), program.graph.inputs.size()) << program.sample_inputs_error;
@@ -83,8 +85,8 @@ TEST_P(ProgramOfPyTorch, RunsAsItDidThere) {
         part(tensor_of(inputs.at(program.graph.inputs[i].name)), sample.dim() ? sample.size(0) : 0, 0);
     EXPECT_TRUE(at::equal(sample, first)) << program.graph.inputs[i].name;
   }
-  annotate(program.graph, program.sample_inputs);
-  verify(program.graph);
+  capture::annotate(program.graph, program.sample_inputs);
+  graph::verify(program.graph);
   std::map<std::string, at::Tensor> results = results_of(program, inputs, 4);
   for (const auto& [name, host] : expected) {
     ASSERT_TRUE(results.contains(name)) << name;
@@ -96,37 +98,37 @@ TEST_P(ProgramOfPyTorch, RunsAsItDidThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Testdata, ProgramOfPyTorch,
-                         testing::Values("tied", "markers", "no_grad", "no_grad-211", "cond", "in_place",
-                                         "in_place-211", "nonzero", "keywords", "autocast", "twice", "embedding",
-                                         "number_first", "dynamic"),
+                         ::testing::Values("tied", "markers", "no_grad", "no_grad-211", "cond", "in_place",
+                                           "in_place-211", "nonzero", "keywords", "autocast", "twice", "embedding",
+                                           "number_first", "dynamic"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
-const Attribute& attribute(const ExportedProgram& program, const std::string& name) {
-  for (const Attribute& attribute : program.graph.attributes)
+const graph::Attribute& attribute(const capture::ExportedProgram& program, const std::string& name) {
+  for (const graph::Attribute& attribute : program.graph.attributes)
     if (attribute.name == name) return attribute;
   throw Error("no attribute " + name);
 }
 
-std::vector<std::string> calls(const Graph& graph) {
+std::vector<std::string> calls(const graph::Graph& graph) {
   std::vector<std::string> out;
-  for (const ModuleCall& call : graph.module_calls)
+  for (const graph::ModuleCall& call : graph.module_calls)
     out.push_back(call.name + " " + std::to_string(call.begin) + " " + std::to_string(call.end));
   return out;
 }
 
 TEST(Program, TiedWeightsAreOneAttributeUnderTheirFirstName) {
-  const ExportedProgram program = read_program(testdata("tied") / "model.pt2");
+  const capture::ExportedProgram program = capture::read_program(testdata("tied") / "model.pt2");
   EXPECT_EQ(program.graph.attributes.size(), 6U);
-  const Attribute& tied = attribute(program, "first.weight");
+  const graph::Attribute& tied = attribute(program, "first.weight");
   EXPECT_EQ(tied.aliases, std::vector<std::string>{"head.weight"});
   EXPECT_EQ(program.graph.nodes.front().arguments[1].values[0], tied.value);
   EXPECT_EQ(program.graph.nodes.back().arguments[1].values[0], tied.value);
-  EXPECT_EQ(attribute(program, "unused").value, kNoValue);
-  EXPECT_EQ(attribute(program, "scale").kind, AttributeKind::Buffer);
+  EXPECT_EQ(attribute(program, "unused").value, graph::kNoValue);
+  EXPECT_EQ(attribute(program, "scale").kind, graph::AttributeKind::Buffer);
   EXPECT_FALSE(attribute(program, "scale").persistent);
 }
 
@@ -137,7 +139,7 @@ TEST(Program, FrozenParametersStayFrozen) {
   list["config"]["middle.bias"]["tensor_meta"]["requires_grad"] = false;
   text = list.dump();
   const TemporaryFolder folder;
-  const ExportedProgram program = read_program(write_archive(folder, entries));
+  const capture::ExportedProgram program = capture::read_program(write_archive(folder, entries));
   EXPECT_FALSE(attribute(program, "middle.bias").tensor.requires_grad());
   EXPECT_TRUE(attribute(program, "middle.weight").tensor.requires_grad());
 }
@@ -151,80 +153,82 @@ TEST(Program, ViewsOfOneStorageStayViews) {
   config["unused"]["tensor_meta"]["storage_offset"]["as_int"] = 14;
   text = list.dump();
   const TemporaryFolder folder;
-  const ExportedProgram program = read_program(write_archive(folder, entries));
+  const capture::ExportedProgram program = capture::read_program(write_archive(folder, entries));
   const at::Tensor part = attribute(program, "unused").tensor, whole = attribute(program, "first.weight").tensor;
   EXPECT_TRUE(part.storage().is_alias_of(whole.storage()));
   EXPECT_TRUE(at::equal(part, whole.reshape(-1).narrow(0, 14, 2)));
   config["unused"]["tensor_meta"]["storage_offset"]["as_int"] = 15;
   text = list.dump();
-  EXPECT_NE(refusal_of([&] { read_program(write_archive(folder, entries)); }).find("tensor 'unused' needs 68 bytes"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal_of([&] { capture::read_program(write_archive(folder, entries)); }).find("tensor 'unused' needs 68 bytes"),
+      std::string::npos);
 }
 
 TEST(Program, SplitMarkersStandWhereForwardHadThem) {
-  const ExportedProgram program = read_program(testdata("markers") / "model.pt2");
+  const capture::ExportedProgram program = capture::read_program(testdata("markers") / "model.pt2");
   std::string kinds;
-  for (const Node& node : program.graph.nodes) kinds += node.is_split() ? "|" : "o";
+  for (const graph::Node& node : program.graph.nodes) kinds += node.is_split() ? "|" : "o";
   EXPECT_EQ(kinds, "o|oo|oo");
 }
 
 TEST(Program, KeywordInputsAndConstantsInBothDirections) {
-  const ExportedProgram program = read_program(testdata("keywords") / "model.pt2");
+  const capture::ExportedProgram program = capture::read_program(testdata("keywords") / "model.pt2");
   std::vector<std::string> names;
-  for (const GraphInput& input : program.graph.inputs) names.push_back(input.name);
+  for (const graph::GraphInput& input : program.graph.inputs) names.push_back(input.name);
   EXPECT_EQ(names, (std::vector<std::string>{"x", "mask", "pair_b", "pair_a", "left"}));
   EXPECT_EQ(program.is_keyword, (std::vector<bool>{false, true, true, true, true}));
-  const OutputTree& tree = program.output_tree;
-  ASSERT_EQ(tree.kind, OutputTree::Kind::Dict);
+  const graph::OutputTree& tree = program.output_tree;
+  ASSERT_EQ(tree.kind, graph::OutputTree::Kind::Dict);
   EXPECT_EQ(tree.keys, (std::vector<std::string>{"result", "others"}));
   EXPECT_EQ(tree.items[0].output, 0);
-  const OutputTree& others = tree.items[1];
-  ASSERT_EQ(others.kind, OutputTree::Kind::Tuple);
+  const graph::OutputTree& others = tree.items[1];
+  ASSERT_EQ(others.kind, graph::OutputTree::Kind::Tuple);
   EXPECT_EQ(others.items[0].output, 1);
   EXPECT_EQ(others.items[1].output, 2);
-  EXPECT_EQ(program.graph.outputs[2], kNoValue);
-  EXPECT_EQ(others.items[2].kind, OutputTree::Kind::Constant);
+  EXPECT_EQ(program.graph.outputs[2], graph::kNoValue);
+  EXPECT_EQ(others.items[2].kind, graph::OutputTree::Kind::Constant);
   EXPECT_EQ(others.items[2].constant, "7");
   ASSERT_EQ(program.graph.outputs.size(), 4U);
-  EXPECT_EQ(program.graph.outputs[3], kNoValue) << "a constant keeps its number";
+  EXPECT_EQ(program.graph.outputs[3], graph::kNoValue) << "a constant keeps its number";
 }
 
 TEST(Program, ModulesCalledAgainMakeCallsOfTheirOwn) {
-  EXPECT_EQ(calls(read_program(testdata("twice") / "model.pt2").graph),
+  EXPECT_EQ(calls(capture::read_program(testdata("twice") / "model.pt2").graph),
             (std::vector<std::string>{"shared 0 2", "shared.fc 0 1", "between 2 4", "between.fc 2 3", "shared 4 6",
                                       "shared.fc 4 5", "last 6 7"}));
 }
 
 TEST(Program, RegionsWithoutGradientsAreModesOfTheirNodes) {
   for (const char* name : {"no_grad", "no_grad-211"}) {
-    const ExportedProgram program = read_program(testdata(name) / "model.pt2");
+    const capture::ExportedProgram program = capture::read_program(testdata(name) / "model.pt2");
     std::string modes;
-    for (const Node& node : program.graph.nodes) modes += node.grad_enabled ? "g" : "-";
+    for (const graph::Node& node : program.graph.nodes) modes += node.grad_enabled ? "g" : "-";
     EXPECT_EQ(modes, "g---g-gg");  // linear | linear, sum, add_ | relu | mul | linear, add
     EXPECT_EQ(calls(program.graph), (std::vector<std::string>{"first 0 1", "teacher 1 2", "second 6 7"}));
   }
 }
 
 TEST(Program, AutocastRegionsNest) {
-  const Graph graph = read_program(testdata("autocast") / "model.pt2").graph;
+  const graph::Graph graph = capture::read_program(testdata("autocast") / "model.pt2").graph;
   ASSERT_EQ(graph.autocast.size(), 2U);
-  EXPECT_EQ(graph.autocast[0], (AutocastRegion{c10::kCPU, at::kBFloat16, true, false, -1}));
+  EXPECT_EQ(graph.autocast[0], (graph::AutocastRegion{c10::kCPU, at::kBFloat16, true, false, -1}));
   EXPECT_EQ(graph.autocast[1].outer, 0);
   EXPECT_FALSE(graph.autocast[1].enabled);
   EXPECT_EQ(graph.nodes.front().autocast, 0);
   EXPECT_EQ(graph.nodes.back().autocast, 0);
-  EXPECT_TRUE(std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.autocast == 1; }));
+  EXPECT_TRUE(
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& n) { return n.autocast == 1; }));
 }
 
 TEST(Program, CondIsOneNodeWithTwoBranches) {
-  ExportedProgram program = read_program(testdata("cond") / "model.pt2");
-  annotate(program.graph, program.sample_inputs);
+  capture::ExportedProgram program = capture::read_program(testdata("cond") / "model.pt2");
+  capture::annotate(program.graph, program.sample_inputs);
   std::vector<size_t> results;
-  for (const Node& node : program.graph.nodes) {
+  for (const graph::Node& node : program.graph.nodes) {
     if (node.branches.empty()) continue;
     ASSERT_EQ(node.branches.size(), 2U);
     results.push_back(node.results[0].values.size());
-    for (ValueId v : node.results[0].values) {
+    for (graph::ValueId v : node.results[0].values) {
       EXPECT_EQ(program.graph.values[v].sizes, (std::vector<int64_t>{4, 4}));
       EXPECT_TRUE(program.graph.values[v].requires_grad);
     }
@@ -234,11 +238,11 @@ TEST(Program, CondIsOneNodeWithTwoBranches) {
 }
 
 TEST(Program, WritesShareTheMemoryThatTheyChange) {
-  ExportedProgram program = read_program(testdata("in_place") / "model.pt2");
-  annotate(program.graph, program.sample_inputs);
-  const Graph& graph = program.graph;
+  capture::ExportedProgram program = capture::read_program(testdata("in_place") / "model.pt2");
+  capture::annotate(program.graph, program.sample_inputs);
+  const graph::Graph& graph = program.graph;
   // fill_ on a view of the first linear's result, whose base is read later.
-  for (const Node& node : graph.nodes) {
+  for (const graph::Node& node : graph.nodes) {
     if (node.op->schema().name() == "aten::fill_" || node.op->schema().name() == "aten::masked_fill_") {
       EXPECT_EQ(graph.values[node.results[0].values[0]].storage,
                 graph.values[graph.nodes[1].results[0].values[0]].storage);
@@ -249,25 +253,25 @@ TEST(Program, WritesShareTheMemoryThatTheyChange) {
 }
 
 TEST(Program, SymbolicSizesAreThoseOfTheSample) {
-  const ExportedProgram program = read_program(testdata("dynamic") / "model.pt2");
+  const capture::ExportedProgram program = capture::read_program(testdata("dynamic") / "model.pt2");
   EXPECT_EQ(program.graph.values[program.graph.inputs[0].value].sizes, (std::vector<int64_t>{4, 4}));
   Entries entries = entries_of(testdata("dynamic") / "model.pt2");
   entries.erase("data/sample_inputs/model.pt");
   const TemporaryFolder folder;
   EXPECT_NE(refusal_of([&] {
-              read_program(write_archive(folder, entries));
+              capture::read_program(write_archive(folder, entries));
             }).find("dimension 0 of input 'x' is symbolic, and there is no sample input"),
             std::string::npos);
 }
 
 TEST(Program, AnOperatorThatOnlyPythonHasIsRefusedByName) {
-  const std::string text = refusal_of([] { read_program(testdata("custom") / "model.pt2"); });
+  const std::string text = refusal_of([] { capture::read_program(testdata("custom") / "model.pt2"); });
   EXPECT_NE(text.find("node 'twofold' (torch.ops.plumbline_testdata.twofold.default)"), std::string::npos) << text;
 }
 
 TEST(Program, VersionsAreToldAndAnUnknownOneIsRefused) {
-  EXPECT_EQ(read_program(testdata("in_place-211") / "model.pt2").schema_version, "8.17");
-  const ExportedProgram program = read_program(testdata("in_place") / "model.pt2");
+  EXPECT_EQ(capture::read_program(testdata("in_place-211") / "model.pt2").schema_version, "8.17");
+  const capture::ExportedProgram program = capture::read_program(testdata("in_place") / "model.pt2");
   EXPECT_EQ(program.schema_version, "8.20");
   EXPECT_TRUE(program.torch_version.starts_with("2.15"));
   Entries entries = entries_of(testdata("tied") / "model.pt2");
@@ -275,7 +279,7 @@ TEST(Program, VersionsAreToldAndAnUnknownOneIsRefused) {
   model["schema_version"]["major"] = 9;
   entries["models/model.json"] = model.dump();
   const TemporaryFolder folder;
-  EXPECT_NE(refusal_of([&] { read_program(write_archive(folder, entries)); }).find("schema version 9.20"),
+  EXPECT_NE(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }).find("schema version 9.20"),
             std::string::npos);
 }
 
@@ -283,13 +287,13 @@ TEST(Program, WithoutReadableSamplesItSaysWhy) {
   Entries entries = entries_of(testdata("tied") / "model.pt2");
   entries["data/sample_inputs/model.pt"] = "no pickle";
   const TemporaryFolder folder;
-  const ExportedProgram broken = read_program(write_archive(folder, entries));
+  const capture::ExportedProgram broken = capture::read_program(write_archive(folder, entries));
   EXPECT_TRUE(broken.sample_inputs.empty());
   EXPECT_NE(broken.sample_inputs_error.find("cannot be read"), std::string::npos) << broken.sample_inputs_error;
   entries.erase("data/sample_inputs/model.pt");
-  const ExportedProgram none = read_program(write_archive(folder, entries, "other.pt2"));
+  const capture::ExportedProgram none = capture::read_program(write_archive(folder, entries, "other.pt2"));
   EXPECT_NE(none.sample_inputs_error.find("no entry"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

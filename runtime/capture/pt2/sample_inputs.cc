@@ -5,7 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 constexpr const char* kEntry = "data/sample_inputs/model.pt";
@@ -48,11 +48,11 @@ SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec) {
   try {
     flatten(in_spec, torch::jit::pickle_load({begin, begin + count}), sample.leaves);
   } catch (const std::exception& error) {
-    const std::string text = error_text(error);
+    const std::string text = graph::error_text(error);
     sample.leaves.clear();
     sample.error = std::string("'") + kEntry + "' cannot be read: " + text.substr(0, text.find('\n'));
   }
   return sample;
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

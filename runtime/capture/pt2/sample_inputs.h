@@ -9,7 +9,7 @@
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/capture/pt2/tree_spec.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 struct SampleInputs {
   std::vector<c10::IValue> leaves;  ///< in the order of the program's inputs, constants among them
@@ -20,4 +20,4 @@ struct SampleInputs {
 /// Never throws for what the pickle holds (a Python class that only Python can unpickle, another nesting).
 SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec);
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -9,7 +9,7 @@
 #include "runtime/capture/pt2/testdata_path.h"
 #include "runtime/error.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
@@ -83,4 +83,4 @@ Entries program_of(const std::string& nodes, const std::string& outputs) {
   return {{"models/model.json", model.dump()}};
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -10,7 +10,7 @@
 
 #include "runtime/temporary_folder.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 /// The archives made by PyTorch (testdata/make).
 std::filesystem::path testdata(const std::string& name);
@@ -31,4 +31,4 @@ std::string refusal_of(const std::function<void()>& action);
 /// {name: argument}.
 Entries program_of(const std::string& nodes, const std::string& outputs);
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

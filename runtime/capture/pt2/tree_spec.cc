@@ -5,7 +5,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 namespace {
 
 using nlohmann::json;
@@ -24,13 +24,13 @@ TreeSpec from_json(const json& node) {
   return spec;
 }
 
-OutputTree nest(const TreeSpec& spec, const std::vector<OutputTree>& leaves, size_t& next) {
+graph::OutputTree nest(const TreeSpec& spec, const std::vector<graph::OutputTree>& leaves, size_t& next) {
   if (spec.is_leaf()) return leaves[next++];
-  OutputTree tree;
-  tree.kind = OutputTree::Kind::Tuple;
-  if (spec.type == "builtins.list") tree.kind = OutputTree::Kind::List;
+  graph::OutputTree tree;
+  tree.kind = graph::OutputTree::Kind::Tuple;
+  if (spec.type == "builtins.list") tree.kind = graph::OutputTree::Kind::List;
   if (spec.type == "builtins.dict" ? spec.keys.size() == spec.children.size() : !spec.keys.empty()) {
-    tree.kind = OutputTree::Kind::Dict;
+    tree.kind = graph::OutputTree::Kind::Dict;
     tree.keys = spec.keys;
   }
   for (const TreeSpec& child : spec.children) tree.items.push_back(nest(child, leaves, next));
@@ -57,10 +57,10 @@ TreeSpec parse_tree_spec(const std::string& text) {
   }
 }
 
-OutputTree output_tree(const TreeSpec& spec, const std::vector<OutputTree>& leaves) {
-  if (spec.leaves() != leaves.size()) return {OutputTree::Kind::Tuple, -1, "", leaves, {}};
+graph::OutputTree output_tree(const TreeSpec& spec, const std::vector<graph::OutputTree>& leaves) {
+  if (spec.leaves() != leaves.size()) return {graph::OutputTree::Kind::Tuple, -1, "", leaves, {}};
   size_t next = 0;
   return nest(spec, leaves, next);
 }
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

@@ -7,7 +7,7 @@
 
 #include "runtime/graph/output_tree.h"
 
-namespace plumbline::pt2 {
+namespace plumbline::capture::pt2 {
 
 struct TreeSpec {
   std::string type;               ///< "builtins.dict" and the like; empty for a leaf
@@ -24,6 +24,6 @@ TreeSpec parse_tree_spec(const std::string& text);
 /// The tree of the outputs, given those that stand at its leaves, in their order. A list is a List, whatever has string
 /// keys (dict, the output classes of model libraries) a Dict, everything else a Tuple. Where the spec has another
 /// number of leaves: one Tuple of all of them.
-OutputTree output_tree(const TreeSpec& spec, const std::vector<OutputTree>& leaves);
+graph::OutputTree output_tree(const TreeSpec& spec, const std::vector<graph::OutputTree>& leaves);
 
-}  // namespace plumbline::pt2
+}  // namespace plumbline::capture::pt2

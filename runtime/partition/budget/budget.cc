@@ -5,7 +5,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 int64_t bytes_of(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
@@ -176,4 +176,4 @@ double estimated_runtime(const JointGraph& graph, const PartitionOptions& option
   return checked_runtime(graph, node, runtime);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -14,7 +14,7 @@
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// What a solver of one's own is asked (PartitionOptions::own_solver).
 struct BudgetProblem {
@@ -38,4 +38,4 @@ std::vector<NodeIndex> saved_within_budget(const CutInput& input, const Partitio
 /// at. Throws InputError for what is negative or no number.
 double estimated_runtime(const JointGraph& graph, const PartitionOptions& options, NodeIndex node);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -12,7 +12,7 @@
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -113,7 +113,7 @@ PartitionOptions within(double budget) { return {.mode = PartitionMode::Budget, 
 TEST(Budget, OutsideOfZeroToOneIsRefused) {
   const Prepared prepared(chain({400, 400}));
   for (double budget : {-0.1, 1.5, std::nan("")}) {
-    EXPECT_EQ(refusal([&] { saved_names(prepared, within(budget)); }),
+    EXPECT_EQ(testing::refusal([&] { saved_names(prepared, within(budget)); }),
               "partition: budget " + std::to_string(budget) + "; it must be from 0 to 1");
   }
 }
@@ -155,7 +155,7 @@ TEST(Budget, RuntimesDecideWhatIsKept) {
   EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_2"}));
   options.runtime.clear();
   options.estimate_runtime = [](const JointGraph&, NodeIndex) { return -1.0; };
-  EXPECT_EQ(refusal([&] { saved_names(prepared, options); }),
+  EXPECT_EQ(testing::refusal([&] { saved_names(prepared, options); }),
             "partition: node mm_2 has a runtime of -1.000000; it must be 0 or more");
 }
 
@@ -191,7 +191,8 @@ TEST(Budget, ASolverOfOnesOwn) {
   };
   EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_1"}));
   options.own_solver = [](const BudgetProblem&) { return std::vector<int>{3}; };
-  EXPECT_EQ(refusal([&] { saved_names(prepared, options); }), "knapsack: item 3 is kept, but there are only 3, from 0");
+  EXPECT_EQ(testing::refusal([&] { saved_names(prepared, options); }),
+            "knapsack: item 3 is kept, but there are only 3, from 0");
 }
 
 // Where nothing is left to choose, 2.11 saves every input and what must be saved, 2.15 what the last cut needs.
@@ -254,4 +255,4 @@ TEST(Frontier, TextAndPicture) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

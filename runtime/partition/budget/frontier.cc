@@ -8,7 +8,7 @@
 #include "runtime/partition/budget/budget.h"
 #include "runtime/partition/budget/memory.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Partitions one graph by any budget and prices the result.
@@ -131,4 +131,4 @@ std::string frontier_svg(std::span<const BudgetPoint> points) {
   return svg + "</svg>\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct BudgetPoint {
   double budget = 0;
@@ -31,4 +31,4 @@ std::string frontier_text(std::span<const BudgetPoint> points);
 /// Recomputation over saved storage, as an SVG file.
 std::string frontier_svg(std::span<const BudgetPoint> points);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr double kTicks = 10000;  // PyTorch's quantisation: so many in a capacity of 1
@@ -296,4 +296,4 @@ std::vector<int> items_left(const KnapsackChoice& choice, size_t size) {
   return left;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

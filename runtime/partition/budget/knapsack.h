@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Items by their index.
 struct KnapsackProblem {
@@ -74,4 +74,4 @@ std::vector<char> kept_items(const KnapsackChoice& choice, size_t size);
 /// The items of `size` that are not kept, ascending.
 std::vector<int> items_left(const KnapsackChoice& choice, size_t size);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Lists = std::vector<std::vector<int>>;
@@ -196,4 +196,4 @@ double knee_capacity(const KnapsackGraph& graph, const KnapsackSolve& solve, dou
   return knee < 0 ? most : capacities[knee];
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -14,7 +14,7 @@
 #include "runtime/partition/budget/knapsack.h"
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// A graph and the nodes that a knapsack chooses among. Candidates are numbered by their position in `candidates`;
 /// memories and runtimes are in any unit.
@@ -74,4 +74,4 @@ std::vector<KnapsackEvaluation> evaluate_capacities(const KnapsackGraph& graph, 
 double knee_capacity(const KnapsackGraph& graph, const KnapsackSolve& solve, double most = 0.1, double least = 0.001,
                      int count = 100);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 // The graph of PyTorch's test_ac_knapsack.py: node1 to node5 in a chain, node1 and node5 are returned. Its candidates
@@ -155,4 +155,4 @@ TEST(KnapsackEvaluator, SavedInputsOfWhatIsComputedAgainStay) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -11,7 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/testing/golden_files.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 // --- the cases of PyTorch's test/functorch/test_ac_knapsack.py -------------------------------------------------------
@@ -333,4 +333,4 @@ TEST(Knapsack, KneePointIsTheNearestAndTheFirstOfThose) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

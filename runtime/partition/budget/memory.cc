@@ -6,7 +6,7 @@
 #include "runtime/partition/budget/result_memory.h"
 #include "runtime/partition/joint/overwriting.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Memory that is there: several results may share it.
@@ -143,4 +143,4 @@ MemoryProfile simulate_memory(const Partition& partition, bool overwriting) {
                          overwriting);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

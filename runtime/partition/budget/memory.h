@@ -13,7 +13,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct MemoryProfile {
   /// Bytes after each op while it runs (its results are there, its dying inputs still are): first the forward's, then
@@ -36,4 +36,4 @@ MemoryProfile simulate_memory(const Partition& partition, bool overwriting = fal
 MemoryProfile simulate_memory(const JointGraph& graph, const JointEdges& edges, const Subgraph& forward,
                               const Subgraph& backward, bool overwriting = false);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -11,7 +11,7 @@
 #include "runtime/partition/partition.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr int64_t kUnit = 512;
@@ -355,4 +355,4 @@ TEST(MemoryBudget, manual_ac) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 #include "runtime/partition/extract.h"
 #include "runtime/partition/testing/golden_files.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr int64_t kEagerKiB = 143'548;  ///< measured in the same way, by autograd alone
@@ -64,4 +64,4 @@ TEST(MemoryGolden, AFullBudgetByPeakTakesNoMoreThanTheDefaultMode) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -10,7 +10,7 @@
 #include "runtime/partition/testing/random_joint_graph.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -244,10 +244,10 @@ TEST(SimulateMemory, TuplesMayHoldTuples) {
     }
 
   graph.nodes[outer[0]].out.items.pop_back();
-  EXPECT_EQ(refusal([&] { verify(graph); }),
+  EXPECT_EQ(testing::refusal([&] { verify(graph); }),
             "node 'getitem' is not made as result 0 of 'cells' is: expected a tuple of as many results where that is "
             "one");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 #include "runtime/partition/budget/budget.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr int32_t kNever = -1, kAlways = INT32_MAX;
@@ -267,4 +267,4 @@ PeakModel::Answer PeakModel::ask(const std::vector<char>& saved) {
   return answer;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -12,7 +12,7 @@
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 class PeakModel {
  public:
@@ -79,4 +79,4 @@ class PeakModel {
   int64_t held_ = 0, peak_ = 0;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

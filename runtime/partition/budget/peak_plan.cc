@@ -9,7 +9,7 @@
 #include "runtime/partition/budget/segments.h"
 #include "runtime/partition/cut/min_bytes.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 struct Candidate {
@@ -228,4 +228,4 @@ std::vector<NodeIndex> saved_within_peak(const CutInput& input, const PartitionO
   return std::move(plan.saved);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -13,7 +13,7 @@
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct PeakPlan {
   std::vector<NodeIndex> saved;  ///< ascending; inputs of the forward are among them
@@ -35,4 +35,4 @@ PeakPlan plan_by_peak(const CutInput& input, const PartitionOptions& options);
 std::vector<NodeIndex> saved_within_peak(const CutInput& input, const PartitionOptions& options,
                                          std::vector<CutRecord>& cuts);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 #include "runtime/partition/testing/prepared_graph.h"
 #include "runtime/partition/testing/random_joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::PreparedGraph;
@@ -172,4 +172,4 @@ TEST(PeakPlan, OfAChainIsNearTheRootOfItsLength) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// `visit` for each result that is no tuple.
@@ -115,4 +115,4 @@ std::vector<char> storages_held_anyway(const JointGraph& graph) {
   return held;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -10,7 +10,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct ResultMemory {
   ResultMemory(const JointGraph& graph, const JointEdges& edges);
@@ -32,4 +32,4 @@ struct ResultMemory {
 /// By storage: it belongs to an input of the forward or to a constant, so that holding it costs nothing.
 std::vector<char> storages_held_anyway(const JointGraph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr int64_t kBlocked = std::numeric_limits<int64_t>::max() / 4;
@@ -85,4 +85,4 @@ std::vector<char> ForwardLine::checkpoints(int64_t limit) const {
   return saved;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 
 #include "runtime/partition/budget/peak_model.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The forward as a line of places, one after each call.
 class ForwardLine {
@@ -34,4 +34,4 @@ class ForwardLine {
   NodeIndex nodes_ = 0;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

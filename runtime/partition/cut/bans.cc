@@ -4,7 +4,7 @@
 #include <functional>
 #include <queue>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 class Bans {
@@ -186,4 +186,4 @@ std::vector<Ban> banned_from_recomputation(const CutInput& input, const CutRules
   return Bans(input, rules, dont_ban).run();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 
 #include "runtime/partition/cut/min_cut.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Why a node may not be computed again.
 enum class Ban : uint8_t {
@@ -43,4 +43,4 @@ inline bool fusible(const OpClasses& ops, NodeIndex producer, NodeIndex user) {
   return ops.cat[user] || (ops.fusible[producer] && ops.fusible[user]);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

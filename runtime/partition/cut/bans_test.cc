@@ -7,7 +7,7 @@
 
 #include "runtime/partition/testing/joint_graph_builder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -126,4 +126,4 @@ TEST(Bans, WhatIsTaggedToBeSaved) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,11 +4,11 @@
 #include <span>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct BuiltInPolicy {
   std::string_view name, json;
 };
 std::span<const BuiltInPolicy> built_in_policies();
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,7 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// What is asked of each node, gathered in one pass: a JointNode is large.
@@ -121,4 +121,4 @@ NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, con
   return classes;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

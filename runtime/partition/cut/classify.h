@@ -7,7 +7,7 @@
 #include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct NodeClasses {
   std::vector<char> required_forward;   ///< by node: the forward outputs need it (inputs of the forward included)
@@ -46,4 +46,4 @@ inline bool must_recompute(const JointNode& node) {
   return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -91,10 +91,10 @@ TEST(Classify, RefusesAForwardOutputThatNeedsATangent) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), tangent = build.tangent(64), mul = build.call("mul", {tangent, x}, 64);
   const JointGraph graph = build.graph({mul}, {mul});
-  EXPECT_EQ(refusal([&] { classify(graph, "torch-2.15"); }),
+  EXPECT_EQ(testing::refusal([&] { classify(graph, "torch-2.15"); }),
             "forward output 'mul' cannot be computed in the forward: it needs a tangent, or is marked as part of the "
             "backward");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 std::string named(const JointNode& node) {
@@ -48,4 +48,4 @@ std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex
   return text;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

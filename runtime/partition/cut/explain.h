@@ -6,10 +6,10 @@
 
 #include "runtime/partition/cut/bans.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// One line for a chain of nodes, each of which uses the one before: the first is banned, none that another follows can
 /// be saved, and the backward wants the last, or what it computes from it.
 std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex>& chain, const std::vector<Ban>& bans);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,7 +4,7 @@
 #include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Every part of the result of `node` that is no tuple itself. A call that nobody takes apart is its own part where
@@ -54,4 +54,4 @@ void force_saves(JointGraph& graph) {
   save_sources_of_double_writes(graph);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,10 +5,10 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Tags those nodes MUST_SAVE; a collective whose tag asks to compute it again keeps its tag. Throws InputError naming
 /// a call with effects that is tagged MUST_RECOMPUTE.
 void force_saves(JointGraph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

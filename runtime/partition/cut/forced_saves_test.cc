@@ -5,7 +5,7 @@
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -39,7 +39,7 @@ TEST(ForcedSaves, ResultsOfCallsWithEffects) {
   const NodeIndex y = build.call("cos", {effect[1]}, 400);
   EXPECT_EQ(forced(build.graph({y}, {})), (Names{"getitem", "getitem_1"}));
   build.at(effect[0] - 1).recompute = CheckpointPolicy::MustRecompute;
-  EXPECT_EQ(refusal([&] { forced(build.graph({y}, {})); }),
+  EXPECT_EQ(testing::refusal([&] { forced(build.graph({y}, {})); }),
             "partition: 'with_effects' has effects and is tagged MUST_RECOMPUTE; the backward cannot repeat them");
   build.at(effect[0] - 1).mark = JointMark::IsBackward;
   EXPECT_EQ(forced(build.graph({y}, {})), Names{});
@@ -58,4 +58,4 @@ TEST(ForcedSaves, SourcesOfWhatBothHalvesWrite) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 Halves halves_of(const CutInput& input) {
   const auto n = static_cast<NodeIndex>(input.graph.nodes.size());
@@ -44,4 +44,4 @@ bool runs_once(const JointNode& node) {
          (has_effects(node) && !is_collective_wait(node));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

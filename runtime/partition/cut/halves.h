@@ -7,7 +7,7 @@
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// By node.
 struct Halves {
@@ -26,4 +26,4 @@ Halves halves_of(const CutInput& input);
 /// collective may be repeated.)
 bool runs_once(const JointNode& node);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

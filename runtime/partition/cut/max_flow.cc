@@ -6,7 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/cut/push_relabel.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Vertex = FlowNetwork::Vertex;
@@ -147,4 +147,4 @@ FlowNetwork::Cut FlowNetwork::min_cut(Vertex source, Vertex sink) const {
   return cut;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 class FlowNetwork {
  public:
@@ -45,4 +45,4 @@ class FlowNetwork {
   std::vector<Edge> edges_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

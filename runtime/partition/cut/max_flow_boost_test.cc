@@ -14,7 +14,7 @@
 #include "runtime/partition/cut/max_flow.h"
 #include "runtime/partition/testing/flow_edges.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::FlowEdge;
@@ -145,4 +145,4 @@ TEST(MaxFlowAgainstBoost, TwoChainsWithRungs) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -11,7 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/testing/flow_edges.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::FlowEdge;
@@ -119,4 +119,4 @@ TEST(MaxFlow, RefusesCapacitiesThatWouldOverflow) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include "runtime/partition/cut/halves.h"
 #include "runtime/partition/cut/max_flow.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// What can be done with a node, before storages are looked at.
@@ -359,4 +359,4 @@ class MinBytes {
 
 CutResult min_bytes_cut(const CutInput& input) { return MinBytes(input).cut(); }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

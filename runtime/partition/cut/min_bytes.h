@@ -24,10 +24,10 @@
 
 #include "runtime/partition/cut/min_cut.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Nodes that are needed only by what the outputs do not use are left alone, so the graph need not be clean.
 /// Throws InputError where something can neither be saved nor computed again, with a chain of named nodes.
 CutResult min_bytes_cut(const CutInput& input);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include "runtime/partition/testing/large_joint_graphs.h"
 #include "runtime/partition/testing/pytorch_graphs.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 PartitionOptions bytes_mode() {
@@ -128,4 +128,4 @@ TEST(MinBytesGolden, FarApart) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -11,7 +11,7 @@
 #include "runtime/partition/testing/random_joint_graph.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -364,9 +364,10 @@ TEST(MinBytes, SaysWhatCanNeitherBeSavedNorComputedAgain) {
   build.begin_backward();
   const NodeIndex gradient = build.call("mul", {tangent, parts[1]}, 64);
   build.at(parts[1]).recompute = CheckpointPolicy::MustRecompute;
-  expect_part(refusal([&] { fewest(build.graph({scaled}, {gradient})); }),
-              "'native_dropout' (cannot be saved because it has several results, cannot be computed again because it "
-              "is random) -> 'getitem_1' (cannot be saved because it is tagged to be recomputed)");
+  testing::expect_part(
+      testing::refusal([&] { fewest(build.graph({scaled}, {gradient})); }),
+      "'native_dropout' (cannot be saved because it has several results, cannot be computed again because it "
+      "is random) -> 'getitem_1' (cannot be saved because it is tagged to be recomputed)");
 }
 
 TEST(MinBytes, WhatTheModelDrewOrDidInItsBackwardIsTheBackwards) {
@@ -406,9 +407,10 @@ TEST(MinBytes, AnEffectIsNotRepeated) {
   build.at(y).impure = true;
   EXPECT_EQ(saved_names(build.graph({y}, {gradient})), Names{"log"});
   build.at(y).recompute = CheckpointPolicy::MustRecompute;
-  expect_part(refusal([&] { fewest(build.graph({y}, {gradient})); }),
-              "'log' (cannot be saved because it is tagged to be recomputed, cannot be computed again because it has "
-              "effects)");
+  testing::expect_part(
+      testing::refusal([&] { fewest(build.graph({y}, {gradient})); }),
+      "'log' (cannot be saved because it is tagged to be recomputed, cannot be computed again because it has "
+      "effects)");
 }
 
 TEST(MinBytes, AnInputThatIsOverwrittenIsNotSaved) {
@@ -424,4 +426,4 @@ TEST(MinBytes, AnInputThatIsOverwrittenIsNotSaved) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -10,7 +10,7 @@
 #include "runtime/partition/cut/explain.h"
 #include "runtime/partition/cut/max_flow.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Vertex = FlowNetwork::Vertex;
@@ -145,4 +145,4 @@ CutResult min_cut(const CutInput& input, const CutRules& rules, const std::vecto
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

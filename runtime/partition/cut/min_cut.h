@@ -8,7 +8,7 @@
 
 #include "runtime/partition/cut/classify.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The rules of one cut: those of the policy, or fewer of them.
 struct CutRules {
@@ -48,4 +48,4 @@ CutResult min_cut(const CutInput& input, const CutRules& rules, const std::vecto
 /// The bytes that the cut counts for a node: of a tensor its bytes, of a tuple the sum, of a symbolic scalar 1.
 int64_t cut_bytes(const JointNode& node);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -13,7 +13,7 @@
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::names_of;
@@ -118,4 +118,4 @@ TEST(MinCutGolden, SeedPoliciesSaveWhatThePartitionersOfPyTorch23Do) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

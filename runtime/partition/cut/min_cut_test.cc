@@ -11,7 +11,7 @@
 #include "runtime/partition/testing/random_joint_graph.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -157,7 +157,7 @@ TEST(MinCut, NamesWhatCanBeNeitherSavedNorComputedAgain) {
   build.at(parts[0]).recompute = CheckpointPolicy::PreferRecompute;
   const JointGraph graph = build.graph({parts[0]}, {mul});
   EXPECT_EQ(
-      refusal([&] { saved(graph); }),
+      testing::refusal([&] { saved(graph); }),
       "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
       "and cannot be computed again because its operation is not among the recomputable ones; 'getitem' is tagged "
       "to be computed again, and it needs 'native_dropout'");
@@ -173,7 +173,7 @@ TEST(MinCut, ExplainsLongerChains) {  // a tuple of a banned call, taken apart a
   const NodeIndex mul = build.call("mul", {tangent, again[0]}, 64);
   build.at(again[0]).recompute = CheckpointPolicy::MustRecompute;
   EXPECT_EQ(
-      refusal([&] { saved(build.graph({parts[0]}, {mul})); }),
+      testing::refusal([&] { saved(build.graph({parts[0]}, {mul})); }),
       "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
       "and cannot be computed again because its operation is not among the recomputable ones; 'split_with_sizes' "
       "(aten::split_with_sizes) cannot be saved because it has several results, and cannot be computed again "
@@ -192,9 +192,10 @@ TEST(MinCut, APrimalThatIsUpdatedAfterTheForwardIsNotSavedBy215) {
   const std::string why =
       "no partition exists: 'primals_1' cannot be saved because it is updated after the forward, "
       "and cannot be computed again because it is an input of the forward, but ";
-  EXPECT_EQ(refusal([&] { saved(build.graph({sin}, {x})); }), why + "the backward returns it");
+  EXPECT_EQ(testing::refusal([&] { saved(build.graph({sin}, {x})); }), why + "the backward returns it");
   const NodeIndex mul_1 = build.call("mul", {tangent, x}, 64);
-  EXPECT_EQ(refusal([&] { saved(build.graph({x}, {mul_1})); }), why + "'mul_1' (aten::mul) of the backward needs it");
+  EXPECT_EQ(testing::refusal([&] { saved(build.graph({x}, {mul_1})); }),
+            why + "'mul_1' (aten::mul) of the backward needs it");
 }
 
 TEST(MinCut, RefusesInputsThatAreNoTensorsByName) {
@@ -202,8 +203,9 @@ TEST(MinCut, RefusesInputsThatAreNoTensorsByName) {
   const NodeIndex x = build.primal(64), tangent = build.tangent(64), state = build.primal(4);
   build.at(state).kind = JointKind::OtherInput;
   build.at(state).name = "backward_state";
-  expect_part(refusal([&] { saved(build.graph({x}, {build.call("mul", {tangent, x}, 64)})); }),
-              "input 'backward_state' of the joint graph is neither a tensor nor a symbolic size: a BackwardState");
+  testing::expect_part(
+      testing::refusal([&] { saved(build.graph({x}, {build.call("mul", {tangent, x}, 64)})); }),
+      "input 'backward_state' of the joint graph is neither a tensor nor a symbolic size: a BackwardState");
 }
 
 // --- against brute force ---------------------------------------------------------------------------------------------
@@ -318,4 +320,4 @@ TEST(MinCut, NoLighterSetOfValuesSuffices) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

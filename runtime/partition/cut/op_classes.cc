@@ -5,7 +5,7 @@
 #include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 enum : uint8_t { kRecomputable = 1, kView = 2, kRandom = 4, kComputeIntensive = 8, kCat = 16, kLift = 32 };
@@ -97,4 +97,4 @@ int64_t cut_bytes(const JointNode& node) {
   return node.out.kind == JointResult::Kind::Scalar ? 1 : tensors(tensors, node.out);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

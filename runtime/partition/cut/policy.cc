@@ -10,7 +10,7 @@
 #include "runtime/json_place.h"
 #include "runtime/partition/cut/built_in_policies.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr std::pair<std::string_view, OpSet Policy::*> kLists[] = {
@@ -155,4 +155,4 @@ std::vector<std::string> policy_names() {
   return names;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -12,7 +12,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 using OpSet = std::unordered_set<std::string>;
 
@@ -98,4 +98,4 @@ struct OpClasses {
 };
 OpClasses classify_ops(const JointGraph& graph, const Policy& policy);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

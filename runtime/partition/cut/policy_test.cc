@@ -10,7 +10,7 @@
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -100,25 +100,26 @@ TEST(Policy, AFileMayReplaceAListOrChangeIt) {
 }
 
 TEST(Policy, RefusesWhatItDoesNotKnow) {
-  const auto why = [](const std::string& json) { return refusal([&] { parse_policy(json, "p.json"); }); };
+  const auto why = [](const std::string& json) { return testing::refusal([&] { parse_policy(json, "p.json"); }); };
   EXPECT_EQ(why(R"({"name": "x", "base": "torch-1.0"})"),
             "p.json: base: expected one of seed, seed-nvfuser, torch-2.11, torch-2.15, not \"torch-1.0\"");
-  expect_part(why(R"({"name": "x", "base": "seed", "rules": {"ban_everything": true}})"),
-              "p.json: rules: expected rules that policies/README.md names (here is \"ban_everything\")");
-  expect_part(why(R"({"name": "x", "base": "seed", "view_op": []})"), "(here is \"view_op\")");
-  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten.view"]})"),
-              "p.json: view_ops[0]: expected an operator without its overload, such as \"aten::add\"");
-  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten::view.default"]})"), "view_ops[0]");
-  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["a::b", "a::b"]})"), "expected each operator once");
-  expect_part(why(R"({"name": "x", "base": "seed", "view_ops": {"remove": ["aten::cos"]}})"),
-              "expected operators that the base has, which 'aten::cos' is not");
-  expect_part(why(R"({"name": "x", "base": "seed", "rules": {"max_distance": -1}})"), "rules.max_distance");
-  expect_part(why(R"({"name": "x", "base": "seed", "rules": {"cse": 1}})"), "rules.cse");
-  expect_part(why(R"({"base": "seed"})"), "name");
-  expect_part(why(R"({"name": "x"})"), "recomputable_ops");
-  expect_part(refusal([] { load_policy("no/such/file.json"); }),
-              "policy 'no/such/file.json': neither a file that can be read nor one of seed, seed-nvfuser");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "rules": {"ban_everything": true}})"),
+                       "p.json: rules: expected rules that policies/README.md names (here is \"ban_everything\")");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "view_op": []})"), "(here is \"view_op\")");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten.view"]})"),
+                       "p.json: view_ops[0]: expected an operator without its overload, such as \"aten::add\"");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten::view.default"]})"), "view_ops[0]");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["a::b", "a::b"]})"),
+                       "expected each operator once");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": {"remove": ["aten::cos"]}})"),
+                       "expected operators that the base has, which 'aten::cos' is not");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "rules": {"max_distance": -1}})"), "rules.max_distance");
+  testing::expect_part(why(R"({"name": "x", "base": "seed", "rules": {"cse": 1}})"), "rules.cse");
+  testing::expect_part(why(R"({"base": "seed"})"), "name");
+  testing::expect_part(why(R"({"name": "x"})"), "recomputable_ops");
+  testing::expect_part(testing::refusal([] { load_policy("no/such/file.json"); }),
+                       "policy 'no/such/file.json': neither a file that can be read nor one of seed, seed-nvfuser");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

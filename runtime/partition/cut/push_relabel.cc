@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr int32_t kEnd = -1;
@@ -168,4 +168,4 @@ Preflow maximum_preflow(ResidualNetwork& network, int32_t source, int32_t sink) 
   return PushRelabel(network, source, sink).run();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// A bounded network in flat arrays. The arcs of vertex v are begin[v] .. begin[v + 1] - 1; each edge is two arcs, one
 /// at either end, and `mate` leads from one to the other.
@@ -27,4 +27,4 @@ struct Preflow {
 /// source must add up to less than 2^63.
 Preflow maximum_preflow(ResidualNetwork& network, int32_t source, int32_t sink);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::names_of;
@@ -27,7 +27,7 @@ TEST(SeedGolden, PartitionsAreThoseOfPyTorch23) {
                      : run.mode == "aggressive" ? PartitionMode::Aggressive
                                                 : PartitionMode::MinCut;
       const Partition partition =
-          plumbline::partition(file.graphs.at(variant.graph), load_policy(variant.torch), options);
+          plumbline::partition::partition(file.graphs.at(variant.graph), load_policy(variant.torch), options);
       EXPECT_EQ(names_of(partition.graph, partition.saved), run.saved);
       EXPECT_EQ(names_of(partition.graph, partition.saved_symbols), run.saved_symbols);
       const AnswerNames names = answer_names(partition);
@@ -44,4 +44,4 @@ TEST(SeedGolden, PartitionsAreThoseOfPyTorch23) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Part = JointGraphFile::Part;
@@ -124,4 +124,4 @@ AnswerNames answer_names(const Partition& partition) {
   return names;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,7 +4,7 @@
 #include "runtime/partition/joint/joint_json.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct AnswerNames {
   JointGraphFile::Part forward, backward;
@@ -17,4 +17,4 @@ struct AnswerNames {
 /// numbered as torch.fx numbers them.
 AnswerNames answer_names(const Partition& partition);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -12,7 +12,7 @@
 #include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Argument = JointArgument::Kind;
@@ -299,4 +299,4 @@ void settle_recompute_tags(JointGraph& graph, bool default_partitioner) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

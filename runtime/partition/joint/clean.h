@@ -9,7 +9,7 @@
 #include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct Cleaned {
   JointGraph graph;
@@ -43,4 +43,4 @@ void settle_recompute_tags(JointGraph& graph, bool default_partitioner);
 /// The part of `graph` for which `keep` is set, in order. What is kept must not read what is not; outputs must be kept.
 Cleaned keep_nodes(JointGraph graph, const std::vector<char>& keep);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 
 #include "runtime/partition/testing/golden_files.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Argument = JointArgument::Kind;
@@ -401,4 +401,4 @@ TEST(Clean, KeepNodesRenumbers) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

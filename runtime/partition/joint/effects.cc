@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Position of `dropout_p` among the arguments of the calls (overload `default`) that have one; where it is not
@@ -95,4 +95,4 @@ MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
   return must;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// It draws from a generator: seeded (ATen's tag nondeterministic_seeded), unless it is one of the attention calls
 /// whose probability of dropout is written as 0. After `is_rng_op` of the functorch partitioners.
@@ -34,4 +34,4 @@ bool is_collective(const JointNode& node);
 /// Waiting for a collective; may be repeated.
 bool is_collective_wait(const JointNode& node);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

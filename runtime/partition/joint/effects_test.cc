@@ -4,7 +4,7 @@
 
 #include "runtime/partition/testing/joint_graph_builder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
@@ -55,4 +55,4 @@ TEST(Effects, DrawsAndEffectsMustRunInTheHalfThatRanThem) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

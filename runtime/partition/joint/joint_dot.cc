@@ -5,7 +5,7 @@
 #include "runtime/dot_quoted.h"
 #include "runtime/partition/joint/result_text.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 class Picture {
@@ -97,4 +97,4 @@ std::string to_dot(const Partition& partition, PartitionPart part) {
   return picture.joint();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

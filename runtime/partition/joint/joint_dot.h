@@ -6,7 +6,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 enum class PartitionPart : uint8_t { Joint, Forward, Backward };
 
@@ -16,4 +16,4 @@ enum class PartitionPart : uint8_t { Joint, Forward, Backward };
 /// takes, runs and returns, in its own order of calls.
 std::string to_dot(const Partition& partition, PartitionPart part);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,10 +7,10 @@
 #include "runtime/partition/testing/recorded_partition.h"
 #include "runtime/testing/dot_checker.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
-DotPicture read(const std::string& text) { return DotChecker(text).read(); }
+testing::DotPicture read(const std::string& text) { return testing::DotChecker(text).read(); }
 
 std::string id(NodeIndex node) { return "n" + std::to_string(node); }
 
@@ -20,7 +20,7 @@ TEST(JointDot, PicturesOfRecordedPartitionsAreWhole) {
       if (adds_nodes(run)) continue;
       if (run.statics == "params") continue;
       const Partition partition = recorded_partition(file, run);
-      const DotPicture joint = read(to_dot(partition, PartitionPart::Joint));
+      const testing::DotPicture joint = read(to_dot(partition, PartitionPart::Joint));
       EXPECT_EQ(joint.nodes.size(), partition.graph.nodes.size() + 2);
       size_t uses = partition.graph.outputs.size() - std::ranges::count(partition.graph.outputs, kNoNode);
       for (const JointNode& node : partition.graph.nodes) for_each_input(node, [&](NodeIndex) { ++uses; });
@@ -33,7 +33,7 @@ TEST(JointDot, PicturesOfRecordedPartitionsAreWhole) {
       EXPECT_EQ(gold, run.saved.size() + run.saved_symbols.size());
       EXPECT_EQ(blue, run.recomputed.size());
 
-      const DotPicture forward = read(to_dot(partition, PartitionPart::Forward));
+      const testing::DotPicture forward = read(to_dot(partition, PartitionPart::Forward));
       EXPECT_EQ(forward.nodes.size(), run.forward.in.size() + run.forward.ops.size() + 1);
     }
 }
@@ -62,7 +62,7 @@ TEST(JointDot, ShowsWhatIsSavedAndWhatRunsTwice) {
   partition.forward = {{x}, {c, s, twice, y}, {y, s}};
   partition.backward = {{s, dy}, {twice, dx}, {dx, kNoNode}};
 
-  const DotPicture joint = read(to_dot(partition, PartitionPart::Joint));
+  const testing::DotPicture joint = read(to_dot(partition, PartitionPart::Joint));
   const auto& nodes = joint.nodes;
   EXPECT_EQ(nodes.at(id(x)).at("shape"), "ellipse");
   EXPECT_EQ(nodes.at(id(c)).at("shape"), "note");
@@ -75,7 +75,7 @@ TEST(JointDot, ShowsWhatIsSavedAndWhatRunsTwice) {
   EXPECT_EQ(nodes.at(id(y)).at("label"), "\"y\"\naten::mul\nfloat32[2, s0=3]\n24 bytes");
   EXPECT_EQ(joint.edges.size(), 10U);
 
-  const DotPicture backward = read(to_dot(partition, PartitionPart::Backward));
+  const testing::DotPicture backward = read(to_dot(partition, PartitionPart::Backward));
   EXPECT_EQ(backward.nodes.size(), 5U);
   EXPECT_EQ(backward.nodes.at(id(s)).at("shape"), "ellipse") << "it comes in";
   EXPECT_EQ(backward.nodes.at(id(s)).at("fillcolor"), "gold");
@@ -94,4 +94,4 @@ TEST(ResultText, SaysWhatANodeGives) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/flop_formulas.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// The operators that have a formula in torch/utils/flop_counter.py; our table knows more.
@@ -108,4 +108,4 @@ void count_flops(JointGraph& graph) {
     graph.nodes[i].flops = counted_flops(graph, static_cast<NodeIndex>(i));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

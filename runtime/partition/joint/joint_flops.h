@@ -5,7 +5,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// What FlopCounterMode of 2.15 counts of the node; at least 1, as PyTorch's estimator of runtimes makes it. (2.11 does
 /// not count aten::_scaled_dot_product_flash_attention_for_cpu and its backward.)
@@ -15,4 +15,4 @@ double counted_flops(const JointGraph& graph, NodeIndex node);
 /// Sets JointNode::flops of every node.
 void count_flops(JointGraph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

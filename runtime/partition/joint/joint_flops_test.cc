@@ -5,7 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/testing/golden_files.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
@@ -157,4 +157,4 @@ TEST(JointFlops, GraphsOfPyTorch) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 [[noreturn]] void refuse(const JointNode& node, const std::string& wrong) {
@@ -132,4 +132,4 @@ void verify(const JointGraph& graph) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

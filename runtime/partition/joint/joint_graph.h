@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Position in JointGraph::nodes.
 using NodeIndex = int32_t;
@@ -180,4 +180,4 @@ JointEdges edges_of(const JointGraph& graph);
 /// after calls, a getitem that takes no result, more forward outputs than outputs, storages out of range or too large.
 void verify(const JointGraph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,7 +4,7 @@
 
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Argument = JointArgument::Kind;
@@ -47,7 +47,7 @@ template <class Break>
 std::string broken(Break&& change) {
   JointGraph graph = example();
   change(graph);
-  return refusal([&] { verify(graph); });
+  return testing::refusal([&] { verify(graph); });
 }
 
 TEST(JointGraph, EdgesNameEachPairOnce) {
@@ -107,4 +107,4 @@ TEST(JointGraph, VerifyNamesTheNode) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -13,7 +13,7 @@
 #include "runtime/partition/joint/joint_graph.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct JointGraphFile {
   std::string model, about;
@@ -80,4 +80,4 @@ JointGraph joint_graph_from_json(const JsonPlace& place);
 /// of answer_names.h.
 nlohmann::json answer_json(const Partition& partition);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

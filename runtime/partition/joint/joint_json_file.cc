@@ -10,7 +10,7 @@
 #include "runtime/join.h"
 #include "runtime/partition/joint/joint_json.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Json = nlohmann::json;
@@ -234,4 +234,4 @@ void write_joint_graph_file(const std::string& path, const std::string& model, c
   write_text(path, text);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

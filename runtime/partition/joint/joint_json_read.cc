@@ -9,7 +9,7 @@
 #include "runtime/partition/joint/joint_json.h"
 #include "runtime/partition/joint/joint_json_words.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Json = nlohmann::json;
@@ -270,4 +270,4 @@ JointGraph joint_graph_from_json(const JsonPlace& place) {
   return graph;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -11,7 +11,7 @@
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,14 +182,15 @@ TEST_F(JointJson, RefusalsNameThePlaceAndWhatIsAccepted) {
   for (const Case& one : cases) {
     Json graph = example();
     graph[Json::json_pointer(one.pointer)] = one.value;
-    const std::string said = refusal([&] { joint_graph_from_json(graph, "graph"); });
+    const std::string said = testing::refusal([&] { joint_graph_from_json(graph, "graph"); });
     EXPECT_TRUE(said.starts_with(one.says)) << one.pointer << "\n  says: " << said << "\n  not:  " << one.says;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   }
   for (const char* needed : {"nodes", "outputs", "num_forward_outputs"}) {
     Json graph = example();
     graph.erase(needed);
-    expect_part(refusal([&] { joint_graph_from_json(graph, "graph"); }), std::string("with \"") + needed + "\"");
+    testing::expect_part(testing::refusal([&] { joint_graph_from_json(graph, "graph"); }),
+                         std::string("with \"") + needed + "\"");
   }
 }
 
@@ -201,7 +202,7 @@ TEST_F(JointJson, AFileOfOnesOwnNeedsGraphsAndVariants) {
     Json file = least;
     file[Json::json_pointer(pointer)] = value;
     write_text(path("f.json"), file.dump());
-    std::string text = refusal([&] { read_joint_graph_file(path("f.json")); });
+    std::string text = testing::refusal([&] { read_joint_graph_file(path("f.json")); });
     return text.starts_with(path("f.json") + ": ") ? text.substr(path("f.json").size() + 2) : text;
   };
   EXPECT_EQ(said("/model", "own"), "accepted");
@@ -227,8 +228,9 @@ TEST_F(JointJson, AFileOfOnesOwnNeedsGraphsAndVariants) {
             "runs.own/aten/min_cut/static=none: expected an object with \"saved\", not {}");
 
   write_text(path("f.json"), "{\"format\": ");
-  expect_part(refusal([&] { read_joint_graph_file(path("f.json")); }), path("f.json") + " is not JSON: ");
+  testing::expect_part(testing::refusal([&] { read_joint_graph_file(path("f.json")); }),
+                       path("f.json") + " is not JSON: ");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

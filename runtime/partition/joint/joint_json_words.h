@@ -5,7 +5,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 // In the order of the enumerations.
 inline constexpr std::array kind_words = {"primal", "tangent", "fwd_seed", "bwd_seed",
@@ -38,4 +38,4 @@ inline constexpr std::array<Flag, 5> flag_words = {{{"multi_output", &JointNode:
                                                     {"no_vc_check", &JointNode::no_vc_check},
                                                     {"backward_hook", &JointNode::backward_hook}}};
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

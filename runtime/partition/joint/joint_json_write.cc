@@ -6,7 +6,7 @@
 #include "runtime/partition/joint/joint_json.h"
 #include "runtime/partition/joint/joint_json_words.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Json = nlohmann::json;
@@ -163,4 +163,4 @@ Json answer_json(const Partition& partition) {
           {"bw", part(names.backward)}};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

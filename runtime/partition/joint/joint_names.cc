@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Names of operators that Python's builtins or keywords have too; torch.fx leaves them to Python.
@@ -32,4 +32,4 @@ std::string_view name_base(std::string_view op) {
   return colons == std::string_view::npos ? op : op.substr(colons + 2);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 class JointNames {
  public:
@@ -24,4 +24,4 @@ class JointNames {
 /// What a call of an operator is named after: "aten::mm" is "mm", "prims::sum" is "sum".
 std::string_view name_base(std::string_view op);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// add(a, b) without a factor: how autograd sums what flows into one value.
@@ -106,4 +106,4 @@ std::vector<NodeIndex> live_ops(const JointGraph& graph, const std::vector<NodeI
   return live;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

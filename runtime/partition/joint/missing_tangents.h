@@ -9,7 +9,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Rewrites `graph` as if the tangents `missing` (by position among the tangents) were never given: a sum of something
 /// and nothing becomes the something, gradients that come from nothing only become kNoNode, and where another call
@@ -21,4 +21,4 @@ void drop_tangents(JointGraph& graph, const std::vector<char>& missing);
 std::vector<NodeIndex> live_ops(const JointGraph& graph, const std::vector<NodeIndex>& ops,
                                 const std::vector<NodeIndex>& outputs);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

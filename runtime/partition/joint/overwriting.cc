@@ -1,6 +1,6 @@
 #include "runtime/partition/joint/overwriting.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 bool same_form(const JointResult& a, const JointResult& b) {
@@ -25,4 +25,4 @@ int overwritten_argument(const JointGraph& graph, const JointNode& node) {
   return has_room && graph.nodes[node.args[1].node].out.storage != storage ? kArgument : -1;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,11 +5,11 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The position among the arguments of `node` of the one that its result has room in, form and all; -1: none. Whether
 /// that value is dead by then, and its memory nobody else's, is for the caller to know. The operator that does it is
 /// the overload "out" of the same name, whose last argument is where to write.
 int overwritten_argument(const JointGraph& graph, const JointNode& node);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

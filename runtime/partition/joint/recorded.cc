@@ -6,7 +6,7 @@
 #include "runtime/join.h"
 #include "runtime/partition/joint/answer_names.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -76,4 +76,4 @@ std::vector<std::string> differences(const JointGraphFile::Run& run, const Parti
   return found;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/partition/joint/joint_json.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The policy that follows the version of PyTorch which made a variant: "torch-2.15" for "2.15.0", and where it names
 /// no version.
@@ -22,4 +22,4 @@ PartitionOptions options_of(const JointGraphFile& file, const JointGraphFile::Ru
 /// the names of answer_names.h.
 std::vector<std::string> differences(const JointGraphFile::Run& run, const Partition& partition);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,7 +5,7 @@
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/recorded_partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -70,4 +70,4 @@ TEST(Recorded, PoliciesFollowTheVersion) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

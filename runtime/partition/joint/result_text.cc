@@ -2,7 +2,7 @@
 
 #include "runtime/join.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 std::string result_text(const JointResult& out) {
   std::vector<std::string> parts;
@@ -22,4 +22,4 @@ std::string result_text(const JointResult& out) {
   return "";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/join.h"
 #include "runtime/partition/cut/min_cut.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// A packet of the dispatcher; Python's own operators, torch.sym_* and higher-order ones are none.
@@ -80,4 +80,4 @@ std::string to_text(const PartitionStatistics& statistics) {
          "Count of Ops Rematerialized: [" + join(counts) + "]\n";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct PartitionStatistics {
   /// Operators of the joint graph that the policy does not count as cheap, each once, in the order of the graph.
@@ -25,4 +25,4 @@ PartitionStatistics statistics_of(const Partition& partition, const Policy& poli
 /// The lines in which PyTorch writes them to its log.
 std::string to_text(const PartitionStatistics& statistics);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

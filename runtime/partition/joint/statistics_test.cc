@@ -5,7 +5,7 @@
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/recorded_partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 Policy cheap(OpSet ops) {
@@ -55,4 +55,4 @@ TEST(Statistics, AreWrittenAsPyTorchWritesThem) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/partition/joint/missing_tangents.h"
 #include "runtime/partition/split_backward_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// What a runner is made from, for as long as it is made: the partition, or one that was rewritten.
@@ -122,4 +122,4 @@ void BackwardRunner::own_memory(std::vector<at::Tensor>& gradients) const {
     if (borrowed_[p] && gradients[p].defined()) gradients[p] = gradients[p].clone();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 
 #include "runtime/partition/run/run.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 class BackwardRunner {
  public:
@@ -51,4 +51,4 @@ class BackwardRunner {
   std::map<std::vector<char>, Halves> halves_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
@@ -215,4 +215,4 @@ BoundCall bind_call(const JointGraph& graph, const JointNode& node, bool any_lay
   return Binder(graph, node, any_layout).bind();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

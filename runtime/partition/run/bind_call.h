@@ -9,7 +9,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 struct BoundCall {
   c10::OperatorHandle op;
@@ -41,4 +41,4 @@ BoundCall bind_call(const JointGraph& graph, const JointNode& node, bool any_lay
 /// "float32" -> at::kFloat. Throws InputError for a name that PyTorch does not use.
 at::ScalarType scalar_type_of(const std::string& name);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

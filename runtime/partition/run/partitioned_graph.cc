@@ -19,7 +19,7 @@
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/trace/layout.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using torch::autograd::SavedVariable;
@@ -66,7 +66,7 @@ struct BackwardInput {
 
 /// What PartitionedGraph and the nodes of its runs share.
 struct PartitionedCall : std::enable_shared_from_this<PartitionedCall> {
-  PartitionedCall(const Graph& graph, JointTrace traced, Partition made);
+  PartitionedCall(const graph::Graph& graph, JointTrace traced, Partition made);
 
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 
@@ -110,7 +110,7 @@ namespace {
 
 /// One run's place in the autograd graph: its inputs are the gradients of the differentiable outputs, its edges lead to
 /// the primals that have a gradient. Between halves, see halved_node.h.
-class PartitionedBackward : public HalvedNode {
+class PartitionedBackward : public backward::HalvedNode {
  public:
   std::shared_ptr<PartitionedCall> graph;
   std::vector<SavedVariable> saved;
@@ -223,7 +223,7 @@ class PartitionedBackward : public HalvedNode {
 
 }  // namespace
 
-PartitionedCall::PartitionedCall(const Graph& graph, JointTrace traced, Partition made)
+PartitionedCall::PartitionedCall(const graph::Graph& graph, JointTrace traced, Partition made)
     : trace(std::move(traced)), partition(std::move(made)) {
   trace.graph = {};
   primals = nodes_of_kind(partition.graph, JointKind::Primal);
@@ -300,7 +300,7 @@ void PartitionedCall::run(std::span<const at::Tensor> inputs, std::vector<at::Te
   bool recording = false;
   if (c10::GradMode::is_enabled())
     for (size_t p = 0; p < values.size(); ++p)
-      recording = recording || (gradients()[p] != kNoNode && requires_gradient(values[p]));
+      recording = recording || (gradients()[p] != kNoNode && backward::requires_gradient(values[p]));
   std::vector<at::Tensor> arguments, made, states;
   arguments.reserve(forward_primals.size());
   for (const int p : forward_primals) arguments.push_back(values[p]);
@@ -321,7 +321,7 @@ void PartitionedCall::record(const std::vector<at::Tensor>& values, std::vector<
     if (made[alias.made].defined() && base.defined() && made[alias.made].is_alias_of(base))
       made[alias.made].unsafeGetTensorImpl()->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
   }
-  const NodeHandle handle = make_node<PartitionedBackward>();
+  const backward::NodeHandle handle = backward::make_node<PartitionedBackward>();
   auto& node = static_cast<PartitionedBackward&>(*handle);
   node.graph = shared_from_this();
   node.states = std::move(states);
@@ -331,7 +331,7 @@ void PartitionedCall::record(const std::vector<at::Tensor>& values, std::vector<
     value = at::Tensor();
   }
   for (size_t p = 0; p < values.size(); ++p) {
-    if (gradients()[p] == kNoNode || !requires_gradient(values[p])) continue;
+    if (gradients()[p] == kNoNode || !backward::requires_gradient(values[p])) continue;
     node.primal_of_edge.push_back(static_cast<int>(p));
     node.add_next_edge(torch::autograd::impl::gradient_edge(values[p]));
   }
@@ -378,7 +378,7 @@ BackwardRunner& PartitionedCall::backward_for(const std::vector<char>& missing) 
   return backwards_.try_emplace(missing, partition, missing, trace.constants).first->second;
 }
 
-PartitionedGraph::PartitionedGraph(const Graph& graph, JointTrace trace, Partition partition)
+PartitionedGraph::PartitionedGraph(const graph::Graph& graph, JointTrace trace, Partition partition)
     : call_(std::make_shared<PartitionedCall>(graph, std::move(trace), std::move(partition))) {}
 PartitionedGraph::~PartitionedGraph() = default;
 PartitionedGraph::PartitionedGraph(PartitionedGraph&&) noexcept = default;
@@ -389,4 +389,4 @@ void PartitionedGraph::run(std::span<const at::Tensor> inputs, std::vector<at::T
 
 const Partition& PartitionedGraph::partition() const { return call_->partition; }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

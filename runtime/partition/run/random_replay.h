@@ -13,7 +13,7 @@
 
 #include "runtime/graph/random_turn.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The state of `device`'s default generator.
 at::Tensor recorded_random_state(c10::Device device);
@@ -28,9 +28,9 @@ class RandomReplay {
   RandomReplay& operator=(const RandomReplay&) = delete;
 
  private:
-  std::optional<RandomTurn> turn_;  // on the CPU
-  at::Generator generator_;         // elsewhere
+  std::optional<graph::RandomTurn> turn_;  // on the CPU
+  at::Generator generator_;                // elsewhere
   at::Tensor before_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

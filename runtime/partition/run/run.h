@@ -13,7 +13,7 @@
 #include "runtime/partition/partition.h"
 #include "runtime/partition/trace/trace.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// A subgraph bound to operators and constants: a call costs its kernels and little more. A value is released at its
 /// last use, or gives its memory to the result (joint/overwriting.h). Not thread safe: one runner serves one thread at
@@ -48,7 +48,7 @@ struct PartitionedCall;
 /// so do backwards (one of each may run together); any number of runs may be between their forward and their backward.
 class PartitionedGraph {
  public:
-  PartitionedGraph(const Graph& graph, JointTrace trace, Partition partition);
+  PartitionedGraph(const graph::Graph& graph, JointTrace trace, Partition partition);
   ~PartitionedGraph();
   PartitionedGraph(PartitionedGraph&&) noexcept;
 
@@ -62,4 +62,4 @@ class PartitionedGraph {
   std::shared_ptr<PartitionedCall> call_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

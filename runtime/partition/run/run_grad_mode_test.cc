@@ -4,7 +4,7 @@
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/trace/trace_testing.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 /// Of an LSTM layer, whose kernel for inference gives other bits than that for training.
@@ -36,7 +36,7 @@ TEST_P(GradMode, AnLstmLayerHasTheBitsOfEagerMode) {
     SCOPED_TRACE(no_grad ? "without gradients" : "with gradients");
     const auto module = lstm(no_grad);
     const at::Tensor x = at::randn({4, 3, 8});
-    const Graph graph = capture_of(*module, module->body, {x});
+    const graph::Graph graph = capture_of(*module, module->body, {x});
     JointTrace trace = trace_joint(graph, {x});
     PartitionOptions options = parse_partition_mode(GetParam());
     options.static_inputs = trace.static_inputs;
@@ -76,4 +76,4 @@ INSTANTIATE_TEST_SUITE_P(Run, GradMode, ::testing::Values("default", "min-cut", 
                          });
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

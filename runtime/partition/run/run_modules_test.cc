@@ -6,7 +6,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/partition/run/run_testing.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::expect_bits_of_autograd;
@@ -118,7 +118,7 @@ TEST(RunModules, AProductsGradientLooksAtTheDataAsEagerDoes) {
     };
   });
   const at::Tensor x = at::randn({3, 8});
-  const Graph graph = capture_of(*module, module->body, {x.clone().requires_grad_(), at::ones({3, 8})});
+  const graph::Graph graph = capture_of(*module, module->body, {x.clone().requires_grad_(), at::ones({3, 8})});
   const JointTrace trace = trace_joint(graph, {x.clone().requires_grad_(), at::ones({3, 8})});
   PartitionedGraph partitioned(graph, trace,
                                partition(trace.graph, load_policy("torch-2.15"), parse_partition_mode("budget=0")));
@@ -143,7 +143,7 @@ TEST(RunModules, AProductsGradientLooksAtTheDataAsEagerDoes) {
 
 /// Casts are those of the trace, whatever the caller's autocast is when the graph runs.
 TEST(RunModules, AutocastIsThatOfTheTraceAndNotTheCallers) {
-  Graph graph = parse_graph(R"(input %0: f32[3,4]* = "x"
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[3,4]* = "x"
 parameter %1: f32[4,4]* = "w"
 autocast 0 = cpu bf16
 %2: bf16[3,4]* = aten::linear(%0, %1, None) autocast 0
@@ -156,7 +156,7 @@ return %6
   at::manual_seed(4);
   const at::Tensor w = graph.attributes[0].tensor = leaf({4, 4}), x = leaf({3, 4}), grad = at::randn({3, 4});
   Tensors eager;
-  Interpreter(graph).run(Tensors{x}, eager);
+  graph::Interpreter(graph).run(Tensors{x}, eager);
   const Tensors wanted = torch::autograd::grad(eager, {w, x}, {grad});
   const JointTrace trace = trace_joint(graph, {x});
   for (const char* mode : kModes) {
@@ -177,4 +177,4 @@ return %6
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include "runtime/partition/trace/trace_testing.h"
 #include "runtime/testing/allocation_count.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 constexpr int64_t kBlocks = 8, kWidth = 128, kBatch = 4, kTime = 256, kHeads = 8;
@@ -53,11 +53,11 @@ struct Measured {
 };
 
 /// One forward and backward, from an input that is there already to the gradients of all parameters.
-Measured measure(torch::nn::Module& module, const at::Tensor& x, const ForwardFunction& forward) {
+Measured measure(torch::nn::Module& module, const at::Tensor& x, const capture::ForwardFunction& forward) {
   for (const at::Tensor& parameter : module.parameters()) parameter.mutable_grad() = at::Tensor();
   Measured measured;
   {
-    const AllocationCount allocated;
+    const testing::AllocationCount allocated;
     const Tensors outputs = forward({x});
     torch::autograd::backward(outputs, {at::ones_like(outputs[0])});
     measured.output = outputs[0].detach();
@@ -72,7 +72,7 @@ TEST(RunPeak, AnEightBlockTransformerTakesTheMemoryThatWasPlanned) {
   const auto module = transformer();
   const at::Tensor x = at::randn({kBatch, kTime, kWidth});
   const Measured eager = measure(*module, x, module->body);
-  const Graph graph = capture_of(*module, module->body, {x});
+  const graph::Graph graph = capture_of(*module, module->body, {x});
   const JointTrace trace = trace_joint(graph, {x});
   for (const char* mode : {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.25", "budget=0.1",
                            "budget=0.1:peak", "budget=0:peak"}) {
@@ -102,4 +102,4 @@ TEST(RunPeak, AnEightBlockTransformerTakesTheMemoryThatWasPlanned) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -14,7 +14,7 @@
 #include "runtime/partition/testdata_path.h"
 #include "runtime/partition/trace/joint_run_testing.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -74,10 +74,10 @@ Tensors divided(const Partition& partition, const Tensors& inputs) {
       .run(gather(values, partition.forward.inputs), made, states, /*record=*/true);
   for (size_t i = 0; i < made.size(); ++i)
     if (partition.forward.outputs[i] != kNoNode) values[partition.forward.outputs[i]] = made[i];
-  const at::Tensor before = random_state();
+  const at::Tensor before = graph::random_state();
   SubgraphRunner(partition.graph, partition.backward, {}, partition.replayed)
       .run(gather(values, partition.backward.inputs), gradients, states, /*record=*/false);
-  EXPECT_TRUE(at::equal(before, random_state())) << "the backward drew";
+  EXPECT_TRUE(at::equal(before, graph::random_state())) << "the backward drew";
   made.resize(partition.graph.num_forward_outputs);
   made.insert(made.end(), gradients.begin(), gradients.end());
   return made;
@@ -129,4 +129,4 @@ INSTANTIATE_TEST_SUITE_P(All, RunRecorded, ::testing::ValuesIn(recorded_models()
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -12,7 +12,7 @@
 #include "runtime/testing/allocation_count.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using testing::dtype;
@@ -44,7 +44,7 @@ struct TwoLayers {
     at::manual_seed(7);
     x = leaf({6, 4}), w = leaf({4, 8}), v = leaf({8, 3});
     for (const at::Tensor* tensor : {&x, &w, &v}) plain.push_back(copy_of(*tensor));
-    using enum AttributeKind;
+    using enum graph::AttributeKind;
     const NodeIndex pw = trace.attribute(Parameter, "w", w), pv = trace.attribute(Parameter, "v", v),
                     px = trace.input(x);
     const NodeIndex tangent = trace.tangent(0, at::empty({6, 3}));
@@ -99,7 +99,7 @@ TEST(PartitionedGraph, GradientsHaveAutogradsBitsWhateverIsSaved) {
 TEST(PartitionedGraph, AnExpandedGradientIsTakenWhereADenseOneWasTraced) {
   HandTrace trace;
   const at::Tensor w = leaf({4}), x = leaf({2, 3, 4}), w2 = copy_of(w), x2 = copy_of(x);
-  const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+  const NodeIndex pw = trace.attribute(graph::AttributeKind::Parameter, "w", w), px = trace.input(x);
   const NodeIndex tangent = trace.tangent(0, at::empty({6}));
   const NodeIndex rows = trace.call("aten::view", {node(px), list({number(6), number(4)})});
   const NodeIndex out = trace.call("aten::mv", {node(rows), node(pw)});
@@ -139,9 +139,9 @@ TEST(PartitionedGraph, ARandomCallThatRunsTwiceDrawsTheSame) {
   Tensors outputs;
   at::manual_seed(11);
   graph.run(Tensors{x}, outputs);
-  const at::Tensor state = random_state();
+  const at::Tensor state = graph::random_state();
   outputs[0].backward(at::ones({50}));
-  expect_same(random_state(), state, "generator");
+  expect_same(graph::random_state(), state, "generator");
   at::manual_seed(11);
   const at::Tensor masks = at::full({50}, 0.5).bernoulli() + at::full({50}, 0.5).bernoulli();
   (x2 * masks).backward(at::ones({50}));
@@ -154,7 +154,7 @@ TEST(SubgraphRunner, BindsWhateverASchemaTakes) {
   HandTrace trace;
   at::manual_seed(5);
   const at::Tensor x = leaf({4, 6}), gain = leaf({6}), x2 = copy_of(x), gain2 = copy_of(gain);
-  const NodeIndex pg = trace.attribute(AttributeKind::Parameter, "gain", gain), px = trace.input(x);
+  const NodeIndex pg = trace.attribute(graph::AttributeKind::Parameter, "gain", gain), px = trace.input(x);
   const NodeIndex tangent = trace.tangent(0, at::empty({4, 7}));
   const NodeIndex norm =
       trace.call("aten::native_layer_norm", {node(px), list({number(6)}), node(pg), none(), number(1e-5)});
@@ -204,7 +204,7 @@ TEST(SubgraphRunner, SaysWhatCannotBeExecuted) {
     const NodeIndex x = trace.input(at::ones({2}));
     for (JointArgument& argument : arguments)
       if (argument.kind == JointArgument::Kind::Node) argument.node = x;
-    return refusal([&] { trace.call(op, overload, arguments, keywords); });
+    return testing::refusal([&] { trace.call(op, overload, arguments, keywords); });
   };
   EXPECT_EQ(refusal_of("aten::nonsense", "default", {}),
             "node '' (aten::nonsense) cannot be executed: this LibTorch has no operator aten::nonsense.default");
@@ -225,7 +225,7 @@ TEST(SubgraphRunner, SaysWhatCannotBeExecuted) {
 TEST(PartitionedGraph, AnOutputWithoutAGradientAddsNothing) {
   HandTrace trace;
   const at::Tensor w = leaf({3}), x = leaf({3}), w2 = copy_of(w), x2 = copy_of(x);
-  const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+  const NodeIndex pw = trace.attribute(graph::AttributeKind::Parameter, "w", w), px = trace.input(x);
   const NodeIndex t0 = trace.tangent(0, x), t1 = trace.tangent(1, x);
   const NodeIndex product = trace.call("aten::mul", "Tensor", {node(px), node(pw)});
   const NodeIndex sum = trace.call("aten::add", "Tensor", {node(px), node(pw)});
@@ -276,7 +276,7 @@ TEST(PartitionedGraph, AGradientThatIsMissingAmongOthersIsZeros) {
 struct Corners {
   Corners() {
     x = leaf({4}), running = at::ones({4});
-    const NodeIndex pr = trace.attribute(AttributeKind::Buffer, "running", running), px = trace.input(x);
+    const NodeIndex pr = trace.attribute(graph::AttributeKind::Buffer, "running", running), px = trace.input(x);
     const NodeIndex t0 = trace.tangent(0, x), t1 = trace.tangent(1, at::empty({2, 2})), t2 = trace.tangent(2, x),
                     t3 = trace.tangent(3, x);
     const NodeIndex view = trace.call("aten::view", {node(px), list({number(2), number(2)})});
@@ -374,7 +374,7 @@ TEST(PartitionedGraph, HasNoSecondDerivative) {
   PartitionedGraph graph = model.trace.partitioned({model.mm});
   Tensors outputs;
   graph.run(Tensors{model.x}, outputs);
-  EXPECT_EQ(failure([&] {
+  EXPECT_EQ(testing::failure([&] {
               torch::autograd::grad({outputs[0].sum()}, {model.x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
             }),
             "a partitioned graph has no second derivative; leave create_graph out");
@@ -384,7 +384,7 @@ TEST(PartitionedGraph, HasNoSecondDerivative) {
 TEST(PartitionedGraph, AGradientThatIsASavedValueIsACopy) {
   HandTrace trace;
   const at::Tensor x = leaf({4}), w = leaf({4});
-  const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+  const NodeIndex pw = trace.attribute(graph::AttributeKind::Parameter, "w", w), px = trace.input(x);
   const NodeIndex tangent = trace.tangent(0, at::empty({4}));
   const NodeIndex out = trace.call("aten::mul", "Tensor", {node(px), node(pw)});
   const NodeIndex gx = trace.call("aten::mul", "Tensor", {node(tangent), node(pw)});
@@ -417,7 +417,7 @@ TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
   for (const bool all : {true, false}) {
     PartitionedGraph graph = trace.partitioned(all ? saved : std::vector<NodeIndex>());
     Tensors outputs;
-    AllocationCount allocated;
+    testing::AllocationCount allocated;
     graph.run(Tensors{x}, outputs);
     EXPECT_EQ(allocated.alive(), (all ? 8 : 1) * kBytes);
     EXPECT_EQ(allocated.peak(), (all ? 8 : 2) * kBytes);
@@ -444,7 +444,7 @@ TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
           at::manual_seed(9);
           const at::Tensor x = at::randn({kRows, kColumns}).to(type).requires_grad_(), x2 = copy_of(x);
           const at::Tensor w = at::randn({kRows, kColumns}).to(type).requires_grad_(), grad = at::randn_like(x);
-          const NodeIndex pw = trace.attribute(AttributeKind::Parameter, "w", w), px = trace.input(x);
+          const NodeIndex pw = trace.attribute(graph::AttributeKind::Parameter, "w", w), px = trace.input(x);
           const NodeIndex tangent = trace.tangent(0, x);
           const std::string name = log ? "aten::_log_softmax" : "aten::_softmax";
           const NodeIndex y = trace.call(name, {node(px), number(dim), flag(false)});
@@ -455,7 +455,7 @@ TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
           (void)pw;
           PartitionedGraph graph = trace.partitioned({y});
           Tensors outputs;
-          std::optional<AllocationCount> allocated;
+          std::optional<testing::AllocationCount> allocated;
           for (const bool measured : {false, true}) {  // the first backward also makes its runner
             x.mutable_grad() = w.mutable_grad() = at::Tensor();
             graph.run(Tensors{x}, outputs);
@@ -481,4 +481,4 @@ TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -13,14 +13,14 @@ namespace plumbline::testing {
 using Named = std::map<std::string, at::Tensor>;
 
 struct Outcome {
-  Tensors outputs, input_grads;
+  partition::Tensors outputs, input_grads;
   Named grads, buffers;
 };
 
 inline void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
   ASSERT_EQ(ours.defined(), theirs.defined()) << what;
   if (ours.defined()) {
-    EXPECT_TRUE(bitwise_equal(ours, theirs)) << what;
+    EXPECT_TRUE(partition::bitwise_equal(ours, theirs)) << what;
   }
 }
 
@@ -35,25 +35,26 @@ inline void expect_same(const Outcome& ours, const Outcome& theirs) {
 
 /// Runs `forward` and a backward from all its outputs, with gradients that are the same each time, and leaves the
 /// module as it was.
-inline Outcome outcome_of(torch::nn::Module& module, const Tensors& inputs, const ForwardFunction& forward,
-                          bool halves) {
+inline Outcome outcome_of(torch::nn::Module& module, const partition::Tensors& inputs,
+                          const capture::ForwardFunction& forward, bool halves) {
   Outcome outcome;
   Named before;
   for (const auto& buffer : module.named_buffers()) before[buffer.key()] = buffer.value().clone();
-  const Tensors leaves = clones(inputs);
+  const partition::Tensors leaves = partition::clones(inputs);
   at::manual_seed(11);
   outcome.outputs = forward(leaves);
   at::manual_seed(12);
-  Tensors roots, grads;
+  partition::Tensors roots, grads;
   for (const at::Tensor& output : outcome.outputs) {
     if (!output.defined() || !output.requires_grad()) continue;
     roots.push_back(output);
     grads.push_back(at::randn(output.sizes(), output.options().requires_grad(false)));
   }
   if (halves) {
-    WeightBackward weights;
-    stage_backward_input(roots, grads, leaves, outcome.input_grads, weights, {.accumulate_into_inputs = false});
-    stage_backward_weight(weights);
+    backward::WeightBackward weights;
+    backward::stage_backward_input(roots, grads, leaves, outcome.input_grads, weights,
+                                   {.accumulate_into_inputs = false});
+    backward::stage_backward_weight(weights);
   } else {
     torch::autograd::backward(roots, grads);
     for (const at::Tensor& leaf : leaves) outcome.input_grads.push_back(leaf.grad());
@@ -74,19 +75,21 @@ inline Outcome outcome_of(torch::nn::Module& module, const Tensors& inputs, cons
 
 /// Partitions a trace of `module` in each of `modes` by `policy`, runs each forward and backward, whole and in halves,
 /// and expects of everything that comes out the bits that plain autograd on the module gives. Tells each partition.
-inline void expect_bits_of_autograd(torch::nn::Module& module, const ForwardFunction& forward, const Tensors& inputs,
-                                    const char* policy, const std::vector<const char*>& modes,
-                                    const std::function<void(const Partition&)>& tell = {}) {
+inline void expect_bits_of_autograd(torch::nn::Module& module, const capture::ForwardFunction& forward,
+                                    const partition::Tensors& inputs, const char* policy,
+                                    const std::vector<const char*>& modes,
+                                    const std::function<void(const partition::Partition&)>& tell = {}) {
   const Outcome eager = outcome_of(module, inputs, forward, /*halves=*/false);
-  const Graph graph = capture_of(module, forward, inputs);
-  const JointTrace trace = trace_joint(graph, inputs);
+  const graph::Graph graph = partition::capture_of(module, forward, inputs);
+  const partition::JointTrace trace = partition::trace_joint(graph, inputs);
   for (const char* mode : modes) {
-    PartitionOptions options = parse_partition_mode(mode);
+    partition::PartitionOptions options = partition::parse_partition_mode(mode);
     options.static_inputs = trace.static_inputs;
-    PartitionedGraph partitioned(graph, trace, partition(trace.graph, load_policy(policy), options));
+    partition::PartitionedGraph partitioned(graph, trace,
+                                            partition::partition(trace.graph, partition::load_policy(policy), options));
     if (tell) tell(partitioned.partition());
-    const auto run = [&](const Tensors& given) {
-      Tensors outputs;
+    const auto run = [&](const partition::Tensors& given) {
+      partition::Tensors outputs;
       partitioned.run(given, outputs);
       return outputs;
     };

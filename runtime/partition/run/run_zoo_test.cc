@@ -4,14 +4,14 @@
 #include "reference/models/zoo.h"
 #include "runtime/partition/run/run_testing.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 class RunZoo : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RunZoo, HasTheBitsOfAutogradInEveryMode) {
-  const Model model = make_model(GetParam(), Dtype::F32, 3);
-  Tensors inputs = whole_batch(GetParam(), Dtype::F32, 4, 3).inputs;
+  const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 3);
+  Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs;
   for (at::Tensor& input : inputs)
     if (input.defined() && input.is_floating_point()) input = input.clone().requires_grad_();
   testing::expect_bits_of_autograd(
@@ -19,11 +19,11 @@ TEST_P(RunZoo, HasTheBitsOfAutogradInEveryMode) {
       {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.1", "budget=0"});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RunZoo, ::testing::ValuesIn(model_names()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, RunZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

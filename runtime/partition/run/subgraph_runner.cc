@@ -13,7 +13,7 @@
 #include "runtime/partition/run/random_replay.h"
 #include "runtime/partition/run/run.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Slot = int32_t;
@@ -355,7 +355,7 @@ void SubgraphRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>
       self.execute(self.instructions[i], states, record);
     } catch (const std::exception& error) {
       self.clear();
-      throw Error("running " + self.names[i] + ": " + error_text(error));
+      throw Error("running " + self.names[i] + ": " + graph::error_text(error));
     }
   }
   outputs.resize(self.outputs.size());
@@ -371,4 +371,4 @@ void SubgraphRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>
     if (slot != kNoSlot && !self.is_constant[slot]) self.slots[slot] = c10::IValue();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

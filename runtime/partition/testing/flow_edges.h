@@ -9,7 +9,7 @@
 
 namespace plumbline::testing {
 
-inline constexpr int64_t kUnbounded = FlowNetwork::kUnbounded;
+inline constexpr int64_t kUnbounded = partition::FlowNetwork::kUnbounded;
 
 struct FlowEdge {
   int from, to;
@@ -21,8 +21,8 @@ struct FlowEdges {
   int vertices = 2;
   std::vector<FlowEdge> edges;
 
-  FlowNetwork::Cut cut() const {
-    FlowNetwork network(vertices);
+  partition::FlowNetwork::Cut cut() const {
+    partition::FlowNetwork network(vertices);
     network.reserve(edges.size());
     for (const FlowEdge& edge : edges) network.add_edge(edge.from, edge.to, edge.capacity);
     return network.min_cut(0, 1);

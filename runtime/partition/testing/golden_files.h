@@ -10,7 +10,7 @@
 #include "runtime/partition/joint/joint_json.h"
 #include "runtime/partition/testdata_path.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 inline std::vector<std::string> golden_paths() {
   std::vector<std::string> paths;
@@ -36,4 +36,4 @@ inline const JointGraphFile& golden_file(const std::string& model) {
   return *found;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -13,30 +13,32 @@
 namespace plumbline::testing {
 namespace {
 
-bool is_backward(const JointGraph& graph, NodeIndex node) {
-  bool found = graph.nodes[node].kind == JointKind::Tangent;
-  for_each_input(graph.nodes[node], [&](NodeIndex input) { found = found || is_backward(graph, input); });
+bool is_backward(const partition::JointGraph& graph, partition::NodeIndex node) {
+  bool found = graph.nodes[node].kind == partition::JointKind::Tangent;
+  partition::for_each_input(graph.nodes[node],
+                            [&](partition::NodeIndex input) { found = found || is_backward(graph, input); });
   return found;
 }
 
 }  // namespace
 
-NodeIndex HandTrace::add(JointNode node, std::vector<at::Tensor> values) {
+partition::NodeIndex HandTrace::add(partition::JointNode node, std::vector<at::Tensor> values) {
   if (node.name.empty()) node.name = node.op.substr(node.op.find("::") + 2) + "_" + std::to_string(values_.size());
   if (values.size() == 1 && !node.multi_output) {
     node.out = result_of(values[0]);
   } else {
-    node.out.kind = JointResult::Kind::Tuple;
+    node.out.kind = partition::JointResult::Kind::Tuple;
     for (const at::Tensor& value : values) node.out.items.push_back(result_of(value));
   }
   trace_.graph.nodes.push_back(std::move(node));
   values_.push_back(std::move(values));
-  return static_cast<NodeIndex>(values_.size()) - 1;
+  return static_cast<partition::NodeIndex>(values_.size()) - 1;
 }
 
-JointResult HandTrace::result_of(const at::Tensor& tensor) {
+partition::JointResult HandTrace::result_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
-  JointResult result{.kind = JointResult::Kind::Tensor, .dtype = torch_dtype_name(tensor.scalar_type())};
+  partition::JointResult result{.kind = partition::JointResult::Kind::Tensor,
+                                .dtype = partition::torch_dtype_name(tensor.scalar_type())};
   for (const int64_t size : tensor.sizes()) result.shape.push_back({size, ""});
   for (const int64_t stride : tensor.strides()) result.strides.push_back({stride, ""});
   result.bytes = static_cast<int64_t>(tensor.nbytes());
@@ -47,39 +49,42 @@ JointResult HandTrace::result_of(const at::Tensor& tensor) {
   return result;
 }
 
-NodeIndex HandTrace::primal(const at::Tensor& tensor, PrimalSource source) {
+partition::NodeIndex HandTrace::primal(const at::Tensor& tensor, partition::PrimalSource source) {
   trace_.primals.push_back(source);
-  return add({.name = "primals_" + std::to_string(trace_.primals.size()), .kind = JointKind::Primal}, {tensor});
+  return add({.name = "primals_" + std::to_string(trace_.primals.size()), .kind = partition::JointKind::Primal},
+             {tensor});
 }
 
-NodeIndex HandTrace::attribute(AttributeKind kind, const std::string& name, const at::Tensor& tensor) {
-  Attribute made;
+partition::NodeIndex HandTrace::attribute(graph::AttributeKind kind, const std::string& name,
+                                          const at::Tensor& tensor) {
+  graph::Attribute made;
   made.kind = kind, made.name = name, made.tensor = tensor;
   graph_.attributes.push_back(std::move(made));
   trace_.static_inputs.push_back(static_cast<int>(trace_.primals.size()));
-  return primal(tensor, {PrimalSource::Kind::Attribute, static_cast<int>(graph_.attributes.size()) - 1});
+  return primal(tensor, {partition::PrimalSource::Kind::Attribute, static_cast<int>(graph_.attributes.size()) - 1});
 }
 
-NodeIndex HandTrace::input(const at::Tensor& tensor) {
-  graph_.inputs.push_back({"input" + std::to_string(graph_.inputs.size()), kNoValue});
-  return primal(tensor, {PrimalSource::Kind::Input, static_cast<int>(graph_.inputs.size()) - 1});
+partition::NodeIndex HandTrace::input(const at::Tensor& tensor) {
+  graph_.inputs.push_back({"input" + std::to_string(graph_.inputs.size()), graph::kNoValue});
+  return primal(tensor, {partition::PrimalSource::Kind::Input, static_cast<int>(graph_.inputs.size()) - 1});
 }
 
-NodeIndex HandTrace::tangent(int output, const at::Tensor& like) {
+partition::NodeIndex HandTrace::tangent(int output, const at::Tensor& like) {
   trace_.tangent_of.push_back(output);
-  return add({.name = "tangents_" + std::to_string(trace_.tangent_of.size()), .kind = JointKind::Tangent},
+  return add({.name = "tangents_" + std::to_string(trace_.tangent_of.size()), .kind = partition::JointKind::Tangent},
              {at::empty_like(like.detach(), at::MemoryFormat::Contiguous)});
 }
 
-NodeIndex HandTrace::call(const std::string& op, const std::string& overload, Arguments arguments, Keywords keywords) {
-  JointNode node;
+partition::NodeIndex HandTrace::call(const std::string& op, const std::string& overload, Arguments arguments,
+                                     Keywords keywords) {
+  partition::JointNode node;
   node.op = op, node.overload = overload, node.args = std::move(arguments), node.kwargs = std::move(keywords);
-  BoundCall bound = bind_call(trace_.graph, node);
+  partition::BoundCall bound = partition::bind_call(trace_.graph, node);
   torch::jit::Stack stack = bound.arguments;
-  for (const BoundCall::Fill& fill : bound.fills) stack[fill.position] = values_[fill.node].at(0);
-  for (const BoundCall::ListFill& fill : bound.list_fills) {
+  for (const partition::BoundCall::Fill& fill : bound.fills) stack[fill.position] = values_[fill.node].at(0);
+  for (const partition::BoundCall::ListFill& fill : bound.list_fills) {
     c10::List<at::Tensor> tensors;
-    for (const NodeIndex index : fill.nodes) tensors.push_back(values_[index].at(0));
+    for (const partition::NodeIndex index : fill.nodes) tensors.push_back(values_[index].at(0));
     stack[fill.position] = std::move(tensors);
   }
   {
@@ -96,15 +101,15 @@ NodeIndex HandTrace::call(const std::string& op, const std::string& overload, Ar
   return add(std::move(node), std::move(values));
 }
 
-NodeIndex HandTrace::item(NodeIndex call, int index) {
-  JointNode getitem;
-  getitem.kind = JointKind::GetItem, getitem.op = "operator::getitem";
+partition::NodeIndex HandTrace::item(partition::NodeIndex call, int index) {
+  partition::JointNode getitem;
+  getitem.kind = partition::JointKind::GetItem, getitem.op = "operator::getitem";
   getitem.args = {node(call), number(index)};
   return add(std::move(getitem), {values_[call].at(index)});
 }
 
-void HandTrace::finish(std::vector<NodeIndex> outputs, std::vector<NodeIndex> gradients,
-                       const std::vector<std::pair<NodeIndex, NodeIndex>>& written) {
+void HandTrace::finish(std::vector<partition::NodeIndex> outputs, std::vector<partition::NodeIndex> gradients,
+                       const std::vector<std::pair<partition::NodeIndex, partition::NodeIndex>>& written) {
   trace_.num_outputs = static_cast<int>(outputs.size());
   for (const auto& [primal, value] : written) {
     trace_.written.push_back(primal);
@@ -116,48 +121,51 @@ void HandTrace::finish(std::vector<NodeIndex> outputs, std::vector<NodeIndex> gr
 }
 
 /// The calls that make `outputs`, where `given` need not be made.
-std::vector<NodeIndex> HandTrace::needed(const std::vector<NodeIndex>& outputs,
-                                         const std::vector<NodeIndex>& given) const {
+std::vector<partition::NodeIndex> HandTrace::needed(const std::vector<partition::NodeIndex>& outputs,
+                                                    const std::vector<partition::NodeIndex>& given) const {
   std::vector<char> wanted(values_.size(), 0);
-  for (const NodeIndex output : outputs)
-    if (output != kNoNode) wanted[output] = 1;
-  std::vector<NodeIndex> result;
-  for (NodeIndex i = static_cast<NodeIndex>(values_.size()) - 1; i >= 0; --i) {
+  for (const partition::NodeIndex output : outputs)
+    if (output != partition::kNoNode) wanted[output] = 1;
+  std::vector<partition::NodeIndex> result;
+  for (partition::NodeIndex i = static_cast<partition::NodeIndex>(values_.size()) - 1; i >= 0; --i) {
     if (!wanted[i] || std::find(given.begin(), given.end(), i) != given.end()) continue;
     result.push_back(i);
-    for_each_input(trace_.graph.nodes[i], [&](NodeIndex input) { wanted[input] = 1; });
+    partition::for_each_input(trace_.graph.nodes[i], [&](partition::NodeIndex input) { wanted[input] = 1; });
   }
   std::reverse(result.begin(), result.end());
   return result;
 }
 
-Partition HandTrace::partition(std::vector<NodeIndex> saved) const {
-  Partition partition;
+partition::Partition HandTrace::partition(std::vector<partition::NodeIndex> saved) const {
+  partition::Partition partition;
   partition.graph = trace_.graph;
-  const JointGraph& graph = partition.graph;
-  const auto split = [&](const std::vector<NodeIndex>& nodes, std::vector<NodeIndex>& inputs) {
-    std::vector<NodeIndex> ops;
-    for (const NodeIndex i : nodes) (graph.nodes[i].is_input() ? inputs : ops).push_back(i);
+  const partition::JointGraph& graph = partition.graph;
+  const auto split = [&](const std::vector<partition::NodeIndex>& nodes, std::vector<partition::NodeIndex>& inputs) {
+    std::vector<partition::NodeIndex> ops;
+    for (const partition::NodeIndex i : nodes) (graph.nodes[i].is_input() ? inputs : ops).push_back(i);
     return ops;
   };
-  std::vector<NodeIndex> inputs;
-  Subgraph& backward = partition.backward;
+  std::vector<partition::NodeIndex> inputs;
+  partition::Subgraph& backward = partition.backward;
   backward.outputs.assign(graph.backward_outputs().begin(), graph.backward_outputs().end());
   backward.ops = split(needed(backward.outputs, saved), inputs);
-  for (const NodeIndex i : inputs)
-    if (graph.nodes[i].kind == JointKind::Primal) saved.push_back(i);
+  for (const partition::NodeIndex i : inputs)
+    if (graph.nodes[i].kind == partition::JointKind::Primal) saved.push_back(i);
   backward.inputs = saved;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].kind == JointKind::Tangent) backward.inputs.push_back(static_cast<NodeIndex>(i));
+    if (graph.nodes[i].kind == partition::JointKind::Tangent)
+      backward.inputs.push_back(static_cast<partition::NodeIndex>(i));
 
-  Subgraph& forward = partition.forward;
+  partition::Subgraph& forward = partition.forward;
   forward.outputs.assign(graph.forward_outputs().begin(), graph.forward_outputs().end());
   forward.outputs.insert(forward.outputs.end(), saved.begin(), saved.end());
   forward.ops = split(needed(forward.outputs, {}), inputs);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].kind == JointKind::Primal) forward.inputs.push_back(static_cast<NodeIndex>(i));
-  for (const NodeIndex i : forward.ops) PLUMBLINE_CHECK(!is_backward(graph, i), "a forward value needs a tangent");
-  for (const NodeIndex i : forward.ops)
+    if (graph.nodes[i].kind == partition::JointKind::Primal)
+      forward.inputs.push_back(static_cast<partition::NodeIndex>(i));
+  for (const partition::NodeIndex i : forward.ops)
+    PLUMBLINE_CHECK(!is_backward(graph, i), "a forward value needs a tangent");
+  for (const partition::NodeIndex i : forward.ops)
     if (draws_random_numbers(graph.nodes[i]) &&
         std::find(backward.ops.begin(), backward.ops.end(), i) != backward.ops.end())
       partition.replayed.push_back(i);

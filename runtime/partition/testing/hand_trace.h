@@ -13,58 +13,72 @@ namespace plumbline::testing {
 
 class HandTrace {
  public:
-  using Arguments = std::vector<JointArgument>;
-  using Keywords = std::vector<std::pair<std::string, JointArgument>>;
+  using Arguments = std::vector<partition::JointArgument>;
+  using Keywords = std::vector<std::pair<std::string, partition::JointArgument>>;
 
   /// Inputs first: attributes, then inputs, then tangents. What a node gives is known from the tensor.
-  NodeIndex attribute(AttributeKind kind, const std::string& name, const at::Tensor& tensor);
-  NodeIndex input(const at::Tensor& tensor);
+  partition::NodeIndex attribute(graph::AttributeKind kind, const std::string& name, const at::Tensor& tensor);
+  partition::NodeIndex input(const at::Tensor& tensor);
   /// The gradient of output number `output`.
-  NodeIndex tangent(int output, const at::Tensor& like);
+  partition::NodeIndex tangent(int output, const at::Tensor& like);
 
   /// Carries the call out, so that its results are known as well.
-  NodeIndex call(const std::string& op, Arguments arguments, Keywords keywords = {}) {
+  partition::NodeIndex call(const std::string& op, Arguments arguments, Keywords keywords = {}) {
     return call(op, "default", std::move(arguments), std::move(keywords));
   }
-  NodeIndex call(const std::string& op, const std::string& overload, Arguments arguments, Keywords keywords = {});
-  NodeIndex item(NodeIndex call, int index);
+  partition::NodeIndex call(const std::string& op, const std::string& overload, Arguments arguments,
+                            Keywords keywords = {});
+  partition::NodeIndex item(partition::NodeIndex call, int index);
 
   /// `gradients`: one for each primal; `written`: primals and what they are afterwards.
-  void finish(std::vector<NodeIndex> outputs, std::vector<NodeIndex> gradients,
-              const std::vector<std::pair<NodeIndex, NodeIndex>>& written = {});
+  void finish(std::vector<partition::NodeIndex> outputs, std::vector<partition::NodeIndex> gradients,
+              const std::vector<std::pair<partition::NodeIndex, partition::NodeIndex>>& written = {});
 
-  const Graph& graph() const { return graph_; }
-  const JointTrace& trace() const { return trace_; }
+  const graph::Graph& graph() const { return graph_; }
+  const partition::JointTrace& trace() const { return trace_; }
 
   /// The backward computes from `saved`, and from primals, whatever it needs.
-  Partition partition(std::vector<NodeIndex> saved) const;
+  partition::Partition partition(std::vector<partition::NodeIndex> saved) const;
 
-  PartitionedGraph partitioned(std::vector<NodeIndex> saved) const {
-    return PartitionedGraph(graph_, trace_, partition(std::move(saved)));
+  partition::PartitionedGraph partitioned(std::vector<partition::NodeIndex> saved) const {
+    return partition::PartitionedGraph(graph_, trace_, partition(std::move(saved)));
   }
 
  private:
-  NodeIndex add(JointNode node, std::vector<at::Tensor> values);
-  JointResult result_of(const at::Tensor& tensor);
-  NodeIndex primal(const at::Tensor& tensor, PrimalSource source);
-  std::vector<NodeIndex> needed(const std::vector<NodeIndex>& outputs, const std::vector<NodeIndex>& given) const;
+  partition::NodeIndex add(partition::JointNode node, std::vector<at::Tensor> values);
+  partition::JointResult result_of(const at::Tensor& tensor);
+  partition::NodeIndex primal(const at::Tensor& tensor, partition::PrimalSource source);
+  std::vector<partition::NodeIndex> needed(const std::vector<partition::NodeIndex>& outputs,
+                                           const std::vector<partition::NodeIndex>& given) const;
 
-  Graph graph_;
-  JointTrace trace_;
+  graph::Graph graph_;
+  partition::JointTrace trace_;
   std::vector<std::vector<at::Tensor>> values_;  // by node
   std::map<const void*, int32_t> storages_;
 };
 
-inline JointArgument node(NodeIndex index) { return {.kind = JointArgument::Kind::Node, .node = index}; }
-inline JointArgument none() { return {}; }
-inline JointArgument number(int64_t value) { return {.kind = JointArgument::Kind::Integer, .integer = value}; }
-inline JointArgument number(int value) { return number(int64_t{value}); }
-inline JointArgument number(double value) { return {.kind = JointArgument::Kind::Float, .real = value}; }
-inline JointArgument flag(bool value) { return {.kind = JointArgument::Kind::Bool, .integer = value}; }
-inline JointArgument text(std::string value) { return {.kind = JointArgument::Kind::String, .text = std::move(value)}; }
-inline JointArgument dtype(std::string value) { return {.kind = JointArgument::Kind::Dtype, .text = std::move(value)}; }
-inline JointArgument list(std::vector<JointArgument> items) {
-  return {.kind = JointArgument::Kind::List, .items = std::move(items)};
+inline partition::JointArgument node(partition::NodeIndex index) {
+  return {.kind = partition::JointArgument::Kind::Node, .node = index};
+}
+inline partition::JointArgument none() { return {}; }
+inline partition::JointArgument number(int64_t value) {
+  return {.kind = partition::JointArgument::Kind::Integer, .integer = value};
+}
+inline partition::JointArgument number(int value) { return number(int64_t{value}); }
+inline partition::JointArgument number(double value) {
+  return {.kind = partition::JointArgument::Kind::Float, .real = value};
+}
+inline partition::JointArgument flag(bool value) {
+  return {.kind = partition::JointArgument::Kind::Bool, .integer = value};
+}
+inline partition::JointArgument text(std::string value) {
+  return {.kind = partition::JointArgument::Kind::String, .text = std::move(value)};
+}
+inline partition::JointArgument dtype(std::string value) {
+  return {.kind = partition::JointArgument::Kind::Dtype, .text = std::move(value)};
+}
+inline partition::JointArgument list(std::vector<partition::JointArgument> items) {
+  return {.kind = partition::JointArgument::Kind::List, .items = std::move(items)};
 }
 
 }  // namespace plumbline::testing

@@ -14,46 +14,48 @@ namespace plumbline::testing {
 /// call. Tags (pointwise, view, seeded) are set for the operators that tests use.
 class JointGraphBuilder {
  public:
-  NodeIndex primal(int64_t bytes);
-  NodeIndex tangent(int64_t bytes);
+  partition::NodeIndex primal(int64_t bytes);
+  partition::NodeIndex tangent(int64_t bytes);
   /// A constant tensor.
-  NodeIndex constant(int64_t bytes);
+  partition::NodeIndex constant(int64_t bytes);
 
   /// A call whose result has a storage of its own. `op` without namespace is of aten.
-  NodeIndex call(const std::string& op, const std::vector<NodeIndex>& inputs, int64_t bytes, double flops = 1);
+  partition::NodeIndex call(const std::string& op, const std::vector<partition::NodeIndex>& inputs, int64_t bytes,
+                            double flops = 1);
   /// A call whose result shares the storage of `of`; -1: with as many bytes.
-  NodeIndex view(const std::string& op, NodeIndex of, int64_t bytes = -1);
+  partition::NodeIndex view(const std::string& op, partition::NodeIndex of, int64_t bytes = -1);
   /// A call of several results; returns their getitems. The call is the node before the first of them.
-  std::vector<NodeIndex> multi(const std::string& op, const std::vector<NodeIndex>& inputs,
-                               const std::vector<int64_t>& bytes, double flops = 1);
+  std::vector<partition::NodeIndex> multi(const std::string& op, const std::vector<partition::NodeIndex>& inputs,
+                                          const std::vector<int64_t>& bytes, double flops = 1);
   /// aten::split: as multi(), with results that are views of `of`.
-  std::vector<NodeIndex> split(NodeIndex of, int parts);
+  std::vector<partition::NodeIndex> split(partition::NodeIndex of, int parts);
   /// A call that gives an integer (aten::sym_size, operator::mul, ...).
-  NodeIndex integer(const std::string& op, const std::vector<NodeIndex>& inputs, int64_t hint);
+  partition::NodeIndex integer(const std::string& op, const std::vector<partition::NodeIndex>& inputs, int64_t hint);
 
   /// From here on nodes are marked as the backward's, as tracing marks them.
   void begin_backward() { in_backward_ = true; }
 
-  JointNode& at(NodeIndex node) { return graph_.nodes[node]; }
+  partition::JointNode& at(partition::NodeIndex node) { return graph_.nodes[node]; }
   int size() const { return static_cast<int>(graph_.nodes.size()); }
 
   /// The graph so far. `gradients`: one for each primal, filled up with kNoNode.
-  JointGraph graph(std::vector<NodeIndex> forward_outputs, std::vector<NodeIndex> gradients) const;
+  partition::JointGraph graph(std::vector<partition::NodeIndex> forward_outputs,
+                              std::vector<partition::NodeIndex> gradients) const;
 
  private:
-  NodeIndex add(JointNode node);
-  JointNode call_node(const std::string& op, const std::vector<NodeIndex>& inputs, double flops);
-  JointResult tensor(int64_t bytes, int32_t storage) const;
+  partition::NodeIndex add(partition::JointNode node);
+  partition::JointNode call_node(const std::string& op, const std::vector<partition::NodeIndex>& inputs, double flops);
+  partition::JointResult tensor(int64_t bytes, int32_t storage) const;
   int32_t new_storage(int64_t bytes);
-  std::vector<NodeIndex> getitems(NodeIndex call);
+  std::vector<partition::NodeIndex> getitems(partition::NodeIndex call);
 
-  JointGraph graph_;
+  partition::JointGraph graph_;
   int primals_ = 0, tangents_ = 0, constants_ = 0;
   bool in_backward_ = false;
   std::map<std::string, int> named_;  ///< how often a name was given
 };
 
 /// A line a node, for messages of tests: name, what it reads, bytes and storage, tag.
-std::string to_text(const JointGraph& graph);
+std::string to_text(const partition::JointGraph& graph);
 
 }  // namespace plumbline::testing

@@ -9,9 +9,11 @@
 namespace plumbline::testing {
 
 /// "None" for kNoNode.
-inline std::vector<std::string> names_of(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
+inline std::vector<std::string> names_of(const partition::JointGraph& graph,
+                                         const std::vector<partition::NodeIndex>& nodes) {
   std::vector<std::string> names;
-  for (const NodeIndex node : nodes) names.push_back(node == kNoNode ? "None" : graph.nodes[node].name);
+  for (const partition::NodeIndex node : nodes)
+    names.push_back(node == partition::kNoNode ? "None" : graph.nodes[node].name);
   return names;
 }
 

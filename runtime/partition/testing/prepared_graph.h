@@ -12,33 +12,33 @@
 namespace plumbline::testing {
 
 struct PreparedGraph {
-  explicit PreparedGraph(JointGraph made, const std::string& policy_name = "torch-2.15")
+  explicit PreparedGraph(partition::JointGraph made, const std::string& policy_name = "torch-2.15")
       : graph(std::move(made)),
-        edges(edges_of(graph)),
-        policy(load_policy(policy_name)),
-        ops(classify_ops(graph, policy)),
-        classes(classify_nodes(graph, edges, policy, {})),
+        edges(partition::edges_of(graph)),
+        policy(partition::load_policy(policy_name)),
+        ops(partition::classify_ops(graph, policy)),
+        classes(partition::classify_nodes(graph, edges, policy, {})),
         input{graph, edges, policy, ops, classes} {}
   PreparedGraph(const PreparedGraph&) = delete;  // `input` refers to the rest
 
   /// Forward and backward for these saved values, as partition() makes them in our own modes.
-  Partition divided(const std::vector<NodeIndex>& nodes) const {
-    Partition partition;
+  partition::Partition divided(const std::vector<partition::NodeIndex>& nodes) const {
+    partition::Partition partition;
     partition.graph = graph;
-    std::vector<NodeIndex> saved, symbols;
-    for (const NodeIndex node : nodes)
-      (graph.nodes[node].out.kind == JointResult::Kind::Scalar ? symbols : saved).push_back(node);
-    divide(partition, edges, std::move(saved), std::move(symbols), policy);
-    order_calls(partition, edges, policy, Reordering::KeepsEffects);
+    std::vector<partition::NodeIndex> saved, symbols;
+    for (const partition::NodeIndex node : nodes)
+      (graph.nodes[node].out.kind == partition::JointResult::Kind::Scalar ? symbols : saved).push_back(node);
+    partition::divide(partition, edges, std::move(saved), std::move(symbols), policy);
+    partition::order_calls(partition, edges, policy, partition::Reordering::KeepsEffects);
     return partition;
   }
 
-  const JointGraph graph;
-  const JointEdges edges;
-  const Policy policy;
-  const OpClasses ops;
-  const NodeClasses classes;
-  const CutInput input;
+  const partition::JointGraph graph;
+  const partition::JointEdges edges;
+  const partition::Policy policy;
+  const partition::OpClasses ops;
+  const partition::NodeClasses classes;
+  const partition::CutInput input;
 };
 
 }  // namespace plumbline::testing

@@ -9,12 +9,12 @@ class Maker {
  public:
   Maker(std::mt19937& random, const RandomJointOptions& options) : random_(random), options_(options) {}
 
-  JointGraph make() {
+  partition::JointGraph make() {
     for (int i = 0; i < options_.primals; ++i) forward_.push_back(build_.primal(bytes()));
     const int outputs = 1 + below(options_.max_outputs);
     for (int i = 0; i < outputs; ++i) backward_.push_back(build_.tangent(bytes()));
     for (int i = 0; i < options_.forward_calls; ++i) add_call(forward_, some(forward_, 3));
-    std::vector<NodeIndex> forward_outputs = {forward_.back()};
+    std::vector<partition::NodeIndex> forward_outputs = {forward_.back()};
     while (static_cast<int>(forward_outputs.size()) < outputs)
       forward_outputs.push_back(forward_[below(static_cast<int>(forward_.size()))]);
     if (!scalars_.empty() && chance(0.3)) forward_outputs.push_back(some(scalars_, 1)[0]);
@@ -22,20 +22,22 @@ class Maker {
     build_.begin_backward();
     in_backward_ = true;
     for (int i = 0; i < options_.backward_calls; ++i) {
-      std::vector<NodeIndex> inputs = some(forward_, 2);
+      std::vector<partition::NodeIndex> inputs = some(forward_, 2);
       if (chance(options_.unclaimed)) {
         // Only the backward uses it, though it could run in the forward.
         add_call(forward_, inputs);
         continue;
       }
       inputs.resize(below(static_cast<int>(inputs.size()) + 1));
-      const std::vector<NodeIndex> gradients = some(backward_, 2);
+      const std::vector<partition::NodeIndex> gradients = some(backward_, 2);
       inputs.insert(inputs.begin(), gradients.begin(), gradients.end());
       add_call(backward_, inputs);
     }
-    std::vector<NodeIndex> gradients = {backward_.back()};
+    std::vector<partition::NodeIndex> gradients = {backward_.back()};
     for (int i = 1; i < options_.primals; ++i)
-      gradients.push_back(chance(0.15) ? kNoNode : chance(0.1) ? some(forward_, 1)[0] : some(backward_, 1)[0]);
+      gradients.push_back(chance(0.15)  ? partition::kNoNode
+                          : chance(0.1) ? some(forward_, 1)[0]
+                                        : some(backward_, 1)[0]);
     return build_.graph(forward_outputs, gradients);
   }
 
@@ -45,28 +47,28 @@ class Maker {
   int64_t bytes() { return 4 * (1 + below(options_.max_bytes / 4)); }
 
   /// 1 to `most` of `values`, mostly late ones.
-  std::vector<NodeIndex> some(const std::vector<NodeIndex>& values, int most) {
-    std::vector<NodeIndex> chosen;
+  std::vector<partition::NodeIndex> some(const std::vector<partition::NodeIndex>& values, int most) {
+    std::vector<partition::NodeIndex> chosen;
     const int n = static_cast<int>(values.size()), count = 1 + below(most);
     for (int i = 0; i < count; ++i) chosen.push_back(values[chance(0.6) ? n - 1 - below(std::min(n, 4)) : below(n)]);
     return chosen;
   }
 
-  void add_call(std::vector<NodeIndex>& values, std::vector<NodeIndex> inputs) {
+  void add_call(std::vector<partition::NodeIndex>& values, std::vector<partition::NodeIndex> inputs) {
     const int before = build_.size();
     make_call(values, std::move(inputs));
     for (int node = before; node < build_.size(); ++node) mark(build_.at(node));
   }
 
-  void mark(JointNode& node) {
-    if (node.kind != JointKind::Call) return;
+  void mark(partition::JointNode& node) {
+    if (node.kind != partition::JointKind::Call) return;
     // What writes belongs to the half that its mark tells.
-    if (options_.unmarked > 0 && !node.writes && chance(options_.unmarked)) node.mark = JointMark::None;
+    if (options_.unmarked > 0 && !node.writes && chance(options_.unmarked)) node.mark = partition::JointMark::None;
     if (options_.bound > 0 && !node.view && chance(options_.bound))
-      node.mark = in_backward_ ? JointMark::MustBeInBackward : JointMark::MustBeInForward;
+      node.mark = in_backward_ ? partition::JointMark::MustBeInBackward : partition::JointMark::MustBeInForward;
   }
 
-  void make_call(std::vector<NodeIndex>& values, std::vector<NodeIndex> inputs) {
+  void make_call(std::vector<partition::NodeIndex>& values, std::vector<partition::NodeIndex> inputs) {
     const int before = build_.size();
     double dice = std::uniform_real_distribution<double>(0, 1)(random_);
     const auto falls = [&](double share) { return (dice -= share) < 0; };
@@ -77,30 +79,31 @@ class Maker {
       return;
     }
     const bool reads_scalar = !scalars_.empty() && chance(0.4);
-    const NodeIndex scalar = reads_scalar ? some(scalars_, 1)[0] : kNoNode;
+    const partition::NodeIndex scalar = reads_scalar ? some(scalars_, 1)[0] : partition::kNoNode;
     if (falls(options_.views)) {
       // A slice is smaller than what it is cut from; the storage is the same.
       const bool slice = chance(0.3);
       const int64_t of = build_.at(inputs[0]).out.bytes;
-      const NodeIndex view = build_.view(slice ? "slice" : "view", inputs[0], slice && of >= 8 ? of / 8 * 4 : of);
-      if (reads_scalar) build_.at(view).args.push_back({.kind = JointArgument::Kind::Node, .node = scalar});
+      const partition::NodeIndex view =
+          build_.view(slice ? "slice" : "view", inputs[0], slice && of >= 8 ? of / 8 * 4 : of);
+      if (reads_scalar) build_.at(view).args.push_back({.kind = partition::JointArgument::Kind::Node, .node = scalar});
       values.push_back(view);
       return;
     }
     if (falls(options_.multi / 2)) {
-      const std::vector<NodeIndex> items = build_.split(inputs[0], 2);
+      const std::vector<partition::NodeIndex> items = build_.split(inputs[0], 2);
       values.insert(values.end(), items.begin(), items.end());
       return;
     }
     if (reads_scalar) inputs.push_back(scalar);
     if (falls(options_.multi / 2)) {
-      const std::vector<NodeIndex> items = build_.multi("native_layer_norm", inputs, {bytes(), 4, 4});
+      const std::vector<partition::NodeIndex> items = build_.multi("native_layer_norm", inputs, {bytes(), 4, 4});
       values.insert(values.end(), items.begin(), items.end());
       return;
     }
     if (falls(options_.effects)) {
-      const NodeIndex effect = build_.call("own::effect", inputs, bytes());
-      JointNode& node = build_.at(effect);
+      const partition::NodeIndex effect = build_.call("own::effect", inputs, bytes());
+      partition::JointNode& node = build_.at(effect);
       node.impure = true;
       node.writes = chance(0.3);
       if (chance(0.3))
@@ -111,7 +114,7 @@ class Maker {
     }
     if (falls(options_.seeded)) {
       const bool draws = chance(0.7);
-      const std::vector<NodeIndex> items =
+      const std::vector<partition::NodeIndex> items =
           draws ? build_.multi("native_dropout", {inputs[0]}, {bytes(), bytes()})
                 : build_.multi("_scaled_dot_product_flash_attention_for_cpu", {inputs[0]}, {bytes(), bytes()});
       build_.at(before).seeded = true;
@@ -124,21 +127,21 @@ class Maker {
       values.push_back(build_.call(kCheap[below(5)], inputs, bytes()));
     }
     if (chance(options_.tags))
-      build_.at(before).recompute = chance(0.5)   ? CheckpointPolicy::MustSave
-                                    : chance(0.5) ? CheckpointPolicy::MustRecompute
-                                                  : CheckpointPolicy::PreferRecompute;
+      build_.at(before).recompute = chance(0.5)   ? partition::CheckpointPolicy::MustSave
+                                    : chance(0.5) ? partition::CheckpointPolicy::MustRecompute
+                                                  : partition::CheckpointPolicy::PreferRecompute;
   }
 
   std::mt19937& random_;
   const RandomJointOptions& options_;
   JointGraphBuilder build_;
-  std::vector<NodeIndex> forward_, backward_, scalars_;  // values that calls may read
+  std::vector<partition::NodeIndex> forward_, backward_, scalars_;  // values that calls may read
   bool in_backward_ = false;
 };
 
 }  // namespace
 
-JointGraph random_joint_graph(std::mt19937& random, const RandomJointOptions& options) {
+partition::JointGraph random_joint_graph(std::mt19937& random, const RandomJointOptions& options) {
   return Maker(random, options).make();
 }
 

@@ -30,6 +30,6 @@ struct RandomJointOptions {
 
 /// Valid by construction: topological order, one gradient for each primal or None. The order of the calls is that of
 /// their making; names as JointGraphBuilder gives them. Calls may be dead.
-JointGraph random_joint_graph(std::mt19937& random, const RandomJointOptions& options = {});
+partition::JointGraph random_joint_graph(std::mt19937& random, const RandomJointOptions& options = {});
 
 }  // namespace plumbline::testing

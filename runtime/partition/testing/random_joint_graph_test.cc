@@ -12,31 +12,32 @@ TEST(RandomJointGraph, IsValid) {
   int views = 0, tuples = 0, unclaimed = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
-    const JointGraph graph = random_joint_graph(random, {.tags = 0.2});
+    const partition::JointGraph graph = random_joint_graph(random, {.tags = 0.2});
     std::set<std::string> names;
     std::vector<char> of_tangent(graph.nodes.size(), 0);
     bool calls = false;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      const JointNode& node = graph.nodes[i];
+      const partition::JointNode& node = graph.nodes[i];
       EXPECT_TRUE(names.insert(node.name).second) << "seed " << seed << ": " << node.name << " stands twice";
       EXPECT_FALSE(calls && node.is_input()) << "seed " << seed << ": input " << node.name << " after a call";
       calls = calls || !node.is_input();
-      of_tangent[i] = node.kind == JointKind::Tangent;
-      for_each_input(node, [&](NodeIndex input) {
-        ASSERT_LT(input, static_cast<NodeIndex>(i)) << "seed " << seed;
+      of_tangent[i] = node.kind == partition::JointKind::Tangent;
+      partition::for_each_input(node, [&](partition::NodeIndex input) {
+        ASSERT_LT(input, static_cast<partition::NodeIndex>(i)) << "seed " << seed;
         of_tangent[i] |= of_tangent[input];
       });
-      if (node.out.kind == JointResult::Kind::Tensor) {
+      if (node.out.kind == partition::JointResult::Kind::Tensor) {
         ASSERT_GE(node.out.storage, 0);
         ASSERT_LT(node.out.storage, static_cast<int32_t>(graph.storage_bytes.size()));
         EXPECT_LE(node.out.bytes, graph.storage_bytes[node.out.storage]);
       }
       views += node.view;
       tuples += node.multi_output;
-      unclaimed += node.mark == JointMark::IsBackward && !of_tangent[i];
+      unclaimed += node.mark == partition::JointMark::IsBackward && !of_tangent[i];
     }
     EXPECT_EQ(graph.backward_outputs().size(), 3u);
-    for (const NodeIndex output : graph.forward_outputs()) EXPECT_FALSE(of_tangent[output]) << "seed " << seed;
+    for (const partition::NodeIndex output : graph.forward_outputs())
+      EXPECT_FALSE(of_tangent[output]) << "seed " << seed;
   }
   EXPECT_GT(views, 300);
   EXPECT_GT(tuples, 300);
@@ -45,7 +46,7 @@ TEST(RandomJointGraph, IsValid) {
 
 TEST(RandomJointGraph, IsTheSameForTheSameSeed) {
   std::mt19937 one(7), other(7);
-  const JointGraph a = random_joint_graph(one), b = random_joint_graph(other);
+  const partition::JointGraph a = random_joint_graph(one), b = random_joint_graph(other);
   ASSERT_EQ(a.nodes.size(), b.nodes.size());
   for (size_t i = 0; i < a.nodes.size(); ++i) EXPECT_EQ(a.nodes[i].name, b.nodes[i].name);
   EXPECT_EQ(a.outputs, b.outputs);

@@ -7,7 +7,7 @@
 #include "runtime/partition/joint/joint_json.h"
 #include "runtime/partition/partition.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The run has nodes that the joint graph lacks, so that it is no Partition of it.
 inline bool adds_nodes(const JointGraphFile::Run& run) {
@@ -50,4 +50,4 @@ inline Partition recorded_partition(const JointGraphFile& file, const JointGraph
   return partition;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

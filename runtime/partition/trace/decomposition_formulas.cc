@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using at::Tensor;
@@ -375,4 +375,4 @@ const std::map<std::string, DecompositionFormula>& decomposition_formulas() {
   return formulas;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The arguments of a call, one for each of its schema, to its results in order (undefined where there is none). An
 /// empty answer leaves the call whole.
@@ -18,4 +18,4 @@ using DecompositionFormula = std::vector<at::Tensor> (*)(std::span<const c10::IV
 /// By operator name and overload: "aten::native_layer_norm", "aten::slice.Tensor".
 const std::map<std::string, DecompositionFormula>& decomposition_formulas();
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -12,7 +12,7 @@
 #include "runtime/partition/trace/decomposition_formulas.h"
 #include "runtime/partition/trace/joint_recorder.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 std::string full_name(const JointNode& node) {
@@ -116,7 +116,7 @@ class Decomposition {
     std::vector<at::Tensor> results;
     {
       const std::vector<c10::IValue> arguments = arguments_of(node);
-      const InterposerScope recording(recorder_);
+      const capture::InterposerScope recording(recorder_);
       results = formula->second(arguments);
     }
     if (!fits(node, results)) return false;  // what was recorded is dead
@@ -200,4 +200,4 @@ JointGraph decompose(const JointGraph& graph, const std::set<std::string>& ops) 
   return Decomposition(graph, ops).run();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

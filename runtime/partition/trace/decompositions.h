@@ -15,7 +15,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The operators that have a decomposition, by name without overload: "aten::native_layer_norm".
 const std::set<std::string>& decomposable();
@@ -26,4 +26,4 @@ const std::set<std::string>& decomposable();
 /// Throws InputError naming the node for a call that cannot be bound to an operator (bind_call.h).
 JointGraph decompose(const JointGraph& graph, const std::set<std::string>& ops = decomposable());
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

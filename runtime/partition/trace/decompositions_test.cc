@@ -4,7 +4,7 @@
 
 #include "runtime/partition/trace/trace_testing.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using M = TracedModule;
@@ -111,7 +111,7 @@ Runs prepare(const std::function<void(M&)>& build, const Tensors& inputs, const 
              const TraceOptions& options = {}) {
   const auto module = module_of(build);
   module->to(at::kDouble);
-  const Graph graph = capture_of(*module, module->body, inputs);
+  const graph::Graph graph = capture_of(*module, module->body, inputs);
   Runs runs{trace_joint(graph, inputs, options), {}, {}, {}};
   for (const PrimalSource& primal : runs.trace.primals)
     runs.inputs.push_back(
@@ -344,4 +344,4 @@ TEST(Decompose, KeepsMarksTagsAndStorages) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,15 +8,15 @@
 #include "runtime/graph/random_turn.h"
 #include "runtime/partition/trace/layout.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
-class Strides : public NodeObserver {
+class Strides : public graph::NodeObserver {
  public:
-  Strides(const Graph& graph, std::vector<std::vector<int64_t>>& strides) : graph_(graph), strides_(strides) {}
-  void before(size_t, const Interpreter&) override {}
-  void after(size_t node, const Interpreter& values) override {
-    for_each_definition(graph_.nodes[node], [&](ValueId v) {
+  Strides(const graph::Graph& graph, std::vector<std::vector<int64_t>>& strides) : graph_(graph), strides_(strides) {}
+  void before(size_t, const graph::Interpreter&) override {}
+  void after(size_t node, const graph::Interpreter& values) override {
+    graph::for_each_definition(graph_.nodes[node], [&](graph::ValueId v) {
       const c10::IValue& value = values.value(v);
       if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().layout() != c10::kStrided) return;
       strides_[v] = value.toTensor().strides().vec();
@@ -24,7 +24,7 @@ class Strides : public NodeObserver {
   }
 
  private:
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::vector<std::vector<int64_t>>& strides_;
 };
 
@@ -35,22 +35,23 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-EagerLayouts::EagerLayouts(const Graph& graph, const std::vector<at::Tensor>& inputs) : strides_(graph.values.size()) {
+EagerLayouts::EagerLayouts(const graph::Graph& graph, const std::vector<at::Tensor>& inputs)
+    : strides_(graph.values.size()) {
   const c10::AutoGradMode grad(true);
-  const RandomTurn generator_kept;
-  Graph own = graph;
-  for (Attribute& attribute : own.attributes)
-    if (attribute.value != kNoValue) attribute.tensor = copy_of(attribute.tensor);
+  const graph::RandomTurn generator_kept;
+  graph::Graph own = graph;
+  for (graph::Attribute& attribute : own.attributes)
+    if (attribute.value != graph::kNoValue) attribute.tensor = copy_of(attribute.tensor);
   std::vector<at::Tensor> copies, outputs;
   for (const at::Tensor& input : inputs) copies.push_back(copy_of(input));
   Strides observer(own, strides_);
-  Interpreter(own).run(copies, outputs, &observer);
+  graph::Interpreter(own).run(copies, outputs, &observer);
 }
 
-std::string EagerLayouts::restore(const Node& node, const Interpreter& values) const {
+std::string EagerLayouts::restore(const graph::Node& node, const graph::Interpreter& values) const {
   namespace functional = at::functionalization::impl;
   std::string wrong;
-  for_each_definition(node, [&](ValueId v) {
+  graph::for_each_definition(node, [&](graph::ValueId v) {
     const c10::IValue& value = values.value(v);
     if (strides_[v].empty() || !value.isTensor() || !functional::isFunctionalTensor(value.toTensor())) return;
     const at::Tensor& tensor = value.toTensor();
@@ -72,4 +73,4 @@ std::string EagerLayouts::restore(const Node& node, const Interpreter& values) c
   return wrong;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

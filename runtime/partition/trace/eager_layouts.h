@@ -8,20 +8,20 @@
 
 #include "runtime/graph/interpreter.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The strides that the values of a graph have in eager mode.
 class EagerLayouts {
  public:
   /// Runs `graph` once, on copies of its attributes and of `inputs`.
-  EagerLayouts(const Graph& graph, const std::vector<at::Tensor>& inputs);
+  EagerLayouts(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
   /// To be called in a FunctionalRun, after `node` has made the functional tensors in `values`: those that lie
   /// otherwise than in eager mode are laid out anew. Says which one cannot be; empty where all are right.
-  std::string restore(const Node& node, const Interpreter& values) const;
+  std::string restore(const graph::Node& node, const graph::Interpreter& values) const;
 
  private:
   std::vector<std::vector<int64_t>> strides_;  // by value; empty as well where it is no dense tensor
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

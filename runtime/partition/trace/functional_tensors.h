@@ -11,7 +11,7 @@
 
 #include "runtime/capture/interpose.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// A leaf on `tensor`'s memory and with its wish for a gradient; `tensor` itself will not be written.
 inline at::Tensor functional_leaf(const at::Tensor& tensor) {
@@ -32,7 +32,7 @@ inline at::Tensor plain(const at::Tensor& tensor) {
 /// `below`; the backward runs on this thread, whatever device its tensors are on.
 class FunctionalRun {
  public:
-  explicit FunctionalRun(Interposer& below)
+  explicit FunctionalRun(capture::Interposer& below)
       : multithreading_(c10::AutogradState::get_tls_state().get_multithreading_enabled()),
         below_(below),
         functionalize_(c10::DispatchKey::Functionalize) {
@@ -47,8 +47,8 @@ class FunctionalRun {
   const c10::AutoGradMode recording_{true};
   /// view, and not view_copy: the values below share memory as the values above do.
   const at::functionalization::impl::FunctionalizationReapplyViewsGuard views_{true};
-  const InterposerScope below_;
+  const capture::InterposerScope below_;
   const c10::impl::IncludeDispatchKeyGuard functionalize_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,7 +5,7 @@
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
@@ -133,4 +133,4 @@ JointResult joint_result(const at::Tensor& tensor) {
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -10,7 +10,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// PyTorch's long name of a dtype: "float32".
 std::string torch_dtype_name(at::ScalarType dtype);
@@ -27,4 +27,4 @@ bool is_default(const JointArgument& argument, const c10::Argument& parameter);
 /// Dtype, shape, strides, offset, bytes and device; `storage` is left to the caller.
 JointResult joint_result(const at::Tensor& tensor);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

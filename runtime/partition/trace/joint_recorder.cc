@@ -16,7 +16,7 @@
 #include "runtime/partition/trace/joint_argument.h"
 #include "runtime/partition/trace/layout.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 std::span<const c10::IValue> arguments_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -163,7 +163,7 @@ NodeIndex JointRecorder::node_of(const at::Tensor& tensor) {
   const auto named = named_constants_.find(tensor.unsafeGetTensorImpl());
   if (named == named_constants_.end() && tensor.has_storage() &&
       storages_.contains(tensor.storage().unsafeGetStorageImpl()))
-    refuse("a tensor " + plumbline::describe(tensor) +
+    refuse("a tensor " + graph::describe(tensor) +
            " shares its memory with a value of the graph unseen by the "
            "dispatcher (.data() or variable_data()); use detach()");
   JointNode node;
@@ -184,7 +184,7 @@ NodeIndex JointRecorder::node_of(const at::Tensor& tensor) {
 void JointRecorder::refuse(const std::string& what) {
   const std::string op = op_ ? c10::toString(op_->operator_name()) : place_.empty() ? "the outputs" : "";
   refusal_ = "trace: at " + op + (op.empty() || place_.empty() ? "" : ", ") + place_ + ": " + what;
-  throw CaptureError(*refusal_);
+  throw capture::CaptureError(*refusal_);
 }
 
 /// Functionalisation asks for the shapes of views by calling them on meta tensors of its own; and some calls only ask.
@@ -409,4 +409,4 @@ JointGraph JointRecorder::finish(const std::vector<NodeIndex>& forward_outputs,
   return alive;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -21,9 +21,9 @@
 #include "runtime/partition/joint/joint_graph.h"
 #include "runtime/partition/joint/joint_names.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
-class JointRecorder : public Interposer {
+class JointRecorder : public capture::Interposer {
  public:
   NodeIndex add_input(JointKind kind, const at::Tensor& tensor);
   /// `tensor` becomes a GetAttr node of that name where a call reads it first.
@@ -101,4 +101,4 @@ class JointRecorder : public Interposer {
   std::vector<NodeIndex> storage_primal_;  ///< by storage: the first primal in it
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

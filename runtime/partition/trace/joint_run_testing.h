@@ -14,7 +14,7 @@
 
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 class JointRun {
  public:
@@ -151,4 +151,4 @@ class JointRun {
   }
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

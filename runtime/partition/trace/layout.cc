@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 std::vector<int64_t> memory_order(at::IntArrayRef sizes, at::IntArrayRef strides) {
   std::vector<int64_t> order;
@@ -61,4 +61,4 @@ at::Tensor copy_as_it_lies(const at::Tensor& tensor) {
   return copy.requires_grad_(tensor.requires_grad());
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

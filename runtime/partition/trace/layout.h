@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// The dimensions from that of the longest steps to that of the shortest, those of one element first: permuted so, a
 /// tensor lies in the order of its indices.
@@ -26,4 +26,4 @@ at::Tensor memory_of(const at::Tensor& tensor);
 /// A copy with the same strides, whatever they leave out or share, that is no view and a leaf.
 at::Tensor copy_as_it_lies(const at::Tensor& tensor);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using Numbers = std::vector<int64_t>;
@@ -70,4 +70,4 @@ TEST(Layout, ACopyLiesAsItsOriginal) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

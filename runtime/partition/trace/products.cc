@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using at::Tensor;
@@ -99,8 +99,8 @@ TORCH_LIBRARY_IMPL(plumbline, Autograd, library) {
 
 TORCH_LIBRARY_IMPL(plumbline, CompositeExplicitAutograd, library) { library.impl("prod_backward", &prod_backward); }
 
-void use_products_with_own_gradient(Graph& graph) {
-  for (Node& node : graph.nodes) {
+void use_products_with_own_gradient(graph::Graph& graph) {
+  for (graph::Node& node : graph.nodes) {
     if (node.is_split() || node.op->schema().name() != "aten::prod") continue;
     if (const auto own =
             c10::Dispatcher::singleton().findSchema({"plumbline::prod", node.op->schema().overload_name()}))
@@ -108,4 +108,4 @@ void use_products_with_own_gradient(Graph& graph) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

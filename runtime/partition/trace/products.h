@@ -6,10 +6,10 @@
 
 #include "runtime/graph/graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Makes calls of aten::prod into calls of plumbline::prod: the same value, made by aten::prod, with
 /// plumbline::prod_backward as its backward.
-void use_products_with_own_gradient(Graph& graph);
+void use_products_with_own_gradient(graph::Graph& graph);
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

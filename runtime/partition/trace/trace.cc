@@ -15,66 +15,66 @@
 #include "runtime/partition/trace/joint_recorder.h"
 #include "runtime/partition/trace/products.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
-void check(const Graph& graph, const std::vector<at::Tensor>& inputs) {
+void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
   if (inputs.size() != graph.inputs.size())
     throw InputError("trace: the graph takes " + std::to_string(graph.inputs.size()) + " inputs, got " +
                      std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value& captured = graph.values[graph.inputs[i].value];
+    const graph::Value& captured = graph.values[graph.inputs[i].value];
     const std::string input = "trace: input \"" + graph.inputs[i].name + "\" ";
-    if (captured.kind != ValueKind::Tensor)
+    if (captured.kind != graph::ValueKind::Tensor)
       throw InputError(
           input + "is a number, which a joint graph would freeze; give a tensor, or write the number into the model");
     if (!inputs[i].defined() || inputs[i].scalar_type() != captured.dtype || inputs[i].sizes() != captured.sizes)
-      throw InputError(input + "is to be as captured, " + describe(captured.dtype, captured.sizes) + ", got " +
-                       (inputs[i].defined() ? describe(inputs[i]) : "none"));
+      throw InputError(input + "is to be as captured, " + graph::describe(captured.dtype, captured.sizes) + ", got " +
+                       (inputs[i].defined() ? graph::describe(inputs[i]) : "none"));
   }
-  for (const Attribute& attribute : graph.attributes)
-    if (attribute.value != kNoValue && !attribute.tensor.defined())
+  for (const graph::Attribute& attribute : graph.attributes)
+    if (attribute.value != graph::kNoValue && !attribute.tensor.defined())
       throw InputError("trace: \"" + attribute.name + "\" is bound to no tensor");
   for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const Argument& argument : graph.nodes[i].arguments)
+    for (const graph::Argument& argument : graph.nodes[i].arguments)
       if (argument.constant.isGenerator())
-        throw CaptureError("trace: at " + c10::toString(graph.nodes[i].op->operator_name()) + ", node " +
-                           std::to_string(i) +
-                           ": an explicit random generator, whose state a replay would not "
-                           "follow; use the default generator");
+        throw capture::CaptureError("trace: at " + c10::toString(graph.nodes[i].op->operator_name()) + ", node " +
+                                    std::to_string(i) +
+                                    ": an explicit random generator, whose state a replay would not "
+                                    "follow; use the default generator");
 }
 
 /// Tells the recorder which node of the graph its calls come from, and gives the results their eager strides.
-class Places : public NodeObserver {
+class Places : public graph::NodeObserver {
  public:
-  Places(const Graph& graph, const EagerLayouts& layouts, JointRecorder& recorder)
+  Places(const graph::Graph& graph, const EagerLayouts& layouts, JointRecorder& recorder)
       : graph_(graph), layouts_(layouts), recorder_(recorder) {}
-  void before(size_t node, const Interpreter&) override {
-    const Node& called = graph_.nodes[node];
+  void before(size_t node, const graph::Interpreter&) override {
+    const graph::Node& called = graph_.nodes[node];
     recorder_.set_place("node " + std::to_string(node) + " (" + to_text(graph_, called) + ")");
     recorder_.set_called(called.op->operator_name());
   }
-  void after(size_t node, const Interpreter& values) override {
+  void after(size_t node, const graph::Interpreter& values) override {
     const std::string wrong = layouts_.restore(graph_.nodes[node], values);
     if (!wrong.empty()) recorder_.refuse(wrong + ", so that its bits could differ; write it out of place");
   }
 
  private:
-  const Graph& graph_;
+  const graph::Graph& graph_;
   const EagerLayouts& layouts_;
   JointRecorder& recorder_;
 };
 
 /// `aten::dropout` takes the operators it is made of; native_dropout is one, whose mask is the same.
-void use_native_dropout(Graph& graph) {
+void use_native_dropout(graph::Graph& graph) {
   static const c10::OperatorHandle native = c10::Dispatcher::singleton().findSchemaOrThrow("aten::native_dropout", "");
-  for (Node& node : graph.nodes) {
+  for (graph::Node& node : graph.nodes) {
     if (node.is_split() || node.op->schema().name() != "aten::dropout") continue;
     const c10::IValue& p = node.arguments[1].constant;
     const c10::IValue& train = node.arguments[2].constant;
     if (!train.isBool() || !train.toBool() || !p.isDouble() || p.toDouble() == 0.0) continue;
-    const ValueId result = node.results[0].values[0];
-    Value mask = graph.values[result];
+    const graph::ValueId result = node.results[0].values[0];
+    graph::Value mask = graph.values[result];
     mask.dtype = at::kBool;
     mask.requires_grad = false;
     mask.storage = -1;
@@ -86,15 +86,16 @@ void use_native_dropout(Graph& graph) {
 /// One trace: the leaves that stand for what the graph owns and is given, and what comes out of them.
 class Tracing {
  public:
-  Tracing(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) : graph_(graph) {
+  Tracing(const graph::Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options)
+      : graph_(graph) {
     if (options.native_dropout) use_native_dropout(graph_);
     use_products_with_own_gradient(graph_);
     layouts_.emplace(graph_, inputs);
     for (size_t i = 0; i < graph_.attributes.size(); ++i) {
-      Attribute& attribute = graph_.attributes[i];
-      if (attribute.value == kNoValue) continue;
+      graph::Attribute& attribute = graph_.attributes[i];
+      if (attribute.value == graph::kNoValue) continue;
       const std::string& name = attribute.name;
-      if (attribute.kind == AttributeKind::Constant) {
+      if (attribute.kind == graph::AttributeKind::Constant) {
         attribute.tensor = functional_leaf(attribute.tensor);
         recorder_.add_constant(name, at::functionalization::impl::from_functional_tensor(attribute.tensor));
         constants_.push_back({name, attribute.tensor});
@@ -119,7 +120,7 @@ class Tracing {
 
   /// Throws what the recorder refused, whatever became of the exception on its way.
   void rethrow_refusal() const {
-    if (recorder_.refusal()) throw CaptureError(*recorder_.refusal());
+    if (recorder_.refusal()) throw capture::CaptureError(*recorder_.refusal());
   }
 
  private:
@@ -136,7 +137,7 @@ class Tracing {
     std::vector<at::Tensor> outputs;
     const FunctionalRun functional(recorder_);
     Places places(graph_, *layouts_, recorder_);
-    Interpreter(graph_).run(inputs_, outputs, &places);
+    graph::Interpreter(graph_).run(inputs_, outputs, &places);
     recorder_.set_place("");
     for (const at::Tensor& output : outputs)
       forward_outputs_.push_back(output.defined() ? recorder_.node_of(plain(output)) : kNoNode);
@@ -192,7 +193,7 @@ class Tracing {
     return gradients;
   }
 
-  Graph graph_;  // whose attributes are functional
+  graph::Graph graph_;  // whose attributes are functional
   std::optional<EagerLayouts> layouts_;
   JointRecorder recorder_;
   JointTrace trace_;
@@ -205,10 +206,10 @@ class Tracing {
 
 }  // namespace
 
-JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) {
+JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) {
   check(graph, inputs);
   Tracing tracing(graph, inputs, options);
-  const RandomTurn generator_kept;
+  const graph::RandomTurn generator_kept;
   try {
     return tracing.run();
   } catch (const std::exception&) {
@@ -217,4 +218,4 @@ JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

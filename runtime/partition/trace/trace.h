@@ -17,7 +17,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/partition/joint/joint_graph.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 /// Where a primal comes from.
 struct PrimalSource {
@@ -54,6 +54,7 @@ struct TraceOptions {
 /// Throws InputError for inputs of another number, dtype or shape than the captured ones, and CaptureError (one as
 /// well) naming operator and node for what cannot be traced: a number or a shape read from a tensor, which the trace
 /// would freeze; an explicit generator; a write that cannot be made a new value; results that are not dense.
-JointTrace trace_joint(const Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options = {});
+JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
+                       const TraceOptions& options = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -4,13 +4,13 @@
 #include "runtime/partition/trace/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 at::Tensor weight(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
 
 TEST(TraceGraphs, Autocast) {
-  Graph graph = parse_graph(R"(input %0: f32[3,4] = "x"
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[3,4] = "x"
 parameter %1: f32[4,4]* = "w"
 autocast 0 = cpu bf16
 %2: bf16[3,4]* = aten::linear(%0, %1, None) autocast 0
@@ -29,7 +29,7 @@ return %4
 }
 
 TEST(TraceGraphs, AWrittenInput) {
-  Graph graph = parse_graph(R"(input %0: f32[3,4] = "x"
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[3,4] = "x"
 input %1: f32[3,4] = "history"
 parameter %2: f32[4,4]* = "w"
 %3: f32[3,4]* = aten::linear(%0, %2, None)
@@ -45,7 +45,7 @@ return %6
 }
 
 TEST(TraceGraphs, AParameterThatTheForwardRenormalises) {
-  Graph graph = parse_graph(R"(input %0: i64[5] = "ids"
+  graph::Graph graph = graph::parse_graph(R"(input %0: i64[5] = "ids"
 parameter %1: f32[6,4]* = "table"
 %2: f32[6,4]* = aten::embedding_renorm_(%1, %0, 0.5, 2.0) no_grad
 %3: f32[5,4]* = aten::embedding(%2, %0, -1, False, False)
@@ -58,7 +58,7 @@ return %3
 }
 
 TEST(TraceGraphs, GradientsAreWantedWhereTheCallerRecordsNone) {
-  Graph graph = parse_graph(R"(input %0: f32[3,4] = "x"
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[3,4] = "x"
 parameter %1: f32[4,4]* = "w"
 %2: f32[3,4]* = aten::linear(%0, %1, None)
 return %2
@@ -71,7 +71,7 @@ return %2
 }
 
 TEST(TraceGraphs, RefusesABranchOnData) {
-  const Graph graph = parse_graph(R"(input %0: f32[3] = "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[3] = "x"
 %1: f32[] = aten::sum(%0, None)
 %2: bool[] = aten::gt.Scalar(%1, 0)
 [%3: f32[3]] = plumbline::cond(%2, [%0])
@@ -86,17 +86,18 @@ else {
 }
 return %3
 )");
-  const std::string why = refusal([&] { trace_joint(graph, {at::ones({3})}); });
-  expect_part(why, "plumbline::cond");
-  expect_part(why, "it reads a number from a tensor");
+  const std::string why = testing::refusal([&] { trace_joint(graph, {at::ones({3})}); });
+  testing::expect_part(why, "plumbline::cond");
+  testing::expect_part(why, "it reads a number from a tensor");
   EXPECT_EQ(std::count(why.begin(), why.end(), '\n'), 0) << why;
 }
 
 TEST(TraceGraphs, RefusesANumberAsInput) {
-  const Graph graph = parse_graph(
+  const graph::Graph graph = graph::parse_graph(
       "input %0: f32[3] = \"x\"\ninput %1: int = \"n\"\n%2: f32[3] = aten::mul.Scalar(%0, %1)\nreturn %2\n");
-  expect_part(refusal([&] { trace_joint(graph, {at::ones({3}), at::scalar_tensor(2)}); }), "input \"n\" is a number");
+  testing::expect_part(testing::refusal([&] { trace_joint(graph, {at::ones({3}), at::scalar_tensor(2)}); }),
+                       "input \"n\" is a number");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -7,7 +7,7 @@
 #include "runtime/partition/trace/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using M = TracedModule;
@@ -104,10 +104,10 @@ TEST(TraceLayouts, DrawsIntoPartsOfATensor) {
     };
   });
   const Tensors inputs{at::ones({8, 8})};
-  const Graph graph = capture_of(*module, module->body, inputs);
-  const std::string why = refusal([&] { trace_joint(graph, inputs); });
-  expect_part(why, "trace: at aten::normal_functional, node ");
-  expect_part(why, "it fills a part of a tensor");
+  const graph::Graph graph = capture_of(*module, module->body, inputs);
+  const std::string why = testing::refusal([&] { trace_joint(graph, inputs); });
+  testing::expect_part(why, "trace: at aten::normal_functional, node ");
+  testing::expect_part(why, "it fills a part of a tensor");
 }
 
 TEST(TraceLayouts, WhatIsContiguousIsNotPermuted) {
@@ -187,4 +187,4 @@ TEST(TraceLayouts, CallsUnderNoGradAreMergedWithTheirLikeOnly) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

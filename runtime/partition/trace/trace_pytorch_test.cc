@@ -6,7 +6,7 @@
 #include "runtime/partition/testdata_path.h"
 #include "runtime/partition/trace/trace_testing.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using M = TracedModule;
@@ -166,4 +166,4 @@ TEST(TraceAgainstPyTorch, ManyOutputs) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -8,7 +8,7 @@
 #include "runtime/partition/trace/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 using M = TracedModule;
@@ -400,46 +400,46 @@ TEST(TraceJoint, ChannelsLastKeepsItsStrides) {
 
 std::string refusal_of(const std::function<Tensors(const Tensors&)>& body, const Tensors& inputs) {
   const auto module = module_of([&](M& m) { m.body = body; });
-  const Graph graph = capture_of(*module, module->body, inputs);
-  return refusal([&] { trace_joint(graph, inputs); });
+  const graph::Graph graph = capture_of(*module, module->body, inputs);
+  return testing::refusal([&] { trace_joint(graph, inputs); });
 }
 
 TEST(TraceJoint, RefusesShapesReadFromData) {
   const std::string why =
       refusal_of([](const Tensors& in) { return Tensors{at::relu(in[0]).index({in[0] > 0})}; }, {at::randn({4})});
-  expect_part(why, "trace: at aten::index.Tensor, node ");
-  expect_part(why, "the shape of its result depends on the data");
-  expect_part(refusal_of([](const Tensors& in) { return Tensors{in[0].nonzero()}; }, {at::randn({4})}),
-              "aten::nonzero");
+  testing::expect_part(why, "trace: at aten::index.Tensor, node ");
+  testing::expect_part(why, "the shape of its result depends on the data");
+  testing::expect_part(refusal_of([](const Tensors& in) { return Tensors{in[0].nonzero()}; }, {at::randn({4})}),
+                       "aten::nonzero");
 }
 
 TEST(TraceJoint, RefusesNumbersReadFromTensors) {
-  const Graph graph = parse_graph(R"(input %0: f32[3] = "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[3] = "x"
 %1: f32[] = aten::sum(%0, None)
 %2: float = aten::item(%1)
 %3: f32[3] = aten::mul.Scalar(%0, %2)
 return %3
 )");
-  const std::string why = refusal([&] { trace_joint(graph, {at::ones({3})}); });
-  expect_part(why, "trace: at aten::_local_scalar_dense, node 1 (");
-  expect_part(why, "it reads a number from a tensor");
+  const std::string why = testing::refusal([&] { trace_joint(graph, {at::ones({3})}); });
+  testing::expect_part(why, "trace: at aten::_local_scalar_dense, node 1 (");
+  testing::expect_part(why, "it reads a number from a tensor");
 }
 
 TEST(TraceJoint, RefusesExplicitGenerators) {
-  Graph graph = parse_graph(R"(input %0: f32[3] = "x"
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[3] = "x"
 %1: f32[3] = aten::bernoulli.p(%0, 0.5, None)
 return %1
 )");
   graph.nodes[0].arguments[2].constant = at::detail::createCPUGenerator();
-  expect_part(refusal([&] { trace_joint(graph, {at::ones({3})}); }),
-              "trace: at aten::bernoulli.p, node 0: an explicit");
+  testing::expect_part(testing::refusal([&] { trace_joint(graph, {at::ones({3})}); }),
+                       "trace: at aten::bernoulli.p, node 0: an explicit");
 }
 
 TEST(TraceJoint, RefusesOtherInputsThanCaptured) {
-  const Graph graph = parse_graph("input %0: f32[3] = \"x\"\n%1: f32[3] = aten::neg(%0)\nreturn %1\n");
-  expect_part(refusal([&] { trace_joint(graph, {}); }), "takes 1 inputs, got 0");
-  expect_part(refusal([&] { trace_joint(graph, {at::ones({4})}); }),
-              "input \"x\" is to be as captured, f32[3], got f32[4]");
+  const graph::Graph graph = graph::parse_graph("input %0: f32[3] = \"x\"\n%1: f32[3] = aten::neg(%0)\nreturn %1\n");
+  testing::expect_part(testing::refusal([&] { trace_joint(graph, {}); }), "takes 1 inputs, got 0");
+  testing::expect_part(testing::refusal([&] { trace_joint(graph, {at::ones({4})}); }),
+                       "input \"x\" is to be as captured, f32[3], got f32[4]");
 }
 
 TEST(TraceJoint, RefusesSparseGradients) {
@@ -448,8 +448,8 @@ TEST(TraceJoint, RefusesSparseGradients) {
     m.body = [=](const Tensors& in) { return Tensors{at::embedding(table, in[0], -1, false, true)}; };
   });
   const Tensors inputs{at::tensor({1, 2}, at::kLong)};
-  const Graph graph = capture_of(*module, module->body, inputs);
-  expect_part(refusal([&] { trace_joint(graph, inputs); }), "in the backward");
+  const graph::Graph graph = capture_of(*module, module->body, inputs);
+  testing::expect_part(testing::refusal([&] { trace_joint(graph, inputs); }), "in the backward");
 }
 
 TEST(TraceJoint, RefusesToWriteSharedMemory) {
@@ -462,10 +462,10 @@ TEST(TraceJoint, RefusesToWriteSharedMemory) {
     };
   });
   const Tensors inputs{at::ones({2})};
-  const Graph graph = capture_of(*module, module->body, inputs);
-  const std::string why = refusal([&] { trace_joint(graph, inputs); });
-  expect_part(why, "the graph writes \"base\", whose memory \"part\" shares");
+  const graph::Graph graph = capture_of(*module, module->body, inputs);
+  const std::string why = testing::refusal([&] { trace_joint(graph, inputs); });
+  testing::expect_part(why, "the graph writes \"base\", whose memory \"part\" shares");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

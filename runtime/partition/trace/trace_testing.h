@@ -20,7 +20,7 @@
 #include "runtime/partition/trace/joint_run_testing.h"
 #include "runtime/partition/trace/trace.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -29,7 +29,7 @@ struct TracedModule : torch::nn::Module {
   at::Tensor parameter(const std::string& name, at::IntArrayRef shape) {
     return register_parameter(name, at::randn(shape) / 4);
   }
-  ForwardFunction body;
+  capture::ForwardFunction body;
 };
 
 inline std::shared_ptr<TracedModule> module_of(const std::function<void(TracedModule&)>& build) {
@@ -39,10 +39,11 @@ inline std::shared_ptr<TracedModule> module_of(const std::function<void(TracedMo
   return model;
 }
 
-inline Graph capture_of(const torch::nn::Module& module, const ForwardFunction& forward, const Tensors& inputs) {
-  std::vector<NamedTensor> named;
+inline graph::Graph capture_of(const torch::nn::Module& module, const capture::ForwardFunction& forward,
+                               const Tensors& inputs) {
+  std::vector<capture::NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({"x" + std::to_string(i), inputs[i]});
-  return capture(module, forward, named);
+  return capture::capture(module, forward, named);
 }
 
 inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
@@ -63,8 +64,8 @@ inline Tensors clones(const Tensors& tensors) {
   return out;
 }
 
-inline Eager run_eagerly(torch::nn::Module& module, const ForwardFunction& forward, const Tensors& inputs,
-                         const Graph& graph, const JointTrace& trace) {
+inline Eager run_eagerly(torch::nn::Module& module, const capture::ForwardFunction& forward, const Tensors& inputs,
+                         const graph::Graph& graph, const JointTrace& trace) {
   Eager eager;
   const Tensors leaves = clones(inputs);
   std::map<std::string, at::Tensor> before;
@@ -128,9 +129,9 @@ inline void expect_well_formed(const JointTrace& trace) {
 }
 
 /// Traces, carries the joint graph out, and expects of every value what plain autograd gave, bit by bit.
-inline JointTrace expect_bitwise(torch::nn::Module& module, const ForwardFunction& forward, const Tensors& inputs,
-                                 const TraceOptions& options = {}) {
-  const Graph graph = capture_of(module, forward, inputs);
+inline JointTrace expect_bitwise(torch::nn::Module& module, const capture::ForwardFunction& forward,
+                                 const Tensors& inputs, const TraceOptions& options = {}) {
+  const graph::Graph graph = capture_of(module, forward, inputs);
   std::map<std::string, at::Tensor> before;
   for (const auto& tensor : module.named_parameters()) before[tensor.key()] = tensor.value().detach().clone();
   for (const auto& tensor : module.named_buffers()) before[tensor.key()] = tensor.value().clone();
@@ -185,9 +186,9 @@ inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, co
 }
 
 /// Everything that `graph` gives and writes, by the interpreter and by the joint graph. The attributes are bound.
-inline JointTrace expect_as_interpreted(const Graph& graph, const Tensors& inputs) {
+inline JointTrace expect_as_interpreted(const graph::Graph& graph, const Tensors& inputs) {
   Tensors before;
-  for (const Attribute& attribute : graph.attributes) before.push_back(attribute.tensor.detach().clone());
+  for (const graph::Attribute& attribute : graph.attributes) before.push_back(attribute.tensor.detach().clone());
   const JointTrace trace = trace_joint(graph, inputs);
   expect_well_formed(trace);
   const auto primal = [&](const PrimalSource& source, const Tensors& given) {
@@ -199,7 +200,7 @@ inline JointTrace expect_as_interpreted(const Graph& graph, const Tensors& input
   const Tensors leaves = clones(inputs);
   Tensors outputs, wanted, roots, tangents;
   at::manual_seed(13);
-  Interpreter(graph).run(leaves, outputs);
+  graph::Interpreter(graph).run(leaves, outputs);
   for (const int output : trace.tangent_of) {
     roots.push_back(outputs[output]);
     tangents.push_back(at::randn_like(roots.back()));
@@ -252,4 +253,4 @@ inline std::vector<std::string> ops_of(const JointGraph& graph) {
   return ops;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::partition

@@ -5,18 +5,18 @@
 #include "runtime/partition/trace/trace_testing.h"
 #include "runtime/split/split.h"
 
-namespace plumbline {
+namespace plumbline::partition {
 namespace {
 
 class TraceZoo : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TraceZoo, IsBitwiseEager) {
-  const Model model = make_model(GetParam(), Dtype::F32, 3);
+  const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 3);
   for (const bool training : {true, false}) {
     SCOPED_TRACE(training ? "training" : "evaluating");
     model.module->train(training);
-    const JointTrace trace =
-        expect_bitwise(*model.module, model.forward, whole_batch(GetParam(), Dtype::F32, 4, 3).inputs);
+    const JointTrace trace = expect_bitwise(*model.module, model.forward,
+                                            models::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs);
     EXPECT_FALSE(trace.tangent_of.empty());
     // and taken apart, every part has the shape, strides and type that are said of it
     const JointGraph parts = decompose(trace.graph);
@@ -27,17 +27,18 @@ TEST_P(TraceZoo, IsBitwiseEager) {
 }
 
 TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
-  const Model model = make_model(GetParam(), Dtype::F32, 5);
-  const Graph graph = capture_of(*model.module, model.forward, whole_batch(GetParam(), Dtype::F32, 2, 5).inputs);
-  const int stages = std::min(4, most_stages(model));
-  const Pipe pipe = split(graph, {.points = stage_points(model, stages)});
+  const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 5);
+  const graph::Graph graph =
+      capture_of(*model.module, model.forward, models::whole_batch(GetParam(), reference::Dtype::F32, 2, 5).inputs);
+  const int stages = std::min(4, models::most_stages(model));
+  const split::Pipe pipe = split::split(graph, {.points = models::stage_points(model, stages)});
   at::manual_seed(6);
   for (int s = 0; s < pipe.num_stages(); ++s) {
     SCOPED_TRACE("stage " + std::to_string(s));
-    const Graph& stage = pipe.stages[s].graph;
+    const graph::Graph& stage = pipe.stages[s].graph;
     Tensors inputs;
-    for (const GraphInput& input : stage.inputs) {
-      const Value& value = stage.values[input.value];
+    for (const graph::GraphInput& input : stage.inputs) {
+      const graph::Value& value = stage.values[input.value];
       const bool real = at::isFloatingType(value.dtype);
       inputs.push_back(real ? at::randn(value.sizes, value.dtype) : at::zeros(value.sizes, value.dtype));
       inputs.back().set_requires_grad(real && value.requires_grad);
@@ -46,11 +47,11 @@ TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(model_names()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::partition

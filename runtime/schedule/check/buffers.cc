@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Buffers::Buffers(const Schedule& schedule, const StageGraph& graph, int per_channel)
     : schedule_(schedule), graph_(graph), per_channel_(per_channel), first_edge_(schedule.stages) {
@@ -56,4 +56,4 @@ Buffers::Channel& Buffers::channel(const Message& message) {
   return channels_[sender << 32 | receiver];
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

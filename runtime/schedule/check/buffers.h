@@ -8,7 +8,7 @@
 
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// What travels between two ranks for one edge and micro-batch: the value, or its gradient in the other direction.
 struct Message {
@@ -52,4 +52,4 @@ class Buffers {
   std::unordered_map<std::uint64_t, Channel> channels_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 #include "runtime/schedule/check/check_parts.h"
 #include "runtime/schedule/check/replay.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // Each SEND that does not complete though all ranks came to the end of their lists, so that every receive there is was
@@ -97,4 +97,4 @@ void require_valid(const Schedule& schedule, const std::vector<StageEdge>& edges
   throw InputError(text);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -11,7 +11,7 @@
 #include "runtime/schedule/check/send_model.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct CheckOptions {
   bool forward_only = false;   ///< no backward belongs to this schedule
@@ -57,4 +57,4 @@ std::vector<std::string> channel_order_violations(const Schedule& schedule, cons
 /// Throws InputError with the schedule's name and the first violation.
 void require_valid(const Schedule& schedule, const std::vector<StageEdge>& edges, const CheckOptions& options = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

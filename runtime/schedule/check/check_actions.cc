@@ -2,7 +2,7 @@
 #include "runtime/schedule/check/needs.h"
 #include "runtime/schedule/check/replay.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 class ActionCheck {
@@ -158,4 +158,4 @@ void check_actions(const Schedule& schedule, const StageGraph& graph, const Acti
   ActionCheck(schedule, graph, index, options, report).run();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

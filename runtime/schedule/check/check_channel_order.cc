@@ -3,7 +3,7 @@
 #include "runtime/schedule/check/check_parts.h"
 #include "runtime/schedule/check/replay.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // One end of a message: what says which message it is, and where its action stands. Value and gradient of an edge and
@@ -64,4 +64,4 @@ void check_channel_order(const Schedule& schedule, const StageGraph& graph, Chec
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

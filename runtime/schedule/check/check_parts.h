@@ -6,7 +6,7 @@
 #include "runtime/schedule/check/check_report.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// All that can be seen of actions of one micro-batch without running the schedule: places, counts, order on each rank,
 /// groups, partners of sends and receives.
@@ -18,4 +18,4 @@ void check_whole_stages(const Schedule& schedule, CheckReport& report);
 
 void check_channel_order(const Schedule& schedule, const StageGraph& graph, CheckReport& report);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

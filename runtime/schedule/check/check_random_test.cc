@@ -7,7 +7,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -152,4 +152,4 @@ TEST(CheckRandom, ChannelOrderAgreesWithTheJudge) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 class CheckReport {
  public:
@@ -32,4 +32,4 @@ class CheckReport {
   std::vector<std::string> messages_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

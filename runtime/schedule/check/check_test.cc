@@ -10,7 +10,7 @@
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -352,4 +352,4 @@ TEST(Check, PyTorchsValidatorRows) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

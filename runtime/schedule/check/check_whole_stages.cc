@@ -3,7 +3,7 @@
 #include "runtime/schedule/check/check_parts.h"
 #include "runtime/schedule/check/replay.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // One rank after another; what is known of a stage is forgotten at the end of each rank that has such actions.
@@ -100,4 +100,4 @@ void check_whole_stages(const Schedule& schedule, CheckReport& report) {
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) check.check_rank(static_cast<int>(rank));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 template <typename T>
@@ -215,4 +215,4 @@ std::vector<int> peak_live(const Schedule& schedule) {
   return peaks;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

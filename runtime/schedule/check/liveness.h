@@ -12,7 +12,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Positions in the rank's list, both included: of an action in a group those of the whole group, since all of its
 /// members run at once.
@@ -60,4 +60,4 @@ Liveness activation_liveness(const Schedule& schedule, int rank, const std::vect
 /// By rank: the most activations (of a stage and micro-batch) it holds at once. Throws like activation_liveness.
 std::vector<int> peak_live(const Schedule& schedule);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

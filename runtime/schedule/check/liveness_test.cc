@@ -8,7 +8,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActivationGranularity;
@@ -201,4 +201,4 @@ TEST(Liveness, PeaksOfRandomSchedules) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 bool has_transport(const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
@@ -66,4 +66,4 @@ std::optional<Action> Needs::at(const Action& action, std::size_t number) const 
   return forward ? Action{other, ActionType::F, m} : input_backward(index_, other, m);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 #include "runtime/schedule/action_index.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// True when some action is a send, a receive or the wait for a send: then what comes from another rank is there only
 /// once it was sent and its receive posted, otherwise as soon as it was made.
@@ -35,4 +35,4 @@ class Needs {
   const bool transport_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 #include "runtime/schedule/check/buffers.h"
 #include "runtime/schedule/check/needs.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 class Player {
@@ -249,4 +249,4 @@ std::string describe_position(const Schedule& schedule, const Step& step) {
          to_string(schedule.ranks[step.rank][step.position]) + ")";
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -12,7 +12,7 @@
 #include "runtime/schedule/check/send_model.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct Step {
   int rank = 0;
@@ -36,4 +36,4 @@ Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionInd
 /// "rank 1, position 4 (1B0)"
 std::string describe_position(const Schedule& schedule, const Step& step);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -9,7 +9,7 @@
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Replay play(const Schedule& schedule, const std::vector<StageEdge>& edges) {
@@ -128,4 +128,4 @@ TEST(Replay, NamesTheMemberOfAGroupThatWaits) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Messages go over channels, one for each ordered pair of ranks; on it there is one message for every edge between a
 /// sending and a receiving stage, micro-batch and direction, and its order is that of the SENDs (within a SEND that of
@@ -21,4 +21,4 @@ struct SendModel {
   bool blocking = false;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -11,7 +11,7 @@
 #include "runtime/schedule/simulation/simulation_oracle.h"
 #include "runtime/schedule/testing/schedule_judge.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -164,4 +164,4 @@ TEST(SkipsOfAllSchedules, ADeadlockOfBlockingSendsIsTold) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

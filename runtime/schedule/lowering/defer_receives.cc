@@ -4,7 +4,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -106,4 +106,4 @@ Schedule defer_receives(const Schedule& schedule, const StageGraph& graph) {
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -1,6 +1,6 @@
 #include "runtime/schedule/lowering/entries.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 std::string range(int count) { return "0 to " + std::to_string(count - 1); }
@@ -45,4 +45,4 @@ void require_compute_only(const Schedule& schedule) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

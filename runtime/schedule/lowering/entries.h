@@ -10,7 +10,7 @@
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// One action, or all members of a group, as for_each_entry has it.
 using Entry = std::span<const Action>;
@@ -49,4 +49,4 @@ inline Action receive_of(const Action& send, int stage) {
   return {stage, send.type == ActionType::SEND_F ? ActionType::RECV_F : ActionType::RECV_B, send.microbatch};
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -4,7 +4,7 @@
 
 #include "runtime/schedule/lowering/entries.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -73,4 +73,4 @@ Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges) {
   return hoist_receives(insert_communication(compute, StageGraph(compute.stages, edges)));
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

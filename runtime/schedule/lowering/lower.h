@@ -11,7 +11,7 @@
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// All passes in order. `compute` has only F, B, I, W; edges between stages of one rank need no transport. Throws
 /// InputError, with rank and position, for any other action, for one that stands on another rank than its stage or is
@@ -28,4 +28,4 @@ Schedule insert_communication(const Schedule& compute, const StageGraph& graph);
 /// forward of the same stage and micro-batch, so its buffer need not exist before there is something to differentiate.
 Schedule hoist_receives(const Schedule& lowered);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

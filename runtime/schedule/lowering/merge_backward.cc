@@ -1,7 +1,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule merge_backward_halves(const Schedule& compute) {
   Schedule result = compute;
@@ -24,4 +24,4 @@ Schedule merge_backward_halves(const Schedule& compute) {
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -12,7 +12,7 @@
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Adjacent I and W of one stage and micro-batch become B (_merge_bw, which PyTorch's default path leaves out). Members
 /// of groups stay as they are.
@@ -56,4 +56,4 @@ void require_send_waits(const Schedule& schedule);
 /// that has more.
 Schedule limit_outstanding_sends(const Schedule& schedule, const StageGraph& graph, int most);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

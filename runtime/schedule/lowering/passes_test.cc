@@ -8,7 +8,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Schedule read(std::string_view text) { return parse_csv(text, "s"); }
@@ -345,4 +345,4 @@ TEST(Lowering, PassesRefuseWhatIsOutOfPlace) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

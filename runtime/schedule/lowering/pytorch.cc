@@ -3,7 +3,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>& edges,
                           const PytorchLowering& options) {
@@ -23,4 +23,4 @@ Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>&
   return schedule;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

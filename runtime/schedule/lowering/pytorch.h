@@ -10,7 +10,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// The knobs of PyTorch's constructors, by their names and with their defaults.
 struct PytorchLowering {
@@ -27,4 +27,4 @@ struct PytorchLowering {
 Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>& edges,
                           const PytorchLowering& options = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

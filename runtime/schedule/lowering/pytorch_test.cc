@@ -10,7 +10,7 @@
 #include "runtime/schedule/testing/goldens.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // The knobs of a form such as comms,defer_pp_recv,max_active_stages=2.
@@ -85,4 +85,4 @@ TEST(LowerAsPytorch, Refuses) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

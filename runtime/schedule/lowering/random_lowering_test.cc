@@ -13,7 +13,7 @@
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -277,4 +277,4 @@ TEST(RandomLowering, MergedHalvesRun) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -5,7 +5,7 @@
 
 #include "runtime/schedule/lowering/entries.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 std::vector<RankLink> rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges) {
   if (const std::string problem = shape_problem(schedule); !problem.empty()) refuse(schedule, problem);
@@ -66,4 +66,4 @@ std::vector<std::vector<RankChannel>> channel_rounds(const std::vector<RankLink>
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

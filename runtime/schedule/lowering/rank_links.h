@@ -12,7 +12,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Two ranks that exchange messages, in one direction or both.
 struct RankLink {
@@ -44,4 +44,4 @@ std::vector<std::vector<RankLink>> link_rounds(const std::vector<RankLink>& link
 /// where the schedule has no backward: what is set up for evaluation does for training.
 std::vector<std::vector<RankChannel>> channel_rounds(const std::vector<RankLink>& links);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -14,7 +14,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 static void PrintTo(const RankLink& link, std::ostream* out) { *out << link.low << "-" << link.high; }
 static void PrintTo(const RankChannel& channel, std::ostream* out) { *out << channel.from << "->" << channel.to; }
@@ -249,4 +249,4 @@ TEST(RankLinks, WhatRandomPlacementsSend) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

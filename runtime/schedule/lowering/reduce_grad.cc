@@ -3,7 +3,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -48,4 +48,4 @@ Schedule add_reduce_grad(const Schedule& schedule, bool defer_wait) {
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

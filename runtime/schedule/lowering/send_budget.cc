@@ -9,7 +9,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -320,4 +320,4 @@ Schedule limit_outstanding_sends(const Schedule& schedule, const StageGraph& gra
   return result;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -4,7 +4,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -140,4 +140,4 @@ Schedule add_send_receive(const Schedule& schedule, const StageGraph& graph) {
   return Turns(schedule, graph).run();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -1,7 +1,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -91,4 +91,4 @@ void require_send_waits(const Schedule& schedule) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

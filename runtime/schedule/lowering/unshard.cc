@@ -7,7 +7,7 @@
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -135,4 +135,4 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
   return lookahead;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

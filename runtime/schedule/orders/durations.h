@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// How long one action of any stage takes; all in one unit.
 struct Durations {
@@ -14,4 +14,4 @@ struct Durations {
   double comm = 0;                      ///< from the end of an action until what it made is on another rank
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

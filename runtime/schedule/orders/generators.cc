@@ -15,7 +15,7 @@
 #include "runtime/schedule/orders/waves.h"
 #include "runtime/schedule/orders/zero_bubble_auto.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 constexpr std::string_view kOneStage = "stage s on rank s";
@@ -277,4 +277,4 @@ Schedule make_schedule(const std::string& name, int ranks, int microbatches) {
   return make_schedule({.name = name, .ranks = ranks, .microbatches = microbatches});
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

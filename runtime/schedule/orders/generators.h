@@ -14,7 +14,7 @@
 #include "runtime/schedule/orders/durations.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// What a schedule is wanted for; below, P ranks, M micro-batches and V stages on a rank. A field that a schedule has
 /// no use for must be left as it is: it is refused, not ignored.
@@ -75,4 +75,4 @@ Schedule make_schedule(const ScheduleRequest& request);
 /// The same with all else as the schedule has it by itself.
 Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -13,13 +13,13 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
 
 std::string message_of(const std::string& name, int ranks, int microbatches) {
-  return refusal([&] { make_schedule(name, ranks, microbatches); });
+  return testing::refusal([&] { make_schedule(name, ranks, microbatches); });
 }
 
 TEST(Generators, LiteralOrders) {
@@ -92,7 +92,7 @@ TEST(Generators, FoundByNameInAnyCase) {
   EXPECT_EQ(schedule_kind("Looped-BFS").name, "looped-bfs");
   EXPECT_EQ(make_schedule("DualPipe-V", 2, 4).name, "dualpipe-v");
   for (const std::string& name : schedule_names()) EXPECT_EQ(schedule_kind(name).name, name);
-  expect_part(message_of("Unknown", 2, 2), "'Unknown'");
+  testing::expect_part(message_of("Unknown", 2, 2), "'Unknown'");
 }
 
 TEST(Generators, EveryKindSaysWhatItIs) {
@@ -117,7 +117,7 @@ TEST(Generators, ShapesOfPyTorchsTest) {
       const ScheduleRequest request{.name = name, .ranks = s.p, .microbatches = s.m, .stages_per_rank = s.v};
       const bool is_v = request.name.ends_with("-v");
       const bool refused = is_v && (s.v != 2 || (request.name == "dualpipe-v" && s.m < 2 * s.p));
-      EXPECT_EQ(refusal([&] { make_schedule(request); }) != "accepted", refused)
+      EXPECT_EQ(testing::refusal([&] { make_schedule(request); }) != "accepted", refused)
           << name << s.v << " " << s.m << " " << s.p;
       if (refused) continue;
       const Schedule schedule = make_schedule(request);
@@ -184,7 +184,7 @@ TEST(Generators, AllAreValid) {
     const bool forward_only = name == "forward-only";
     for (int ranks = 1; ranks <= 6; ++ranks) {
       for (int microbatches = 1; microbatches <= 13; ++microbatches) {
-        const std::string refused = refusal([&] { make_schedule(name, ranks, microbatches); });
+        const std::string refused = testing::refusal([&] { make_schedule(name, ranks, microbatches); });
         if (refused != "accepted") {
           EXPECT_EQ(refused.rfind("schedule " + name + ": ", 0), 0u) << refused;
           EXPECT_EQ(refused.find('\n'), std::string::npos) << refused;
@@ -263,4 +263,4 @@ TEST(Generators, IdealBubble) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

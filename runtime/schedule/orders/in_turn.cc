@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Action as(Action action, ActionType type) {
@@ -43,4 +43,4 @@ std::vector<Action> in_turn_by_halves(const std::vector<Action>& forwards, const
   return order;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

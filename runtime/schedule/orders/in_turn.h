@@ -9,7 +9,7 @@
 
 #include "runtime/schedule/action.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// The first `warm_up` forwards (all, if there are not so many); then a forward and a backward in turn until there is
 /// no forward left; then the other backwards. As many backwards as forwards, each list in its order.
@@ -21,4 +21,4 @@ std::vector<Action> in_turn(const std::vector<Action>& forwards, const std::vect
 std::vector<Action> in_turn_by_halves(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
                                       std::int64_t warm_up, std::int64_t lag);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -5,7 +5,7 @@
 #include "runtime/schedule/orders/in_turn.h"
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // All (stage of the rank, micro-batch), a group of micro-batches through one stage after the other.
@@ -88,4 +88,4 @@ Schedule looped_bfs(const ScheduleRequest& request) {
   });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

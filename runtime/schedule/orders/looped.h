@@ -12,10 +12,10 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule interleaved_one_f_one_b(const ScheduleRequest& request);
 Schedule interleaved_zero_bubble(const ScheduleRequest& request);
 Schedule looped_bfs(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

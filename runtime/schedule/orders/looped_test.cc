@@ -10,7 +10,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using testing::slow_run;
@@ -22,7 +22,7 @@ Schedule looped(const char* name, int v, int m, int p, int group = 0) {
 }
 
 std::string why(const char* name, int v, int m, int p, int group = 0) {
-  return refusal([&] { looped(name, v, m, p, group); });
+  return testing::refusal([&] { looped(name, v, m, p, group); });
 }
 
 // As PyTorch 2.15 prints them, and Megatron-LM's groups, counted by hand from its table of 5 micro-batches in groups of
@@ -175,4 +175,4 @@ TEST(Placement, LoopsAndVs) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

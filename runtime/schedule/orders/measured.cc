@@ -6,7 +6,7 @@
 
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 std::string text_of(double number) {
@@ -66,4 +66,4 @@ double peak_activations(const Schedule& schedule, double kept) {
 
 bool has_room(double activations, double limit) { return activations + 1 <= limit * (1 + 1e-12); }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -3,7 +3,7 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// The request's durations; all 1, with free transfers, where it has none. Throws InputError for one that is not finite
 /// or below 0 (F: not above 0).
@@ -24,4 +24,4 @@ double peak_activations(const Schedule& schedule, double kept);
 /// Whether `activations` and one more stay within `limit`, both sums of a few fractions.
 bool has_room(double activations, double limit);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

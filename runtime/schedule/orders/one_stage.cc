@@ -3,7 +3,7 @@
 #include "runtime/schedule/orders/in_turn.h"
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // Micro-batches 0, 1, ... of the rank's own stage.
@@ -83,4 +83,4 @@ Schedule forward_only(const ScheduleRequest& request) {
   return one_stage_each(request, [](int, std::int64_t, const auto& forwards, const auto&) { return forwards; });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

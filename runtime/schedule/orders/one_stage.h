@@ -10,7 +10,7 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule gpipe(const ScheduleRequest& request);
 Schedule one_f_one_b(const ScheduleRequest& request);
@@ -20,4 +20,4 @@ Schedule zb_h2(const ScheduleRequest& request);
 Schedule seq_one_f_one_b(const ScheduleRequest& request);
 Schedule forward_only(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -8,7 +8,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using testing::slow_run;
@@ -123,7 +123,9 @@ TEST(OneStageOrders, EagerHidesTransfers) {
 }
 
 TEST(OneStageOrders, SlicesThatAreRefused) {
-  const auto why = [](int microbatches, int slices) { return refusal([&] { sliced(4, microbatches, slices); }); };
+  const auto why = [](int microbatches, int slices) {
+    return testing::refusal([&] { sliced(4, microbatches, slices); });
+  };
   EXPECT_EQ(why(10, 4),
             "schedule seq1f1b: 10 micro-batches cannot be divided into sequences of 4 slices; nearest: 8, 12");
   EXPECT_EQ(why(3, 4), "schedule seq1f1b: 3 micro-batches cannot be divided into sequences of 4 slices; nearest: 4");
@@ -132,4 +134,4 @@ TEST(OneStageOrders, SlicesThatAreRefused) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -2,7 +2,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 void refuse(const ScheduleRequest& request, const std::string& reason) {
   throw InputError("schedule " + request.name + ": " + reason);
@@ -38,4 +38,4 @@ Schedule assemble(const ScheduleRequest& request, std::vector<int> rank_of_stage
   return schedule;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

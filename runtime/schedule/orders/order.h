@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Throws InputError "schedule NAME: reason".
 [[noreturn]] void refuse(const ScheduleRequest& request, const std::string& reason);
@@ -26,4 +26,4 @@ std::vector<int> v_placement(const ScheduleRequest& request);
 Schedule assemble(const ScheduleRequest& request, std::vector<int> rank_of_stage,
                   const std::function<std::vector<Action>(int rank)>& order_of_rank);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -8,7 +8,7 @@
 #include "runtime/schedule/testing/goldens.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 TEST(PyTorchOrders, EqualCellByCell) {
@@ -28,4 +28,4 @@ TEST(PyTorchOrders, EqualCellByCell) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 #include "runtime/schedule/orders/order.h"
 #include "runtime/schedule/orders/v_fixed.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 void require_even(const ScheduleRequest& request, int number, const std::string& what) {
@@ -73,4 +73,4 @@ Schedule chimera(const ScheduleRequest& request) {
   return in_two_directions(request, [&](int rank) { return chimera_order(request, rank); });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -13,9 +13,9 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule dual_pipe(const ScheduleRequest& request);
 Schedule chimera(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -9,7 +9,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using testing::slow_run;
@@ -116,7 +116,7 @@ TEST(ReplicatedOrders, TimesOfDualPipe) {
 }
 
 TEST(ReplicatedOrders, Refusals) {
-  const auto why = [](const char* name, int p, int m) { return refusal([&] { make_schedule(name, p, m); }); };
+  const auto why = [](const char* name, int p, int m) { return testing::refusal([&] { make_schedule(name, p, m); }); };
   EXPECT_EQ(why("dualpipe", 5, 20),
             "schedule dualpipe: 5 ranks; the two directions need an even number, nearest: 4, 6");
   EXPECT_EQ(why("chimera", 1, 20), "schedule chimera: 1 rank; the two directions need an even number, nearest: 2");
@@ -127,4 +127,4 @@ TEST(ReplicatedOrders, Refusals) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

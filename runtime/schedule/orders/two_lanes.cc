@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 std::int64_t& TwoLanes::next(const LaneStep& step) {
   const int kind = step.type == ActionType::F ? 0 : step.type == ActionType::W ? 2 : 1;
@@ -45,4 +45,4 @@ void TwoLanes::longest_waiting_weight() {
   order_.push_back(waiting_[done_waiting_++]);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -12,7 +12,7 @@
 
 #include "runtime/schedule/action.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// The rank's stage in that flow, and the flow's micro-batches.
 struct Lane {
@@ -54,4 +54,4 @@ class TwoLanes {
   std::size_t done_waiting_ = 0;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

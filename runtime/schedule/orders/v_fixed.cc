@@ -4,7 +4,7 @@
 
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -79,4 +79,4 @@ Schedule dual_pipe_v(const ScheduleRequest& request) {
                   [&](int rank) { return dual_pipe_order(rank, request.ranks, v_lanes(request, rank)); });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

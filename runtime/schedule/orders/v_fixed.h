@@ -18,7 +18,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/orders/two_lanes.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule zb_v(const ScheduleRequest& request);
 Schedule dual_pipe_v(const ScheduleRequest& request);
@@ -27,4 +27,4 @@ Schedule dual_pipe_v(const ScheduleRequest& request);
 /// ranks. DualPipe's is the same with half the ranks.
 std::vector<Action> dual_pipe_order(int rank, int ranks, const std::array<Lane, 2>& lanes);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

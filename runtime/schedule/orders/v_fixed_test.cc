@@ -9,7 +9,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using testing::slow_run;
@@ -102,7 +102,8 @@ TEST(FixedVOrders, BubbleOfDualPipeV) {
 
 TEST(FixedVOrders, Refusals) {
   const auto why = [](const char* name, int p, int m, int v) {
-    return refusal([&] { make_schedule({.name = name, .ranks = p, .microbatches = m, .stages_per_rank = v}); });
+    return testing::refusal(
+        [&] { make_schedule({.name = name, .ranks = p, .microbatches = m, .stages_per_rank = v}); });
   };
   EXPECT_EQ(why("dualpipe-v", 4, 7, 0),
             "schedule dualpipe-v: 7 micro-batches for 8 stages; at least as many as stages are needed");
@@ -119,4 +120,4 @@ TEST(FixedVOrders, ManyRanksFewMicrobatches) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

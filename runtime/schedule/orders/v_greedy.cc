@@ -9,7 +9,7 @@
 #include "runtime/schedule/orders/measured.h"
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -261,4 +261,4 @@ Schedule zb_v_greedy(const ScheduleRequest& request) {
   return assemble(request, v_placement(request), [&](int rank) { return std::move(best->orders[rank]); });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

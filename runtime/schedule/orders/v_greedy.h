@@ -13,10 +13,10 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Throws InputError for durations or a share of memory that are out of range (measured.h). A full backward's time is
 /// not used: there is none.
 Schedule zb_v_greedy(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

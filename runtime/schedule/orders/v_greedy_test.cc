@@ -10,7 +10,7 @@
 #include "runtime/schedule/testing/slow_run.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Durations times(double forward, double input, double weight, double comm) {
@@ -127,4 +127,4 @@ TEST(ZeroBubbleVGreedy, PlacementAndRefusals) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

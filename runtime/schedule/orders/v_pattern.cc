@@ -7,7 +7,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 /// What a rank does for a micro-batch, in the order of the data: down the V and up, and the gradient down and up.
@@ -275,4 +275,4 @@ Schedule v_min(const ScheduleRequest& request) {
   return from_pattern(request, patterns);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

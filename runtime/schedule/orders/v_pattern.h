@@ -13,9 +13,9 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Schedule v_half(const ScheduleRequest& request);
 Schedule v_min(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -10,7 +10,7 @@
 #include "runtime/schedule/testing/slow_run.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Durations times(double forward, double input, double weight, double comm) {
@@ -110,4 +110,4 @@ TEST(VPattern, TakesNoDurations) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

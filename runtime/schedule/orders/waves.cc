@@ -9,7 +9,7 @@
 #include "runtime/schedule/orders/measured.h"
 #include "runtime/schedule/orders/order.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -155,4 +155,4 @@ Schedule hanayo(const ScheduleRequest& request) {
   return assemble(request, frame.rank_of_stage, [&](int rank) { return std::move(best->orders[rank]); });
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

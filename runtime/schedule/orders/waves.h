@@ -15,10 +15,10 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Throws InputError for an odd number of stages per rank, and for durations or a limit that are out of range
 /// (measured.h).
 Schedule hanayo(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -9,7 +9,7 @@
 #include "runtime/schedule/testing/slow_run.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Schedule waves(int ranks, int microbatches, int stages_per_rank, const Durations& durations = {}, double limit = 0) {
@@ -75,4 +75,4 @@ TEST(Hanayo, RefusesHalfAWave) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -9,7 +9,7 @@
 #include "runtime/schedule/orders/order.h"
 #include "runtime/schedule/simulation/simulate.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 struct Frame {
@@ -214,4 +214,4 @@ Schedule zb_auto(const ScheduleRequest& request) {
   return *std::move(best);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -12,10 +12,10 @@
 
 #include "runtime/schedule/orders/generators.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Throws InputError for durations, a memory limit or a share of memory that are out of range (measured.h). A full
 /// backward's time is not used: there is none.
 Schedule zb_auto(const ScheduleRequest& request);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -11,7 +11,7 @@
 #include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 Durations times(double forward, double input, double weight, double comm) {
@@ -157,4 +157,4 @@ TEST(ZeroBubbleAuto, Refuses) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // True when no member of the group needs another one, and the list does not end within it.
@@ -91,4 +91,4 @@ Awaited::Awaited(const Schedule& compute, const StageGraph& graph, bool forward_
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// True when every stage and micro-batch has exactly one F and one B (or one I and one W; no backward when
 /// forward-only), on its rank, after what makes its inputs on that rank, and groups end before the list and have no
@@ -45,4 +45,4 @@ class Awaited {
   std::vector<Arrivals> awaited_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

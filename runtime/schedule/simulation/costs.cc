@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 [[noreturn]] void refuse(const std::string& reason) { throw InputError("simulate: " + reason); }
@@ -122,4 +122,4 @@ const Link& link_of(const StepCosts& costs, int from_rank, int to_rank) {
   return found == costs.links.of_ranks.end() ? costs.links.all : found->second;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -14,7 +14,7 @@
 #include "runtime/schedule/orders/durations.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct Link {
   double latency = 0;                                          ///< added to every message; occupies nobody
@@ -101,4 +101,4 @@ inline double latency(const StepCosts& costs, const Link& link, int producer) {
   return link.latency + of_stage(costs.durations, producer).comm;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

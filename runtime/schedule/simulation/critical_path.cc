@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 class Walker {
@@ -115,4 +115,4 @@ std::string to_string(const PathStep& step) {
   return rank(step.rank) + " begins " + action + ", which frees a buffer of " + rank(step.to_rank);
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -145,4 +145,4 @@ void HeldMemory::note(int rank, const Held& held, double time) {
   curve.push_back({time, held.bytes});
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

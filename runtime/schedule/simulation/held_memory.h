@@ -11,7 +11,7 @@
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/simulation/skip_traffic.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 class HeldMemory {
  public:
@@ -60,4 +60,4 @@ class HeldMemory {
   std::vector<std::vector<MemoryPoint>> memory_;
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

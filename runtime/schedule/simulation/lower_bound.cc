@@ -9,7 +9,7 @@
 #include "runtime/schedule/simulation/awaited.h"
 #include "runtime/schedule/simulation/skip_traffic.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -215,4 +215,4 @@ LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& ed
   return Bounds(compute, graph, SkipTraffic(graph, edges, costs), costs).find();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 
 #include "runtime/schedule/simulation/costs.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct LowerBound {
   double makespan = 0;      ///< the largest of the three
@@ -23,4 +23,4 @@ struct LowerBound {
 /// zb-v do for F = I = W without latency. Throws as simulate_step does, but does not ask whether the schedule can run.
 LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

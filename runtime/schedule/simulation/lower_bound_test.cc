@@ -12,7 +12,7 @@
 #include "runtime/schedule/simulation/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 StepCosts costs_of(double f, double i, double w, double comm = 0) {
@@ -129,4 +129,4 @@ TEST(LowerBound, SaysWhatItIs) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 
 #include "runtime/schedule/simulation/simulation.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct Place {
   std::int32_t rank = -1, position = -1;
@@ -35,4 +35,4 @@ struct Recording {
   std::vector<MessageCauses> messages;  // the same numbers as transfers
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -1,6 +1,6 @@
 #include "runtime/schedule/simulation/simulate.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 Timeline simulate(const Schedule& compute, const Durations& durations, const SimulateOptions& options) {
   StepCosts costs;
@@ -15,4 +15,4 @@ Timeline simulate(const Schedule& compute, double tf, double tb, double comm) {
   return simulate(compute, {.forward = tf, .input = tb / 2, .weight = tb / 2, .backward = tb, .comm = comm});
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

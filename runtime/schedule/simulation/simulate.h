@@ -8,7 +8,7 @@
 
 #include "runtime/schedule/simulation/simulation.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct SimulateOptions {
   bool first_stage_defers = false;  ///< as in StepCosts
@@ -25,4 +25,4 @@ double ideal_bubble(const Schedule& compute);
 /// The same with a backward of `tb` whose halves take tb / 2 each.
 Timeline simulate(const Schedule& compute, double tf, double tb, double comm = 0);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

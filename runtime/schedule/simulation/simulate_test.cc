@@ -14,7 +14,7 @@
 #include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -266,4 +266,4 @@ TEST(Simulate, Refuses) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

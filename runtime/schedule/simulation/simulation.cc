@@ -12,7 +12,7 @@
 #include "runtime/schedule/simulation/critical_path.h"
 #include "runtime/schedule/simulation/held_memory.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // The messages from one rank to another, where they wait for one another.
@@ -351,4 +351,4 @@ Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& 
   return Loop(compute, graph, SkipTraffic(graph, edges, costs), costs, records).run();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

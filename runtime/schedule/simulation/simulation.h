@@ -11,7 +11,7 @@
 #include "runtime/schedule/simulation/costs.h"
 #include "runtime/schedule/trace.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 struct Timeline {
   double makespan = 0;             ///< end of the last action; the first can start at 0
@@ -79,4 +79,4 @@ Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& 
 /// "rank 2: 1F0", "1F0 from rank 2 to rank 3", ...
 std::string to_string(const PathStep& step);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

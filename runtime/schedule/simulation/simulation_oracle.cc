@@ -7,7 +7,7 @@
 namespace plumbline::testing {
 namespace {
 
-using enum ActionType;
+using enum schedule::ActionType;
 
 struct Message {
   int from = 0, to = 0;
@@ -19,8 +19,8 @@ std::string stage_key(bool forward, int stage, int m) {
   return (forward ? "f" : "b") + std::to_string(stage) + "," + std::to_string(m);
 }
 
-double own_time(const StepCosts& costs, const Action& a) {
-  const Durations& d = costs.durations.size() == 1 ? costs.durations[0] : costs.durations[a.stage];
+double own_time(const schedule::StepCosts& costs, const schedule::Action& a) {
+  const schedule::Durations& d = costs.durations.size() == 1 ? costs.durations[0] : costs.durations[a.stage];
   if (a.type == F) return d.forward;
   if (a.type == B) return d.backward ? *d.backward : d.input + d.weight;
   if (costs.first_stage_defers && a.stage == 0) return a.type == I ? 0 : d.input + d.weight;
@@ -28,25 +28,26 @@ double own_time(const StepCosts& costs, const Action& a) {
 }
 
 struct Rank {
-  std::deque<std::vector<Action>> todo;
-  std::vector<Action> doing;
+  std::deque<std::vector<schedule::Action>> todo;
+  std::vector<schedule::Action> doing;
   double until = 0;
   std::deque<Message> outbox;
 };
 
 }  // namespace
 
-SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given, const StepCosts& costs) {
+SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& given,
+                   const schedule::StepCosts& costs) {
   SlowStep result;
-  std::vector<StageEdge> edges = given;
-  for (const Skip& skip : costs.skips) edges.push_back(skip.edge);
+  std::vector<schedule::StageEdge> edges = given;
+  for (const schedule::Skip& skip : costs.skips) edges.push_back(skip.edge);
   const int count = static_cast<int>(compute.ranks.size());
   std::vector<Rank> ranks(count);
   result.busy.resize(count);
   result.peak_memory.resize(count);
   for (int r = 0; r < count; ++r) {
     bool joined = false;
-    for (const Action& action : compute.ranks[r]) {
+    for (const schedule::Action& action : compute.ranks[r]) {
       if (!joined) ranks[r].todo.emplace_back();
       ranks[r].todo.back().push_back(action);
       joined = action.overlaps_next;
@@ -65,13 +66,13 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given,
   std::map<std::string, double> held_from, held_to_input, held_to_end;
   std::map<std::string, double> carried_at, there_at;  // as arrived
 
-  const auto edge_key = [](const StageEdge& e, bool forward, int m) {
+  const auto edge_key = [](const schedule::StageEdge& e, bool forward, int m) {
     return stage_key(forward, e.from, m) + ">" + std::to_string(e.to);
   };
-  const auto bytes_over = [&](const StageEdge& e) {
+  const auto bytes_over = [&](const schedule::StageEdge& e) {
     double bytes = 0;
     if (std::find(given.begin(), given.end(), e) != given.end()) bytes = number(costs.links.bytes, e.from);
-    for (const Skip& skip : costs.skips) bytes += skip.edge == e ? skip.bytes : 0;
+    for (const schedule::Skip& skip : costs.skips) bytes += skip.edge == e ? skip.bytes : 0;
     return bytes;
   };
   for (double now = 0;; ++now) {
@@ -81,27 +82,27 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given,
       for (int r = 0; r < count; ++r) {
         Rank& rank = ranks[r];
         if (!rank.doing.empty() && rank.until == now) {
-          for (const Action& a : rank.doing) {
-            result.end[to_string(a)] = now;
+          for (const schedule::Action& a : rank.doing) {
+            result.end[schedule::to_string(a)] = now;
             const std::string key =
                 std::to_string(a.stage) + "," + std::to_string(a.microbatch) + "@" + std::to_string(r);
             if (a.type == I) held_to_input[key] = now;
             if (a.type == B || a.type == W) held_to_end[key] = now;
             if (a.type == W) continue;
-            std::vector<StageEdge> used;
-            for (const StageEdge& e : edges) {
+            std::vector<schedule::StageEdge> used;
+            for (const schedule::StageEdge& e : edges) {
               const bool mine = a.type == F ? e.from == a.stage : e.to == a.stage;
               if (mine && std::find(used.begin(), used.end(), e) == used.end()) used.push_back(e);
             }
-            std::sort(used.begin(), used.end(), [](const StageEdge& x, const StageEdge& y) {
+            std::sort(used.begin(), used.end(), [](const schedule::StageEdge& x, const schedule::StageEdge& y) {
               return std::pair(x.from, x.to) < std::pair(y.from, y.to);
             });
-            for (const StageEdge& e : used) {
+            for (const schedule::StageEdge& e : used) {
               const int other = place(a.type == F ? e.to : e.from, a.microbatch);
               if (other == r) continue;
-              Link link = costs.links.all;
+              schedule::Link link = costs.links.all;
               if (costs.links.of_ranks.count({r, other})) link = costs.links.of_ranks.at({r, other});
-              rank.outbox.push_back({r, other, to_string(a), edge_key(e, a.type == F, a.microbatch),
+              rank.outbox.push_back({r, other, schedule::to_string(a), edge_key(e, a.type == F, a.microbatch),
                                      bytes_over(e) / link.bandwidth,
                                      link.latency + number(costs.durations, a.stage).comm});
             }
@@ -120,10 +121,10 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given,
         if (rank.doing.empty() && rank.outbox.empty() && !rank.todo.empty()) {
           std::vector<std::pair<int, int>> taken;
           bool ready = true;
-          for (const Action& a : rank.todo.front()) {
+          for (const schedule::Action& a : rank.todo.front()) {
             if (a.type == W) continue;
             std::set<std::string> seen;
-            for (const StageEdge& e : edges) {
+            for (const schedule::StageEdge& e : edges) {
               const bool mine = a.type == F ? e.to == a.stage : e.from == a.stage;
               const int other = place(a.type == F ? e.from : e.to, a.microbatch);
               const std::string key = edge_key(e, a.type == F, a.microbatch);
@@ -137,9 +138,9 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given,
             rank.doing = rank.todo.front();
             rank.todo.pop_front();
             double time = 0;
-            for (const Action& a : rank.doing) {
+            for (const schedule::Action& a : rank.doing) {
               time += own_time(costs, a);
-              result.begin[to_string(a)] = now;
+              result.begin[schedule::to_string(a)] = now;
               const std::string key =
                   std::to_string(a.stage) + "," + std::to_string(a.microbatch) + "@" + std::to_string(r);
               if (a.type == F) held_from[key] = now;
@@ -187,20 +188,21 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given,
     std::vector<double> held(count);
     for (const auto& [key, from] : held_from) {
       const int stage = std::stoi(key), rank = std::stoi(key.substr(key.find('@') + 1));
-      const StageMemory memory = number(costs.memory, stage);
+      const schedule::StageMemory memory = number(costs.memory, stage);
       if (now < from || (held_to_end.count(key) && now > held_to_end.at(key))) continue;
       const bool input_done = held_to_input.count(key) && now > held_to_input.at(key);
       held[rank] += input_done ? memory.weight_part.value_or(memory.activation) : memory.activation;
     }
-    for (const Skip& skip : costs.skips) {
+    for (const schedule::Skip& skip : costs.skips) {
       const auto [from, to] = skip.edge;
       for (int m = 0; m < compute.microbatches; ++m) {
         const int maker = place(from, m), popper = place(to, m);
         const std::string key = edge_key(skip.edge, true, m), micro = std::to_string(m);
         const double made = result.end.at(std::to_string(from) + "F" + micro);
-        const std::string last = has_backward(compute) ? std::to_string(to) + "," + micro + "@" + std::to_string(popper)
-                                                       : std::to_string(to) + "F" + micro;
-        const double until = has_backward(compute) ? held_to_end.at(last) : result.end.at(last);
+        const std::string last = schedule::has_backward(compute)
+                                     ? std::to_string(to) + "," + micro + "@" + std::to_string(popper)
+                                     : std::to_string(to) + "F" + micro;
+        const double until = schedule::has_backward(compute) ? held_to_end.at(last) : result.end.at(last);
         const bool input_done = held_to_input.count(last) && now > held_to_input.at(last);
         if (maker != popper && now > made && now < carried_at.at(key)) held[maker] += skip.bytes;
         if (now > (maker == popper ? made : there_at.at(key)) && now < until)
@@ -215,7 +217,7 @@ SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& given,
 RandomStep random_step(std::mt19937& random) {
   const auto up_to = [&](int most) { return static_cast<int>(random() % (most + 1)); };
   RandomStep step;
-  Schedule& s = step.compute;
+  schedule::Schedule& s = step.compute;
   s.name = "random";
   const int ranks = 1 + up_to(3);
   s.stages = ranks + up_to(6 - ranks);
@@ -234,7 +236,7 @@ RandomStep random_step(std::mt19937& random) {
   }
   const bool forward_only = up_to(9) == 0;
   std::set<std::string> done;
-  std::vector<Action> left;
+  std::vector<schedule::Action> left;
   const int halves = up_to(2);  // none, all, some
   for (int stage = 0; stage < s.stages; ++stage) {
     for (int m = 0; m < s.microbatches; ++m) {
@@ -257,15 +259,15 @@ RandomStep random_step(std::mt19937& random) {
   s.ranks.resize(ranks);
   while (!left.empty()) {
     const std::size_t chosen = random() % left.size();
-    const Action a = left[chosen];
+    const schedule::Action a = left[chosen];
     bool can = a.type == F || is_done(a.stage, a.type == W ? "I" : "F", a.microbatch);
-    for (const StageEdge& e : step.edges) {
+    for (const schedule::StageEdge& e : step.edges) {
       if (a.type == F && e.to == a.stage) can = can && is_done(e.from, "F", a.microbatch);
       if ((a.type == I || a.type == B) && e.from == a.stage) can = can && is_done(e.to, "IB", a.microbatch);
     }
     if (!can) continue;
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(chosen));
-    done.insert(to_string(a));
+    done.insert(schedule::to_string(a));
     s.ranks[s.rank_of(a.stage, a.microbatch)].push_back(a);
   }
   if (up_to(2) == 0) {
@@ -278,9 +280,9 @@ RandomStep random_step(std::mt19937& random) {
       }
     }
   }
-  StepCosts& costs = step.costs;
+  schedule::StepCosts& costs = step.costs;
   const auto durations = [&] {
-    Durations d{.forward = 1.0 + up_to(4), .input = 1.0 * up_to(4), .weight = 1.0 * up_to(4), .backward = {}};
+    schedule::Durations d{.forward = 1.0 + up_to(4), .input = 1.0 * up_to(4), .weight = 1.0 * up_to(4), .backward = {}};
     d.comm = up_to(2) * up_to(1);
     if (up_to(1) == 0) d.backward = up_to(7);
     return d;
@@ -292,7 +294,7 @@ RandomStep random_step(std::mt19937& random) {
   for (int stage = 0; stage < (each ? s.stages : 1); ++stage) {
     costs.durations.push_back(durations());
     costs.links.bytes.push_back(up_to(3));
-    StageMemory memory{.activation = 1.0 + up_to(9), .weight_part = {}};
+    schedule::StageMemory memory{.activation = 1.0 + up_to(9), .weight_part = {}};
     if (up_to(1) == 0) memory.weight_part = up_to(static_cast<int>(memory.activation));
     costs.memory.push_back(memory);
   }
@@ -304,13 +306,14 @@ RandomStep random_step(std::mt19937& random) {
   costs.links.buffers = up_to(1) == 0 ? 0 : 1 + up_to(2);
   costs.first_stage_defers = up_to(1) == 0;
   if (up_to(1) == 0) {
-    costs.group_time = [](std::span<const Action> members, double sum) {
+    costs.group_time = [](std::span<const schedule::Action> members, double sum) {
       return static_cast<double>((static_cast<int>(sum) + 1) / 2 + static_cast<int>(members.size()) - 2);
     };
   }
   for (int skips = s.stages > 1 ? up_to(3) * up_to(1) : 0; skips-- > 0;) {
     const int from = up_to(s.stages - 2);
-    Skip& skip = costs.skips.emplace_back(Skip{.edge = {from, from + 1 + up_to(s.stages - 2 - from)}});
+    schedule::Skip& skip =
+        costs.skips.emplace_back(schedule::Skip{.edge = {from, from + 1 + up_to(s.stages - 2 - from)}});
     skip.bytes = up_to(4);
     if (up_to(1) == 0) skip.weight_part = up_to(static_cast<int>(skip.bytes));
   }

@@ -18,12 +18,13 @@ struct SlowStep {
   std::vector<double> busy, peak_memory;     ///< per rank
 };
 
-SlowStep slow_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs);
+SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges,
+                   const schedule::StepCosts& costs);
 
 struct RandomStep {
-  Schedule compute;
-  std::vector<StageEdge> edges;
-  StepCosts costs;
+  schedule::Schedule compute;
+  std::vector<schedule::StageEdge> edges;
+  schedule::StepCosts costs;
 };
 
 /// Up to 4 ranks, 6 stages, 5 micro-batches and 2 replicas, edges that skip stages, backwards whole and in halves or

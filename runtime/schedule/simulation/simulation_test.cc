@@ -13,7 +13,7 @@
 #include "runtime/schedule/simulation/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -366,4 +366,4 @@ TEST(Simulation, RefusesCosts) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

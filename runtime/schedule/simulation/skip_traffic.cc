@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 std::size_t place_of(int stage, const std::vector<int>& ascending) {
@@ -52,4 +52,4 @@ double SkipTraffic::skipped(int from, int to) const {
   return found != stashes.end() && found->edge.to == to ? found->bytes : 0;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

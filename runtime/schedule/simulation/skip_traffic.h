@@ -4,7 +4,7 @@
 #include "runtime/schedule/simulation/costs.h"
 #include "runtime/schedule/stage_graph.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// All skips of one edge together.
 struct Stash {
@@ -40,4 +40,4 @@ class SkipTraffic {
   std::vector<std::vector<Stash>> stashed_, popped_;  // by stage, ascending by the other one
 };
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using Curve = std::vector<std::pair<double, double>>;
@@ -152,16 +152,16 @@ TEST(Skips, AreRefused) {
   const auto refused = [&](const Skip& skip) {
     StepCosts costs;
     costs.skips = {skip};
-    return refusal([&] { simulate_step(schedule, chain_edges(4), costs); }) + " | " +
-           refusal([&] { lower_bound(schedule, chain_edges(4), costs); });
+    return testing::refusal([&] { simulate_step(schedule, chain_edges(4), costs); }) + " | " +
+           testing::refusal([&] { lower_bound(schedule, chain_edges(4), costs); });
   };
-  expect_part(
+  testing::expect_part(
       refused({.edge = {2, 1}}),
       "edge from stage 2 to stage 1: values flow from a stage to a later one, out of stages 0 to 3 | edge from");
-  expect_part(refused({.edge = {0, 4}}), "edge from stage 0 to stage 4");
-  expect_part(refused({.edge = {0, 3}, .bytes = -1}), "simulate: a skip of -1 bytes;");
-  expect_part(refused({.edge = {0, 3}, .bytes = 1, .weight_part = 2}), "needs more than the skip is");
+  testing::expect_part(refused({.edge = {0, 4}}), "edge from stage 0 to stage 4");
+  testing::expect_part(refused({.edge = {0, 3}, .bytes = -1}), "simulate: a skip of -1 bytes;");
+  testing::expect_part(refused({.edge = {0, 3}, .bytes = 1, .weight_part = 2}), "needs more than the skip is");
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

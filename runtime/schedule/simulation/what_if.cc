@@ -5,7 +5,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 StepCosts scaled(const Schedule& compute, const StepCosts& costs, const Scaling& scaling) {
   if (scaling.stage && (*scaling.stage < 0 || *scaling.stage >= compute.stages)) {
@@ -44,4 +44,4 @@ std::vector<WhatIf> what_if(const Schedule& compute, const std::vector<StageEdge
   return results;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

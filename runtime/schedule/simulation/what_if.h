@@ -6,7 +6,7 @@
 
 #include "runtime/schedule/simulation/simulation.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// Multiplies the time of some actions.
 struct Scaling {
@@ -32,4 +32,4 @@ struct WhatIf {
 std::vector<WhatIf> what_if(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                             const std::vector<Scaling>& scalings);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/simulation/simulation_oracle.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -69,4 +69,4 @@ TEST(WhatIf, Refuses) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -12,7 +12,7 @@ namespace plumbline::testing {
 struct Golden {
   std::string line;      ///< for messages
   std::string of_class;  ///< PyTorch's name, as in Interleaved1F1B
-  ScheduleRequest request;
+  schedule::ScheduleRequest request;
   std::string form;  ///< compute, or comms with knobs
   std::string hash;  ///< of the CSV text; "refused" where PyTorch does
 };

@@ -6,29 +6,32 @@
 namespace plumbline::testing {
 namespace {
 
-using enum ActionType;
+using enum schedule::ActionType;
 
 int below(std::mt19937& random, std::size_t limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
 
 // Runs all of `waiting` at random, whatever can run, and so fills the ranks' lists.
-void run_at_random(Schedule& schedule, const std::vector<StageEdge>& edges, std::vector<Action> waiting, bool lowered,
-                   bool groups, std::mt19937& random) {
+void run_at_random(schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
+                   std::vector<schedule::Action> waiting, bool lowered, bool groups, std::mt19937& random) {
   Texts done;
   while (!waiting.empty()) {
     std::shuffle(waiting.begin(), waiting.end(), random);
-    const auto can_run_now = [&](const Action& action) { return can_run(action, schedule, edges, lowered, done); };
-    const Action first = *std::find_if(waiting.begin(), waiting.end(), can_run_now);
-    std::vector<Action> unit = {first};
+    const auto can_run_now = [&](const schedule::Action& action) {
+      return can_run(action, schedule, edges, lowered, done);
+    };
+    const schedule::Action first = *std::find_if(waiting.begin(), waiting.end(), can_run_now);
+    std::vector<schedule::Action> unit = {first};
     const int rank = schedule.rank_of(first.stage, first.microbatch);
-    const std::size_t size = groups && is_compute(first.type) && below(random, 3) == 0 ? 2 + below(random, 2) : 1;
-    for (const Action& other : waiting) {
+    const std::size_t size =
+        groups && schedule::is_compute(first.type) && below(random, 3) == 0 ? 2 + below(random, 2) : 1;
+    for (const schedule::Action& other : waiting) {
       if (unit.size() == size) break;
-      if (other == first || !is_compute(other.type) || !can_run_now(other)) continue;
+      if (other == first || !schedule::is_compute(other.type) || !can_run_now(other)) continue;
       if (schedule.rank_of(other.stage, other.microbatch) == rank) unit.push_back(other);
     }
     for (std::size_t i = 0; i < unit.size(); ++i) {
       waiting.erase(std::find(waiting.begin(), waiting.end(), unit[i]));
-      done.insert(to_string(unit[i]));
+      done.insert(schedule::to_string(unit[i]));
       unit[i].overlaps_next = i + 1 < unit.size();
       schedule.ranks[rank].push_back(unit[i]);
     }
@@ -36,7 +39,7 @@ void run_at_random(Schedule& schedule, const std::vector<StageEdge>& edges, std:
 }
 
 // Places between two actions that do not stand in one group: all from `begin` to the end of the list.
-std::vector<std::size_t> gaps(const std::vector<Action>& actions, std::size_t begin, std::size_t end) {
+std::vector<std::size_t> gaps(const std::vector<schedule::Action>& actions, std::size_t begin, std::size_t end) {
   std::vector<std::size_t> places;
   for (std::size_t i = begin; i <= end; ++i) {
     if (i == 0 || !actions[i - 1].overlaps_next) places.push_back(i);
@@ -44,12 +47,14 @@ std::vector<std::size_t> gaps(const std::vector<Action>& actions, std::size_t be
   return places;
 }
 
-void insert(std::vector<Action>& actions, std::size_t place, int stage, ActionType type) {
-  actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(place), {stage, type, kNoMicrobatch});
+void insert(std::vector<schedule::Action>& actions, std::size_t place, int stage, schedule::ActionType type) {
+  actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(place), {stage, type, schedule::kNoMicrobatch});
 }
 
-void add_windows(std::vector<Action>& actions, int stage, std::mt19937& random) {
-  const auto of_stage = [&](const Action& action) { return action.stage == stage && is_compute(action.type); };
+void add_windows(std::vector<schedule::Action>& actions, int stage, std::mt19937& random) {
+  const auto of_stage = [&](const schedule::Action& action) {
+    return action.stage == stage && schedule::is_compute(action.type);
+  };
   const auto first = std::find_if(actions.begin(), actions.end(), of_stage) - actions.begin();
   const auto last = actions.rend() - std::find_if(actions.rbegin(), actions.rend(), of_stage);
   const auto pick = [&](const std::vector<std::size_t>& places) { return places[below(random, places.size())]; };
@@ -64,7 +69,7 @@ void add_windows(std::vector<Action>& actions, int stage, std::mt19937& random) 
   insert(actions, open, stage, UNSHARD);
 }
 
-void add_reduction(std::vector<Action>& actions, int stage, std::mt19937& random) {
+void add_reduction(std::vector<schedule::Action>& actions, int stage, std::mt19937& random) {
   std::size_t end = 0;  // one past the last action that adds to the gradient
   for (std::size_t i = 0; i < actions.size(); ++i) {
     if (actions[i].stage == stage && (actions[i].type == B || actions[i].type == W)) end = i + 1;
@@ -81,7 +86,7 @@ void add_reduction(std::vector<Action>& actions, int stage, std::mt19937& random
 
 RandomPipe random_pipe(std::mt19937& random, const RandomOptions& options) {
   RandomPipe pipe;
-  Schedule& schedule = pipe.compute;
+  schedule::Schedule& schedule = pipe.compute;
   pipe.forward_only = below(random, 6) == 0;
   const int ranks = 1 + below(random, 4);
   schedule.name = "random";
@@ -104,7 +109,7 @@ RandomPipe random_pipe(std::mt19937& random, const RandomOptions& options) {
     pipe.edges.push_back({s - 1, s});
     if (s > 1 && below(random, 3) == 0) pipe.edges.push_back({below(random, s - 1), s});
   }
-  std::vector<Action> waiting;
+  std::vector<schedule::Action> waiting;
   for (int s = 0; s < schedule.stages; ++s) {
     for (int m = 0; m < schedule.microbatches; ++m) {
       waiting.push_back({s, F, m});
@@ -121,21 +126,23 @@ RandomPipe random_pipe(std::mt19937& random, const RandomOptions& options) {
   return pipe;
 }
 
-Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const RandomOptions& options) {
-  Schedule schedule = pipe.compute;
-  std::vector<Action> waiting;
+schedule::Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const RandomOptions& options) {
+  schedule::Schedule schedule = pipe.compute;
+  std::vector<schedule::Action> waiting;
   for (auto& actions : schedule.ranks) {
-    for (Action action : actions) {
+    for (schedule::Action action : actions) {
       action.overlaps_next = false;
       waiting.push_back(action);
     }
     actions.clear();
   }
   std::set<std::string> transport;
-  for (const StageEdge& e : pipe.edges) {
+  for (const schedule::StageEdge& e : pipe.edges) {
     for (int m = 0; m < schedule.microbatches; ++m) {
       if (schedule.rank_of(e.from, m) == schedule.rank_of(e.to, m)) continue;
-      const auto add = [&](int stage, ActionType type) { transport.insert(to_string(Action{stage, type, m})); };
+      const auto add = [&](int stage, schedule::ActionType type) {
+        transport.insert(schedule::to_string(schedule::Action{stage, type, m}));
+      };
       add(e.from, SEND_F);
       add(e.to, RECV_F);
       if (below(random, 3) == 0) add(e.from, WAIT_SEND_F);
@@ -145,11 +152,11 @@ Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const Rand
       if (below(random, 3) == 0) add(e.to, WAIT_SEND_B);
     }
   }
-  for (const std::string& text : transport) waiting.push_back(parse_action(text));
+  for (const std::string& text : transport) waiting.push_back(schedule::parse_action(text));
   run_at_random(schedule, pipe.edges, std::move(waiting), true, options.groups, random);
   const bool windows = below(random, 2) == 0, reductions = !pipe.forward_only && below(random, 2) == 0;
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    for (int stage : stages_of_rank(schedule, static_cast<int>(rank))) {
+    for (int stage : schedule::stages_of_rank(schedule, static_cast<int>(rank))) {
       if (windows && below(random, 3) > 0) add_windows(schedule.ranks[rank], stage, random);
       if (reductions && below(random, 3) > 0) add_reduction(schedule.ranks[rank], stage, random);
     }
@@ -157,15 +164,16 @@ Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const Rand
   return schedule;
 }
 
-std::string mutate(Schedule& schedule, std::mt19937& random) {
-  if (action_count(schedule) == 0) return "nothing is left to change";
+std::string mutate(schedule::Schedule& schedule, std::mt19937& random) {
+  if (schedule::action_count(schedule) == 0) return "nothing is left to change";
   std::size_t rank = below(random, schedule.ranks.size());
   while (schedule.ranks[rank].empty()) rank = below(random, schedule.ranks.size());
   auto& actions = schedule.ranks[rank];
   const std::size_t at = below(random, actions.size());
   const auto place = [&](std::size_t i) { return actions.begin() + static_cast<std::ptrdiff_t>(i); };
-  const Action action = actions[at];
-  const std::string what = "rank " + std::to_string(rank) + " position " + std::to_string(at) + " " + to_string(action);
+  const schedule::Action action = actions[at];
+  const std::string what =
+      "rank " + std::to_string(rank) + " position " + std::to_string(at) + " " + schedule::to_string(action);
   const auto some_microbatch = [&] { return below(random, schedule.microbatches + 1); };
   switch (below(random, 9)) {
     case 0:
@@ -187,7 +195,7 @@ std::string mutate(Schedule& schedule, std::mt19937& random) {
       return "move to some rank " + what;
     }
     case 5:
-      if (has_microbatch(action.type)) actions[at].microbatch = some_microbatch();
+      if (schedule::has_microbatch(action.type)) actions[at].microbatch = some_microbatch();
       return "other micro-batch " + what;
     case 6:
       actions[at].stage = below(random, schedule.stages + 1);
@@ -196,16 +204,17 @@ std::string mutate(Schedule& schedule, std::mt19937& random) {
       actions[at].overlaps_next = !action.overlaps_next;
       return "join or split " + what;
     default: {
-      const ActionType type = action_types()[below(random, action_types().size())];
+      const schedule::ActionType type = schedule::action_types()[below(random, schedule::action_types().size())];
       actions[at].type = type;
-      if (!has_microbatch(type)) actions[at].microbatch = kNoMicrobatch;
-      if (has_microbatch(type) && !has_microbatch(action.type)) actions[at].microbatch = some_microbatch();
+      if (!schedule::has_microbatch(type)) actions[at].microbatch = schedule::kNoMicrobatch;
+      if (schedule::has_microbatch(type) && !schedule::has_microbatch(action.type))
+        actions[at].microbatch = some_microbatch();
       return "other kind " + what;
     }
   }
 }
 
-std::string swap_two(Schedule& schedule, std::mt19937& random) {
+std::string swap_two(schedule::Schedule& schedule, std::mt19937& random) {
   const std::size_t rank = below(random, schedule.ranks.size());
   auto& actions = schedule.ranks[rank];
   if (actions.empty()) return "nothing";
@@ -214,20 +223,22 @@ std::string swap_two(Schedule& schedule, std::mt19937& random) {
   const auto in_group = [&](std::size_t i) {
     return actions[i].overlaps_next || (i > 0 && actions[i - 1].overlaps_next);
   };
-  const bool all_compute = is_compute(actions[at].type) && is_compute(actions[other].type);
+  const bool all_compute = schedule::is_compute(actions[at].type) && schedule::is_compute(actions[other].type);
   if (!all_compute && (in_group(at) || in_group(other))) return "nothing";
   std::swap(actions[at], actions[other]);
   std::swap(actions[at].overlaps_next, actions[other].overlaps_next);  // the groups stay where they were
   return "rank " + std::to_string(rank) + " swap " + std::to_string(at) + " and " + std::to_string(other);
 }
 
-std::string show(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+std::string show(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges) {
   std::string text;
   for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) text += to_string(action) + (action.overlaps_next ? "& " : " ");
+    for (const schedule::Action& action : actions)
+      text += schedule::to_string(action) + (action.overlaps_next ? "& " : " ");
     text += "\n";
   }
-  for (const StageEdge& edge : edges) text += std::to_string(edge.from) + "->" + std::to_string(edge.to) + " ";
+  for (const schedule::StageEdge& edge : edges)
+    text += std::to_string(edge.from) + "->" + std::to_string(edge.to) + " ";
   text += "\nrank of stage:";
   for (int rank : schedule.rank_of_stage) text += " " + std::to_string(rank);
   text += "\nreplica of micro-batch:";
@@ -235,15 +246,16 @@ std::string show(const Schedule& schedule, const std::vector<StageEdge>& edges) 
   return text + "\n";
 }
 
-Schedule schedule_of(const std::vector<std::string>& rows, const std::vector<int>& rank_of_stage, int microbatches) {
-  Schedule schedule{"s", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
+schedule::Schedule schedule_of(const std::vector<std::string>& rows, const std::vector<int>& rank_of_stage,
+                               int microbatches) {
+  schedule::Schedule schedule{"s", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
   for (const std::string& row : rows) {
-    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    std::vector<schedule::Action>& actions = schedule.ranks.emplace_back();
     std::istringstream words(row);
     for (std::string word; words >> word;) {
       const bool joined = word.back() == '&';
       if (joined) word.pop_back();
-      actions.push_back(parse_action(word));
+      actions.push_back(schedule::parse_action(word));
       actions.back().overlaps_next = joined;
     }
   }

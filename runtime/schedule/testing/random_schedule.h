@@ -10,8 +10,8 @@
 namespace plumbline::testing {
 
 struct RandomPipe {
-  Schedule compute;
-  std::vector<StageEdge> edges;
+  schedule::Schedule compute;
+  std::vector<schedule::StageEdge> edges;
   bool forward_only = false;
 };
 
@@ -27,20 +27,21 @@ RandomPipe random_pipe(std::mt19937& random, const RandomOptions& options = {});
 /// Another order of the pipe's computations with sends, receives and some waits for sends, made in the same way, so
 /// that receives are posted as early or as late as it happens; for some stages with UNSHARD, RESHARD, REDUCE_GRAD and
 /// WAIT_REDUCE_GRAD. Valid with rendezvous sends, as long as no rank waits at a SEND.
-Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const RandomOptions& options = {});
+schedule::Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const RandomOptions& options = {});
 
 /// One change: an action dropped, repeated, swapped with another or the next, moved to some rank, of another
 /// micro-batch, stage or kind, or a group joined or split. Says in words which.
-std::string mutate(Schedule& schedule, std::mt19937& random);
+std::string mutate(schedule::Schedule& schedule, std::mt19937& random);
 
 /// One change of the order on a rank only, so that nothing is missing or there twice; groups stay where they are and
 /// keep to computations.
-std::string swap_two(Schedule& schedule, std::mt19937& random);
+std::string swap_two(schedule::Schedule& schedule, std::mt19937& random);
 
 /// All rows on lines of their own, for failure messages; an & joins an action to the next one.
-std::string show(const Schedule& schedule, const std::vector<StageEdge>& edges);
+std::string show(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges);
 
 /// The inverse of show, for rows such as "0F0 1F1& 0B0".
-Schedule schedule_of(const std::vector<std::string>& rows, const std::vector<int>& rank_of_stage, int microbatches);
+schedule::Schedule schedule_of(const std::vector<std::string>& rows, const std::vector<int>& rank_of_stage,
+                               int microbatches);
 
 }  // namespace plumbline::testing

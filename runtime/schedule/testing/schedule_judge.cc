@@ -6,7 +6,7 @@
 namespace plumbline::testing {
 namespace {
 
-using enum ActionType;
+using enum schedule::ActionType;
 
 std::string text_of(int stage, const char* kind, int microbatch) {
   return std::to_string(stage) + kind + std::to_string(microbatch);
@@ -14,7 +14,7 @@ std::string text_of(int stage, const char* kind, int microbatch) {
 
 bool among(const Texts& texts, const std::string& text) { return texts.count(text) > 0; }
 
-int home(const Schedule& schedule, int stage, int m) {
+int home(const schedule::Schedule& schedule, int stage, int m) {
   const int replica = schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch.at(m);
   return schedule.rank_of_stage.at(replica * schedule.stages + stage);
 }
@@ -35,9 +35,10 @@ struct Sent {
   std::string send, receive;
 };
 
-std::vector<Sent> messages_of(const Action& send, const Schedule& schedule, const std::vector<StageEdge>& edges) {
+std::vector<Sent> messages_of(const schedule::Action& send, const schedule::Schedule& schedule,
+                              const std::vector<schedule::StageEdge>& edges) {
   std::set<int> others;  // ascending
-  for (const StageEdge& e : edges) {
+  for (const schedule::StageEdge& e : edges) {
     if (send.type == SEND_F && e.from == send.stage) others.insert(e.to);
     if (send.type == SEND_B && e.to == send.stage) others.insert(e.from);
   }
@@ -47,7 +48,7 @@ std::vector<Sent> messages_of(const Action& send, const Schedule& schedule, cons
     const int other_rank = home(schedule, other, send.microbatch);
     if (other_rank == rank) continue;
     const char* kind = send.type == SEND_F ? "RECV_F" : "RECV_B";
-    messages.push_back({rank, other_rank, to_string(send), text_of(other, kind, send.microbatch)});
+    messages.push_back({rank, other_rank, schedule::to_string(send), text_of(other, kind, send.microbatch)});
   }
   return messages;
 }
@@ -68,9 +69,9 @@ bool all_complete(const std::vector<Sent>& history, const Texts& done, int buffe
 
 // The life of a stage on a rank as letters: U and R for UNSHARD and RESHARD, D and A for REDUCE_GRAD and its wait, c
 // for a computation, b for one that adds to the gradient.
-bool whole_stage_in_order(const Schedule& schedule, int rank, int stage) {
+bool whole_stage_in_order(const schedule::Schedule& schedule, int rank, int stage) {
   std::string letters;
-  for (const Action& action : schedule.ranks[rank]) {
+  for (const schedule::Action& action : schedule.ranks[rank]) {
     if (action.stage != stage) continue;
     switch (action.type) {
       case UNSHARD:
@@ -110,18 +111,18 @@ bool whole_stage_in_order(const Schedule& schedule, int rank, int stage) {
 // 0SEND_F1 for 0WAIT_SEND_F1.
 std::string send_of(std::string wait) { return wait.erase(wait.find("WAIT_"), 5); }
 
-bool groups_well_formed(const std::vector<Action>& actions) {
+bool groups_well_formed(const std::vector<schedule::Action>& actions) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const bool joined = actions[i].overlaps_next || (i > 0 && actions[i - 1].overlaps_next);
-    if (joined && std::string("FBIW").find(to_string(actions[i].type)) == std::string::npos) return false;
+    if (joined && std::string("FBIW").find(schedule::to_string(actions[i].type)) == std::string::npos) return false;
   }
   return actions.empty() || !actions.back().overlaps_next;
 }
 
-bool can_run_among(const Action& a, const Schedule& schedule, const std::vector<StageEdge>& edges, bool lowered,
-                   const Texts& done, const Texts* all) {
+bool can_run_among(const schedule::Action& a, const schedule::Schedule& schedule,
+                   const std::vector<schedule::StageEdge>& edges, bool lowered, const Texts& done, const Texts* all) {
   const int s = a.stage, m = a.microbatch;
-  const auto remote = [&](const StageEdge& e) {
+  const auto remote = [&](const schedule::StageEdge& e) {
     return lowered && home(schedule, e.from, m) != home(schedule, e.to, m);
   };
   const auto gradient = [&](int stage) {
@@ -130,7 +131,7 @@ bool can_run_among(const Action& a, const Schedule& schedule, const std::vector<
   bool ready = true;
   switch (a.type) {
     case F:
-      for (const StageEdge& e : edges) {
+      for (const schedule::StageEdge& e : edges) {
         if (e.to != s) continue;
         ready = ready && (remote(e) ? among(done, text_of(e.from, "SEND_F", m)) && among(done, text_of(s, "RECV_F", m))
                                     : among(done, text_of(e.from, "F", m)));
@@ -138,7 +139,7 @@ bool can_run_among(const Action& a, const Schedule& schedule, const std::vector<
       return ready;
     case B:
     case I:
-      for (const StageEdge& e : edges) {
+      for (const schedule::StageEdge& e : edges) {
         if (e.from != s) continue;
         ready = ready && (remote(e) ? among(done, text_of(e.to, "SEND_B", m)) && among(done, text_of(s, "RECV_B", m))
                                     : gradient(e.to));
@@ -152,9 +153,9 @@ bool can_run_among(const Action& a, const Schedule& schedule, const std::vector<
       return gradient(s);
     case WAIT_SEND_F:
     case WAIT_SEND_B: {
-      const Action send{s, a.type == WAIT_SEND_F ? SEND_F : SEND_B, m};
+      const schedule::Action send{s, a.type == WAIT_SEND_F ? SEND_F : SEND_B, m};
       for (const Sent& message : messages_of(send, schedule, edges)) ready = ready && among(done, message.receive);
-      return ready && among(done, to_string(send));
+      return ready && among(done, schedule::to_string(send));
     }
     default:
       return true;
@@ -163,22 +164,23 @@ bool can_run_among(const Action& a, const Schedule& schedule, const std::vector<
 
 }  // namespace
 
-bool can_run(const Action& action, const Schedule& schedule, const std::vector<StageEdge>& edges, bool lowered,
-             const Texts& done) {
+bool can_run(const schedule::Action& action, const schedule::Schedule& schedule,
+             const std::vector<schedule::StageEdge>& edges, bool lowered, const Texts& done) {
   return can_run_among(action, schedule, edges, lowered, done, nullptr);
 }
 
-bool is_lowered(const Schedule& schedule) {
+bool is_lowered(const schedule::Schedule& schedule) {
   for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
-      const std::string text = to_string(action);
+    for (const schedule::Action& action : actions) {
+      const std::string text = schedule::to_string(action);
       if (text.find("SEND") != std::string::npos || text.find("RECV") != std::string::npos) return true;
     }
   }
   return false;
 }
 
-bool is_complete(const Schedule& schedule, const std::vector<StageEdge>& edges, bool forward_only, bool lowered) {
+bool is_complete(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges, bool forward_only,
+                 bool lowered) {
   // Everything that must be there, once; a backward in halves where the schedule has an I for it.
   Texts present, waits;
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
@@ -186,9 +188,9 @@ bool is_complete(const Schedule& schedule, const std::vector<StageEdge>& edges, 
     for (int stage = 0; stage < schedule.stages; ++stage) {
       if (!whole_stage_in_order(schedule, static_cast<int>(rank), stage)) return false;
     }
-    for (const Action& action : schedule.ranks[rank]) {
+    for (const schedule::Action& action : schedule.ranks[rank]) {
       if (action.stage < 0 || action.stage >= schedule.stages) return false;
-      const std::string text = to_string(action);
+      const std::string text = schedule::to_string(action);
       if (text.find("SHARD") != std::string::npos) continue;
       if (text.find("REDUCE") != std::string::npos) {
         if (forward_only) return false;
@@ -208,7 +210,7 @@ bool is_complete(const Schedule& schedule, const std::vector<StageEdge>& edges, 
       wanted.insert(text_of(s, halves ? "I" : "B", m));
       if (halves) wanted.insert(text_of(s, "W", m));
     }
-    for (const StageEdge& e : edges) {
+    for (const schedule::StageEdge& e : edges) {
       if (!lowered || home(schedule, e.from, m) == home(schedule, e.to, m)) continue;
       wanted.insert({text_of(e.from, "SEND_F", m), text_of(e.to, "RECV_F", m)});
       if (!forward_only) wanted.insert({text_of(e.to, "SEND_B", m), text_of(e.from, "RECV_B", m)});
@@ -221,11 +223,12 @@ bool is_complete(const Schedule& schedule, const std::vector<StageEdge>& edges, 
   return std::equal(present.begin(), present.end(), wanted.begin(), wanted.end());
 }
 
-bool reaches_its_end(const Schedule& schedule, const std::vector<StageEdge>& edges, int buffers, bool blocking) {
+bool reaches_its_end(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges, int buffers,
+                     bool blocking) {
   const bool lowered = is_lowered(schedule);
   Texts all, done;
   for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) all.insert(to_string(action));
+    for (const schedule::Action& action : actions) all.insert(schedule::to_string(action));
   }
   std::vector<Sent> history;  // in the order of sending
   std::vector<std::size_t> next(schedule.ranks.size());
@@ -234,14 +237,14 @@ bool reaches_its_end(const Schedule& schedule, const std::vector<StageEdge>& edg
     for (std::size_t rank = 0; rank < next.size(); ++rank) {
       const auto& actions = schedule.ranks[rank];
       if (next[rank] == actions.size()) continue;
-      std::vector<Action> group = {actions[next[rank]]};
+      std::vector<schedule::Action> group = {actions[next[rank]]};
       while (group.back().overlaps_next) group.push_back(actions[next[rank] + group.size()]);
-      const Action& first = group.front();
-      const std::string text = to_string(first);
+      const schedule::Action& first = group.front();
+      const std::string text = schedule::to_string(first);
       const bool is_wait = first.type == WAIT_SEND_F || first.type == WAIT_SEND_B;
       const bool sends = first.type == SEND_F || first.type == SEND_B;
       bool ready = true;
-      for (const Action& member : group) {
+      for (const schedule::Action& member : group) {
         ready = ready &&
                 (is_wait ? among(done, send_of(text)) : can_run_among(member, schedule, edges, lowered, done, &all));
       }
@@ -254,7 +257,7 @@ bool reaches_its_end(const Schedule& schedule, const std::vector<StageEdge>& edg
       const std::string awaited = is_wait && !blocking ? send_of(text) : sends && blocking ? text : "";
       if (!awaited.empty() && !all_complete(history, done, buffers, awaited)) continue;
       if (!sends) {
-        for (const Action& member : group) done.insert(to_string(member));
+        for (const schedule::Action& member : group) done.insert(schedule::to_string(member));
       }
       next[rank] += group.size();
       progress = true;
@@ -266,28 +269,29 @@ bool reaches_its_end(const Schedule& schedule, const std::vector<StageEdge>& edg
   return all_complete(history, done, buffers, "");
 }
 
-bool runs_to_its_end(const Schedule& schedule, const std::vector<StageEdge>& edges, bool forward_only, bool lowered) {
+bool runs_to_its_end(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
+                     bool forward_only, bool lowered) {
   return is_complete(schedule, edges, forward_only, lowered) && reaches_its_end(schedule, edges, 0, false);
 }
 
-bool keeps_channel_order(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+bool keeps_channel_order(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges) {
   const int ranks = static_cast<int>(schedule.ranks.size());
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
       std::vector<std::string> sent, received;
-      for (const Action& action : schedule.ranks[from]) {
+      for (const schedule::Action& action : schedule.ranks[from]) {
         for (int s = 0; s < schedule.stages; ++s) {
-          const bool feeds = std::count(edges.begin(), edges.end(), StageEdge{action.stage, s}) > 0;
-          const bool fed = std::count(edges.begin(), edges.end(), StageEdge{s, action.stage}) > 0;
+          const bool feeds = std::count(edges.begin(), edges.end(), schedule::StageEdge{action.stage, s}) > 0;
+          const bool fed = std::count(edges.begin(), edges.end(), schedule::StageEdge{s, action.stage}) > 0;
           if (!(action.type == SEND_F && feeds) && !(action.type == SEND_B && fed)) continue;
           if (from == to || home(schedule, s, action.microbatch) != to) continue;
-          sent.push_back(to_string(action) + ">" + std::to_string(s));
+          sent.push_back(schedule::to_string(action) + ">" + std::to_string(s));
         }
       }
-      for (const Action& action : schedule.ranks[to]) {
+      for (const schedule::Action& action : schedule.ranks[to]) {
         for (int s = 0; s < schedule.stages; ++s) {
-          const bool feeds = std::count(edges.begin(), edges.end(), StageEdge{action.stage, s}) > 0;
-          const bool fed = std::count(edges.begin(), edges.end(), StageEdge{s, action.stage}) > 0;
+          const bool feeds = std::count(edges.begin(), edges.end(), schedule::StageEdge{action.stage, s}) > 0;
+          const bool fed = std::count(edges.begin(), edges.end(), schedule::StageEdge{s, action.stage}) > 0;
           if (!(action.type == RECV_F && fed) && !(action.type == RECV_B && feeds)) continue;
           if (from == to || home(schedule, s, action.microbatch) != from) continue;
           const char* kind = action.type == RECV_F ? "SEND_F" : "SEND_B";

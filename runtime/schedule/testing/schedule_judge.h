@@ -18,25 +18,28 @@ using Texts = std::multiset<std::string>;
 
 /// Whether all that the action needs was `done`, of this or any other rank. `lowered` says that what crosses ranks must
 /// be sent and received. WAIT_SEND needs the receives of what was sent.
-bool can_run(const Action& action, const Schedule& schedule, const std::vector<StageEdge>& edges, bool lowered,
-             const Texts& done);
+bool can_run(const schedule::Action& action, const schedule::Schedule& schedule,
+             const std::vector<schedule::StageEdge>& edges, bool lowered, const Texts& done);
 
 /// Some action is a send, a receive or a wait for a send.
-bool is_lowered(const Schedule& schedule);
+bool is_lowered(const schedule::Schedule& schedule);
 
 /// Every computation is there once on its rank; with `lowered` every send and receive too, with at most one wait for
 /// each send; groups are well-formed; what is done for whole stages is in order. Says nothing about the order of
 /// actions of micro-batches.
-bool is_complete(const Schedule& schedule, const std::vector<StageEdge>& edges, bool forward_only, bool lowered);
+bool is_complete(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges, bool forward_only,
+                 bool lowered);
 
 /// Whether all ranks reach the end of the step with `buffers` for each channel and a rank that waits at its SENDs
 /// (`blocking`) or at its WAIT_SENDs and its end. Every action must stand once at most, on its own rank.
-bool reaches_its_end(const Schedule& schedule, const std::vector<StageEdge>& edges, int buffers, bool blocking);
+bool reaches_its_end(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges, int buffers,
+                     bool blocking);
 
 /// Complete, and reaches its end with rendezvous sends that nobody waits at.
-bool runs_to_its_end(const Schedule& schedule, const std::vector<StageEdge>& edges, bool forward_only, bool lowered);
+bool runs_to_its_end(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
+                     bool forward_only, bool lowered);
 
 /// From each rank to each other the messages are received in the order of sending.
-bool keeps_channel_order(const Schedule& schedule, const std::vector<StageEdge>& edges);
+bool keeps_channel_order(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges);
 
 }  // namespace plumbline::testing

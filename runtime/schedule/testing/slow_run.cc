@@ -7,12 +7,12 @@
 namespace plumbline::testing {
 namespace {
 
-using enum ActionType;
+using enum schedule::ActionType;
 
 // (stage, kind, micro-batch) of one that ended, to its rank and its end.
-using Ended = std::map<std::tuple<int, ActionType, int>, std::pair<int, double>>;
+using Ended = std::map<std::tuple<int, schedule::ActionType, int>, std::pair<int, double>>;
 
-double duration_of(const Action& action, const Durations& durations) {
+double duration_of(const schedule::Action& action, const schedule::Durations& durations) {
   switch (action.type) {
     case F:
       return durations.forward;
@@ -27,7 +27,8 @@ double duration_of(const Action& action, const Durations& durations) {
 
 class Run {
  public:
-  Run(const Schedule& schedule, const Durations& durations) : schedule_(schedule), durations_(durations) {}
+  Run(const schedule::Schedule& schedule, const schedule::Durations& durations)
+      : schedule_(schedule), durations_(durations) {}
 
   SlowRun go() {
     const std::size_t ranks = schedule_.ranks.size();
@@ -40,13 +41,13 @@ class Run {
         while (at[r] < actions.size()) {
           std::size_t end = at[r] + 1;
           while (end < actions.size() && actions[end - 1].overlaps_next) ++end;
-          const std::vector<Action> group(actions.begin() + static_cast<std::ptrdiff_t>(at[r]),
-                                          actions.begin() + static_cast<std::ptrdiff_t>(end));
+          const std::vector<schedule::Action> group(actions.begin() + static_cast<std::ptrdiff_t>(at[r]),
+                                                    actions.begin() + static_cast<std::ptrdiff_t>(end));
           const double start = start_of(group, static_cast<int>(r), now[r]);
           if (start < 0) break;
           double length = 0;
-          for (const Action& action : group) length += duration_of(action, durations_);
-          for (const Action& action : group) end_one(action, static_cast<int>(r), start + length);
+          for (const schedule::Action& action : group) length += duration_of(action, durations_);
+          for (const schedule::Action& action : group) end_one(action, static_cast<int>(r), start + length);
           if (first[r] < 0) first[r] = start;
           now[r] = start + length;
           run_.busy += length;
@@ -57,7 +58,7 @@ class Run {
     }
     for (std::size_t r = 0; r < ranks; ++r) {
       if (at[r] < schedule_.ranks[r].size()) {
-        complain("rank " + std::to_string(r) + " waits at " + to_string(schedule_.ranks[r][at[r]]));
+        complain("rank " + std::to_string(r) + " waits at " + schedule::to_string(schedule_.ranks[r][at[r]]));
       }
       run_.makespan = std::max(run_.makespan, now[r]);
       run_.longest_rank = std::max(run_.longest_rank, now[r] - std::max(first[r], 0.0));
@@ -66,13 +67,13 @@ class Run {
   }
 
   void require_each_once(bool forward_only) {
-    std::map<std::tuple<int, ActionType, int>, int> count;
+    std::map<std::tuple<int, schedule::ActionType, int>, int> count;
     for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) {
       int live = 0, peak = 0;
-      for (const Action& action : schedule_.ranks[r]) {
+      for (const schedule::Action& action : schedule_.ranks[r]) {
         const int replica = replica_of(action.microbatch);
         if (schedule_.rank_of_stage[replica * schedule_.stages + action.stage] != static_cast<int>(r)) {
-          complain(to_string(action) + " is on rank " + std::to_string(r));
+          complain(schedule::to_string(action) + " is on rank " + std::to_string(r));
         }
         ++count[{action.stage, action.type, action.microbatch}];
         if (action.type == F) peak = std::max(peak, ++live);
@@ -106,14 +107,14 @@ class Run {
   }
 
   // -1 where something has not ended yet; what a group's own member makes is no outside need.
-  double start_of(const std::vector<Action>& group, int rank, double now) const {
+  double start_of(const std::vector<schedule::Action>& group, int rank, double now) const {
     double start = now;
     for (std::size_t n = 0; n < group.size(); ++n) {
-      const Action& a = group[n];
-      const auto need = [&](int stage, std::initializer_list<ActionType> any_of) {
-        for (const ActionType type : any_of) {
+      const schedule::Action& a = group[n];
+      const auto need = [&](int stage, std::initializer_list<schedule::ActionType> any_of) {
+        for (const schedule::ActionType type : any_of) {
           for (std::size_t before = 0; before < n; ++before) {
-            if (group[before] == Action{stage, type, a.microbatch, group[before].overlaps_next}) return;
+            if (group[before] == schedule::Action{stage, type, a.microbatch, group[before].overlaps_next}) return;
           }
           const auto found = ended_.find({stage, type, a.microbatch});
           if (found == ended_.end()) continue;
@@ -133,19 +134,19 @@ class Run {
     return start;
   }
 
-  void end_one(const Action& action, int rank, double when) {
+  void end_one(const schedule::Action& action, int rank, double when) {
     ended_[{action.stage, action.type, action.microbatch}] = {rank, when};
   }
 
-  const Schedule& schedule_;
-  const Durations& durations_;
+  const schedule::Schedule& schedule_;
+  const schedule::Durations& durations_;
   Ended ended_;
   SlowRun run_;
 };
 
 }  // namespace
 
-SlowRun slow_run(const Schedule& schedule, const Durations& durations, bool forward_only) {
+SlowRun slow_run(const schedule::Schedule& schedule, const schedule::Durations& durations, bool forward_only) {
   Run run(schedule, durations);
   run.require_each_once(forward_only);
   return run.go();
@@ -155,11 +156,11 @@ bool SlowRun::sums_ascend() const {
   return std::all_of(sums.begin(), sums.end(), [](const auto& sum) { return std::is_sorted(sum.begin(), sum.end()); });
 }
 
-double slow_peak(const Schedule& schedule, double kept) {
+double slow_peak(const schedule::Schedule& schedule, double kept) {
   double peak = 0;
   for (const auto& actions : schedule.ranks) {
     double held = 0;
-    for (const Action& a : actions) {
+    for (const schedule::Action& a : actions) {
       held += a.type == F ? 1 : a.type == I ? kept - 1 : a.type == W ? -kept : -1;
       peak = std::max(peak, held);
     }
@@ -167,7 +168,7 @@ double slow_peak(const Schedule& schedule, double kept) {
   return peak;
 }
 
-Durations unit_share(int stages_per_rank, double forward, double input, double weight) {
+schedule::Durations unit_share(int stages_per_rank, double forward, double input, double weight) {
   const double v = stages_per_rank;
   return {.forward = forward / v, .input = input / v, .weight = weight / v};
 }

@@ -28,12 +28,13 @@ struct SlowRun {
 
 /// A chain of stages. A group starts when all that its members need from outside is there, takes as long as they take
 /// together, and what they make is there when it ends.
-SlowRun slow_run(const Schedule& schedule, const Durations& durations = {}, bool forward_only = false);
+SlowRun slow_run(const schedule::Schedule& schedule, const schedule::Durations& durations = {},
+                 bool forward_only = false);
 
 /// Most activations that a rank holds at once: F takes one, I gives 1 - `kept` of it back, W or B the rest.
-double slow_peak(const Schedule& schedule, double kept);
+double slow_peak(const schedule::Schedule& schedule, double kept);
 
 /// Each stage takes 1/V of a rank's forward, input and weight half.
-Durations unit_share(int stages_per_rank, double forward = 1, double input = 1, double weight = 1);
+schedule::Durations unit_share(int stages_per_rank, double forward = 1, double input = 1, double weight = 1);
 
 }  // namespace plumbline::testing

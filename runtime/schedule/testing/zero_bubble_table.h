@@ -12,7 +12,7 @@ namespace plumbline::testing {
 /// that the paper gives.
 struct ZeroBubbleRow {
   int ranks, microbatches;
-  Durations durations;
+  schedule::Durations durations;
   double one_f_one_b, zb_h1, zb_h2;
   double zb_1p, zb_2p;  ///< by the paper's scheduler, with the memory of 1F1B and with twice as much
   /// Not the paper's: zb-h2 by the makespan, as a simulator in Python has it.
@@ -25,7 +25,7 @@ struct ZeroBubbleRow {
 /// found to agree in a simulator in Python, with the authors' own scheduler for the columns zb_1p and zb_2p.
 inline constexpr auto kZeroBubbleTable = [] {
   const auto times = [](double forward, double input, double weight, double comm) {
-    return Durations{.forward = forward, .input = input, .weight = weight, .backward = {}, .comm = comm};
+    return schedule::Durations{.forward = forward, .input = input, .weight = weight, .backward = {}, .comm = comm};
   };
   return std::to_array<ZeroBubbleRow>({
       {8, 24, times(18.522, 18.086, 9.337, 0.601), 0.2431, 0.1585, 0.1083, 0.1585, 0.0433, 0.1083},

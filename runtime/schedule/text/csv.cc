@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/text/placement.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -159,4 +159,4 @@ Schedule parse_csv(std::string_view text, const std::string& name, std::optional
   return reader.finish();
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

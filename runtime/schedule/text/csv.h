@@ -12,7 +12,7 @@
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/text/dialect.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 std::string to_csv(const Schedule& schedule);
 
@@ -30,4 +30,4 @@ std::string_view csv_format(const Schedule& schedule);
 /// is for check.h.
 Schedule parse_csv(std::string_view text, const std::string& name, std::optional<Dialect> dialect = {});
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -186,4 +186,4 @@ TEST(Csv, DamagedTextsAreRefusedOrRoundTrip) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

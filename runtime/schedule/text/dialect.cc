@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 using enum ActionType;
@@ -75,4 +75,4 @@ std::optional<Action> trace_of_2024(const Schedule& schedule) {
   return backwards == weights ? first : std::nullopt;
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 enum class Dialect {
   /// PyTorch before 2.6: B is the input half of a backward and BW the whole, where everybody else says I and B. There
@@ -33,4 +33,4 @@ Action parse_action_of_2024(std::string_view text);
 /// when there is no I, and the B and the W are of the same stages and micro-batches. Otherwise nothing.
 std::optional<Action> trace_of_2024(const Schedule& schedule);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -5,7 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 std::string message_of(std::string_view text, std::optional<Dialect> dialect = {}) {
@@ -73,4 +73,4 @@ TEST(Dialect, Of2024HasNoNewerActions) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

@@ -5,7 +5,7 @@
 #include <span>
 #include <tuple>
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 // A computation and where it stands.
@@ -159,4 +159,4 @@ void derive_placement(Schedule& schedule) {
   }
 }
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

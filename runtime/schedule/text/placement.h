@@ -7,7 +7,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/schedule.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 
 /// InputError whose reason is one action: `rank` and `position` say which.
 class PlacementError : public InputError {
@@ -26,4 +26,4 @@ class PlacementError : public InputError {
 /// contradicts the others. In n log n of the number of actions, whatever numbers are in them.
 void derive_placement(Schedule& schedule);
 
-}  // namespace plumbline
+}  // namespace plumbline::schedule

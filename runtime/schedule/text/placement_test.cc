@@ -4,7 +4,7 @@
 
 #include "runtime/schedule/text/csv.h"
 
-namespace plumbline {
+namespace plumbline::schedule {
 namespace {
 
 std::string message_of(std::string_view text) {
@@ -75,4 +75,4 @@ TEST(Placement, IsBoundedByTheText) {
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::schedule

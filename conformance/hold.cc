@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "conformance/backend/engine_subject.h"
-#include "conformance/backend/host_tensors.h"
-#include "conformance/chosen_schedule.h"
-#include "conformance/judge.h"
-#include "conformance/plan.h"
-#include "conformance/rank_files.h"
+#include "conformance/judge/judge.h"
+#include "conformance/judge/rank_files.h"
+#include "conformance/plan/plan.h"
+#include "conformance/protocol/chosen_schedule.h"
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
+#include "reference/host_results.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
@@ -80,14 +80,15 @@ std::optional<TensorMap> run_on_threads(const reference::Case& c, const EngineCa
   std::vector<RankResults> ranks(options.schedule.ranks.size());
   transport::run_thread_ranks(static_cast<int>(ranks.size()), [&](transport::Transport& transport) {
     at::set_num_threads(1);
-    ranks[transport.rank()] = {rank_text(transport.rank()), to_host(run_case_on_rank(c, transport, options))};
+    ranks[transport.rank()] = {rank_text(transport.rank()),
+                               reference::to_host(run_case_on_rank(c, transport, options))};
   });
   return merge_results(ranks);
 }
 
 std::optional<TensorMap> run_on_transport(transport::Transport& transport, const reference::Case& c,
                                           const EngineCaseOptions& options) {
-  const std::string mine = encode_tensors(to_host(run_case_on_rank(c, transport, options)));
+  const std::string mine = encode_tensors(reference::to_host(run_case_on_rank(c, transport, options)));
   const auto parts = transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)),
                                              transport::Deadline::after(options.timeout));
   if (transport.rank() != 0) return std::nullopt;

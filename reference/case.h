@@ -106,7 +106,7 @@ struct Case {
   /// Which micro-batches' stages are run again in their backward: "never", "except-last" or "always". No result changes
   /// by it.
   std::string recompute = "never";
-  /// What the case stands for, beside what its other fields say: words of conformance/features.h.
+  /// What the case stands for, beside what its other fields say: words of conformance/corpus/features.h.
   std::vector<std::string> features = {};
 };
 

@@ -8,12 +8,13 @@
 #include "bench/cli/commands.h"
 #include "bench/peers/backward_report.h"
 #include "bench/peers/backward_round.h"
-#include "conformance/compare.h"
-#include "conformance/process.h"
-#include "conformance/report/write_text.h"
-#include "conformance/verdict.h"
+#include "conformance/judge/compare.h"
+#include "conformance/judge/verdict.h"
+#include "conformance/protocol/process.h"
 #include "runtime/error.h"
+#include "runtime/one_line.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::bench {
 namespace {
@@ -66,8 +67,7 @@ class Side {
     const conformance::ProcessResult ended = conformance::run_process(process);
     if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
     if (ended.exit_code == kNoTorch)
-      throw InputError("--python: " + conformance::one_line(ended.output) + "; a Python with torch " + TORCH_VERSION +
-                       " is wanted");
+      throw InputError("--python: " + one_line(ended.output) + "; a Python with torch " + TORCH_VERSION + " is wanted");
     if (!ended.succeeded()) throw Error("the " + name_ + " side " + describe(ended) + "\n" + ended.output);
     if (!std::filesystem::exists(out))
       throw InputError("the " + name_ + " side (" + program_.front() +
@@ -124,8 +124,7 @@ int compare_with_python(const PeersOptions& options) {
   const Side python("Python", {options.python, (here.parent_path() / "bench" / "split_backward.py").string()}, texts);
   const TemporaryFolder folder;
   conformance::end_children_on_signals();
-  if (!options.json.empty())
-    conformance::write_text_file(options.json, "");  // fails now rather than after the last round
+  if (!options.json.empty()) write_text_file(options.json, "");  // fails now rather than after the last round
   const bool equal = gradients_agree(cpp, python, folder.path());
   for (int round = 0; round < options.rounds; ++round) {
     std::fprintf(stderr, "round %d of %d, load average %s\n", round + 1, options.rounds, load_average().c_str());
@@ -137,7 +136,7 @@ int compare_with_python(const PeersOptions& options) {
   const std::string& theirs = comparison.python[0].torch;
   std::printf("%d round%s, %d thread%s a side; torch %s, Python's %s\n", options.rounds, options.rounds == 1 ? "" : "s",
               options.threads, options.threads == 1 ? "" : "s", TORCH_VERSION, theirs.c_str());
-  if (!options.json.empty()) conformance::write_text_file(options.json, to_json(comparison));
+  if (!options.json.empty()) write_text_file(options.json, to_json(comparison));
   // another version may add up in another order
   return equal || theirs.substr(0, theirs.find('+')) != TORCH_VERSION ? 0 : 1;
 }
@@ -146,7 +145,7 @@ int run_round(const RoundOptions& options) {
   at::set_num_threads(options.threads);
   const std::vector<BackwardModel> models = parse(options.models);
   if (options.gradients.empty())
-    conformance::write_text_file(options.out, to_json(measure_round(models, options.seconds)));
+    write_text_file(options.out, to_json(measure_round(models, options.seconds)));
   else
     write_tensor_file(options.out, compute_gradients(models, options.gradients == "split"));
   return 0;

@@ -6,11 +6,12 @@
 
 #include "bench/cli/commands.h"
 #include "bench/peers/cut_network.h"
-#include "conformance/process.h"
-#include "conformance/report/write_text.h"
-#include "conformance/verdict.h"
+#include "conformance/judge/verdict.h"
+#include "conformance/protocol/process.h"
 #include "runtime/error.h"
+#include "runtime/one_line.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::bench {
 namespace {
@@ -32,7 +33,7 @@ std::string text_of(const std::filesystem::path& path) {
 
 CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, const std::filesystem::path& folder) {
   std::filesystem::remove(folder / "times");
-  conformance::write_text_file(folder / "network", to_json(network));
+  write_text_file(folder / "network", to_json(network));
   conformance::ProcessOptions process;
   const std::filesystem::path here = cli::own_path();
   process.argv = {options.python, (here.parent_path() / "bench" / "minimum_cut.py").string(),
@@ -43,7 +44,7 @@ CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, c
   const conformance::ProcessResult ended = conformance::run_process(process);
   if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
   if (ended.exit_code == kNoNetworkx)
-    throw InputError("--python: " + conformance::one_line(ended.output) + "; `" + options.python +
+    throw InputError("--python: " + one_line(ended.output) + "; `" + options.python +
                      " -m pip install networkx` brings it");
   if (!ended.succeeded()) throw Error("networkx' side " + describe(ended) + "\n" + ended.output);
   if (!std::filesystem::exists(folder / "times"))
@@ -80,7 +81,7 @@ int compare_with_networkx(const CutOptions& options) {
                       {"value", ours.value},
                       {"equal", same}});
   }
-  if (!options.json.empty()) conformance::write_text_file(options.json, report.dump(1) + "\n");
+  if (!options.json.empty()) write_text_file(options.json, report.dump(1) + "\n");
   return equal ? 0 : 1;
 }
 

@@ -6,19 +6,19 @@
 
 #include "bench/cli/commands.h"
 #include "conformance/backend/predicted_trace.h"
-#include "conformance/backend/throughput.h"
-#include "conformance/backend_file.h"
-#include "conformance/chosen_schedule.h"
-#include "conformance/launch.h"
-#include "conformance/process.h"
+#include "conformance/protocol/backend_file.h"
+#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/launch.h"
+#include "conformance/protocol/process.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/json.h"
 #include "conformance/report/text.h"
 #include "conformance/report/timeline_svg.h"
-#include "conformance/report/write_text.h"
+#include "conformance/run/throughput.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::bench {
 namespace {
@@ -61,13 +61,13 @@ std::string plumbline_path() {
 void draw(const ThroughputOptions& options, const conformance::JobThroughput& item, const std::filesystem::path& out) {
   const schedule::Trace measured = conformance::read_measured_trace(0, options.ranks, out);
   const std::vector<schedule::Trace> traces = {conformance::predicted_trace(item, measured), measured};
-  if (!options.trace.empty()) conformance::write_text_file(options.trace, conformance::chrome_trace(traces));
+  if (!options.trace.empty()) write_text_file(options.trace, conformance::chrome_trace(traces));
   const std::string workload = item.model.empty() ? "stages that sleep " + options.sleep + " ms" : item.model;
   if (!options.svg.empty())
-    conformance::write_text_file(
-        options.svg, conformance::timeline_svg(
-                         traces, {.title = item.schedule + ", " + std::to_string(options.ranks) + " ranks, " + workload,
-                                  .unit = "ms"}));
+    write_text_file(options.svg,
+                    conformance::timeline_svg(
+                        traces, {.title = item.schedule + ", " + std::to_string(options.ranks) + " ranks, " + workload,
+                                 .unit = "ms"}));
 }
 
 /// Throws InputError for a schedule that cannot be had for so many ranks and micro-batches, or does not train.

@@ -1,7 +1,7 @@
 // One rank of the runtime running a case: the engine behind the interface of a CaseSubject.
 #pragma once
 
-#include "conformance/mutants/fault.h"
+#include "conformance/backend/fault.h"
 #include "reference/results.h"
 #include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"

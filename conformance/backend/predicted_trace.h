@@ -1,7 +1,7 @@
 // What the simulator says of a measurement, to be drawn above what was measured.
 #pragma once
 
-#include "conformance/backend/job.h"
+#include "conformance/protocol/job.h"
 #include "runtime/schedule/orders/durations.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/trace.h"

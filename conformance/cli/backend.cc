@@ -6,16 +6,16 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "conformance/backend/run_job.h"
-#include "conformance/chosen_schedule.h"
 #include "conformance/cli/commands.h"
-#include "conformance/context.h"
-#include "conformance/corpus.h"
-#include "conformance/judge.h"
-#include "conformance/launch.h"
-#include "conformance/plan.h"
-#include "conformance/protocol.h"
-#include "conformance/remat.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/judge.h"
+#include "conformance/plan/plan.h"
+#include "conformance/plan/remat.h"
+#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/launch.h"
+#include "conformance/protocol/protocol.h"
+#include "conformance/report/context.h"
+#include "conformance/run/run_job.h"
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "conformance/cli/cli_fixture.h"
+#include "conformance/cli/testing/cli_fixture.h"
 #include "runtime/tensor_file.h"
 
 namespace plumbline::cli {

@@ -7,13 +7,13 @@
 #include <iostream>
 #include <memory>
 
-#include "conformance/against.h"
-#include "conformance/check.h"
 #include "conformance/cli/commands.h"
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/export/check_export.h"
-#include "conformance/progress.h"
+#include "conformance/recording/against.h"
 #include "conformance/report/text.h"
+#include "conformance/run/check.h"
+#include "conformance/run/progress.h"
 #include "runtime/error.h"
 
 namespace plumbline::cli {

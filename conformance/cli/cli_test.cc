@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "conformance/cli/cli_fixture.h"
+#include "conformance/cli/testing/cli_fixture.h"
 
 namespace plumbline::cli {
 namespace {

@@ -1,12 +1,12 @@
 // plumbline doctor: what is wrong with this machine, or with a backend's set-up.
-#include "conformance/doctor.h"
+#include "conformance/run/doctor.h"
 
 #include <ATen/Parallel.h>
 
 #include <iostream>
 
 #include "conformance/cli/commands.h"
-#include "conformance/process.h"
+#include "conformance/protocol/process.h"
 
 namespace plumbline::cli {
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "conformance/cli/commands.h"
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
 #include "conformance/export/opset.h"
 #include "runtime/temporary_folder.h"

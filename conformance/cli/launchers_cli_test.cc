@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "conformance/cli/cli_fixture.h"
+#include "conformance/cli/testing/cli_fixture.h"
 #include "runtime/testing/processes.h"
 
 namespace plumbline::cli {

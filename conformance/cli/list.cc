@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
-#include "conformance/corpus.h"
-#include "conformance/features.h"
-#include "conformance/verdict.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/corpus/features.h"
+#include "conformance/judge/verdict.h"
 
 namespace plumbline::cli {
 namespace {

@@ -3,8 +3,8 @@
 // Exit codes: 0 all as expected; 1 something failed; 2 bad usage or input (one line says what and where); 3 could not
 // judge.
 #include "conformance/cli/commands.h"
-#include "conformance/context.h"
-#include "conformance/process.h"
+#include "conformance/protocol/process.h"
+#include "conformance/report/context.h"
 
 namespace plumbline::cli {
 namespace {

@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/mutants/random_fault.h"
 #include "conformance/mutants/try_mutants.h"
-#include "conformance/plan.h"
-#include "conformance/process.h"
-#include "conformance/report/write_text.h"
+#include "conformance/plan/plan.h"
+#include "conformance/protocol/process.h"
 #include "runtime/error.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::cli {
 namespace {
@@ -130,8 +130,8 @@ int random_faults(const MutantsOptions& options) {
   std::cout << "\n" << conformance::summary(all);
   if (!options.report.empty()) {
     std::filesystem::create_directories(options.report);
-    conformance::write_text_file(options.report / "random-faults.json",
-                                 kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    write_text_file(options.report / "random-faults.json",
+                    kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   return std::any_of(all.begin(), all.end(),
                      [](const conformance::RandomFault& f) { return f.end == conformance::FaultEnd::Missed; })

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "conformance/cli/cli_fixture.h"
+#include "conformance/cli/testing/cli_fixture.h"
 
 namespace plumbline::cli {
 namespace {

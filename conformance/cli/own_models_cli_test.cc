@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "conformance/cli/cli_fixture.h"
-#include "conformance/sample_recording.h"
+#include "conformance/cli/testing/cli_fixture.h"
+#include "conformance/recording/testing/sample_recording.h"
 
 namespace plumbline::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "conformance/cli/cli_fixture.h"
+#include "conformance/cli/testing/cli_fixture.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::cli {

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "conformance/cli/commands.h"
-#include "conformance/report/page.h"
+#include "conformance/report/page/page.h"
 #include "conformance/report/read_json.h"
-#include "conformance/report/write_text.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::cli {
 namespace {
@@ -25,7 +25,7 @@ int report(const Options& options) {
                                     [&](const conformance::PageReport& r) { return r.label == label; });
     if (same > 1) reports.back().label = folder.string();  // folders of one name in two places
   }
-  conformance::write_text_file(options.out, conformance::report_page(reports));
+  write_text_file(options.out, conformance::report_page(reports));
   std::cout << options.out.string() << '\n';
   return 0;
 }

@@ -6,9 +6,9 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/program_options.h"
-#include "conformance/process.h"
 #include "conformance/program/run.h"
-#include "conformance/runner.h"
+#include "conformance/protocol/process.h"
+#include "conformance/run/runner.h"
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "conformance/export/sha256.h"
 #include "runtime/error.h"
 #include "runtime/json_place.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/sha256.h"
 #include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <tuple>
 
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"

@@ -3,10 +3,10 @@
 #include <ATen/ops/add.h>
 #include <torch/version.h>
 
-#include "conformance/backend/host_tensors.h"
-#include "conformance/expectation.h"
 #include "conformance/export/json_layout.h"
-#include "conformance/stage_orders.h"
+#include "conformance/judge/expectation.h"
+#include "conformance/judge/stage_orders.h"
+#include "reference/host_results.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -23,7 +23,7 @@ TensorMap bounded(const reference::Case& c, uint64_t seed) {
 TensorMap exact(reference::Results results) {
   for (auto& [key, tensor] : results)
     if (tensor.is_floating_point()) tensor = at::add(tensor, 0.0);
-  return to_host(results);
+  return reference::to_host(results);
 }
 
 std::string_view comparison(reference::Truth truth) {
@@ -49,7 +49,7 @@ void write_expected(const reference::Case& c, const schedule::Schedule& schedule
            c.truth == reference::Truth::Exact)
     tensors = exact(std::move(results));
   else
-    tensors = to_host(results);
+    tensors = reference::to_host(results);
   nlohmann::ordered_json about = nlohmann::ordered_json::object();
   about["format"] = "plumbline-expected/1";
   about["truth"] = to_string(c.truth);

@@ -3,13 +3,13 @@
 #include <map>
 #include <sstream>
 
-#include "conformance/context.h"
 #include "conformance/export/expected.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/json_layout.h"
-#include "conformance/export/sha256.h"
-#include "conformance/plan.h"
+#include "conformance/plan/plan.h"
+#include "conformance/report/context.h"
 #include "runtime/error.h"
+#include "runtime/sha256.h"
 #include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/opset.h"
 #include "runtime/temporary_folder.h"

@@ -3,12 +3,13 @@
 #include <ATen/Parallel.h>
 
 #include "conformance/backend/engine_subject.h"
-#include "conformance/backend/host_tensors.h"
-#include "conformance/chosen_schedule.h"
-#include "conformance/corpus.h"
-#include "conformance/rank_files.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/rank_files.h"
+#include "conformance/protocol/chosen_schedule.h"
+#include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/one_line.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
@@ -56,7 +57,7 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
       options.fault = &fault;
       const std::unique_ptr<transport::Transport> around = fault.transport ? fault.transport(transport) : nullptr;
       ranks[transport.rank()] = {"rank " + std::to_string(transport.rank()),
-                                 to_host(run_case_on_rank(place.of, around ? *around : transport, options))};
+                                 reference::to_host(run_case_on_rank(place.of, around ? *around : transport, options))};
     });
     outcome.results = merge_results(ranks);
     const CaseVerdict verdict = judge_.judge(place.of, place.schedule, outcome.results);

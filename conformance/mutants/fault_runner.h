@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "conformance/judge.h"
+#include "conformance/judge/judge.h"
 #include "conformance/mutants/kill_matrix.h"
 #include "conformance/mutants/mutants.h"
 

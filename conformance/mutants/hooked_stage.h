@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/mutants/fault.h"
+#include "conformance/backend/fault.h"
 
 namespace plumbline::conformance {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "conformance/mutants/fault.h"
+#include "conformance/backend/fault.h"
 
 namespace plumbline::conformance {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "conformance/mutants/fault.h"
+#include "conformance/backend/fault.h"
 
 namespace plumbline::conformance {
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <sstream>
 
-#include "conformance/report/write_text.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 #include "runtime/json_place.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

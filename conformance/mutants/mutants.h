@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "conformance/expectation.h"
-#include "conformance/mutants/fault.h"
+#include "conformance/backend/fault.h"
+#include "conformance/judge/expectation.h"
 
 namespace plumbline::conformance {
 

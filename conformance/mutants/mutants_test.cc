@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <set>
 
-#include "conformance/chosen_schedule.h"
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/mutants/fault_runner.h"
+#include "conformance/protocol/chosen_schedule.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {

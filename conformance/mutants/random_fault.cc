@@ -4,8 +4,8 @@
 #include <array>
 #include <random>
 
-#include "conformance/compare.h"
-#include "conformance/corpus.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/compare.h"
 #include "conformance/mutants/hooked_stage.h"
 #include "conformance/mutants/hooked_transport.h"
 #include "runtime/error.h"

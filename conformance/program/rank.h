@@ -2,9 +2,9 @@
 // batch.
 #pragma once
 
-#include "conformance/chosen_schedule.h"
 #include "conformance/program/batch.h"
 #include "conformance/program/prepare.h"
+#include "conformance/protocol/chosen_schedule.h"
 #include "runtime/engine/partitioned_stage.h"
 #include "runtime/engine/stage_blocks.h"
 #include "runtime/tensor_file.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <ostream>
 
-#include "conformance/launch.h"
-#include "conformance/process.h"
 #include "conformance/program/rank.h"
+#include "conformance/protocol/launch.h"
+#include "conformance/protocol/process.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/schedule/orders/generators.h"

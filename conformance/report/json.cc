@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "conformance/report/write_text.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -4,7 +4,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "conformance/report/write_text.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "conformance/report/write_text.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

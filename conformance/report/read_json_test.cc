@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/report/json.h"
-#include "conformance/report/sample_report.h"
+#include "conformance/report/testing/sample_report.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/verdict.h"
+#include "conformance/judge/verdict.h"
 
 namespace plumbline::conformance {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <set>
 
-#include "conformance/report/write_text.h"
 #include "runtime/error.h"
+#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

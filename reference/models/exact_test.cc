@@ -16,7 +16,7 @@
 namespace plumbline::models {
 namespace {
 
-/// Rows of all batches whose gradients are summed; conformance/corpus_test.cc holds the cases to it.
+/// Rows of all batches whose gradients are summed; conformance/corpus/corpus_test.cc holds the cases to it.
 constexpr int rows_f32 = 16, rows_bf16 = 8;
 constexpr double limit_f32 = 0x1p24, limit_bf16 = 0x1p8;
 constexpr uint64_t seeds = 25;

@@ -1,0 +1,61 @@
+#include "conformance/cli/schedule/schedule_options.h"
+
+#include "conformance/protocol/schedule_source.h"
+#include "runtime/join.h"
+
+namespace plumbline::cli {
+
+bool ScheduleChoice::takes(schedule::Takes field) const {
+  const schedule::ScheduleKind* kind = schedule::find_schedule_kind(name);
+  return kind != nullptr && (kind->takes & field) != 0;
+}
+
+schedule::Schedule ScheduleChoice::load() const {
+  schedule::ScheduleRequest wanted = request;
+  if (!conformance::is_schedule_file(name)) {
+    if (wanted.ranks == 0) wanted.ranks = 4;
+    if (wanted.microbatches == 0) wanted.microbatches = 8;
+  }
+  return conformance::load_schedule(name, wanted,
+                                    dialect.empty() ? std::nullopt : std::optional(schedule::parse_dialect(dialect)));
+}
+
+void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
+  command.add_option("name", choice.name,
+                     "A schedule by name (" + join(schedule::schedule_names()) +
+                         "; `plumbline schedule --list` tells them apart), or a file that ends in .csv");
+  command.add_option("--dialect", choice.dialect,
+                     "The version of PyTorch whose words a file uses: 2024 (B is the input half of a backward, BW the "
+                     "whole), 2.11 or 2.15 (default: those of 2.15)");
+  command.add_option("--ranks", choice.request.ranks, "How many ranks (default: 4, or what the file has)")
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option("--microbatches", choice.request.microbatches,
+                  "How many micro-batches (default: 8, or what the file has)")
+      ->check(CLI::Range(1, 1048576));
+  command
+      .add_option("--stages-per-rank", choice.request.stages_per_rank,
+                  "How many stages each rank has (default: what the schedule has by itself)")
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option("--group-size", choice.request.group_size,
+                  "Micro-batches in a row for one stage, for interleaved-1f1b")
+      ->check(CLI::Range(1, 1048576));
+  command.add_option("--slices", choice.request.slices, "Parts of a sequence that depend on one another, for seq1f1b")
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option(
+          "--memory-limit", choice.request.memory_limit,
+          "Most activations a rank may hold, in micro-batches, for zb-auto and hanayo; zb-auto counts the share that "
+          "is held from I to W (--weight-share of simulate) as the zero-bubble paper does: a half")
+      ->check(CLI::PositiveNumber);
+}
+
+schedule::Schedule without_communication(schedule::Schedule schedule) {
+  for (auto& actions : schedule.ranks) {
+    std::erase_if(actions, [](const schedule::Action& action) { return !schedule::is_compute(action.type); });
+  }
+  return schedule;
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,63 @@
+// What the tests of the program share: it is started in a folder of its own, as a user would.
+// PLUMBLINE_PROGRAM names the executable; with PLUMBLINE_WITH_MPI=1 the parts that need mpirun run as well.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/protocol/process.h"
+#include "runtime/temporary_folder.h"
+
+namespace plumbline::cli {
+
+namespace fs = std::filesystem;
+
+inline bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
+
+inline int exit_code(const conformance::ProcessResult& result) { return result.exit_code.value_or(-1); }
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(std::getenv("PLUMBLINE_PROGRAM"), nullptr) << "set PLUMBLINE_PROGRAM to the plumbline executable";
+  }
+  // Tests may lock it.
+  void TearDown() override { fs::permissions(folder_.path(), fs::perms::owner_all); }
+
+  conformance::ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
+    conformance::ProcessOptions options;
+    options.argv = before;
+    options.argv.push_back(std::getenv("PLUMBLINE_PROGRAM"));
+    options.argv.insert(options.argv.end(), words.begin(), words.end());
+    options.directory = folder_.path().string();
+    options.timeout = std::chrono::minutes(4);
+    options.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"}};
+    return conformance::run_process(options);
+  }
+
+  /// Each command line ends with exit code 2 and one line, which holds the text beside it.
+  void expect_refused(const std::vector<std::pair<std::vector<std::string>, std::string>>& inputs) const {
+    for (const auto& [words, expected] : inputs) {
+      const conformance::ProcessResult result = start(words);
+      std::string line;
+      for (const std::string& word : words) line += word + " ";
+      EXPECT_EQ(exit_code(result), 2) << line << "\n" << result.output;
+      EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << line << "\n" << result.output;
+      EXPECT_NE(result.output.find(expected), std::string::npos) << line << "\n" << result.output;
+    }
+  }
+
+  std::string report(const std::string& name) const { return (folder_ / name).string(); }
+
+  const TemporaryFolder folder_;
+};
+
+}  // namespace plumbline::cli

@@ -1,0 +1,206 @@
+#include "conformance/corpus/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "reference/models/names.h"
+#include "runtime/error.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::conformance {
+namespace {
+
+std::set<std::string> ids(const std::vector<reference::Case>& cases) {
+  std::set<std::string> out;
+  for (const reference::Case& c : cases) out.insert(c.id);
+  return out;
+}
+
+bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
+
+bool starts_exact(const std::string& text) { return text.starts_with("exact-"); }
+
+TEST(Corpus, IdsAreUniqueAndPlain) {
+  EXPECT_EQ(ids(corpus()).size(), corpus().size());
+  EXPECT_GE(corpus().size(), 150u);
+  for (const reference::Case& c : corpus()) {
+    for (const char letter : c.id)
+      EXPECT_TRUE(std::islower(static_cast<unsigned char>(letter)) ||
+                  std::isdigit(static_cast<unsigned char>(letter)) || letter == '-')
+          << c.id;
+    EXPECT_FALSE(c.title.empty()) << c.id;
+    EXPECT_FALSE(c.why.empty()) << c.id;
+  }
+  std::set<std::string> titles, reasons;
+  for (const reference::Case& c : corpus()) titles.insert(c.title), reasons.insert(c.why);
+  EXPECT_GE(reasons.size() + 3, corpus().size()) << "each hunts for something of its own";
+}
+
+/// Reports, waivers and scripts of users hold these ids: none may disappear or change its meaning.
+TEST(Corpus, PublishedIdsAreThere) {
+  const std::set<std::string> there = ids(corpus());
+  for (const char* id : {"exact-mlp-sum",
+                         "exact-mlp-mean",
+                         "exact-mlp-bf16",
+                         "exact-tied",
+                         "exact-skip",
+                         "exact-stash",
+                         "exact-wide",
+                         "exact-frozen",
+                         "exact-multi-io",
+                         "exact-relu",
+                         "exact-uneven-rows",
+                         "exact-few-microbatches",
+                         "exact-one-microbatch",
+                         "exact-many-microbatches",
+                         "exact-accumulate",
+                         "exact-undivided",
+                         "mlp",
+                         "transformer-lm",
+                         "resnet-bn",
+                         "unet",
+                         "unet-stash",
+                         "dropout",
+                         "frozen",
+                         "multi-io",
+                         "mlp-bf16",
+                         "loss-inside",
+                         "uneven-mean",
+                         "transformer-bounded",
+                         "train-mlp",
+                         "train-transformer"})
+    EXPECT_TRUE(there.contains(id)) << id;
+}
+
+TEST(Corpus, AtLeastSixtyPercentAreExact) {
+  const auto exact = std::count_if(corpus().begin(), corpus().end(),
+                                   [](const reference::Case& c) { return c.truth == reference::Truth::Exact; });
+  EXPECT_GE(static_cast<double>(exact), 0.6 * static_cast<double>(corpus().size()));
+}
+
+TEST(Corpus, EveryModelIsInTheZooAndUsed) {
+  std::set<std::string> used;
+  for (const reference::Case& c : corpus()) {
+    EXPECT_TRUE(std::binary_search(models::model_names().begin(), models::model_names().end(), c.model))
+        << c.id << ": " << c.model;
+    used.insert(c.model);
+    EXPECT_GE(c.microbatches, 1) << c.id;
+    EXPECT_GE(c.rows, c.microbatches) << c.id;
+    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Train) == 0, c.id == "exact-eval-only")
+        << c.id;
+    for (const reference::Step& step : c.steps) {
+      EXPECT_TRUE(step.rows == 0 || step.rows >= c.microbatches) << c.id;
+      EXPECT_EQ(step.parameters.empty(), step != reference::StepKind::Freeze && step != reference::StepKind::Unfreeze)
+          << c.id;
+      EXPECT_TRUE(step.has_target || step == reference::StepKind::Eval)
+          << c.id << ": only an evaluation goes without a target";
+    }
+  }
+  EXPECT_EQ(used.size(), models::model_names().size());
+}
+
+/// What reference/models/exact_test.cc proves, and what its proof does not cover, kept apart.
+TEST(Corpus, ExactCasesStayWithinTheProof) {
+  for (const reference::Case& c : corpus()) {
+    EXPECT_EQ(c.truth == reference::Truth::Exact, starts_exact(c.model)) << c.id;
+    EXPECT_EQ(c.truth == reference::Truth::Exact, starts_exact(c.id)) << c.id;
+    if (c.truth != reference::Truth::Exact) continue;
+    int rows = 0;
+    for (const reference::Step& step : c.steps)
+      if (step == reference::StepKind::Train) rows += step.rows > 0 ? step.rows : c.rows;
+    EXPECT_LE(rows, c.dtype == reference::Dtype::BF16 || c.dtype == reference::Dtype::F16 ? 8 : 16) << c.id;
+    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Optimizer), 0) << c.id;
+    EXPECT_TRUE(c.loss.kind == reference::LossKind::Sum || c.loss.kind == reference::LossKind::Output ||
+                (c.loss.kind == reference::LossKind::Mse && c.dtype != reference::Dtype::BF16))
+        << c.id;
+    // Division must not round: by powers of two only. Rows hold a power of two of numbers.
+    if (c.divide_by_microbatches) {
+      EXPECT_TRUE(is_power_of_two(c.microbatches)) << c.id;
+    }
+    if (c.loss.reduction == reference::Reduction::Mean) {
+      EXPECT_EQ(c.rows % c.microbatches, 0) << c.id;
+      EXPECT_TRUE(is_power_of_two(c.rows / c.microbatches)) << c.id;
+    }
+  }
+}
+
+TEST(Corpus, TrainingRunsTakeTwentySteps) {
+  for (const char* id : {"train-mlp", "train-transformer"}) {
+    const reference::Case c = select(corpus(), id).front();
+    ASSERT_EQ(c.steps.size(), 60u);
+    for (size_t i = 0; i < 60; i += 3) {
+      EXPECT_EQ(c.steps[i], reference::StepKind::ZeroGrad);
+      EXPECT_EQ(c.steps[i + 1], reference::StepKind::Train);
+      EXPECT_EQ(c.steps[i + 2], reference::StepKind::Optimizer);
+    }
+    EXPECT_GT(c.optimizer.learning_rate, 0);
+    EXPECT_GT(c.optimizer.momentum, 0);
+  }
+}
+
+TEST(Corpus, ProfilesAreParts) {
+  EXPECT_EQ(ids(profile("core")), ids(corpus()));
+  EXPECT_EQ(ids(profile("nightly")), ids(corpus()));
+  EXPECT_EQ(ids(profile("full")), ids(corpus()));
+  EXPECT_EQ(profile("smoke").size(), 12u);
+  EXPECT_EQ(ids(profile("ranks")), ids(corpus()));
+  EXPECT_EQ(ids(profile("stage-sizes")),
+            (std::set<std::string>{"exact-lopsided", "lopsided", "exact-lopsided-gradients", "exact-lopsided-frozen",
+                                   "exact-split-twice", "exact-split-twice-accumulate", "split-twice"}));
+  for (const std::string& name : profile_names()) EXPECT_FALSE(profile(name).empty()) << name;
+  const std::string text = testing::refusal([] { profile("cure"); });
+  for (const std::string& name : profile_names()) EXPECT_NE(text.find(name), std::string::npos) << text;
+}
+
+/// The table of docs/corpus.md: what stands in backquotes in its second column are patterns of cases.
+TEST(Corpus, TheTableOfWhatIsHuntedNamesEachCase) {
+  const char* docs = std::getenv("PLUMBLINE_DOCS");
+  if (!docs) GTEST_SKIP() << "PLUMBLINE_DOCS does not say where docs/ is";
+  std::ifstream file(std::string(docs) + "/corpus.md");
+  ASSERT_TRUE(file) << docs << "/corpus.md cannot be read";
+  std::string line;
+  while (std::getline(file, line) && line != "## What is hunted, and where") continue;
+  std::set<std::string> named;
+  int rows = 0;
+  while (std::getline(file, line)) {
+    if (!line.starts_with("| ") || line == "| what | cases |") continue;
+    ++rows;
+    const std::string cell = line.substr(line.rfind('|', line.size() - 2) + 1);
+    bool has_pattern = false;
+    for (size_t begin = cell.find('`'); begin != std::string::npos;) {
+      const size_t end = cell.find('`', begin + 1);
+      ASSERT_NE(end, std::string::npos) << line;
+      has_pattern = true;
+      EXPECT_NO_THROW(named.merge(ids(select(corpus(), cell.substr(begin + 1, end - begin - 1))))) << line;
+      begin = cell.find('`', end + 1);
+    }
+    EXPECT_TRUE(has_pattern) << line;
+  }
+  EXPECT_GT(rows, 30);
+  for (const reference::Case& c : corpus())
+    EXPECT_TRUE(named.contains(c.id)) << c.id << " stands in no row of docs/corpus.md";
+}
+
+TEST(Corpus, SelectsByPattern) {
+  EXPECT_EQ(ids(select(corpus(), "exact-tied")), std::set<std::string>{"exact-tied"});
+  EXPECT_EQ(ids(select(corpus(), "train-[mt]*")), (std::set<std::string>{"train-mlp", "train-transformer"}));
+  EXPECT_EQ(ids(select(corpus(), "ml[pq]")), std::set<std::string>{"mlp"});
+  EXPECT_EQ(select(corpus(), "*").size(), corpus().size());
+}
+
+TEST(Corpus, NothingSelectedNamesNearIds) {
+  const std::string text = testing::refusal([] { select(corpus(), "exct-tied"); });
+  testing::expect_line(text, "case: no case matches 'exct-tied'; near: exact-tied, exact-tied-");
+  testing::expect_line(testing::refusal([] { find_case("exact-mpl"); }),
+                       "case: no case is named 'exact-mpl'; near: exact-mlp-sum, ");
+  EXPECT_EQ(testing::refusal([] { select(profile("smoke"), "mlp"); }).find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

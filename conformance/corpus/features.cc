@@ -1,0 +1,198 @@
+#include "conformance/corpus/features.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// What a model stands for, by its name without "exact-".
+const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_models() {
+  static const std::map<std::string, std::vector<std::string>, std::less<>> models = {
+      {"absent-value", {"mlp", "none", "skips", "several-values"}},
+      {"aliases", {"mlp", "views", "skips"}},
+      {"attention", {"transformer"}},
+      {"begins-in-place", {"mlp", "in-place"}},
+      {"begins-with-view", {"mlp", "views"}},
+      {"columns", {"mlp", "other-dimension", "views"}},
+      {"constants", {"mlp", "skips"}},
+      {"convolution", {"convolution", "buffers"}},
+      {"dict", {"mlp", "dicts", "none", "several-values", "unused"}},
+      {"dict-loss", {"mlp", "dicts", "loss-inside", "late-input", "scalars", "several-values"}},
+      {"dimensions", {"mlp", "other-dimension", "replicated", "late-input", "several-values", "views"}},
+      {"encoder-decoder", {"encoder-decoder", "other-dimension", "skips", "late-input", "several-values"}},
+      {"experts", {"experts"}},
+      {"frozen", {"mlp", "frozen"}},
+      {"frozen-first", {"mlp", "frozen"}},
+      {"frozen-last", {"mlp", "frozen"}},
+      {"frozen-weights", {"mlp", "frozen"}},
+      {"host-numbers", {"mlp", "not-tensors"}},
+      {"late-input", {"mlp", "late-input", "replicated", "several-values"}},
+      {"late-mask", {"mlp", "none", "late-input", "several-values"}},
+      {"lopsided", {"mlp", "stage-sizes", "views"}},
+      {"loss-inside", {"mlp", "loss-inside", "late-input", "scalars"}},
+      {"lstm", {"recurrent"}},
+      {"masked", {"mlp", "skips", "late-input"}},
+      {"mixed-bf16", {"mlp", "mixed"}},
+      {"mixed-double", {"mlp", "mixed"}},
+      {"mixed-half", {"mlp", "mixed"}},
+      {"mlp", {"mlp"}},
+      {"mlp-dropout", {"mlp", "random"}},
+      {"mlp-frozen", {"mlp", "frozen"}},
+      {"multi-io", {"mlp", "several-values", "integers", "replicated", "other-dimension", "unused", "late-input"}},
+      {"noise", {"mlp", "random"}},
+      {"none", {"mlp", "none", "several-values"}},
+      {"optional-mask", {"mlp", "none", "late-input", "several-values"}},
+      {"parameter-output", {"mlp", "passed-through", "several-values"}},
+      {"passed-through", {"mlp", "views", "passed-through", "several-values"}},
+      {"recurrent", {"recurrent"}},
+      {"relu", {"mlp"}},
+      {"resnet-bn", {"convolution", "buffers"}},
+      {"scalar", {"mlp", "scalars", "unused", "skips"}},
+      {"shared-dropout", {"mlp", "shared", "random"}},
+      {"shared-ends", {"mlp", "shared"}},
+      {"shared-everywhere", {"mlp", "shared"}},
+      {"shared-frozen", {"mlp", "shared", "frozen"}},
+      {"shared-neighbours", {"mlp", "shared"}},
+      {"shared-parts", {"mlp", "shared"}},
+      {"shared-three", {"mlp", "shared"}},
+      {"shared-transposed", {"mlp", "shared", "views"}},
+      {"shared-within", {"mlp", "shared"}},
+      {"skip", {"mlp", "skips"}},
+      {"small-numbers", {"mlp", "integers", "skips", "several-values"}},
+      {"split-twice", {"mlp", "stage-sizes", "shared"}},
+      {"stash", {"mlp", "skips"}},
+      {"summed-views", {"mlp", "views", "skips", "unused"}},
+      {"tied", {"mlp", "shared", "integers"}},
+      {"transformer-lm", {"transformer", "shared", "integers"}},
+      {"transformer-mixed", {"transformer", "shared", "integers", "mixed"}},
+      {"unet", {"u-net", "convolution", "skips"}},
+      {"unet-stash", {"u-net", "convolution", "skips"}},
+      {"unused-inputs", {"mlp", "unused", "several-values"}},
+      {"unused-parameters", {"mlp", "unused"}},
+      {"views", {"mlp", "views", "skips"}},
+      {"wide", {"mlp", "skips"}},
+  };
+  return models;
+}
+
+void add_of_loss(const reference::Case& c, std::set<std::string>& found) {
+  found.insert(c.loss.reduction == reference::Reduction::Mean ? "mean" : "sum");
+  if (c.loss.ignores_targets) found.insert("ignored-targets");
+}
+
+void add_of_microbatches(const reference::Case& c, std::set<std::string>& found) {
+  if (c.microbatches == 1) found.insert("one-microbatch");
+  if (c.microbatches == 2 || c.microbatches == 3) found.insert("few-microbatches");
+  if (c.microbatches > 4) found.insert("many-microbatches");
+  if (c.rows % c.microbatches != 0) found.insert("uneven");
+  if (!c.divide_by_microbatches) found.insert("undivided");
+}
+
+void add_of_steps(const reference::Case& c, std::set<std::string>& found) {
+  int trained = 0;
+  bool optimizes = false;
+  for (const reference::Step& step : c.steps) {
+    trained += step == reference::StepKind::Train;
+    optimizes = optimizes || step == reference::StepKind::Optimizer;
+    if (step == reference::StepKind::Eval) found.insert("evaluation");
+    if (step == reference::StepKind::Freeze || step == reference::StepKind::Unfreeze) found.insert("freezing");
+    if (step.rows != 0) found.insert("other-rows");
+  }
+  if (optimizes) found.insert("optimizer");
+  if (trained > 1 && !optimizes) found.insert("accumulation");
+}
+
+}  // namespace
+
+const std::vector<Feature>& features() {
+  static const std::vector<Feature> all = {
+      {"exact", "whole numbers, proven exact"},
+      {"same-order", "bitwise against the stages in the schedule's order"},
+      {"bounded", "within an error bound of float64"},
+      {"mlp", "chains of layers"},
+      {"transformer", "attention"},
+      {"encoder-decoder", "an encoder whose result every part of a decoder reads"},
+      {"convolution", "convolutions, with statistics of batches"},
+      {"u-net", "down and up again, with nested skips"},
+      {"experts", "mixtures of experts"},
+      {"recurrent", "layers with a state over time"},
+      {"stage-sizes", "stages of very different sizes, some without parameters"},
+      {"shared", "parameters that are used several times"},
+      {"skips", "values that pass over stages"},
+      {"several-values", "several inputs or outputs"},
+      {"integers", "whole numbers or truth values at borders"},
+      {"none", "None among inputs and outputs, and between stages"},
+      {"dicts", "outputs in a dict"},
+      {"not-tensors", "numbers of the host"},
+      {"views", "views and aliases"},
+      {"in-place", "stages that begin in place"},
+      {"scalars", "scalars at borders and as outputs"},
+      {"passed-through", "inputs and parameters that are outputs"},
+      {"late-input", "inputs that a later stage is the first to use"},
+      {"keywords", "inputs by name"},
+      {"one-microbatch", "one micro-batch"},
+      {"few-microbatches", "two or three micro-batches"},
+      {"many-microbatches", "more than four micro-batches"},
+      {"uneven", "micro-batches of several sizes"},
+      {"other-dimension", "inputs divided along another dimension"},
+      {"replicated", "inputs that each micro-batch gets whole"},
+      {"sum", "a loss that is a sum"},
+      {"mean", "a loss that is a mean"},
+      {"ignored-targets", "targets that do not count"},
+      {"loss-inside", "a loss that the model makes"},
+      {"undivided", "gradients not divided by the number of micro-batches"},
+      {"f64", "float64"},
+      {"f32", "float32"},
+      {"bf16", "bfloat16"},
+      {"f16", "float16"},
+      {"mixed", "several dtypes in one model"},
+      {"random", "dropout and other random numbers"},
+      {"buffers", "buffers that a forward writes"},
+      {"frozen", "frozen parameters"},
+      {"unused", "parameters, values and inputs without a use"},
+      {"input-gradients", "gradients of the inputs"},
+      {"hooks", "users' hooks on parameters and on values between stages"},
+      {"accumulation", "several train steps that add up"},
+      {"evaluation", "evaluations, also between train steps"},
+      {"other-rows", "steps with batches of another size"},
+      {"freezing", "freezing and unfreezing between steps"},
+      {"optimizer", "updates of parameters"},
+      {"recompute", "stages run again in their backward"},
+      {"own-schedule", "a schedule of the case's own"},
+  };
+  return all;
+}
+
+std::vector<std::string> features_of(const reference::Case& c) {
+  std::set<std::string> found(c.features.begin(), c.features.end());
+  const std::string_view model = c.model;
+  const auto of_model = features_of_models().find(model.starts_with("exact-") ? model.substr(6) : model);
+  if (of_model != features_of_models().end()) found.insert(of_model->second.begin(), of_model->second.end());
+  found.insert(std::string(to_string(c.truth)));
+  constexpr const char* dtypes[] = {"f32", "bf16", "f64", "f16"};
+  found.insert(dtypes[static_cast<size_t>(c.dtype)]);
+  add_of_loss(c, found);
+  add_of_microbatches(c, found);
+  add_of_steps(c, found);
+  if (c.input_gradients) found.insert("input-gradients");
+  if (c.parameter_hooks || c.boundary_hooks) found.insert("hooks");
+  if (c.keyword_inputs) found.insert("keywords");
+  if (c.recompute != "never") found.insert("recompute");
+  if (!c.schedule_csv.empty()) found.insert("own-schedule");
+  std::vector<std::string> in_order;
+  for (const Feature& feature : features())
+    if (found.erase(feature.name)) in_order.push_back(feature.name);
+  PLUMBLINE_CHECK(found.empty(), "case " + c.id + " has a feature without a name");
+  return in_order;
+}
+
+bool has_feature(const reference::Case& c, std::string_view name) {
+  const std::vector<std::string> all = features_of(c);
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+}  // namespace plumbline::conformance

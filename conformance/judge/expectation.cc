@@ -1,0 +1,109 @@
+#include "conformance/judge/expectation.h"
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "conformance/corpus/case_pipe.h"
+#include "reference/host_results.h"
+#include "reference/loss.h"
+#include "reference/magnitude.h"
+#include "reference/models/zoo.h"
+#include "reference/rounding.h"
+#include "reference/whole_model.h"
+
+namespace plumbline::conformance {
+
+Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
+  reference::WholeModelOptions options;
+  options.dtype = reference::Dtype::F64;
+  Expectation expected;
+  // Counters and other integers have no rounding: they are expected as they are.
+  const auto floating = [&] {
+    reference::Results results = reference::run_whole_model(c, seed, options);
+    std::erase_if(results, [](const auto& item) { return !item.second.is_floating_point(); });
+    return results;
+  };
+  for (const auto& [key, tensor] : reference::run_whole_model(c, seed, options))
+    if (!tensor.is_floating_point()) expected.value.emplace(key, graph::to_host(tensor));
+  const reference::BoundedResults bounded =
+      reference::running_error(floating, reference::rounding_model(reference::scalar_type(c.dtype), seed));
+  for (const auto& [key, value] : bounded.value) {
+    expected.value.emplace(key, graph::to_host(value));
+    expected.bounds.elements.emplace(key, graph::to_host(bounded.bound.at(key)));
+    // Where the true value is all zero there is no relative norm; the bound of each element judges alone.
+    const double gate = bounded.rel_gate.at(key);
+    expected.bounds.norms[key] = {std::isfinite(gate) ? gate : 1e300, std::isfinite(gate) ? 0.0 : 1.0};
+  }
+  return expected;
+}
+
+std::string exactness_problem(const reference::Case& c, uint64_t seed) {
+  if (c.divide_by_microbatches && (c.microbatches & (c.microbatches - 1)) != 0)
+    return "gradients are divided by " + std::to_string(c.microbatches) + ", which is no power of two";
+  if (c.loss.reduction == reference::Reduction::Mean) {
+    // A mean divides by the number of its elements, and by the share of each micro-batch in the rows.
+    const models::Model model = models::make_model(c.model, c.dtype, seed);
+    const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
+    const int64_t elements = model.forward(batch.inputs).at(0).numel();
+    if ((elements & (elements - 1)) != 0 || c.rows % c.microbatches != 0)
+      return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(c.rows) +
+             " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
+  }
+  // Means and the division by the number of micro-batches scale by powers of two, which moves no bit of a significand:
+  // the proof is about the sums.
+  reference::Case sums = c;
+  sums.loss.reduction = reference::Reduction::Sum;
+  sums.divide_by_microbatches = false;
+  reference::WholeModelOptions options;
+  options.by_microbatch = false;
+  options.dtype = reference::Dtype::F64;
+  options.absolute_values = true;
+  reference::Results results;
+  reference::MagnitudeInterposer interposer;
+  {
+    const capture::InterposerScope scope(interposer);
+    results = reference::run_whole_model(sums, seed, options);
+  }
+  for (const auto& [key, tensor] : results)
+    if (tensor.is_floating_point()) interposer.see(tensor, key);
+  return reference::why_not_exact(interposer.result(), reference::scalar_type(c.dtype));
+}
+
+namespace {
+
+int uses_of(const graph::Graph& graph, graph::ValueId value) {
+  auto uses = static_cast<int>(std::ranges::count(graph.outputs, value));
+  for (const graph::Node& node : graph.nodes)
+    graph::for_each_use(node, [&](graph::ValueId used) { uses += used == value; });
+  return uses;
+}
+
+bool groups_sums(const split::Pipe& pipe) {
+  return std::ranges::any_of(pipe.boundaries, [&](const split::Boundary& boundary) {
+    if (!boundary.has_gradient || boundary.consumers.empty()) return false;
+    return std::any_of(boundary.consumers.begin(), boundary.consumers.end() - 1,
+                       [&](const split::Boundary::Consumer& c) {
+                         const graph::Graph& graph = pipe.stages[c.stage].graph;
+                         return uses_of(graph, graph.inputs[c.input].value) > 1;
+                       });
+  });
+}
+
+}  // namespace
+
+CaseTraits case_traits(const reference::Case& c, int stages, uint64_t seed) {
+  const models::Model model = models::make_model(c.model, c.dtype, seed);
+  const split::Pipe pipe = case_pipe(c, model, stages, seed);
+  CaseTraits traits;
+  traits.shares_parameters = !pipe.shared.empty();
+  traits.groups_sums = groups_sums(pipe);
+  traits.has_buffers = !model.module->buffers().empty();
+  for (const split::Stage& stage : pipe.stages)
+    for (const graph::Node& node : stage.graph.nodes)
+      traits.draws_random_numbers = traits.draws_random_numbers || draws_random_numbers(node);
+  return traits;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,235 @@
+#include "conformance/judge/judge.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <set>
+
+#include "conformance/judge/compare.h"
+#include "conformance/judge/expectation.h"
+#include "conformance/judge/stage_orders.h"
+#include "reference/detached_run.h"
+#include "reference/host_results.h"
+#include "reference/whole_model.h"
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// More zeros than this in gradients prove too little: most wrong results would look the same.
+constexpr double kMostZeros = 0.75;
+
+/// Whether every stage has one copy, which takes its micro-batches by ascending number.
+bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
+  return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
+    return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
+  });
+}
+
+std::string text_of(const reference::StageOrders& orders) {
+  std::string text;
+  for (const std::vector<reference::StageOrder>& copies : orders) {
+    text += ";";
+    for (const reference::StageOrder& copy : copies) {
+      text += "|";
+      for (int microbatch : copy.forwards) text += "F" + std::to_string(microbatch);
+      for (int microbatch : copy.backwards) text += "B" + std::to_string(microbatch);
+    }
+  }
+  return text;
+}
+
+template <typename Kinds = std::initializer_list<reference::ResultKind>>
+TensorMap of_kinds(const TensorMap& all, const Kinds& kinds) {
+  TensorMap kept;
+  for (const auto& [key, tensor] : all)
+    if (std::find(kinds.begin(), kinds.end(), reference::parse_result_key(key).kind) != kinds.end())
+      kept.emplace(key, tensor);
+  return kept;
+}
+
+constexpr std::initializer_list<reference::ResultKind> kFinal = {
+    reference::ResultKind::Grad, reference::ResultKind::Buffer, reference::ResultKind::Param};
+constexpr std::initializer_list<reference::ResultKind> kByMicrobatch = {
+    reference::ResultKind::Output, reference::ResultKind::Loss, reference::ResultKind::InputGrad};
+constexpr std::initializer_list<reference::ResultKind> kWhole = {
+    reference::ResultKind::Output, reference::ResultKind::Loss,   reference::ResultKind::InputGrad,
+    reference::ResultKind::Grad,   reference::ResultKind::Buffer, reference::ResultKind::Param};
+
+std::string first_of(const std::vector<Difference>& differences) {
+  return differences.empty() ? "" : sentence(differences.front());
+}
+
+}  // namespace
+
+struct Judge::Oracle {
+  TensorMap detached;
+  /// Why the oracles cannot be trusted here; empty when they agree.
+  std::string problem;
+  /// What a reader of the verdict should know about it; mostly empty.
+  std::string note;
+};
+
+/// What the whole model has to say, which does not depend on the order; computed when first asked for.
+struct Judge::Whole {
+  std::string exactness_problem;
+  TensorMap at_once;
+  std::map<int, TensorMap> by_microbatch;  ///< by the number of stages that random layers are seeded for
+  Expectation bounded;
+  bool has_exact = false, has_bounded = false;
+};
+
+Judge::Whole& Judge::whole_for(const reference::Case& c) {
+  std::shared_ptr<Whole>& whole = wholes_[c.id + " " + std::to_string(c.microbatches)];
+  if (!whole) whole = std::make_shared<Whole>();
+  if (c.truth == reference::Truth::Exact && !whole->has_exact) {
+    whole->exactness_problem = exactness_problem(c, seed_);
+    reference::WholeModelOptions at_once;
+    at_once.by_microbatch = false;
+    whole->at_once = of_kinds(reference::to_host(reference::run_whole_model(c, seed_, at_once)), kFinal);
+    whole->has_exact = true;
+  }
+  return *whole;
+}
+
+const Expectation& Judge::bounded_for(const reference::Case& c) {
+  Whole& whole = whole_for(c);
+  if (!whole.has_bounded) whole.bounded = bounded_expectation(c, seed_);
+  whole.has_bounded = true;
+  return whole.bounded;
+}
+
+const TensorMap& Judge::by_microbatch_for(const reference::Case& c, int stages) {
+  Whole& whole = whole_for(c);
+  const auto [it, is_new] = whole.by_microbatch.try_emplace(stages);
+  reference::WholeModelOptions options;
+  options.stages = stages;
+  if (is_new) it->second = reference::to_host(reference::run_whole_model(c, seed_, options));
+  return it->second;
+}
+
+const Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Schedule& schedule) {
+  const reference::StageOrders orders = stage_orders(schedule);
+  const std::string key = c.id + " " + std::to_string(c.microbatches) + text_of(orders);
+  if (const auto it = oracles_.find(key); it != oracles_.end()) return *it->second;
+
+  auto oracle = std::make_shared<Oracle>();
+  oracle->detached = reference::to_host(reference::run_detached(c, seed_, orders));
+  const auto hold = [&](const char* what, const TensorMap& expected, std::initializer_list<reference::ResultKind> kinds,
+                        CompareMode mode, const Bounds& bounds = {}) {
+    const std::string difference =
+        first_of(compare(of_kinds(expected, kinds), of_kinds(oracle->detached, kinds), mode, bounds));
+    if (!difference.empty() && oracle->problem.empty())
+      oracle->problem = std::string("the oracles disagree (") + what + "): " + difference;
+  };
+  switch (c.truth) {
+    case reference::Truth::Exact:
+      oracle->problem = whole_for(c).exactness_problem;
+      hold("whole model, whole batch", whole_for(c).at_once, kFinal, CompareMode::Numeric);
+      hold("whole model", by_microbatch_for(c, 1), kByMicrobatch, CompareMode::Numeric);
+      break;
+    case reference::Truth::SameOrder: {
+      const CaseTraits traits = case_traits(c, schedule.stages, seed_);
+      if (traits.has_buffers && !all_ascending(orders, &reference::StageOrder::forwards)) {
+        oracle->note =
+            "against the detached stages only: the whole model takes micro-batches by ascending number, and "
+            "its buffers depend on that";
+      } else if (!traits.shares_parameters && !traits.groups_sums &&
+                 all_ascending(orders, &reference::StageOrder::backwards)) {
+        hold("whole model", by_microbatch_for(c, traits.draws_random_numbers ? schedule.stages : 1), kWhole,
+             CompareMode::Bitwise);
+      } else if (c.dtype == reference::Dtype::F64) {
+        oracle->note = "against the detached stages only: nothing here is more exact than float64";
+      } else if (!traits.draws_random_numbers) {
+        // Copies are added up in another order than one parameter's uses, and so are a value's uses in several stages
+        // and micro-batches that do not come by ascending number: the whole model agrees within its bound.
+        const Expectation& expected = bounded_for(c);
+        hold("float64 whole model", expected.value, kWhole, CompareMode::Bounded, expected.bounds);
+      } else {
+        oracle->note =
+            "against the detached stages only: with random layers the whole model in float64 draws other masks";
+      }
+      break;
+    }
+    case reference::Truth::Bounded:
+      hold("float64 whole model", bounded_for(c).value, kWhole, CompareMode::Bounded, bounded_for(c).bounds);
+      break;
+  }
+  return *oracles_.emplace(key, std::move(oracle)).first->second;
+}
+
+CaseVerdict Judge::judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& all,
+                         const std::vector<reference::ResultKind>& delivers) {
+  const auto delivered = [&](const TensorMap& map) { return delivers.empty() ? map : of_kinds(map, delivers); };
+  const TensorMap results = delivered(all);
+  CaseVerdict verdict;
+  verdict.case_id = c.id;
+  verdict.title = c.title;
+  verdict.schedule = schedule.name;
+  verdict.dtype = dtype_text(c.dtype);
+  verdict.truth = c.truth;
+  const Oracle& oracle = oracle_for(c, schedule);
+  if (!oracle.problem.empty()) {
+    verdict.status = Status::Error;
+    verdict.reason = oracle.problem;
+    return verdict;
+  }
+  const CompareMode mode = c.truth == reference::Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
+  std::vector<Difference> differences = compare(delivered(oracle.detached), results, mode);
+  TensorMap checked = results;
+  if (c.truth == reference::Truth::Bounded) {
+    // Values are judged by their bounds, which outputs, losses, gradients, buffers and parameters have; of the rest
+    // only that it is there, in the right form. If a value is outside, the detached run tells where it began.
+    checked = of_kinds(results, kWhole);
+    const std::vector<Difference> outside =
+        compare(delivered(bounded_for(c).value), checked, CompareMode::Bounded, bounded_for(c).bounds);
+    verdict.bound_use = bound_use(bounded_for(c).value, checked, bounded_for(c).bounds);
+    if (outside.empty())
+      std::erase_if(differences, [](const Difference& d) { return d.what == DifferenceKind::Value; });
+    else if (differences.empty())
+      differences = outside;
+  }
+  std::set<std::string> kinds;
+  for (const auto& [key, tensor] : checked) {
+    kinds.insert(std::string(reference::kind_name(reference::parse_result_key(key).kind)));
+    verdict.elements += element_count(tensor);
+  }
+  verdict.tensors = static_cast<int64_t>(checked.size());
+  verdict.checked.assign(kinds.begin(), kinds.end());
+  set_differences(verdict, differences);
+  verdict.reason = oracle.note;
+  if (verdict.status == Status::Pass && c.truth == reference::Truth::Exact && zero_fraction(results) > kMostZeros) {
+    verdict.status = Status::Mistrusted;
+    verdict.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +
+                     " % of all gradients are zero";
+  }
+  return verdict;
+}
+
+reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
+  if (microbatches == 0 || microbatches == c.microbatches) return c;
+  c.microbatches = microbatches;
+  const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
+  if (c.truth == reference::Truth::Exact && !power_of_two) {
+    c.truth = reference::Truth::SameOrder;
+    note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
+  }
+  return c;
+}
+
+bool demote(reference::Case& c, const BackendDescription& backend, std::string& note) {
+  if (c.truth != reference::Truth::SameOrder) return false;
+  std::string why;
+  if (!backend.follows_order)
+    why = "the backend keeps an order of its own";
+  else if (backend.libtorch.empty())
+    why = "the backend does not compute with LibTorch";
+  else if (backend.libtorch.substr(0, backend.libtorch.find('+')) != TORCH_VERSION)
+    why = "the backend has LibTorch " + backend.libtorch + ", the oracle " TORCH_VERSION;
+  if (why.empty()) return false;
+  c.truth = reference::Truth::Bounded;
+  note = "judged as bounded: " + why;
+  return true;
+}
+
+}  // namespace plumbline::conformance

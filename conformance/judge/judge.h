@@ -1,0 +1,54 @@
+// The judge: holds what a backend delivered against the oracles, and the oracles against each other.
+//
+// Every case is computed twice here, by the detached stages and by the whole model under plain autograd. The detached
+// run has every boundary, so it can say where a difference begins; the whole model is never captured or cut, so it can
+// say whether the detached run is right. Backends only deliver; nobody compares his own results.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/judge/verdict.h"
+#include "conformance/protocol/protocol.h"
+#include "reference/case.h"
+#include "runtime/schedule/schedule.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline::conformance {
+
+struct Expectation;
+
+class Judge {
+ public:
+  explicit Judge(uint64_t seed) : seed_(seed) {}
+
+  /// Judges the results of a case under one schedule, which says into how many stages its model is cut. What an oracle
+  /// has to say is computed once for each order of accumulation. Fills everything of the verdict but ranks, transport,
+  /// seconds and repro. Of `results` only the kinds in `delivers` are compared (none: all), and they must be complete.
+  CaseVerdict judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
+                    const std::vector<reference::ResultKind>& delivers = {});
+
+ private:
+  struct Oracle;
+  struct Whole;
+  const Oracle& oracle_for(const reference::Case& c, const schedule::Schedule& schedule);
+  Whole& whole_for(const reference::Case& c);
+  const Expectation& bounded_for(const reference::Case& c);
+  const TensorMap& by_microbatch_for(const reference::Case& c, int stages);
+
+  uint64_t seed_;
+  std::map<std::string, std::shared_ptr<const Oracle>> oracles_;
+  std::map<std::string, std::shared_ptr<Whole>> wholes_;
+};
+
+/// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by
+/// powers of two: with other numbers the case is judged as same-order, and `note` says so.
+reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note);
+
+/// Real numbers are held to the same bits only if the backend keeps the schedule's order and computes with our
+/// LibTorch; else a same-order case is judged as bounded, and `note` says so. Returns whether it is.
+bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,163 @@
+// The judge on results that are right, and on results with one thing wrong: it must find that thing first.
+#include "conformance/judge/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/expectation.h"
+#include "reference/detached_run.h"
+#include "reference/host_results.h"
+#include "runtime/error.h"
+#include "runtime/schedule/orders/generators.h"
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr uint64_t kSeed = 3;
+constexpr int kRanks = 2;
+
+TensorMap right_results(const reference::Case& c) {
+  std::vector<int> ascending;
+  for (int m = 0; m < c.microbatches; ++m) ascending.push_back(m);
+  return reference::to_host(
+      reference::run_detached(c, kSeed, reference::StageOrders(kRanks, {reference::StageOrder{ascending, ascending}})));
+}
+
+schedule::Schedule gpipe(const reference::Case& c) { return schedule::make_schedule("gpipe", kRanks, c.microbatches); }
+
+/// Multiplies one float32 element.
+void scale_element(HostTensor& tensor, int64_t index, float factor) {
+  float value;
+  std::memcpy(&value, tensor.data.data() + index * 4, 4);
+  value *= factor;
+  std::memcpy(tensor.data.data() + index * 4, &value, 4);
+}
+
+std::string first_key_of(const TensorMap& results, reference::ResultKind kind) {
+  for (const auto& [key, tensor] : results)
+    if (reference::parse_result_key(key).kind == kind) return key;
+  return "";
+}
+
+TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
+  Judge judge(kSeed);
+  for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
+    for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
+      const reference::Case& c = find_case(id);
+      const CaseVerdict verdict =
+          judge.judge(c, schedule::make_schedule(schedule, kRanks, c.microbatches), right_results(c));
+      EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
+      EXPECT_GT(verdict.tensors, 20) << id;
+    }
+  }
+}
+
+// Two replicas of two stages; each sums what it has on its own. What a schedule with one copy would give is refused.
+TEST(Judge, ReplicasAreSummedAsTheScheduleSays) {
+  const reference::Case& c = find_case("mlp");
+  schedule::Schedule both = gpipe(c);
+  both.name = "both ways";
+  both.rank_of_stage = {0, 1, 1, 0};
+  both.replica_of_microbatch = {0, 1, 0, 1};
+  both.ranks.assign(2, {});
+  for (const schedule::ActionType type : {schedule::ActionType::F, schedule::ActionType::B})
+    for (int m = 0; m < c.microbatches; ++m)
+      for (int stage = 0; stage < 2; ++stage) both.ranks[both.rank_of(stage, m)].push_back({stage, type, m});
+  const std::vector<reference::StageOrder> copies = {{{0, 2}, {0, 2}}, {{1, 3}, {1, 3}}};
+  Judge judge(kSeed);
+  EXPECT_EQ(
+      judge.judge(c, both, reference::to_host(reference::run_detached(c, kSeed, reference::StageOrders(2, copies))))
+          .status,
+      Status::Pass);
+  EXPECT_EQ(judge.judge(c, both, right_results(c)).status, Status::Fail);
+  const reference::Case& exact = find_case("exact-mlp-mean");
+  EXPECT_EQ(judge
+                .judge(exact, both,
+                       reference::to_host(reference::run_detached(exact, kSeed, reference::StageOrders(2, copies))))
+                .status,
+            Status::Pass);
+}
+
+TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
+  Judge judge(kSeed);
+  for (const char* id : {"exact-mlp-mean", "mlp"}) {
+    const reference::Case& c = find_case(id);
+    for (reference::ResultKind kind :
+         {reference::ResultKind::Forward, reference::ResultKind::Loss, reference::ResultKind::Backward,
+          reference::ResultKind::Partial, reference::ResultKind::Grad, reference::ResultKind::Param}) {
+      TensorMap results = right_results(c);
+      const std::string key = first_key_of(results, kind);
+      ASSERT_FALSE(key.empty());
+      HostTensor& tensor = results.at(key);
+      int64_t index = 0;
+      while (element_as_double(tensor, index) == 0) ++index;
+      scale_element(tensor, index, 1.001f);
+      const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
+      ASSERT_EQ(verdict.status, Status::Fail) << id << " " << key;
+      EXPECT_EQ(to_string(verdict.first->key), key);
+      EXPECT_EQ(verdict.first->index, index);
+      EXPECT_EQ(verdict.differing, 1);
+    }
+  }
+}
+
+TEST(Judge, AMissingAndAnUnexpectedResultAreFailures) {
+  Judge judge(kSeed);
+  const reference::Case& c = find_case("exact-mlp-mean");
+  TensorMap results = right_results(c);
+  const std::string key = first_key_of(results, reference::ResultKind::Grad);
+  HostTensor taken = results.at(key);
+  results.erase(key);
+  EXPECT_EQ(judge.judge(c, gpipe(c), results).first->what, DifferenceKind::Missing);
+  results.emplace(key, taken);
+  results.emplace("0/grad/-/-/never.heard.of", taken);
+  EXPECT_EQ(judge.judge(c, gpipe(c), results).first->what, DifferenceKind::Unexpected);
+  EXPECT_EQ(judge.judge(c, gpipe(c), {}).status, Status::Fail);
+}
+
+TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
+  const reference::Case& c = find_case("uneven-mean");
+  Judge judge(kSeed);
+  for (const float factor : {0.75f, 1.001f}) {
+    TensorMap results = right_results(c);
+    for (auto& [key, tensor] : results)
+      if (reference::parse_result_key(key).kind == reference::ResultKind::Grad)
+        for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, factor);
+    const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
+    EXPECT_EQ(verdict.status, Status::Fail) << factor;
+  }
+  // One unit in the last place of every gradient is rounding, and passes.
+  TensorMap results = right_results(c);
+  for (auto& [key, tensor] : results)
+    if (reference::parse_result_key(key).kind == reference::ResultKind::Grad)
+      for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, 1.0f + 0x1p-23f);
+  EXPECT_EQ(judge.judge(c, gpipe(c), results).status, Status::Pass);
+}
+
+TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
+  for (const reference::Case& c : corpus()) {
+    if (c.truth != reference::Truth::Exact) continue;
+    EXPECT_EQ(exactness_problem(c, kSeed), "") << c.id;
+  }
+  reference::Case too_large = find_case("exact-mlp-mean");
+  too_large.rows = 1 << 12;
+  too_large.dtype = reference::Dtype::BF16;
+  EXPECT_NE(exactness_problem(too_large, kSeed), "");
+  reference::Case odd = find_case("exact-mlp-mean");
+  odd.microbatches = 3;
+  EXPECT_NE(exactness_problem(odd, kSeed), "");
+}
+
+TEST(Judge, AnotherNumberOfMicrobatchesDemotesOpenly) {
+  std::string note;
+  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 3, note).truth, reference::Truth::SameOrder);
+  EXPECT_NE(note, "");
+  note.clear();
+  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 2, note).truth, reference::Truth::Exact);
+  EXPECT_EQ(note, "");
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,70 @@
+#include "conformance/judge/rank_files.h"
+
+#include <map>
+#include <set>
+
+#include "reference/result_key.h"
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// A rank has a copy of a parameter if it delivers its value; then it has every gradient that another copy has. Without
+/// this, what one copy lost would be answered for by the others.
+void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const TensorMap& merged) {
+  std::map<std::string, std::vector<const RankResults*>> holders;
+  for (const RankResults& rank : ranks)
+    for (const auto& [key, tensor] : rank.results)
+      if (const reference::ResultKey parsed = reference::parse_result_key(key);
+          parsed.kind == reference::ResultKind::Param)
+        holders[parsed.name].push_back(&rank);
+  for (const auto& [key, tensor] : merged) {
+    const reference::ResultKey parsed = reference::parse_result_key(key);
+    if (parsed.kind != reference::ResultKind::Grad) continue;
+    for (const RankResults* rank : holders[parsed.name])
+      if (!rank->results.contains(key))
+        throw Error(rank->from + ": has a copy of " + parsed.name + ", and lacks " + key + ", which another rank has");
+  }
+}
+
+}  // namespace
+
+TensorMap merge_results(const std::vector<RankResults>& ranks) {
+  TensorMap merged;
+  for (const RankResults& rank : ranks)
+    for (const auto& [key, tensor] : rank.results) {
+      const auto [it, inserted] = merged.emplace(key, tensor);
+      if (!inserted && it->second != tensor)
+        throw Error(rank.from + ": ranks disagree on " + key + " (copies of one tensor must be equal)");
+    }
+  expect_gradients_of_all_copies(ranks, merged);
+  return merged;
+}
+
+std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c,
+                                                         int ranks) {
+  std::vector<std::filesystem::path> files = result_files(out, c);
+  std::set<std::filesystem::path> names;
+  for (int rank = 0; rank < ranks; ++rank) names.insert(result_path(out, c, rank).filename());
+  for (const std::filesystem::path& file : files)
+    if (!names.contains(file.filename()))
+      throw Error(file.string() + ": there is no such rank; the job has " + std::to_string(ranks) +
+                  (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));
+  return files;
+}
+
+TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
+  std::vector<RankResults> ranks;
+  for (const std::filesystem::path& file : files) {
+    if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
+    ranks.push_back({file.string(), read_tensor_file(file)});  // its errors name the file
+    try {
+      for (const auto& [key, tensor] : ranks.back().results) reference::parse_result_key(key);
+    } catch (const Error& error) {
+      throw Error(file.string() + ": " + error.what());
+    }
+  }
+  return merge_results(ranks);
+}
+
+}  // namespace plumbline::conformance

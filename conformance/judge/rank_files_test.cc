@@ -1,0 +1,109 @@
+#include "conformance/judge/rank_files.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/error.h"
+#include "runtime/temporary_folder.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::conformance {
+namespace {
+
+TEST(RankFiles, RanksThatDisagreeOnACopyAreRefused) {
+  const TemporaryFolder folder;
+  write_tensor_file(folder / "a", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}, {"0/grad/-/-/b", make_f64({}, {1})}});
+  write_tensor_file(folder / "b", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}});
+  write_tensor_file(folder / "c", {{"0/grad/-/-/w", make_f64({2}, {1, 3})}});
+  EXPECT_EQ(merge_rank_files({folder / "a", folder / "b"}).size(), 2u);
+  EXPECT_THROW(merge_rank_files({folder / "a", folder / "c"}), Error);
+  EXPECT_THROW(merge_rank_files({folder / "a", folder / "nowhere"}), Error);
+}
+
+TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
+  const TensorMap both = {{"0/grad/-/-/w", make_f64({1}, {2})}, {"2/param/-/-/w", make_f64({1}, {1})}};
+  const TensorMap without = {{"2/param/-/-/w", make_f64({1}, {1})}},
+                  elsewhere = {{"2/param/-/-/b", make_f64({1}, {1})}};
+  EXPECT_EQ(merge_results({{"rank 0", both}, {"rank 1", both}, {"rank 2", elsewhere}}).size(), 3u);
+  for (const auto& ranks : {std::vector<RankResults>{{"rank 0", both}, {"rank 1", without}},
+                            std::vector<RankResults>{{"rank 1", without}, {"rank 0", both}}})
+    EXPECT_EQ(testing::failure([&] { merge_results(ranks); }),
+              "rank 1: has a copy of w, and lacks 0/grad/-/-/w, which another rank has");
+}
+
+TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
+  const TemporaryFolder folder;
+  const JobCase item{.id = "mlp", .schedule = "1f1b", .results = "1f1b/mlp/rank"};
+  std::filesystem::create_directories(folder / "1f1b/mlp");
+  for (const char* rank : {"0", "2", "11"})
+    write_tensor_file(folder / ("1f1b/mlp/rank" + std::string(rank) + ".safetensors"), {});
+  const auto why = [&](int ranks) {
+    return testing::failure([&] { result_files_of_ranks(folder.path(), item, ranks); });
+  };
+  EXPECT_EQ(why(12), "accepted") << "which ranks write is theirs to say";
+  EXPECT_EQ(result_files_of_ranks(folder.path(), item, 12).size(), 3u);
+  testing::expect_line(why(11), (folder / "1f1b/mlp/rank11.safetensors").string(),
+                       ": there is no such rank; the job has 11 ranks: 0 to 10");
+  testing::expect_line(why(2), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 2 ranks: 0 to 1");
+  testing::expect_line(why(1), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 1 rank: 0");
+}
+
+/// A file as the format has it: the length of the header, the header, the data.
+std::string file_of(const std::string& header, const std::string& data) {
+  const uint64_t length = header.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + header + data;
+}
+
+TEST(RankFiles, EveryKindOfCorruptFileIsNamedInOneLine) {
+  const std::string good = file_of(R"({"0/loss/-/0/loss":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", "abcd");
+  std::string four_gib = good;
+  four_gib.replace(0, 8, std::string("\x00\x00\x00\x00\x01\x00\x00\x00", 8));
+  std::string all_ones = good;
+  all_ones.replace(0, 8, std::string(8, '\xff'));
+  const auto entry = [](const std::string& rest, const std::string& data = "abcd") {
+    return file_of("{\"0/loss/-/0/loss\":{" + rest + "}}", data);
+  };
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"", "truncated"},
+      {good.substr(0, 5), "truncated"},
+      {good.substr(0, 40), "truncated"},
+      {good.substr(0, good.size() - 1), "truncated"},
+      {good + "x", "after the last tensor"},
+      {four_gib, "header length 4294967296"},
+      {all_ones, "header length"},
+      {file_of("{\"0/loss/-/0/\xff\":1}", ""), "not JSON"},
+      {file_of("[]", ""), "not a JSON object"},
+      {file_of("{\"a\":{", ""), "not JSON"},
+      {file_of(std::string(5000, '['), ""), "lists and objects inside one another"},
+      {entry(R"("dtype":"F33","shape":[],"data_offsets":[0,4])"), "known are F64"},
+      {entry(R"("dtype":3,"shape":[],"data_offsets":[0,4])"), "known are F64"},
+      {entry(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), "not a list of sizes"},
+      {entry(R"("dtype":"F32","shape":[1.5],"data_offsets":[0,4])"), "not a list of sizes"},
+      {entry(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])"), "not a list of sizes"},
+      {entry(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4])"), "2^63"},
+      {entry(R"("dtype":"F32","shape":[4294967296,4294967296,0],"data_offsets":[0,0])", ""), "2^63"},
+      {entry(R"("dtype":"F64","shape":[],"data_offsets":[0,4])"), "takes 8 bytes"},
+      {entry(R"("dtype":"F32","shape":[],"data_offsets":[4,0])"), "outside"},
+      {entry(R"("dtype":"F32","shape":[],"data_offsets":[0,18446744073709551615])"), "outside"},
+      {entry(R"("dtype":"F32","shape":"NaN","data_offsets":[0,4])"), "not a list of sizes"},
+      {entry(R"("dtype":"F32","shape":[NaN],"data_offsets":[0,4])"), "not JSON"},
+      {file_of(R"({"nonsense":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", "abcd"), "nonsense"},
+      {file_of(R"({"0/loss/-/0/":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", "abcd"), "0/loss/-/0/"},
+      {file_of(R"({"99999999999999999999/loss/-/0/l":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", "abcd"),
+       "99999999999999999999"},
+  };
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "rank0.safetensors";
+  write_file(path, good);
+  EXPECT_EQ(merge_rank_files({path}).size(), 1u);
+  for (const auto& [bytes, expected] : files) {
+    write_file(path, bytes);
+    testing::expect_line(testing::failure([&] { merge_rank_files({path}); }), path.string(), expected);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

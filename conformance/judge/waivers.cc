@@ -1,0 +1,352 @@
+#include "conformance/judge/waivers.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+
+#include "conformance/protocol/toml.h"
+#include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/one_line.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr const char* kSchema = "plumbline-waivers/1";
+constexpr Status kWaivable[] = {Status::Fail, Status::Error, Status::Timeout, Status::Mistrusted};
+constexpr const char* kTransports[] = {"threads", "mpi", "nccl"};
+constexpr const char* kDtypes[] = {"f64", "f32", "bf16", "f16"};
+constexpr const char* kDevices[] = {"cpu", "cuda"};
+
+bool matches(const std::string& glob, const std::string& text) { return fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
+
+bool matches_one(const std::vector<std::string>& globs, const std::string& text) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return matches(glob, text); });
+}
+
+/// The dotted numbers that `text` begins with; what follows is left in it.
+std::vector<int64_t> take_version(std::string_view& text) {
+  std::vector<int64_t> numbers;
+  while (true) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || number < 0) return {};
+    numbers.push_back(number);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.size() < 2 || text[0] != '.' || text[1] < '0' || text[1] > '9') return numbers;
+    text.remove_prefix(1);
+  }
+}
+
+/// -1, 0 or 1; a number that is not there is 0: 2.15 is 2.15.0.
+int compare_versions(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const int64_t left = i < a.size() ? a[i] : 0, right = i < b.size() ? b[i] : 0;
+    if (left != right) return left < right ? -1 : 1;
+  }
+  return 0;
+}
+
+/// Where in the file a node stands, and refusals that say so.
+class Place {
+ public:
+  Place(std::string file, const toml::node& node) : file_(std::move(file)), node_(&node) {}
+
+  std::string text() const { return file_ + ":" + std::to_string(node_->source().begin.line); }
+  [[noreturn]] void refuse(const std::string& what) const { throw InputError(one_line(text() + ": " + what)); }
+  const toml::node& node() const { return *node_; }
+
+  Place at(const toml::node& node) const { return {file_, node}; }
+
+  const toml::table& table(const std::string& what) const {
+    if (!node_->is_table()) refuse(what + " must be a table");
+    return *node_->as_table();
+  }
+
+  std::string string(const std::string& what, const std::string& accepted) const {
+    const auto* value = node_->as_string();
+    if (value == nullptr || value->get().empty()) refuse(what + " must be a text: " + accepted);
+    return value->get();
+  }
+
+ private:
+  std::string file_;
+  const toml::node* node_;
+};
+
+void expect_keys(const Place& place, const toml::table& table, const std::string& what,
+                 const std::vector<std::string>& known) {
+  for (const auto& [key, node] : table)
+    if (std::find(known.begin(), known.end(), key.str()) == known.end())
+      place.at(node).refuse(what + " knows no key '" + std::string(key.str()) + "'; accepted: " + join(known));
+}
+
+/// The node under a key that must be there.
+Place required(const Place& place, const toml::table& table, const char* key, const std::string& accepted) {
+  const toml::node* node = table.get(key);
+  if (node == nullptr) place.refuse("a waiver needs '" + std::string(key) + "': " + accepted);
+  return place.at(*node);
+}
+
+template <size_t n>
+std::string word(const Place& place, const std::string& what, const char* const (&words)[n]) {
+  const std::vector<std::string> accepted(std::begin(words), std::end(words));
+  const std::string text = place.string(what, join(accepted));
+  if (std::find(accepted.begin(), accepted.end(), text) == accepted.end())
+    place.refuse(what + " '" + text + "': accepted are " + join(accepted));
+  return text;
+}
+
+VersionRange range_of(const Place& place, const std::string& what, const std::string& text) {
+  const std::string accepted = " is no condition; accepted are 4, \"4\", \">=4\", \">=2.11, <2.15\", or a list of such";
+  VersionRange range;
+  std::string_view rest = text;
+  while (true) {
+    VersionRange::Clause clause{"==", {}};
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    for (const std::string_view comparison : {"==", "!=", "<=", ">=", "<", ">"})
+      if (rest.starts_with(comparison)) {
+        clause.comparison = comparison;
+        rest.remove_prefix(comparison.size());
+        break;
+      }
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    clause.version = take_version(rest);
+    if (clause.version.empty()) place.refuse(what + " '" + text + "'" + accepted);
+    range.clauses.push_back(std::move(clause));
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    if (rest.empty()) return range;
+    if (!rest.starts_with(',')) place.refuse(what + " '" + text + "'" + accepted);
+    rest.remove_prefix(1);
+  }
+}
+
+/// A number, a text, or a list of them.
+std::vector<VersionRange> ranges_of(const Place& place, const std::string& what) {
+  if (const auto* number = place.node().as_integer()) return {range_of(place, what, std::to_string(number->get()))};
+  if (const auto* list = place.node().as_array(); list != nullptr && !list->empty()) {
+    std::vector<VersionRange> ranges;
+    for (const toml::node& node : *list) {
+      if (node.is_array()) place.refuse(what + " must be a list of numbers or texts");
+      for (VersionRange& range : ranges_of(place.at(node), what)) ranges.push_back(std::move(range));
+    }
+    return ranges;
+  }
+  return {range_of(place, what, place.string(what, "4, \">=4\", or a list of such"))};
+}
+
+/// A pattern, or a list of them; where in the file each stands.
+std::vector<std::pair<std::string, Place>> patterns_of(const Place& place, const std::string& what,
+                                                       const std::string& accepted) {
+  const auto* list = place.node().as_array();
+  if (list == nullptr) return {{place.string(what, accepted + ", or a list of such"), place}};
+  if (list->empty()) place.refuse(what + " is an empty list: " + accepted + ", or several");
+  std::vector<std::pair<std::string, Place>> patterns;
+  for (const toml::node& node : *list) patterns.emplace_back(place.at(node).string(what, accepted), place.at(node));
+  return patterns;
+}
+
+void read_condition(const Place& place, Waiver& waiver) {
+  const toml::table& table = place.table("'when'");
+  expect_keys(place, table, "'when'", {"ranks", "transport", "dtype", "device", "backend", "version"});
+  for (const auto& [key, node] : table) {
+    const Place here = place.at(node);
+    if (key == "ranks") waiver.ranks = ranges_of(here, "'ranks'");
+    if (key == "version") waiver.version = ranges_of(here, "'version'");
+    if (key == "transport") waiver.transport = word(here, "'transport'", kTransports);
+    if (key == "dtype") waiver.dtype = word(here, "'dtype'", kDtypes);
+    if (key == "device") waiver.device = word(here, "'device'", kDevices);
+    if (key == "backend") waiver.backend_glob = here.string("'backend'", "a pattern of a backend's name");
+  }
+}
+
+Status expectation_of(const Place& place) {
+  std::vector<std::string> names;
+  for (const Status status : kWaivable) names.emplace_back(status_name(status));
+  const std::string accepted = join(names) + " (what did not run, or was refused beforehand, needs no waiver)";
+  const std::string text = place.string("'expect'", accepted);
+  if (std::find(names.begin(), names.end(), text) == names.end())
+    place.refuse("'expect' is '" + text + "': accepted are " + accepted);
+  return *status_of(text);
+}
+
+Date date_of(const Place& place) {
+  const auto* date = place.node().as_date();
+  if (date == nullptr)
+    place.refuse("'expires' must be a date without quotes, the last day on which it holds: 2027-03-01");
+  return {date->get().year, date->get().month, date->get().day};
+}
+
+std::string link_of(const Place& place) {
+  const std::string accepted = "an address where the deviation is discussed, https://... or a file's path";
+  const std::string link = place.string("'link'", accepted);
+  if (link.find_first_of(" \t\n") != std::string::npos || link.find_first_of("/.") == std::string::npos)
+    place.refuse("'link' is '" + link + "': expected " + accepted);
+  return link;
+}
+
+Waiver waiver_of(const Place& place, const std::vector<std::string>& case_ids) {
+  const toml::table& table = place.table("'waiver'");
+  expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "link", "reason", "expires"});
+  Waiver waiver;
+  waiver.where = place.text();
+  const std::string ids = "a pattern of ids of cases", names = "a pattern of names of schedules";
+  for (const auto& [glob, here] : patterns_of(required(place, table, "case", ids), "'case'", ids)) {
+    if (std::none_of(case_ids.begin(), case_ids.end(), [&](const std::string& id) { return matches(glob, id); }))
+      here.refuse("no case of the corpus matches '" + glob + "'; `plumbline list` names them");
+    waiver.case_globs.push_back(glob);
+  }
+  if (const toml::node* node = table.get("schedule")) {
+    waiver.schedule_globs.clear();
+    for (const auto& [glob, here] : patterns_of(place.at(*node), "'schedule'", names))
+      waiver.schedule_globs.push_back(glob);
+  }
+  if (const toml::node* node = table.get("when")) read_condition(place.at(*node), waiver);
+  waiver.expect = expectation_of(required(place, table, "expect", "fail, error, timeout or mistrusted"));
+  waiver.link = link_of(required(place, table, "link", "an address where the deviation is discussed"));
+  waiver.reason = one_line(required(place, table, "reason", "one sentence").string("'reason'", "one sentence"));
+  waiver.expires = date_of(required(place, table, "expires", "a date, 2027-03-01"));
+  return waiver;
+}
+
+bool any_holds(const std::vector<VersionRange>& ranges, const std::string& version) {
+  return ranges.empty() ||
+         std::any_of(ranges.begin(), ranges.end(), [&](const VersionRange& range) { return range.holds(version); });
+}
+
+bool equal_or_any(const std::string& wanted, const std::string& is) { return wanted.empty() || wanted == is; }
+
+bool is_about(const Waiver& waiver, const CaseVerdict& verdict, const std::string& version) {
+  return matches_one(waiver.case_globs, verdict.case_id) && matches_one(waiver.schedule_globs, verdict.schedule) &&
+         (waiver.backend_glob.empty() || matches(waiver.backend_glob, verdict.backend)) &&
+         equal_or_any(waiver.transport, verdict.transport) && equal_or_any(waiver.dtype, verdict.dtype) &&
+         equal_or_any(waiver.device, verdict.device) && any_holds(waiver.ranks, std::to_string(verdict.ranks)) &&
+         any_holds(waiver.version, version);
+}
+
+/// Of more waivers than this one line says that they are about nothing: a run of few cases leaves most of them.
+constexpr size_t kToldEach = 3;
+
+std::string told(const Waiver& waiver) {
+  return waiver.where + ": " + waiver.reason + " (" + waiver.link + ", until " + to_string(waiver.expires) + ")";
+}
+
+std::string first_of(const std::vector<std::string>& globs) {
+  return globs.front() + (globs.size() > 1 ? " and " + std::to_string(globs.size() - 1) + " more" : "");
+}
+
+void add_reason(CaseVerdict& verdict, const std::string& reason) {
+  verdict.reason += (verdict.reason.empty() ? "" : "; ") + reason;
+}
+
+}  // namespace
+
+std::string to_string(const Date& date) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%04d-%02d-%02d", date.year, date.month, date.day);
+  return text;
+}
+
+Date today() {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return {static_cast<int>(day.year()), static_cast<int>(static_cast<unsigned>(day.month())),
+          static_cast<int>(static_cast<unsigned>(day.day()))};
+}
+
+bool VersionRange::holds(const std::string& version) const {
+  std::string_view text = version;
+  const std::vector<int64_t> numbers = take_version(text);
+  return !numbers.empty() && std::all_of(clauses.begin(), clauses.end(), [&](const Clause& clause) {
+    const int order = compare_versions(numbers, clause.version);
+    if (clause.comparison == "==") return order == 0;
+    if (clause.comparison == "!=") return order != 0;
+    if (clause.comparison == "<") return order < 0;
+    if (clause.comparison == "<=") return order <= 0;
+    return clause.comparison == ">" ? order > 0 : order >= 0;
+  });
+}
+
+Waivers::Waivers(std::vector<Waiver> waivers, const Date& day)
+    : waivers_(std::move(waivers)), matched_(waivers_.size()), day_(day) {}
+
+CaseVerdict Waivers::applied(CaseVerdict verdict, const std::string& backend_version) {
+  const Waiver *expected = nullptr, *other = nullptr, *old = nullptr;
+  for (size_t i = 0; i < waivers_.size(); ++i) {
+    const Waiver& waiver = waivers_[i];
+    if (!is_about(waiver, verdict, backend_version)) continue;
+    matched_[i] = true;
+    if (waiver.expires < day_) {
+      old = &waiver;
+    } else if (verdict.status == waiver.expect || verdict.status == Status::Pass) {
+      if (expected == nullptr) expected = &waiver;
+    } else {
+      other = &waiver;
+    }
+  }
+  if (expected != nullptr) {
+    verdict.status = verdict.status == Status::Pass ? Status::XPass : Status::XFail;
+    verdict.waiver = told(*expected);
+    if (verdict.status == Status::XPass) verdict.waiver = "passes, so take this waiver away: " + verdict.waiver;
+  } else if (is_failure(verdict.status) && other != nullptr) {
+    add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)));
+  } else if (is_failure(verdict.status) && old != nullptr) {
+    add_reason(verdict, "the waiver at " + old->where + " expired on " + to_string(old->expires));
+  }
+  return verdict;
+}
+
+std::vector<std::string> Waivers::expired() const {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < waivers_.size(); ++i)
+    if (matched_[i] && waivers_[i].expires < day_)
+      lines.push_back("the waiver at " + waivers_[i].where + " expired on " + to_string(waivers_[i].expires) +
+                      "; look again at " + waivers_[i].link + ", then take it away or give it a new date");
+  return lines;
+}
+
+std::vector<std::string> Waivers::unused() const {
+  std::vector<const Waiver*> all;
+  for (size_t i = 0; i < waivers_.size(); ++i)
+    if (!matched_[i]) all.push_back(&waivers_[i]);
+  std::vector<std::string> lines;
+  if (all.size() <= kToldEach) {
+    for (const Waiver* waiver : all)
+      lines.push_back("the waiver at " + waiver->where + " (" + first_of(waiver->case_globs) + " x " +
+                      first_of(waiver->schedule_globs) + ") is about nothing in this run");
+    return lines;
+  }
+  std::string line = std::to_string(all.size()) + " of " + std::to_string(waivers_.size()) +
+                     " waivers are about nothing in this run: those at " + all.front()->where;
+  for (size_t i = 1; i < all.size(); ++i) line += ", " + all[i]->where.substr(all[i]->where.rfind(':') + 1);
+  return {line};
+}
+
+std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::vector<std::string>& case_ids) {
+  const std::string file = path.string();
+  const std::string text = read_file(path);
+  toml::table document;
+  try {
+    document = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    throw InputError(one_line(file + ":" + std::to_string(error.source().begin.line) +
+                              ": not TOML: " + std::string(error.description())));
+  }
+  const Place root(file, document);
+  expect_keys(root, document, "a file of waivers", {"schema", "waiver"});
+  const toml::node* schema = document.get("schema");
+  if (schema == nullptr || schema->value<std::string>() != kSchema)
+    throw InputError((schema == nullptr ? file : root.at(*schema).text()) + ": a file of waivers needs schema = \"" +
+                     kSchema + "\"");
+  const toml::node* list = document.get("waiver");
+  if (list == nullptr) return {};
+  if (!list->is_array()) root.at(*list).refuse("'waiver' must be tables of their own: [[waiver]]");
+  std::vector<Waiver> waivers;
+  for (const toml::node& node : *list->as_array()) waivers.push_back(waiver_of(root.at(node), case_ids));
+  return waivers;
+}
+
+}  // namespace plumbline::conformance

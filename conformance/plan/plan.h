@@ -1,0 +1,94 @@
+// What a run consists of: which cases run under which schedules, on how many ranks, over which transport; and what of
+// that cannot be, found out before anything starts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "conformance/protocol/job.h"
+#include "reference/case.h"
+#include "runtime/engine/partitioned_stage.h"
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline::conformance {
+
+enum class TransportKind {
+  Threads,
+  Mpi,
+  Own,  ///< of a backend that is not our runtime
+};
+
+/// "threads", "mpi" or "own".
+std::string transport_name(TransportKind kind);
+
+struct RunOptions {
+  std::string profile = "core";
+  bool profile_given = false;
+  std::string case_glob;        ///< empty: the whole profile
+  std::string schedules = "*";  ///< patterns and .csv files, see choose_schedules()
+  bool schedule_given = false;
+  TransportKind transport = TransportKind::Threads;
+  bool transport_given = false;  ///< the user named one; under mpirun it must be mpi
+  int ranks = 4;
+  bool ranks_given = false;  ///< the user named a number; under mpirun it must be mpirun's
+  int microbatches = 0;      ///< 0: each case's own
+  std::string mutant;
+  std::string recompute = "never";  ///< see parse_recompute()
+  engine::RematOptions remat;
+  uint64_t seed = 1;
+  double timeout_seconds = 60;
+  bool throughput = true;
+  std::string backend = "runtime";  ///< or a FILE.toml, or a command; see backend_file.h
+  std::vector<int> backend_ranks;   ///< how many ranks it can be; empty: any number
+  std::filesystem::path report = "plumbline-report";
+  bool resume = false;            ///< go on with the interrupted run in `report`
+  std::filesystem::path waivers;  ///< empty: nothing is waived
+  std::string program;            ///< this executable, to start ranks with
+  std::string command_line;       ///< for the report
+};
+
+struct PlannedRun {
+  JobCase item;
+  int ranks = 0;
+  TransportKind transport = TransportKind::Threads;
+  std::string unsupported;  ///< why it cannot be; empty: it runs
+};
+
+/// The runs that one launch of ranks carries out.
+struct RunGroup {
+  TransportKind transport = TransportKind::Threads;
+  Job job;
+  std::vector<size_t> runs;  ///< for each case of the job, where it stands in RunPlan::runs
+};
+
+struct RunPlan {
+  /// By case, schedule, ranks and transport, in the order of the corpus and of the table of schedules.
+  std::vector<PlannedRun> runs;
+  /// By ranks and transport; measurements are the last group.
+  std::vector<RunGroup> groups;
+};
+
+/// The job of a group that has no cases yet.
+Job empty_job(const RunOptions& options, int ranks);
+
+/// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
+/// threads and over MPI where there is MPI: nightly (or full) with all there are, core with rows (covering.h) that hold
+/// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
+/// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
+/// with a number of ranks, with a transport. Everything else, and `one_group`, runs on `ranks` over `transport`. A
+/// number of ranks, a transport or schedules that the user named are the only ones. The profile smoke takes a few
+/// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it
+/// has.
+///
+/// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
+/// what was asked for, or nothing under a schedule from a file, can be, with the reason.
+RunPlan make_plan(const RunOptions& options, bool one_group = false);
+
+/// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
+/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
+/// schedule has transfers of its own that are not those its stages need.
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,275 @@
+// What a run consists of: counted and compared with what the schedules and models say for themselves.
+#include "conformance/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "conformance/corpus/corpus.h"
+#include "conformance/corpus/features.h"
+#include "runtime/error.h"
+#include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/temporary_folder.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using Row = std::tuple<std::string, std::string, int, TransportKind>;
+
+RunOptions quiet() {
+  RunOptions options;
+  options.throughput = false;
+  return options;
+}
+
+Row row_of(const PlannedRun& run) { return {run.item.id, run.item.schedule, run.ranks, run.transport}; }
+
+std::set<Row> rows(const RunPlan& plan, bool supported) {
+  std::set<Row> out;
+  for (const PlannedRun& run : plan.runs)
+    if (run.unsupported.empty() == supported) out.insert(row_of(run));
+  return out;
+}
+
+/// What core promises to show, said by the row's own words; kinds of schedules by name.
+std::vector<std::string> promised_by(const Row& row) {
+  const auto& [id, schedule, ranks, transport] = row;
+  const std::string on = std::to_string(ranks) + " ranks", over = transport_name(transport);
+  std::vector<std::string> words = {id + " " + on, id + " " + over, schedule + " " + on, schedule + " " + over};
+  for (const std::string& feature : features_of(find_case(id))) words.push_back(feature + " x " + schedule);
+  return words;
+}
+
+TEST(Plan, CoreShowsEveryPairThatItPromises) {
+  RunOptions options = quiet();
+  const RunPlan core = make_plan(options);
+  options.profile = "nightly";
+  const RunPlan nightly = make_plan(options);
+  const std::set<Row> all = rows(nightly, true), some = rows(core, true);
+  std::set<std::string> wanted, shown;
+  for (const Row& row : all)
+    for (const std::string& word : promised_by(row)) wanted.insert(word);
+  for (const Row& row : some) {
+    EXPECT_TRUE(all.contains(row));
+    for (const std::string& word : promised_by(row)) shown.insert(word);
+  }
+  EXPECT_EQ(shown, wanted);
+  EXPECT_LE(some.size(), 5 * corpus().size());
+}
+
+/// Everything that some case and schedule make possible on a number of ranks is shown there: counted over all rows of
+/// 1 to 8 ranks, asked for one by one.
+TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
+  RunOptions options = quiet();
+  options.profile = "ranks";
+  const std::set<Row> some = rows(make_plan(options), true);
+  const auto said_by = [](const Row& row) {
+    const auto& [id, schedule, ranks, transport] = row;
+    const std::string on = " on " + std::to_string(ranks);
+    std::vector<std::string> words = {schedule + on, transport_name(transport) + on};
+    for (const std::string& feature : features_of(find_case(id))) words.push_back(feature + on);
+    return words;
+  };
+  std::set<std::string> wanted, shown;
+  for (const Row& row : some)
+    for (const std::string& word : said_by(row)) shown.insert(word);
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    RunOptions one = quiet();
+    one.profile = "nightly";
+    one.ranks = ranks;
+    one.ranks_given = true;
+    for (const Row& row : rows(make_plan(one), true))
+      for (const std::string& word : said_by(row)) wanted.insert(word);
+    for (const char* feature : {"exact", "same-order", "none", "dicts", "shared", "uneven"})
+      EXPECT_TRUE(shown.contains(std::string(feature) + " on " + std::to_string(ranks))) << feature << " on " << ranks;
+  }
+  EXPECT_EQ(shown, wanted);
+  EXPECT_LE(some.size(), 2 * corpus().size());
+}
+
+TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
+  std::map<std::string, std::set<std::string>> schedules;
+  for (const Row& row : rows(make_plan(quiet()), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
+  for (const reference::Case& c : corpus()) {
+    if (c.schedule_csv.empty())
+      EXPECT_GE(schedules[c.id].size(), 3u) << c.id;
+    else
+      EXPECT_EQ(schedules[c.id], std::set<std::string>{"own"}) << c.id;
+  }
+}
+
+TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
+  RunOptions options = quiet();
+  options.case_glob = "exact-own-three-ranks";
+  EXPECT_EQ(rows(make_plan(options), true),
+            (std::set<Row>{{"exact-own-three-ranks", "own", 3, TransportKind::Threads}}));
+  options.schedules = "own";
+  options.schedule_given = true;
+  options.ranks = 3;
+  options.ranks_given = true;
+  EXPECT_EQ(make_plan(options).groups.at(0).job.cases.at(0).csv, find_case("exact-own-three-ranks").schedule_csv);
+  options.ranks = 2;
+  EXPECT_THROW(make_plan(options), InputError);
+  options.ranks_given = false;
+  options.schedules = "1f1b";
+  EXPECT_THROW(make_plan(options), InputError);
+  options.case_glob = "mlp";
+  options.schedules = "own";
+  EXPECT_THROW(make_plan(options), InputError);
+}
+
+TEST(Plan, GroupsHoldTheRunsThatCanBe) {
+  const RunPlan plan = make_plan(quiet());
+  std::set<int64_t> ranks = {2, 4, 8};
+  for (const reference::Case& c : corpus())
+    if (!c.schedule_csv.empty()) ranks.insert(std::ranges::count(c.schedule_csv, '\n'));
+  EXPECT_EQ(plan.groups.size(), ranks.size() * (1 + PLUMBLINE_HAS_MPI));
+  std::set<size_t> seen;
+  for (const RunGroup& group : plan.groups) {
+    ASSERT_EQ(group.job.cases.size(), group.runs.size());
+    for (size_t i = 0; i < group.runs.size(); ++i) {
+      const PlannedRun& run = plan.runs.at(group.runs[i]);
+      EXPECT_TRUE(seen.insert(group.runs[i]).second);
+      EXPECT_EQ(run.unsupported, "");
+      EXPECT_EQ(run.ranks, group.job.ranks);
+      EXPECT_EQ(run.transport, group.transport);
+      EXPECT_EQ(run.item.id, group.job.cases[i].id);
+      EXPECT_EQ(run.item.schedule, group.job.cases[i].schedule);
+    }
+  }
+  EXPECT_EQ(seen.size(), rows(plan, true).size());
+}
+
+TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
+  RunOptions options = quiet();
+  options.ranks_given = true;
+  options.ranks = 2;
+  for (const PlannedRun& run : make_plan(options).runs)
+    EXPECT_TRUE(run.ranks == 2 || run.unsupported.find("its own schedule is for") == 0) << run.item.id;
+  options.transport_given = true;
+  EXPECT_EQ(make_plan(options).groups.size(), 1u);
+  options.schedules = "1f1b";
+  options.schedule_given = true;
+  EXPECT_EQ(make_plan(options).runs.size(), corpus().size() - profile("own-schedule").size());
+
+  // A case alone runs on 4 ranks as threads; with a profile beside it, everywhere that the profile goes.
+  options = quiet();
+  options.case_glob = "mlp";
+  options.schedules = "gpipe";
+  EXPECT_EQ(rows(make_plan(options), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Threads}}));
+  options.profile = "nightly";
+  options.profile_given = true;
+  EXPECT_EQ(make_plan(options).runs.size(), 3u * (1 + PLUMBLINE_HAS_MPI));
+  // Under mpirun there is one group whatever the profile.
+  options.transport = TransportKind::Mpi;
+  EXPECT_EQ(rows(make_plan(options, /*one_group=*/true), true),
+            (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Mpi}}));
+}
+
+TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
+  const auto reason = [](const std::string& id, const schedule::Schedule& schedule) {
+    return why_unsupported(find_case(id), schedule, 1);
+  };
+  EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 16, 4)), "");
+  EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 17, 4)),
+            "15 split points, enough for 16 stages; the schedule has 17");
+  schedule::Schedule forwards = schedule::make_schedule("1f1b", 2, 4);
+  for (auto& rank : forwards.ranks)
+    std::erase_if(rank, [](const schedule::Action& action) { return action.type != schedule::ActionType::F; });
+  EXPECT_NE(reason("mlp", forwards).find("no backward"), std::string::npos);
+  EXPECT_EQ(reason("exact-eval-only", forwards), "");
+  schedule::Schedule replicated = schedule::make_schedule("1f1b", 2, 4);
+  replicated.rank_of_stage = {0, 1, 1, 0};
+  replicated.replica_of_microbatch = {0, 0, 1, 1};
+  EXPECT_EQ(reason("mlp", replicated), "");
+  EXPECT_NE(reason("resnet-bn", replicated).find("2 replicas"), std::string::npos);
+  // Lowered for a chain, stage 2 receives nothing: stage 1 is on its rank. But a skip comes from stage 0, which is not.
+  const schedule::Schedule lowered = lower(schedule::make_schedule("zb-v", 2, 4), schedule::chain_edges(4));
+  EXPECT_EQ(reason("mlp", lowered), "");
+  EXPECT_NE(reason("exact-skip", lowered), "");
+}
+
+TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "v.csv").string();
+  std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
+  RunOptions options = quiet();
+  options.schedules = path;
+  options.schedule_given = true;
+  options.ranks = 2;
+  options.ranks_given = true;
+  const RunPlan plan = make_plan(options);
+  for (const PlannedRun& run : plan.runs) {
+    EXPECT_EQ(run.unsupported.empty(), find_case(run.item.id).microbatches == 1) << run.item.id;
+    EXPECT_NE(run.item.csv, "") << run.item.id;
+  }
+  options.case_glob = "mlp";  // 4 micro-batches
+  try {
+    make_plan(options);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing to run: mlp x"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("it has 1 micro-batches, not 4"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "ranks.csv").string();
+  std::ofstream(path) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n";
+  RunOptions options = quiet();
+  options.case_glob = "exact-one-microbatch";
+  options.schedules = path;
+  options.schedule_given = true;
+  const auto ranks = [&] {
+    std::vector<int> found;
+    for (const PlannedRun& run : make_plan(options).runs) found.push_back(run.ranks);
+    return found;
+  };
+  EXPECT_EQ(ranks(), std::vector<int>{3});
+  options.schedules += ",1f1b";
+  options.ranks = 2;
+  EXPECT_THROW(ranks(), InputError) << "beside a name there is no number that both have";
+  options.ranks_given = true;
+  options.schedules = path;
+  EXPECT_THROW(ranks(), InputError) << "what the user says counts";
+}
+
+// Beside a schedule that runs, one that is broken may not go as "unsupported".
+TEST(Plan, AFileThatFitsNoCaseIsRefused) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "broken.csv").string();
+  std::ofstream(path) << "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n";
+  RunOptions options = quiet();
+  options.case_glob = "exact-one-microbatch";
+  options.schedules = "1f1b," + path;
+  options.schedule_given = true;
+  options.ranks = 2;
+  options.ranks_given = true;
+  try {
+    make_plan(options);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find(path + " on 2 ranks: rank 1, position 2 (1SEND_B0)"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
+  RunOptions options;
+  options.profile = "smoke";
+  const RunPlan plan = make_plan(options);
+  const Job& last = plan.groups.back().job;
+  EXPECT_TRUE(last.cases.empty());
+  ASSERT_GE(last.throughput.size(), 4u);
+  EXPECT_EQ(last.throughput[0].schedule, "gpipe");
+  EXPECT_EQ(last.throughput[1].model, "transformer-lm");
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

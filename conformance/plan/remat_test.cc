@@ -1,0 +1,78 @@
+#include "conformance/plan/remat.h"
+
+#include <ATen/ops/linear.h>
+#include <ATen/ops/masked_select.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+
+#include "conformance/corpus/corpus.h"
+#include "reference/models/zoo.h"
+#include "runtime/capture/call.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// Two layers; how many values the second looks at depends on the data, in micro-batches of so many rows.
+struct DependsOnData : torch::nn::Module {
+  struct Layer : torch::nn::Module {
+    explicit Layer(int64_t selecting_rows)
+        : selecting_rows(selecting_rows), weight(register_parameter("weight", at::ones({4, 4}))) {}
+    at::Tensor forward(const at::Tensor& x) {
+      const at::Tensor y = at::linear(x, weight);
+      return x.size(0) == selecting_rows ? y * at::masked_select(x, x > 0).sum() : y;
+    }
+    int64_t selecting_rows;
+    at::Tensor weight;
+  };
+  explicit DependsOnData(int64_t selecting_rows)
+      : first(register_module("first", std::make_shared<Layer>(0))),
+        second(register_module("second", std::make_shared<Layer>(selecting_rows))) {}
+  std::shared_ptr<Layer> first, second;
+};
+
+void add_depends_on_data(const std::string& name, int64_t selecting_rows) {
+  models::add_model(
+      name,
+      [=](reference::Dtype, uint64_t) {
+        models::Model model;
+        const auto module = std::make_shared<DependsOnData>(selecting_rows);
+        model.module = module;
+        model.forward = [module](const std::vector<at::Tensor>& in) {
+          return std::vector<at::Tensor>{capture::call(module->second, capture::call(module->first, in[0]))};
+        };
+        model.input_names = {"x"};
+        model.input_chunks = {microbatch::ChunkSpec{}};
+        model.split_points = {"second"};
+        return model;
+      },
+      [](reference::Dtype, int rows, uint64_t, int) {
+        return models::Batch{{at::ones({rows, 4})}, at::ones({rows, 4})};
+      });
+}
+
+/// 7 rows are micro-batches of 3, 2 and 2: whichever shape cannot be traced, the case cannot run.
+TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
+  reference::Case c = find_case("mlp");
+  c.rows = 7;
+  c.microbatches = 3;
+  for (const int64_t selecting_rows : {3, 2}) {
+    c.model = "depends-on-data-" + std::to_string(selecting_rows);
+    add_depends_on_data(c.model, selecting_rows);
+    const std::string why = why_not_partitioned(c, 2, 1, {"bytes"});
+    for (const char* part : {"stage 1 has no joint graph", "masked_select", "run it without --remat"})
+      testing::expect_part(why, part);
+  }
+  c.model = "depends-on-data-4";
+  add_depends_on_data(c.model, 4);
+  EXPECT_EQ(why_not_partitioned(c, 2, 1, {"bytes"}), "");
+}
+
+TEST(Remat, CasesOfTheCorpusCanBePartitioned) {
+  for (const char* id : {"exact-tied", "transformer-lm", "resnet-bn", "dropout", "frozen", "multi-io", "loss-inside"})
+    EXPECT_EQ(why_not_partitioned(find_case(id), 4, 1, {"budget=0.25"}), "") << id;
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

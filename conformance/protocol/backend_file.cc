@@ -1,0 +1,257 @@
+#include "conformance/protocol/backend_file.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "conformance/protocol/toml.h"
+#include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr const char* kSchema = "plumbline-backend/1";
+constexpr double kLongest = 1e6;  // seconds
+const std::vector<std::string> kKeys = {"schema", "name",  "argv",    "launcher",    "launcher_verbs",
+                                        "folder", "ranks", "waivers", "environment", "timeouts"};
+const std::vector<std::string> kTimeouts = {"start", "case", "silence"};
+const std::vector<std::string> kVerbs = {"describe", "plan", "run"};
+const std::vector<std::string> kPlaces = {"{verb}", "{job}", "{out}", "{np}"};
+
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// What is wrong with a `{word}` in it that is filled in by nobody; empty where there is none. `${word}` is a shell's,
+/// and what is no name in braces is the program's own.
+std::string unknown_place(const std::string& word) {
+  constexpr auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
+  for (size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
+    const auto close = std::find_if_not(word.begin() + static_cast<std::ptrdiff_t>(open) + 1, word.end(), is_of_a_name);
+    const std::string place = word.substr(open, static_cast<size_t>(close - word.begin()) - open) + "}";
+    const bool is_place = close != word.end() && *close == '}' && place != "{}";
+    if (is_place && (open == 0 || word[open - 1] != '$') && !has(kPlaces, place))
+      return "'" + place + "' is not known; accepted: " + join(kPlaces);
+  }
+  return {};
+}
+
+/// What a file holds; every refusal says where.
+class Reader {
+ public:
+  Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
+
+  [[noreturn]] void refuse(const toml::node& at, const std::string& what) const {
+    throw InputError(file_ + ":" + std::to_string(at.source().begin.line) + ": " + what);
+  }
+  void expect_keys(const toml::table& table, const std::vector<std::string>& keys) const {
+    for (const auto& [key, value] : table)
+      if (!has(keys, key.str()))
+        refuse(value, "'" + std::string(key.str()) + "' is not known; there are: " + join(keys));
+  }
+  std::string text(const toml::node& node, const std::string& what) const {
+    const auto* value = node.as_string();
+    if (value == nullptr || value->get().empty()) refuse(node, what + " must be a text that is not empty");
+    return value->get();
+  }
+  std::string text(const char* key, const std::string& otherwise) const {
+    const toml::node* node = root_.get(key);
+    return node == nullptr ? otherwise : text(*node, key);
+  }
+  std::vector<std::string> words(const char* key) const {
+    std::vector<std::string> words;
+    const toml::node* node = root_.get(key);
+    if (node == nullptr) return words;
+    const std::string what = std::string(key) + " must be a list of texts, such as [\"python3\", \"adapter.py\"]";
+    if (!node->is_array() || node->as_array()->empty()) refuse(*node, what);
+    for (const toml::node& item : *node->as_array()) {
+      if (!item.is_string()) refuse(item, what);
+      words.push_back(item.as_string()->get());
+    }
+    if (words.front().empty()) refuse(*node, std::string(key) + " begins with an empty word");
+    return words;
+  }
+  /// Words of a command line.
+  std::vector<std::string> command(const char* key) const {
+    std::vector<std::string> all = words(key);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const std::string unknown = unknown_place(all[i]); !unknown.empty())
+        refuse(*root_.get(key)->as_array()->get(i), std::string(key) + ": " + unknown);
+    return all;
+  }
+  const toml::table* table(const char* key) const {
+    const toml::node* node = root_.get(key);
+    if (node != nullptr && !node->is_table()) refuse(*node, std::string(key) + " must be a table: [" + key + "]");
+    return node == nullptr ? nullptr : node->as_table();
+  }
+  std::vector<int> ranks() const {
+    std::vector<int> numbers;
+    const toml::node* node = root_.get("ranks");
+    if (node == nullptr) return numbers;
+    const char* what = "ranks must be a list of whole numbers from 1 to 4096, such as [1, 2, 4]";
+    if (!node->is_array() || node->as_array()->empty()) refuse(*node, what);
+    for (const toml::node& item : *node->as_array()) {
+      const auto* number = item.as_integer();
+      if (number == nullptr || number->get() < 1 || number->get() > 4096) refuse(item, what);
+      numbers.push_back(static_cast<int>(number->get()));
+    }
+    std::ranges::sort(numbers);
+    return numbers;
+  }
+  const toml::table& root() const { return root_; }
+
+ private:
+  const toml::table& root_;
+  std::string file_;
+};
+
+std::chrono::milliseconds seconds(double value) {
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
+}
+
+/// As a shell splits a line, without what it would expand.
+std::vector<std::string> split_words(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      word += line[++i], in_word = true;
+    } else if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        word += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c, in_word = true;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      if (in_word) words.push_back(std::exchange(word, {}));
+      in_word = false;
+    } else {
+      word += c, in_word = true;
+    }
+  }
+  if (quote != 0) throw InputError("--backend: a quote " + std::string(1, quote) + " is not closed in: " + line);
+  if (in_word) words.push_back(word);
+  if (words.empty() || words.front().empty())
+    throw InputError("--backend: nothing given; runtime, a FILE.toml or a command in quotes is accepted");
+  return words;
+}
+
+/// `word` with its placeholders filled in; whether it asked for something that this verb does not have.
+bool fill(std::string& word, const std::map<std::string, std::string>& values, std::set<std::string>& used) {
+  bool complete = true;
+  for (const auto& [name, value] : values) {
+    for (size_t at = word.find(name); at != std::string::npos; at = word.find(name, at + value.size())) {
+      word.replace(at, name.size(), value);
+      used.insert(name);
+      complete = complete && !value.empty();
+    }
+  }
+  return complete;
+}
+
+}  // namespace
+
+BackendSpec runtime_backend(const std::string& program, bool mpi, double timeout_seconds) {
+  BackendSpec spec;
+  spec.name = "plumbline runtime";
+  spec.given = "runtime";
+  spec.argv = {program, "backend"};
+  if (mpi) spec.launcher = {"mpirun", "-n", "{np}"};
+  spec.run_words = {"--transport", mpi ? "mpi" : "threads"};
+  // Ranks say nothing while they start and while they are in a case: these are only for ranks that hang where they wait
+  // for nothing.
+  spec.start = spec.silence = seconds(60 + 2 * timeout_seconds);
+  spec.one_case = std::chrono::milliseconds(0);
+  return spec;
+}
+
+BackendSpec parse_backend_file(const std::string& text, const std::filesystem::path& path) {
+  toml::table root;
+  try {
+    root = toml::parse(text, path.string());
+  } catch (const toml::parse_error& error) {
+    throw InputError(path.string() + ":" + std::to_string(error.source().begin.line) +
+                     ": not TOML: " + std::string(error.description()));
+  }
+  const Reader read(root, path.string());
+  read.expect_keys(root, kKeys);
+  const std::string accepted = std::string("schema = \"") + kSchema + "\"";
+  if (!root.contains("schema")) throw InputError(path.string() + ":1: no schema; " + accepted + " is accepted");
+  if (read.text("schema", "") != kSchema)
+    read.refuse(*root.get("schema"), "another schema; " + accepted + " is accepted");
+  BackendSpec spec;
+  spec.given = path.string();
+  spec.argv = read.command("argv");
+  if (spec.argv.empty())
+    throw InputError(path.string() +
+                     ":1: no argv; the words of a program, such as argv = [\"python3\", \"adapter.py\"]");
+  spec.name = read.text("name", std::filesystem::path(spec.argv.front()).filename().string());
+  spec.launcher = read.command("launcher");
+  if (root.contains("launcher_verbs")) {
+    const std::vector<std::string> verbs = read.words("launcher_verbs");
+    for (const std::string& verb : verbs)
+      if (!has(kVerbs, verb))
+        read.refuse(*root.get("launcher_verbs"), "no verb '" + verb + "'; there are: " + join(kVerbs));
+    spec.launcher_verbs = {verbs.begin(), verbs.end()};
+  }
+  const std::filesystem::path here = std::filesystem::absolute(path).parent_path();
+  spec.folder = here / read.text("folder", "");
+  if (root.contains("waivers")) spec.waivers = (here / read.text("waivers", "")).lexically_normal();
+  spec.ranks = read.ranks();
+  if (const toml::table* variables = read.table("environment")) {
+    for (const auto& [key, value] : *variables) {
+      if (!value.is_string()) read.refuse(value, std::string(key.str()) + " must be a text");
+      spec.environment.emplace(std::string(key.str()), value.as_string()->get());
+    }
+  }
+  if (const toml::table* limits = read.table("timeouts")) {
+    read.expect_keys(*limits, kTimeouts);
+    for (const auto& [key, value] : *limits) {
+      const std::optional<double> number = value.value<double>();
+      if (!value.is_number() || !number || !(*number > 0) || *number > kLongest)
+        read.refuse(value, std::string(key.str()) + " must be a number of seconds above 0, at most 1000000");
+      (key == "start" ? spec.start : key == "case" ? spec.one_case : spec.silence) = seconds(*number);
+    }
+  }
+  return spec;
+}
+
+BackendSpec read_backend(const std::string& given) {
+  // A command may end in .toml too ("adapter --config x.toml"), so a name with spaces is a file only if it is there.
+  if (given.ends_with(".toml") && (given.find_first_of(" \t") == std::string::npos || std::filesystem::exists(given)))
+    return parse_backend_file(read_file(given), given);
+  BackendSpec spec;
+  spec.given = given;
+  spec.argv = split_words(given);
+  for (const std::string& word : spec.argv)
+    if (const std::string unknown = unknown_place(word); !unknown.empty()) throw InputError("--backend: " + unknown);
+  spec.name = std::filesystem::path(spec.argv.front()).filename().string();
+  return spec;
+}
+
+std::vector<std::string> words_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
+                                   const std::string& out) {
+  const std::map<std::string, std::string> values = {
+      {"{verb}", verb}, {"{job}", job}, {"{out}", out}, {"{np}", std::to_string(ranks)}};
+  std::set<std::string> used;
+  std::vector<std::string> words;
+  if (spec.launcher_verbs.contains(verb))
+    for (std::string word : spec.launcher)
+      if (fill(word, values, used)) words.push_back(std::move(word));
+  used.clear();
+  for (std::string word : spec.argv)
+    if (fill(word, values, used)) words.push_back(std::move(word));
+  if (!used.contains("{verb}")) words.push_back(verb);
+  if (!job.empty() && !used.contains("{job}")) words.insert(words.end(), {"--job", job});
+  if (!out.empty() && !used.contains("{out}")) words.insert(words.end(), {"--out", out});
+  if (verb == "run") words.insert(words.end(), spec.run_words.begin(), spec.run_words.end());
+  return words;
+}
+
+}  // namespace plumbline::conformance

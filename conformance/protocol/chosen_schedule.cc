@@ -1,0 +1,108 @@
+#include "conformance/protocol/chosen_schedule.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "conformance/protocol/schedule_source.h"
+#include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/text/csv.h"
+
+namespace plumbline::conformance {
+namespace {
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+ChosenSchedule choose_file(const std::string& path) {
+  const ChosenSchedule chosen{path, read_schedule_file(path)};
+  const schedule::Schedule schedule = schedule::parse_csv(chosen.csv, path);
+  // Whether its transfers are those that a model needs depends on the model: why_unsupported() looks at that.
+  if (!schedule::has_communication(schedule))
+    schedule::require_valid(schedule, schedule::chain_edges(schedule.stages),
+                            {.forward_only = !schedule::has_backward(schedule)});
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<std::string> matching_schedules(const std::string& pattern) {
+  std::vector<std::string> names;
+  for (const std::string& name : schedule::schedule_names())
+    if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) names.push_back(name);
+  if (names.empty())
+    throw InputError("no schedule matches '" + pattern + "'; there are: " + join(schedule::schedule_names()) +
+                     ", and .csv files");
+  return names;
+}
+
+std::vector<std::string> expand_schedules(const std::string& patterns) {
+  std::set<std::string> matched;
+  std::vector<std::string> expanded, files;
+  for (const std::string& part : split_at_commas(patterns)) {
+    if (is_schedule_file(part)) {
+      files.push_back(part);
+    } else {
+      for (const std::string& name : matching_schedules(part)) matched.insert(name);
+    }
+  }
+  if (matched.empty() && files.empty()) matching_schedules(patterns);
+  for (const std::string& name : schedule::schedule_names())
+    if (matched.contains(name)) expanded.push_back(name);
+  expanded.insert(expanded.end(), files.begin(), files.end());
+  return expanded;
+}
+
+std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
+  std::set<std::string> file_names;
+  std::vector<ChosenSchedule> chosen;
+  for (const std::string& name_or_file : expand_schedules(patterns)) {
+    if (!is_schedule_file(name_or_file)) {
+      chosen.push_back({name_or_file, ""});
+      continue;
+    }
+    chosen.push_back(choose_file(name_or_file));
+    // Results lie under the file's name.
+    const std::string name = std::filesystem::path(name_or_file).filename().string();
+    if (!file_names.insert(name).second) throw InputError("--schedule: two files are named " + name);
+  }
+  return chosen;
+}
+
+schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches) {
+  if (chosen.csv.empty()) return schedule::make_schedule(chosen.name, ranks, microbatches);
+  return parse_schedule_file(chosen.csv, chosen.name, {.name = {}, .ranks = ranks, .microbatches = microbatches});
+}
+
+schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches) {
+  std::string reason;
+  int others = 0;  // stages it has on the most ranks
+  for (int n = ranks != 0 ? ranks : stages; n >= 1; --n) {
+    try {
+      const int count =
+          chosen.csv.empty() ? n : static_cast<int>(schedule::parse_csv(chosen.csv, chosen.name).ranks.size());
+      schedule::Schedule schedule = make_schedule(chosen, ranks != 0 ? n : count, microbatches);
+      if (schedule.stages == stages) return schedule;
+      if (others == 0) others = schedule.stages;
+    } catch (const InputError& error) {
+      if (reason.empty()) reason = error.what();
+    }
+    if (ranks != 0 || !chosen.csv.empty()) break;
+  }
+  if (others == 0) throw InputError(reason);
+  const std::string counted = std::to_string(stages) + (stages == 1 ? " stage" : " stages");
+  throw InputError("schedule " + chosen.name + ": it cannot have " + counted + " on " +
+                   (ranks == 0 ? "any number of" : std::to_string(ranks)) + (ranks == 1 ? " rank" : " ranks"));
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,139 @@
+#include "conformance/protocol/job.h"
+
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "runtime/json_place.h"
+#include "runtime/tensor_file.h"
+#include "runtime/write_text.h"
+
+namespace plumbline::conformance {
+
+namespace {
+
+constexpr const char* kFormat = "plumbline-job/1";
+
+constexpr int kMost = 1 << 20;  // ranks, micro-batches, rows, steps
+
+/// Members that stand in the file where they are not what they are without it.
+struct Text {
+  const char* name;
+  std::string Job::* member;
+};
+constexpr Text kTexts[] = {{"mutant", &Job::mutant},
+                           {"recompute", &Job::recompute},
+                           {"remat", &Job::remat},
+                           {"remat_policy", &Job::remat_policy}};
+
+double not_negative(const JsonPlace& place) {
+  if (!place.json().is_number() || !(place.json().get<double>() >= 0)) place.fail("a number from 0");
+  return place.json().get<double>();
+}
+
+JobCase read_case(const JsonPlace& json) {
+  json.expect_only({"id", "schedule", "csv", "folder", "results"});
+  JobCase item{.id = json["id"].text(), .schedule = json["schedule"].text(), .results = json["results"].text()};
+  if (const auto csv = json.find("csv")) item.csv = csv->text();
+  if (const auto folder = json.find("folder")) item.folder = folder->text();
+  return item;
+}
+
+JobThroughput read_throughput(const JsonPlace& json) {
+  json.expect_only({"schedule", "model", "forward_ms", "backward_ms", "rows", "microbatches", "steps", "trace"});
+  return {json["schedule"].text(),           json["model"].text(),         not_negative(json["forward_ms"]),
+          not_negative(json["backward_ms"]), json["rows"].small(0, kMost), json["microbatches"].small(0, kMost),
+          json["steps"].small(0, kMost),     json["trace"].boolean()};
+}
+
+std::string result_prefix(const JobCase& c) {
+  if (!c.results.empty()) return c.results;
+  return (std::filesystem::path(c.schedule).filename() / c.id / "rank").string();
+}
+
+nlohmann::json to_json(const JobCase& c) {
+  nlohmann::json json = {{"id", c.id}, {"schedule", c.schedule}, {"results", result_prefix(c)}};
+  if (!c.csv.empty()) json["csv"] = c.csv;
+  if (!c.folder.empty()) json["folder"] = c.folder;
+  return json;
+}
+
+nlohmann::json to_json(const JobThroughput& t) {
+  return {{"schedule", t.schedule},
+          {"model", t.model},
+          {"forward_ms", t.forward_ms},
+          {"backward_ms", t.backward_ms},
+          {"rows", t.rows},
+          {"microbatches", t.microbatches},
+          {"steps", t.steps},
+          {"trace", t.trace}};
+}
+
+}  // namespace
+
+void write_job(const std::filesystem::path& path, const Job& job) {
+  nlohmann::json json = {{"format", kFormat},
+                         {"ranks", job.ranks},
+                         {"seed", job.seed},
+                         {"timeout_seconds", job.timeout_seconds},
+                         {"cases", nlohmann::json::array()}};
+  if (job.microbatches != 0) json["microbatches"] = job.microbatches;
+  for (const Text& text : kTexts)
+    if (job.*text.member != Job{}.*text.member) json[text.name] = job.*text.member;
+  for (const JobCase& c : job.cases) json["cases"].push_back(to_json(c));
+  for (const JobThroughput& item : job.throughput) json["throughput"].push_back(to_json(item));
+  write_text_file(path, json.dump(1) + "\n");
+}
+
+Job read_job(const std::filesystem::path& path) {
+  const std::string source = "job file " + path.string();
+  const nlohmann::json document = parse_json(read_file(path), source);
+  const JsonPlace json(document, source);
+  if (json["format"].json() != kFormat) json["format"].fail(std::string("\"") + kFormat + "\"");
+  json.expect_only({"format", "ranks", "seed", "timeout_seconds", "microbatches", "mutant", "recompute", "remat",
+                    "remat_policy", "cases", "throughput"});
+  Job job;
+  job.ranks = json["ranks"].small(1, kMost);
+  const nlohmann::json& seed = json["seed"].json();
+  if (!seed.is_number_unsigned()) json["seed"].fail("a whole number from 0");
+  job.seed = seed.get<uint64_t>();
+  job.timeout_seconds = not_negative(json["timeout_seconds"]);
+  if (const auto count = json.find("microbatches")) job.microbatches = count->small(1, kMost);
+  for (const Text& text : kTexts)
+    if (const auto place = json.find(text.name)) job.*text.member = place->text();
+  if (const auto recompute = json.find("recompute")) recompute->one_of({"never", "except-last", "always"});
+  for (const JsonPlace& item : json["cases"].items()) job.cases.push_back(read_case(item));
+  if (const auto items = json.find("throughput"))
+    for (const JsonPlace& item : items->items()) job.throughput.push_back(read_throughput(item));
+  return job;
+}
+
+std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank) {
+  return out / (result_prefix(c) + std::to_string(rank) + ".safetensors");
+}
+
+std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c) {
+  const std::filesystem::path prefix = out / result_prefix(c);
+  const std::string begin = prefix.filename().string(), end = ".safetensors";
+  std::map<int, std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size()) continue;
+    int rank = 0;
+    const char* last = name.data() + name.size() - end.size();
+    const auto [stop, error] = std::from_chars(name.data() + begin.size(), last, rank);
+    const bool is_number =
+        error == std::errc() && stop == last && std::to_string(rank) == std::string(name.data() + begin.size(), last);
+    if (is_number && rank >= 0) files.emplace(rank, entry.path());
+  }
+  std::vector<std::filesystem::path> ordered;
+  for (const auto& [rank, file] : files) ordered.push_back(file);
+  return ordered;
+}
+
+std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {
+  return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,255 @@
+#include "conformance/protocol/launch.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <sstream>
+
+#include "conformance/protocol/process.h"
+#include "runtime/one_line.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// Splits output into lines as it comes and picks out the events. No event is long: of a longer line nothing is kept.
+class EventReader {
+ public:
+  explicit EventReader(const std::function<void(const LaunchEvent&)>& on_event) : on_event_(on_event) {}
+  void read(std::string_view piece) {
+    size_t begin = 0, end = line_.size();  // what is left of earlier pieces holds no end of line
+    line_ += piece;
+    while ((end = line_.find('\n', end)) != std::string::npos) {
+      const std::string_view line = std::string_view(line_).substr(begin, end - begin);
+      if (!too_long_ && line.starts_with(kEventPrefix)) on_event_(parse_event(line.substr(kEventPrefix.size())));
+      too_long_ = false;
+      begin = ++end;
+    }
+    line_.erase(0, begin);
+    if (line_.size() > kLongest) line_.clear(), too_long_ = true;
+  }
+
+ private:
+  static constexpr size_t kLongest = 4096;
+  const std::function<void(const LaunchEvent&)>& on_event_;
+  std::string line_;
+  bool too_long_ = false;
+};
+
+/// How long the backend may take for what it is doing now.
+class Limits {
+ public:
+  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "did not begin"); }
+  void saw(const LaunchEvent& event) {
+    if (!event.done && event.throughput)
+      due_ = {};
+    else if (event.done)
+      expect(spec_.start, "neither began another case nor ended");
+    else
+      expect(spec_.one_case, "no end of the case");
+  }
+  const ProcessOptions::Due& due() const { return due_; }
+
+ private:
+  void expect(std::chrono::milliseconds time, const std::string& what) {
+    due_ = {};
+    if (time.count() > 0) due_ = {std::chrono::steady_clock::now() + time, what + " within " + seconds_text(time)};
+  }
+  const BackendSpec& spec_;
+  ProcessOptions::Due due_;
+};
+
+std::string without_events(const std::string& output) {
+  std::string kept;
+  for (size_t begin = 0; begin < output.size();) {
+    size_t end = output.find('\n', begin);
+    end = end == std::string::npos ? output.size() : end + 1;
+    const std::string_view line = std::string_view(output).substr(begin, end - begin);
+    if (!line.starts_with(kEventPrefix)) kept += line;
+    begin = end;
+  }
+  return kept;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.find_first_not_of(" \t") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+/// What torchrun says of the rank that failed first, which died without a word of its own; empty where it says nothing.
+std::string torchruns_root_cause(const std::vector<std::string>& lines) {
+  auto line = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("Root Cause"); });
+  std::string rank, code;
+  for (; line != lines.end() && code.empty(); ++line) {
+    const size_t begin = line->find_first_not_of(' '), colon = line->find(" : ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line->substr(colon + 3);
+    if (line->compare(begin, 5, "rank ") == 0) rank = value.substr(0, value.find(' '));
+    if (line->compare(begin, 9, "exitcode ") == 0) code = value;
+  }
+  return code.empty() ? "" : "rank " + rank + " failed first: exitcode " + code;
+}
+
+/// "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback; not what torchrun raises about its ranks.
+bool names_an_exception(std::string_view line) {
+  if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
+  const std::string_view word = line.substr(0, line.find(':'));
+  const bool is_name =
+      !word.empty() && word.size() < line.size() &&
+      std::ranges::all_of(word, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  return is_name && (word.ends_with("Error") || word.ends_with("Exception")) && !word.ends_with(".ChildFailedError");
+}
+
+ProcessOptions options_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
+                           const std::string& out) {
+  ProcessOptions process;
+  process.argv = words_for(spec, verb, ranks, job, out);
+  process.environment = rank_environment();
+  for (const auto& [name, value] : spec.environment) process.environment[name] = value;
+  process.directory = spec.folder.string();
+  process.silence_timeout = spec.silence;
+  process.separate_errors = true;
+  return process;
+}
+
+std::filesystem::path written_job(const Job& job, const std::filesystem::path& out) {
+  std::filesystem::create_directories(out);
+  std::filesystem::path file = std::filesystem::absolute(out) / "job.json";
+  write_job(file, job);
+  return file;
+}
+
+LaunchResult result_of(const ProcessResult& ended) {
+  LaunchResult result;
+  result.succeeded = ended.succeeded();
+  result.timed_out = ended.timed_out;
+  result.ending = ended.could_not_start.empty() ? describe(ended) : ended.could_not_start;
+  result.output = without_events(ended.output);
+  result.errors = ended.errors;
+  return result;
+}
+
+}  // namespace
+
+std::string reason_of(const LaunchResult& result) {
+  for (const std::string* text : {&result.errors, &result.output})
+    if (const size_t at = text->find("plumbline: "); at != std::string::npos)
+      return text->substr(at, text->find('\n', at) - at);
+  if (result.timed_out) return result.ending;
+  const std::vector<std::string> lines = lines_of(result.errors);
+  auto said = std::ranges::find_if(lines, names_an_exception);
+  if (said == lines.end())
+    if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
+      return one_line(cause) + " (" + result.ending + ")";
+  if (said == lines.end())  // what mpirun calls the end of a rank
+    said =
+        std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
+  if (said == lines.end() && !lines.empty()) said = lines.end() - 1;
+  return said == lines.end() ? result.ending : one_line(*said) + " (" + result.ending + ")";
+}
+
+std::map<std::string, std::string> rank_environment() {
+  return {
+      {"OMP_NUM_THREADS", "1"},
+      // root is usual in containers
+      {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      {"PRTE_ALLOW_RUN_AS_ROOT", "1"},
+      {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      // more ranks than cores: share them, and never spin
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      // what mpirun would say about a rank that aborted comes after the rank's own reason; keep it short
+      {"OMPI_MCA_orte_abort_print_stack", "0"},
+  };
+}
+
+LaunchEvent parse_event(std::string_view line) {
+  const std::string_view whole = line;
+  LaunchEvent event;
+  const auto accept = [&](std::string_view word) {
+    if (!line.starts_with(word)) return false;
+    line.remove_prefix(word.size());
+    return true;
+  };
+  event.throughput = accept("throughput ");
+  if (!event.throughput && !accept("case ")) throw BadEvent("unknown event '" + std::string(whole) + "'");
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), event.index);
+  line.remove_prefix(end - line.data());
+  event.done = accept(" done");
+  if (!event.throughput && accept(" failed: ")) {
+    event.done = !line.empty();
+    event.failed = one_line(std::string(line));
+    line = {};
+  }
+  if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty())
+    throw BadEvent("unknown event '" + std::string(whole) + "'");
+  return event;
+}
+
+std::string Launcher::answer(const std::string& verb, const std::string& job) const {
+  ProcessOptions process = options_for(spec_, verb, 1, job, "");
+  process.timeout = spec_.start;
+  const ProcessResult ended = run_process(process);
+  if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
+  if (const std::string stray = stray_words(ended.output, verb == "plan" ? '[' : '{'); !stray.empty())
+    throw BackendError(spec_.name + ": " + verb + ": " + stray);
+  return ended.output;
+}
+
+BackendDescription Launcher::describe() const {
+  const std::string text = answer("describe", "");
+  try {
+    return parse_description(text, spec_.name + ": describe");
+  } catch (const InputError& error) {
+    throw BackendError(one_line(error.what()));
+  }
+}
+
+std::vector<std::optional<PlanAnswer>> Launcher::plan(const Job& job, const std::filesystem::path& out) const {
+  const std::string text = answer("plan", written_job(job, out).string());
+  try {
+    return parse_plan(text, job, spec_.name + ": plan");
+  } catch (const InputError& error) {
+    throw BackendError(one_line(error.what()));
+  }
+}
+
+LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out,
+                           const std::function<void(const LaunchEvent&)>& on_event) const {
+  const std::filesystem::path job_file = written_job(job, out);
+  ProcessOptions process = options_for(spec_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
+  Limits limits(spec_);
+  process.due = [&] { return limits.due(); };
+  bool any_event = false, late = false;
+  const auto take = [&](const LaunchEvent& event) {
+    late = late || std::chrono::steady_clock::now() >= limits.due().at;
+    if (late) return;  // it is being ended: what it still says does not count
+    const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
+    if (event.index >= count)
+      throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
+    any_event = true;
+    on_event(event);
+    limits.saw(event);  // what was done with it may have taken its time, which is not the backend's
+  };
+  const std::function<void(const LaunchEvent&)> taking = take;
+  EventReader events(taking);
+  process.on_output = [&](std::string_view piece) { events.read(piece); };
+  LaunchResult result;
+  try {
+    result = result_of(run_process(process));
+  } catch (const BadEvent& error) {
+    result.ending = one_line(error.what());
+  }
+  result.any_event = any_event;
+  return result;
+}
+
+}  // namespace plumbline::conformance

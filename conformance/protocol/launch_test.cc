@@ -1,0 +1,297 @@
+#include "conformance/protocol/launch.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/temporary_folder.h"
+#include "runtime/tensor_file.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+std::string text(const LaunchEvent& event) {
+  return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
+         (!event.failed.empty() ? " failed: " + event.failed
+          : event.done          ? " done"
+                                : " begins");
+}
+
+/// Shell scripts stand in for programs.
+class LauncherTest : public ::testing::Test {
+ protected:
+  std::string script(const std::string& name, const std::string& body) {
+    const fs::path path = folder / name;
+    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+    fs::permissions(path, fs::perms::owner_all);
+    return path.string();
+  }
+  LaunchResult run(const std::string& body) {
+    spec.argv = {script("program", body)};
+    return run();
+  }
+  LaunchResult run() {
+    return Launcher(spec).run(job, out, [&](const LaunchEvent& event) { events.push_back(text(event)); });
+  }
+
+  const TemporaryFolder folder;
+  fs::path out = folder / "results of \"this\" run";
+  Job job{.ranks = 2, .cases = std::vector<JobCase>(2000), .throughput = std::vector<JobThroughput>(2)};
+  BackendSpec spec{.name = "program"};
+  std::vector<std::string> events;
+};
+
+TEST(LaunchEvents, AreReadBack) {
+  for (const std::string line :
+       {"case 0 begins", "case 3 done", "case 4 failed: no room: 3 done", "throughput 12 begins", "throughput 7 done"})
+    EXPECT_EQ(text(parse_event(line)), line);
+  EXPECT_EQ(text(parse_event("case 18446744073709551615 done")), "case 18446744073709551615 done");
+}
+
+TEST(LaunchEvents, AnythingElseIsRefusedWhole) {
+  for (const std::string line : {"",
+                                 "case",
+                                 "case ",
+                                 "case 3",
+                                 "case 3 ",
+                                 "case 3 don",
+                                 "case 3 done ",
+                                 "case 3 done\r",
+                                 "case 3  done",
+                                 "case  3 done",
+                                 " case 3 done",
+                                 "case -3 done",
+                                 "case +3 done",
+                                 "case 3.0 done",
+                                 "case x done",
+                                 "case done",
+                                 "case 3 ends",
+                                 "case 3 failed",
+                                 "case 3 failed: ",
+                                 "throughput 3 failed: no room",
+                                 "case 3 begins done",
+                                 "case 18446744073709551616 done",
+                                 "Case 3 done",
+                                 "throughput case 3 done",
+                                 "throughput3 done",
+                                 "step 3 done",
+                                 "case 3 done\ncase 4 done"}) {
+    try {
+      parse_event(line);
+      ADD_FAILURE() << "accepted: " << line;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "unknown event '" + line + "'");
+    }
+  }
+}
+
+TEST_F(LauncherTest, EventsArriveInOrderAndAreKeptOutOfTheOutput) {
+  const LaunchResult result = run(R"(
+printf 'no'; printf 'ise\n\n@plumb'; printf 'why: @plumbline case' >&2; printf 'line case 1'; printf ' beg'; printf 'ins\nnoise @plumbline case 9 done\n'
+printf '@plumbline case 1 done\n@plumbline throughput 0 begins\nbetween\n@plumbline throughput 0 done\n@plumbline'
+printf 's are fruit\nlast')");
+  EXPECT_EQ(events,
+            (std::vector<std::string>{"case 1 begins", "case 1 done", "throughput 0 begins", "throughput 0 done"}));
+  EXPECT_EQ(result.output, "noise\n\nnoise @plumbline case 9 done\nbetween\n@plumblines are fruit\nlast");
+  EXPECT_EQ(result.errors, "why: @plumbline case") << "stderr is none of the events";
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_TRUE(result.any_event);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.ending, "exited with code 0");
+}
+
+TEST_F(LauncherTest, ManyEventsInPiecesOfAnySize) {
+  const LaunchResult result = run(R"(
+i=0
+while [ $i -lt 2000 ]; do
+  printf 'noise %d\n@plumbline case %d begins\n@plum' $i $i
+  printf 'bline case %d done\n' $i
+  i=$((i + 1))
+done)");
+  ASSERT_EQ(events.size(), 4000u);
+  std::string noise;
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(events[2 * i], "case " + std::to_string(i) + " begins");
+    ASSERT_EQ(events[2 * i + 1], "case " + std::to_string(i) + " done");
+    noise += "noise " + std::to_string(i) + "\n";
+  }
+  EXPECT_EQ(result.output, noise);
+}
+
+TEST_F(LauncherTest, AnEventWithoutItsEndOfLineIsNone) {
+  const LaunchResult result = run("printf 'why\\n@plumbline case 7 done'; exit 1");
+  EXPECT_TRUE(events.empty());
+  EXPECT_EQ(result.output, "why\n");
+}
+
+TEST_F(LauncherTest, EndingsAreTold) {
+  const LaunchResult failed = run("echo reason >&2; exit 3");
+  EXPECT_FALSE(failed.succeeded || failed.timed_out);
+  EXPECT_EQ(failed.ending, "exited with code 3");
+  EXPECT_EQ(failed.errors, "reason\n");
+  EXPECT_EQ(reason_of(failed), "reason (exited with code 3)");
+  const LaunchResult killed = run("echo '@plumbline case 0 begins'; kill -SEGV $$");
+  EXPECT_FALSE(killed.succeeded || killed.timed_out);
+  EXPECT_EQ(killed.ending, "killed by signal 11 (Segmentation fault)");
+  EXPECT_EQ(events.size(), 1u) << "the events before the end count";
+  spec.argv = {(folder / "none").string()};
+  const LaunchResult missing = run();
+  EXPECT_FALSE(missing.succeeded || missing.timed_out);
+  EXPECT_EQ(missing.ending, "cannot start " + (folder / "none").string() + ": No such file or directory");
+}
+
+TEST_F(LauncherTest, SilenceEndsIt) {
+  spec.silence = 2s;
+  const LaunchResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000");
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.ending, "no output for 2 s");
+  EXPECT_EQ(result.output, "here\n");
+  EXPECT_EQ(events, std::vector<std::string>{"case 4 begins"});
+}
+
+TEST_F(LauncherTest, WhatIsSaidAfterTheDeadlineDoesNotCount) {
+  spec.one_case = 2s;
+  const LaunchResult result = run(R"(
+trap '' TERM
+echo '@plumbline case 1 begins'
+sleep 2.5
+echo '@plumbline case 1 done')");
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_EQ(result.ending, "no end of the case within 2 s");
+  EXPECT_EQ(events, std::vector<std::string>{"case 1 begins"});
+}
+
+TEST_F(LauncherTest, AnEventThatCannotBeReadEndsTheProgram) {
+  for (const auto& [event, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"case x", "unknown event 'case x'"}, {"case 2000 begins", "an event about number 2000 of 2000"}}) {
+    const fs::path pid_file = folder / "pid";
+    const LaunchResult result =
+        run("echo $$ > '" + pid_file.string() + "'; echo '@plumbline " + event + "'; exec sleep 1000");
+    EXPECT_FALSE(result.succeeded || result.timed_out || result.any_event);
+    EXPECT_EQ(reason_of(result), reason);
+    pid_t pid = 0;
+    std::ifstream(pid_file) >> pid;
+    ASSERT_GT(pid, 0);
+    EXPECT_EQ(kill(pid, 0), -1) << "still there";
+  }
+}
+
+TEST_F(LauncherTest, WhatTheCallerThrowsEndsTheProgramAndIsThrownOn) {
+  spec.argv = {script("program", "echo '@plumbline case 0 done'; exec sleep 1000")};
+  EXPECT_THROW(Launcher(spec).run(job, out, [](const LaunchEvent&) { throw Error("enough"); }), Error);
+}
+
+TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
+  const auto reason = [](const std::string& errors, const std::string& output = "") {
+    return reason_of({.ending = "exited with code 1", .output = output, .errors = errors});
+  };
+  EXPECT_EQ(reason(""), "exited with code 1");
+  EXPECT_EQ(reason("a\nlast words\n\n"), "last words (exited with code 1)");
+  EXPECT_EQ(reason("x\nplumbline: rank 1: why\nmpirun says\n", "y"), "plumbline: rank 1: why");
+  EXPECT_EQ(reason("mpirun says\n", "plumbline: why\n"), "plumbline: why");
+  EXPECT_EQ(reason("Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: no\n"
+                   "----\nmpirun noticed: exited on signal 9\n"),
+            "ValueError: no (exited with code 1)");
+  EXPECT_EQ(reason("[rank3]: torch.cuda.OutOfMemoryError: out\nmore\n"),
+            "[rank3]: torch.cuda.OutOfMemoryError: out (exited with code 1)");
+  const std::string torchrun =
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\nsh FAILED\n----\nFailures:\n[1]:\n"
+      "  rank      : 0 (local_rank: 0)\n  exitcode  : -15 (pid: 36)  (SIGTERM)\n----\nRoot Cause (first observed "
+      "failure):\n[0]:\n  time      : 2026-11-22_09:12:37\n  rank      : 3 (local_rank: 1)\n"
+      "  exitcode  : -11 (pid: 37) (SIGSEGV)\n  error_file: <N/A>\n====\n";
+  EXPECT_EQ(reason("E1122 api.py:1002] failed\n" + torchrun),
+            "rank 3 failed first: exitcode -11 (pid: 37) (SIGSEGV) (exited with code 1)");
+  EXPECT_EQ(reason("[rank3]: ValueError: no\n" + torchrun), "[rank3]: ValueError: no (exited with code 1)");
+  EXPECT_EQ(reason("----\nrank 0 exited on signal 11 (Segmentation fault).\n----\n"),
+            "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
+}
+
+TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
+  job.ranks = 3;
+  job.seed = 18446744073709551615u;
+  job.timeout_seconds = 2.5;
+  job.mutant = "a \"mutant\"";
+  job.recompute = "except-last";
+  job.remat = "bytes", job.remat_policy = "seed";
+  job.cases = {{"mlp", "gpipe"}, {"tied", "1f1b", "0F0,0B0", "cases/tied"}};
+  job.throughput = {{"gpipe", "", 5, 10, 0, 8, 3}};
+  spec.run_words = {"--transport", "threads"};
+  spec.argv = {script("program", "for word in \"$@\"; do echo \"$word\"; done; echo $OMP_NUM_THREADS"), "backend"};
+  const LaunchResult result = run();
+  EXPECT_EQ(result.output, "backend\nrun\n--job\n" + (out / "job.json").string() + "\n--out\n" + out.string() +
+                               "\n--transport\nthreads\n1\n");
+  const Job read = read_job(out / "job.json");
+  EXPECT_EQ(read.ranks, 3);
+  EXPECT_EQ(read.seed, job.seed);
+  EXPECT_EQ(read.timeout_seconds, 2.5);
+  EXPECT_EQ(read.mutant, job.mutant);
+  EXPECT_EQ(read.recompute, job.recompute);
+  EXPECT_EQ(read.remat + read.remat_policy, "bytesseed");
+  ASSERT_EQ(read.cases.size(), 2u);
+  EXPECT_EQ(read.cases[1].id + read.cases[1].schedule, "tied1f1b");
+  EXPECT_EQ(read.cases[1].csv + " " + read.cases[1].folder, "0F0,0B0 cases/tied");
+  EXPECT_EQ(read.cases[1].results, "1f1b/tied/rank");
+  ASSERT_EQ(read.throughput.size(), 1u);
+  EXPECT_EQ(read.throughput[0].backward_ms, 10);
+}
+
+TEST_F(LauncherTest, WithMpiTheLauncherOfRanksIsInFront) {
+  script("mpirun", "printf '%s ' \"$@\"");
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  out = folder / "out";
+  spec = runtime_backend("/some/program", true, 60);
+  job.ranks = 5;
+  const LaunchResult result = run();
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(result.output, "-n 5 /some/program backend run --job " + (out / "job.json").string() + " --out " +
+                               out.string() + " --transport mpi ");
+}
+
+TEST_F(LauncherTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
+  job = {.ranks = 2, .seed = 7, .timeout_seconds = 1.5, .cases = {{"mlp", "gpipe", "", "cases/mlp"}}};
+  write_job(folder / "job.json", job);
+  EXPECT_EQ(read_file(folder / "job.json"), R"({
+ "cases": [
+  {
+   "folder": "cases/mlp",
+   "id": "mlp",
+   "results": "gpipe/mlp/rank",
+   "schedule": "gpipe"
+  }
+ ],
+ "format": "plumbline-job/1",
+ "ranks": 2,
+ "seed": 7,
+ "timeout_seconds": 1.5
+}
+)");
+  std::ofstream(folder / "job.json") << R"({"format": "plumbline-job/2"})";
+  EXPECT_THROW(read_job(folder / "job.json"), InputError);
+}
+
+TEST(ResultFiles, AreTheRanksOwnByNumber) {
+  const TemporaryFolder folder;
+  const JobCase c{.id = "mlp", .schedule = "1f1b"};
+  EXPECT_TRUE(result_files(folder.path(), c).empty());
+  fs::create_directories(folder / "1f1b" / "mlp");
+  for (const char* name : {"rank10.safetensors", "rank2.safetensors", "rank.safetensors", "rank1.safetensors.tmp",
+                           "rank1x.safetensors", "rank-1.safetensors", "notes.txt"})
+    std::ofstream(folder / "1f1b" / "mlp" / name) << "x";
+  EXPECT_EQ(result_files(folder.path(), c),
+            (std::vector<fs::path>{result_path(folder.path(), c, 2), result_path(folder.path(), c, 10)}));
+  EXPECT_EQ(result_path("out", c, 2), fs::path("out/1f1b/mlp/rank2.safetensors"));
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,369 @@
+#include "conformance/protocol/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "runtime/error.h"
+
+extern char** environ;
+
+namespace plumbline::conformance {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+/// In the environment of a child and so of all that descend from it, wherever they move in the tree of processes.
+constexpr const char* mark_variable = "PLUMBLINE_SUPERVISED";
+
+/// Group ids of running children, for a signal handler: lock-free slots, 0 when free.
+std::array<std::atomic<pid_t>, 64> live_groups;
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+class LiveGroup {
+ public:
+  explicit LiveGroup(pid_t group) {
+    for (auto& slot : live_groups) {
+      pid_t free = 0;
+      if (slot.compare_exchange_strong(free, group)) {
+        slot_ = &slot;
+        return;
+      }
+    }
+  }
+  ~LiveGroup() {
+    if (slot_ != nullptr) slot_->store(0);
+  }
+  LiveGroup(const LiveGroup&) = delete;
+  LiveGroup& operator=(const LiveGroup&) = delete;
+
+ private:
+  std::atomic<pid_t>* slot_ = nullptr;
+};
+
+void pass_on_and_die(int signal) {
+  for (auto& slot : live_groups)
+    if (const pid_t group = slot.load(); group > 0) kill(-group, SIGTERM);
+  raise(signal);  // SA_RESETHAND has put the default action back; it is taken when this handler returns
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  void reset(int fd = -1) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_;
+};
+
+struct Pipe {
+  Descriptor read_end;
+  Descriptor write_end;
+  Pipe() {
+    std::array<int, 2> ends;
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("no pipe: ") + std::strerror(errno));
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
+  }
+};
+
+/// Output with its middle left out once it is over the limit.
+class CappedOutput {
+ public:
+  explicit CappedOutput(size_t limit) : half_(std::max<size_t>(limit / 2, 1)) {}
+  void add(std::string_view piece) {
+    const size_t to_head = std::min(half_ - head_.size(), piece.size());
+    head_.append(piece.substr(0, to_head));
+    tail_.append(piece.substr(to_head));
+    if (tail_.size() > 2 * half_) drop_to(half_);
+  }
+  std::string text() {
+    if (tail_.size() > half_) drop_to(half_);
+    if (dropped_ == 0) return head_ + tail_;
+    return head_ + "\n[... " + std::to_string(dropped_) + " bytes left out ...]\n" + tail_;
+  }
+
+ private:
+  void drop_to(size_t keep) {
+    dropped_ += tail_.size() - keep;
+    tail_.erase(0, tail_.size() - keep);
+  }
+  size_t half_;
+  size_t dropped_ = 0;
+  std::string head_;
+  std::string tail_;
+};
+
+/// The C form of a list of strings; valid while `strings` is.
+std::vector<char*> c_strings(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> merged_environment(const std::map<std::string, std::string>& extra) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!extra.contains(std::string(text.substr(0, text.find('='))))) merged.emplace_back(text);
+  }
+  for (const auto& [name, value] : extra) merged.push_back(name + "=" + value);
+  return merged;
+}
+
+/// Starts the program with these as stdout and stderr. Returns 0 or an errno.
+int spawn(const ProcessOptions& options, const std::string& mark, int output, int errors, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, options.directory.c_str());
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::map<std::string, std::string> extra = options.environment;
+  const char* outer = std::getenv(mark_variable);  // a supervisor below another one carries both marks
+  extra[mark_variable] = (outer == nullptr ? "" : outer) + mark;
+  const std::vector<std::string> environment = merged_environment(extra);
+  const int error = posix_spawnp(&pid, options.argv[0].c_str(), &actions, &attributes, c_strings(options.argv).data(),
+                                 c_strings(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+/// Every process that has `mark` in the environment it was started with, and that we may look at.
+std::vector<pid_t> find_marked(const std::string& mark) {
+  std::vector<pid_t> marked;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return marked;
+  while (const dirent* entry = readdir(proc)) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid <= 0 || pid == getpid()) continue;
+    std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+    const std::string environment{std::istreambuf_iterator<char>(file), {}};
+    if (environment.find(mark) != std::string::npos) marked.push_back(pid);
+  }
+  closedir(proc);
+  return marked;
+}
+
+/// Unique among all runs of this machine; ends in a character that keeps one mark from being the start of another.
+std::string new_mark() {
+  static std::atomic<unsigned> counter{0};
+  return std::to_string(getpid()) + "-" + std::to_string(Clock::now().time_since_epoch().count()) + "-" +
+         std::to_string(counter++) + ";";
+}
+
+/// A piece of what a child printed.
+struct Piece {
+  std::string_view text;
+  bool is_error = false;  ///< from the second of its pipes
+};
+
+/// A running child: its group, its output, the news of its end.
+class Child {
+ public:
+  Child(pid_t pid, std::string mark, Pipe& output, Pipe& errors)
+      : pid_(pid), group_(pid), mark_(std::move(mark)), printed_{&output, &errors} {
+    // A thread that sleeps until the child ends, and leaves it unreaped, so that its ids stay ours.
+    watcher_ = std::thread([this] {
+      siginfo_t info;
+      while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+      }
+      ended_.write_end.reset();
+    });
+  }
+  ~Child() {
+    kill_all();
+    watcher_.join();
+    int status;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  /// Sleeps until output, the end, or `until`. Returns the output that came; sets `ended`.
+  Piece wait(Clock::time_point until, bool& ended) {
+    const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now()).count();
+    return read_after(static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)), ended);
+  }
+
+  /// What is in the pipes by now, without waiting; empty when there is nothing more.
+  Piece drain() {
+    bool ended = false;
+    return read_after(0, ended);
+  }
+
+  void terminate() { kill(-pid_, SIGTERM); }
+
+  void kill_all() {
+    kill(-pid_, SIGKILL);
+    for (const pid_t pid : find_marked(mark_)) kill(pid, SIGKILL);
+  }
+
+  siginfo_t status() const {
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    return info;
+  }
+
+ private:
+  Piece read_after(int milliseconds, bool& ended) {
+    std::array<pollfd, 3> events;
+    for (size_t i = 0; i < printed_.size(); ++i) events[i] = {open_[i] ? printed_[i]->read_end.get() : -1, POLLIN, 0};
+    events[2] = {ended_.read_end.get(), POLLIN, 0};
+    if (poll(events.data(), events.size(), milliseconds) <= 0) return {};
+    if (events[2].revents != 0) ended = true;
+    for (size_t i = 0; i < printed_.size(); ++i) {
+      if (events[i].revents == 0) continue;
+      const ssize_t count = read(printed_[i]->read_end.get(), buffer_.data(), buffer_.size());
+      if (count == 0) open_[i] = false;
+      if (count > 0) return {{buffer_.data(), static_cast<size_t>(count)}, i == 1};
+    }
+    return {};
+  }
+
+  pid_t pid_;
+  LiveGroup group_;
+  std::string mark_;
+  std::array<Pipe*, 2> printed_;  // the second stays silent where both kinds of output go into the first
+  std::array<bool, 2> open_ = {true, true};
+  Pipe ended_;  // its write end is closed when the child has ended
+  std::array<char, 65536> buffer_;
+  std::thread watcher_;
+};
+
+}  // namespace
+
+ProcessResult run_process(const ProcessOptions& options) {
+  if (options.argv.empty() || options.argv[0].empty()) throw InputError("no program to run: its argv is empty");
+  const Clock::time_point start = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  ProcessResult result;
+  Pipe pipe, errors_pipe;
+  pid_t pid = 0;
+  const std::string mark = new_mark();
+  const int error =
+      spawn(options, mark, pipe.write_end.get(), (options.separate_errors ? errors_pipe : pipe).write_end.get(), pid);
+  pipe.write_end.reset();
+  errors_pipe.write_end.reset();
+  if (error != 0) {
+    result.could_not_start = "cannot start " + options.argv[0] + ": " + std::strerror(error);
+    result.seconds = elapsed();
+    return result;
+  }
+  Child child(pid, mark, pipe, errors_pipe);
+  CappedOutput output(options.output_limit), errors(options.output_limit);
+  Clock::time_point last_output = start;
+  const auto take = [&](const Piece& piece) {
+    if (piece.text.empty()) return;
+    (piece.is_error ? errors : output).add(piece.text);
+    if (!piece.is_error && options.on_output) options.on_output(piece.text);
+    last_output = Clock::now();  // the callback may have taken its time, which is not the child's silence
+  };
+
+  const Clock::time_point never = Clock::time_point::max();
+  const Clock::time_point deadline = options.timeout.count() > 0 ? start + options.timeout : never;
+  const auto silent_at = [&] {
+    return options.silence_timeout.count() > 0 ? last_output + options.silence_timeout : never;
+  };
+  const auto due = [&] { return options.due ? options.due() : ProcessOptions::Due{}; };
+  Clock::time_point kill_at = never;
+  bool ended = false;
+  while (!ended) {
+    const Clock::time_point first = std::min({deadline, silent_at(), due().at});
+    take(child.wait(std::min(kill_at, result.timed_out ? never : first), ended));
+    if (ended) break;
+    const Clock::time_point now = Clock::now();
+    if (!result.timed_out && now >= std::min({deadline, silent_at(), due().at})) {
+      result.timed_out = true;
+      result.timeout_reason = now >= deadline   ? "no end within " + seconds_text(options.timeout)
+                              : now >= due().at ? due().reason
+                                                : "no output for " + seconds_text(options.silence_timeout);
+      child.terminate();
+      kill_at = now + options.grace;
+    } else if (now >= kill_at) {
+      child.kill_all();
+      kill_at = never;  // the kernel ends it now
+    }
+  }
+  const siginfo_t status = child.status();
+  child.kill_all();  // whom it left behind
+  for (Piece piece = child.drain(); !piece.text.empty(); piece = child.drain()) take(piece);
+  if (status.si_code == CLD_EXITED) {
+    result.exit_code = status.si_status;
+  } else {
+    result.signal = status.si_status;
+  }
+  result.output = output.text();
+  result.errors = errors.text();
+  result.seconds = elapsed();
+  return result;
+}
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("_-./,:=+@%", c) != nullptr; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string seconds_text(std::chrono::milliseconds duration) {
+  std::ostringstream text;
+  text << static_cast<double>(duration.count()) / 1000.0 << " s";
+  return text.str();
+}
+
+std::string describe(const ProcessResult& result) {
+  if (!result.could_not_start.empty()) return result.could_not_start;
+  if (result.timed_out) return result.timeout_reason;
+  if (result.exit_code) return "exited with code " + std::to_string(*result.exit_code);
+  return "killed by signal " + std::to_string(result.signal) + " (" + strsignal(result.signal) + ")";
+}
+
+void end_children_on_signals() {
+  struct sigaction action{};
+  action.sa_handler = pass_on_and_die;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,195 @@
+#include "conformance/protocol/protocol.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "runtime/join.h"
+#include "runtime/json_place.h"
+#include "runtime/one_line.h"
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr const char* kLevels[] = {"program", "stage", "model", "own"};
+/// What plumbline_recorder.py records.
+constexpr reference::ResultKind kRecorded[] = {reference::ResultKind::Forward, reference::ResultKind::Loss,
+                                               reference::ResultKind::Backward, reference::ResultKind::Grad,
+                                               reference::ResultKind::Buffer};
+
+std::vector<std::string> kinds() {
+  std::vector<std::string> names;
+  for (const reference::ResultKind kind : all_result_kinds()) names.emplace_back(reference::kind_name(kind));
+  return names;
+}
+
+reference::ResultKind kind_of(const JsonPlace& place) {
+  const std::vector<std::string> names = kinds();
+  const auto found = std::ranges::find(names, place.text());
+  if (found == names.end()) place.fail("one of " + join(names));
+  return static_cast<reference::ResultKind>(found - names.begin());
+}
+
+std::vector<std::string> texts(const JsonPlace& place) {
+  std::vector<std::string> all;
+  for (const JsonPlace& item : place.items()) all.push_back(item.text());
+  return all;
+}
+
+/// Names that a backend gives: files are called by them.
+std::vector<std::string> own_names(const JsonPlace& place) {
+  std::set<std::string> known;
+  for (const JsonPlace& item : place.items()) {
+    const std::string name = item.text();
+    const bool plain = std::ranges::all_of(
+        name, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '+'; });
+    if (name.empty() || name.front() == '.' || !plain)
+      item.fail("a name of letters, digits and . _ - +, which does not begin with a point");
+    if (name == kOneRank) item.refuse(std::string("\"") + kOneRank + "\" stands for the run on one rank");
+    if (!known.insert(name).second) item.refuse("\"" + name + "\" stands there twice");
+  }
+  if (known.empty()) place.fail("a list of at least one name");
+  return texts(place);
+}
+
+/// What only a backend has that runs models of its own, and what it cannot have.
+void read_own(const JsonPlace& json, BackendDescription& description) {
+  description.models = own_names(json["models"]);
+  if (json["schedules"].json().is_string()) json["schedules"].fail("the names of its schedules, with level \"own\"");
+  description.schedules = own_names(json["schedules"]);
+  std::vector<std::string> names;
+  for (const reference::ResultKind kind : kRecorded) names.emplace_back(reference::kind_name(kind));
+  for (const JsonPlace& item : json["delivers"].items())
+    if (std::ranges::find(kRecorded, kind_of(item)) == std::end(kRecorded))
+      item.fail("with level \"own\" one of " + join(names));
+}
+
+constexpr const char* kBlanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(kBlanks)));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+/// The beginning of `text` in quotes.
+std::string beginning_of(std::string_view text) {
+  constexpr size_t most = 60;
+  text = trimmed(text);
+  size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // of UTF-8
+  return "\"" + one_line(text.substr(0, end)) + (end < text.size() ? "..." : "") + "\"";
+}
+
+/// Where text ends in JSON: after words, on a line of its own or behind them; npos where it does not.
+size_t json_at_the_end_of(std::string_view text, char bracket) {
+  const bool begins_lines = text.front() == bracket;  // else it could be a part of JSON that is broken
+  for (size_t line = 0; line < text.size(); line = std::min(text.size(), text.find('\n', line)) + 1) {
+    const size_t at = begins_lines ? line : text.find(bracket, line);
+    if (at >= text.size()) break;
+    if (text[at] == bracket && nlohmann::json::accept(text.substr(at))) return at;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+std::string stray_words(std::string_view printed, char bracket) {
+  const std::string accepted = std::string("; accepted there is one JSON ") + (bracket == '{' ? "object" : "list") +
+                               " and nothing else, other words go to standard error";
+  const std::string_view text = trimmed(printed);
+  if (text.empty()) return "nothing came on standard output" + accepted;
+  if (nlohmann::json::accept(text)) return {};
+  if (const size_t at = json_at_the_end_of(text, bracket); at != std::string_view::npos)
+    return beginning_of(text.substr(0, at)) + " came on standard output before the JSON" + accepted;
+  if (text.front() != bracket) return beginning_of(text) + " came on standard output, which is no JSON" + accepted;
+  std::istringstream in{std::string(text)};
+  try {
+    nlohmann::json first;
+    in >> first;
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+  return beginning_of(text.substr(static_cast<size_t>(in.tellg()))) + " came on standard output after the JSON" +
+         accepted;
+}
+
+std::vector<reference::ResultKind> all_result_kinds() {
+  std::vector<reference::ResultKind> kinds;
+  for (int kind = 0; kind <= static_cast<int>(reference::ResultKind::Param); ++kind)
+    kinds.push_back(static_cast<reference::ResultKind>(kind));
+  return kinds;
+}
+
+BackendDescription parse_description(std::string_view text, const std::string& source) {
+  const nlohmann::json document = parse_json(text, source);
+  const JsonPlace json(document, source);
+  if (const int version = json["protocol"].small(1, 1'000'000); version != kProtocolVersion)
+    json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline speaks " +
+                            std::to_string(kProtocolVersion));
+  json.expect_only(
+      {"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order", "libtorch"});
+  BackendDescription description;
+  description.name = json["name"].text();
+  description.version = json["version"].text();
+  if (const auto features = json.find("features")) description.features = texts(*features);
+  if (const JsonPlace schedules = json["schedules"]; schedules.json().is_string())
+    schedules.one_of({"any"});
+  else
+    description.schedules = texts(schedules);
+  for (const JsonPlace& item : json["delivers"].items()) {
+    const reference::ResultKind kind = kind_of(item);
+    if (std::ranges::find(description.delivers, kind) != description.delivers.end())
+      item.refuse("\"" + item.text() + "\" stands there twice");
+    description.delivers.push_back(kind);
+  }
+  if (description.delivers.empty()) json["delivers"].fail("at least one of " + join(kinds()));
+  description.level = static_cast<CaseLevel>(json["level"].one_of({kLevels[0], kLevels[1], kLevels[2], kLevels[3]}));
+  if (description.level == CaseLevel::Own)
+    read_own(json, description);
+  else if (const auto models = json.find("models"))
+    models->refuse("they go with level \"own\"");
+  if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
+  if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
+  return description;
+}
+
+std::string description_text(const BackendDescription& description) {
+  nlohmann::ordered_json json = {{"protocol", kProtocolVersion},
+                                 {"name", description.name},
+                                 {"version", description.version},
+                                 {"features", description.features}};
+  if (description.schedules)
+    json["schedules"] = *description.schedules;
+  else
+    json["schedules"] = "any";
+  json["delivers"] = nlohmann::ordered_json::array();
+  for (const reference::ResultKind kind : description.delivers) json["delivers"].push_back(reference::kind_name(kind));
+  json["level"] = kLevels[static_cast<int>(description.level)];
+  if (!description.models.empty()) json["models"] = description.models;
+  json["order"] = description.follows_order ? "given" : "own";
+  if (!description.libtorch.empty()) json["libtorch"] = description.libtorch;
+  return json.dump(2);
+}
+
+std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source) {
+  const nlohmann::json document = parse_json(text, source);
+  std::vector<std::optional<PlanAnswer>> answers(job.cases.size());
+  for (const JsonPlace& item : JsonPlace(document, source).items()) {
+    item.expect_only({"id", "schedule", "supported", "why"});
+    const std::string id = item["id"].text(), schedule = item["schedule"].text();
+    const auto asked =
+        std::ranges::find_if(job.cases, [&](const JobCase& one) { return one.id == id && one.schedule == schedule; });
+    if (asked == job.cases.end()) item.refuse("the job has no case " + id + " x " + schedule);
+    std::optional<PlanAnswer>& answer = answers[static_cast<size_t>(asked - job.cases.begin())];
+    if (answer) item.refuse("a second answer for " + id + " x " + schedule);
+    answer = {item["supported"].boolean(), ""};
+    if (const auto why = item.find("why")) answer->why = why->text();
+    if (!answer->supported && answer->why.empty())
+      item.fail("an object with a \"why\" that says why it is not supported");
+  }
+  return answers;
+}
+
+}  // namespace plumbline::conformance

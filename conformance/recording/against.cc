@@ -1,0 +1,262 @@
+#include "conformance/recording/against.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "conformance/recording/against_parts.h"
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr size_t kFewestPerturbed = 3;
+
+/// What names a step's values have, and which of them one side leaves out.
+class Aligner {
+ public:
+  Aligner(const Recording& run, const Recording& one, AgainstVerdict& verdict) : one_(one), verdict_(verdict) {
+    run_names_.insert(run.order.begin(), run.order.end());
+    run_names_.insert(run.parameters.begin(), run.parameters.end());
+    one_names_.insert(one.order.begin(), one.order.end());
+    one_names_.insert(one.parameters.begin(), one.parameters.end());
+  }
+
+  /// Every value that has to be equal, in no order.
+  std::vector<AlignedValue> align(const RecordedStep& actual, const RecordedStep& expected);
+  /// Adds to the verdict's notes what align() left out.
+  void tell();
+
+ private:
+  bool may_be_missing(const ValueKey& key, const RecordedStep& actual);
+  bool may_be_extra(const ValueKey& key, const RecordedStep& expected);
+
+  const Recording& one_;
+  AgainstVerdict& verdict_;
+  std::set<std::string> run_names_, one_names_;
+  std::set<std::string> only_one_, only_run_, divided_, contributions_, only_run_gradients_;
+  bool losses_left_out_ = false;
+};
+
+/// Whether a step has a value of this kind, and of this name unless it is empty, for any micro-batch.
+bool has_any(const RecordedStep& step, reference::ResultKind kind, const std::string& name, bool per_microbatch) {
+  return std::any_of(step.begin(), step.end(), [&](const auto& item) {
+    const ValueKey& key = item.first;
+    return key.kind == kind && (name.empty() || key.name == name) && (key.microbatch >= 0) == per_microbatch;
+  });
+}
+
+bool Aligner::may_be_missing(const ValueKey& key, const RecordedStep& actual) {
+  if (key.kind == reference::ResultKind::Loss) {
+    if (has_any(actual, reference::ResultKind::Loss, "", key.microbatch >= 0)) return false;
+    losses_left_out_ = true;
+    return true;
+  }
+  if (key.kind == reference::ResultKind::Backward && !is_event(key.name)) {
+    if (has_any(actual, reference::ResultKind::Backward, key.name, true)) return false;
+    contributions_.insert(key.name);
+    return true;
+  }
+  if (key.kind == reference::ResultKind::Buffer ? has_any(actual, reference::ResultKind::Buffer, key.name, false)
+                                                : run_names_.contains(key.name))
+    return false;
+  only_one_.insert(key.name);
+  return true;
+}
+
+bool Aligner::may_be_extra(const ValueKey& key, const RecordedStep& expected) {
+  if (key.kind == reference::ResultKind::Loss) {
+    if (has_any(expected, reference::ResultKind::Loss, "", key.microbatch >= 0)) return false;
+    losses_left_out_ = true;
+    return true;
+  }
+  if (key.kind == reference::ResultKind::Backward) {
+    (is_event(key.name) ? only_run_gradients_ : contributions_).insert(key.name);
+    return true;
+  }
+  if (key.kind != reference::ResultKind::Buffer && one_names_.contains(key.name)) return false;
+  only_run_.insert(key.name);
+  return true;
+}
+
+std::vector<AlignedValue> Aligner::align(const RecordedStep& actual, const RecordedStep& expected) {
+  std::vector<AlignedValue> values;
+  for (const auto& [key, copies] : expected) {
+    const auto found = actual.find(key);
+    if (found == actual.end()) {
+      if (!may_be_missing(key, actual)) values.push_back({.key = key, .expected = &copies.front().tensor});
+      continue;
+    }
+    if (is_event(key.name) && found->second.size() > 1) {
+      divided_.insert(module_of(key.name));  // a container that the pipeline cut through: each part is another module
+      continue;
+    }
+    for (const RecordedCopy& copy : found->second)
+      values.push_back({key, copy.stage, copy.rank, &copies.front().tensor, &copy.tensor});
+  }
+  for (const auto& [key, copies] : actual)
+    if (!expected.contains(key) && !may_be_extra(key, expected))
+      values.push_back({key, copies.front().stage, copies.front().rank, nullptr, &copies.front().tensor});
+  return values;
+}
+
+std::string few(const std::set<std::string>& names) {
+  std::string text;
+  size_t told = 0;
+  for (const std::string& name : names) {
+    if (told++ == 3) return text + ", ... (" + std::to_string(names.size()) + ")";
+    text += (text.empty() ? "`" : ", `") + name + "`";
+  }
+  return text;
+}
+
+void Aligner::tell() {
+  auto& notes = verdict_.notes;
+  for (const std::string& name : one_.parameters)
+    if (!run_names_.contains(name)) verdict_.unknown_parameters.push_back(name);
+  if (!only_one_.empty()) notes.push_back("only the one-rank run recorded " + few(only_one_));
+  if (!only_run_.empty()) notes.push_back("only the pipelined run recorded " + few(only_run_));
+  if (!divided_.empty())
+    notes.push_back("modules in parts on several stages, not compared themselves: " + few(divided_));
+  if (!contributions_.empty())
+    notes.push_back("what single micro-batches add was recorded by one side only for " + few(contributions_));
+  if (!only_run_gradients_.empty())
+    notes.push_back("gradients come back in the pipelined run, and in the one-rank run they do not: " +
+                    few(only_run_gradients_));
+  if (losses_left_out_) notes.push_back("losses were recorded by one side only, or for micro-batches by one side only");
+}
+
+Difference difference_of(const AlignedValue& value, int step) {
+  const std::string key =
+      to_string(reference::ResultKey{step, value.key.kind, value.stage, value.key.microbatch, value.key.name});
+  TensorMap expected, actual;
+  if (value.expected) expected[key] = *value.expected;
+  if (value.actual) actual[key] = *value.actual;
+  return compare(expected, actual, CompareMode::Bitwise).front();
+}
+
+/// Clears `differs` of sums that are equal but for their order.
+void allow_orders(std::vector<AlignedValue>& values, const Recording& one, AgainstVerdict& verdict) {
+  std::map<std::string, std::vector<const AlignedValue*>> contributions;
+  for (const AlignedValue& value : values)
+    if (value.key.kind == reference::ResultKind::Backward && !is_event(value.key.name))
+      contributions[value.key.name].push_back(&value);
+  for (AlignedValue& value : values) {
+    if (!value.differs || value.key.kind != reference::ResultKind::Grad || !comparable(value)) continue;
+    const auto& parts = contributions[value.key.name];
+    std::set<int> microbatches;
+    bool equal = true;
+    for (const AlignedValue* part : parts) {
+      microbatches.insert(part->key.microbatch);
+      equal = equal && !part->differs && part->expected->shape == value.expected->shape;
+    }
+    if (!equal || static_cast<int>(microbatches.size()) != one.microbatches ||
+        static_cast<int>(parts.size()) != one.microbatches)
+      continue;
+    value.contributions_equal = true;
+    if (!same_sum(value, parts, one.loss_scale)) continue;
+    value.differs = false;
+    ++verdict.reordered;
+  }
+}
+
+/// Clears `differs` of what the perturbed runs say rounding may do.
+void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int step, AgainstVerdict& verdict) {
+  std::vector<std::pair<AlignedValue*, Scatter>> open;
+  for (AlignedValue& value : values)
+    if (value.differs && comparable(value)) open.emplace_back(&value, Scatter(*value.expected));
+  if (open.empty()) return;
+  if (one.perturbed.size() < kFewestPerturbed)
+    throw InputError(one.folder.string() + ": " + std::to_string(one.perturbed.size()) +
+                     " perturbed runs, at least 3 are needed to say how far rounding may go");
+  for (const auto& folder : one.perturbed) {
+    const Recording perturbed = read_recording(folder);
+    if (step >= perturbed.steps())
+      throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing, " + one.folder.string() +
+                       " has it");
+    const RecordedStep samples = read_step(perturbed, step);
+    for (auto& [value, scatter] : open) {
+      const auto found = samples.find(value->key);
+      if (found == samples.end() || !scatter.add(found->second.front().tensor))
+        throw InputError(folder.string() + ": does not fit " + one.folder.string() + " at `" + value->key.name +
+                         "`; a perturbed run is the same script with another `perturb`");
+    }
+  }
+  verdict.perturbed_runs = static_cast<int>(one.perturbed.size());
+  for (auto& [value, scatter] : open) {
+    const std::string key =
+        to_string(reference::ResultKey{step, value->key.kind, value->stage, value->key.microbatch, value->key.name});
+    const BoundedValue bounded = scatter.bounded(key);
+    const auto differences =
+        compare({{key, bounded.expected}}, {{key, *value->actual}}, CompareMode::Bounded, bounded.bounds);
+    if (!differences.empty()) {
+      value->out_of_bounds = differences.front();
+      continue;
+    }
+    value->differs = false;
+    ++verdict.rounded;
+    const double ratio = bounded.largest_ratio(*value->actual);
+    if (ratio >= verdict.largest_ratio) {
+      verdict.largest_ratio = ratio;
+      verdict.largest_name = key;
+    }
+  }
+}
+
+/// Where a value stands in the order in which a wrong one can spoil others.
+auto causal_place(const ValueKey& key, const std::map<std::string, int>& positions) {
+  const auto found = positions.find(key.name);
+  const int position = found == positions.end() ? static_cast<int>(positions.size()) : found->second;
+  const bool back = key.kind == reference::ResultKind::Backward || key.kind == reference::ResultKind::Grad;
+  return std::tuple(static_cast<int>(direction_of(key.kind)), key.microbatch < 0 ? INT32_MAX : key.microbatch,
+                    back ? -position : position);
+}
+
+}  // namespace
+
+AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use_perturbed) {
+  if (run.microbatches != one.microbatches)
+    throw InputError(run.folder.string() + " has " + std::to_string(run.microbatches) + " micro-batches, " +
+                     one.folder.string() + " has " + std::to_string(one.microbatches) +
+                     "; the one-rank run must be told the same number");
+  AgainstVerdict verdict;
+  Aligner aligner(run, one, verdict);
+  std::map<std::string, int> positions;
+  for (const std::string& name : one.order) positions.emplace(name, static_cast<int>(positions.size()));
+  const int steps = std::min(run.steps(), one.steps());
+  for (int step = 0; step < steps && verdict.differing == 0; ++step, ++verdict.steps) {
+    const RecordedStep actual = read_step(run, step), expected = read_step(one, step);
+    std::vector<AlignedValue> values = aligner.align(actual, expected);
+    std::stable_sort(values.begin(), values.end(), [&](const AlignedValue& a, const AlignedValue& b) {
+      return causal_place(a.key, positions) < causal_place(b.key, positions);
+    });
+    for (AlignedValue& value : values) {
+      value.differs = !value.expected || !value.actual || *value.expected != *value.actual;
+      verdict.equal += !value.differs;
+      if (value.expected && value.actual) {
+        verdict.elements += element_count(*value.expected);
+        verdict.kinds.insert(value.key.kind);
+      }
+    }
+    allow_orders(values, one, verdict);
+    if (use_perturbed && !one.perturbed.empty()) allow_rounding(values, one, step, verdict);
+    verdict.differing = std::count_if(values.begin(), values.end(), [](const AlignedValue& v) { return v.differs; });
+    const auto first = std::find_if(values.begin(), values.end(), [](const AlignedValue& v) { return v.differs; });
+    if (first == values.end()) continue;
+    verdict.first = first->out_of_bounds ? first->out_of_bounds : std::optional(difference_of(*first, step));
+    verdict.rank = first->rank;
+    verdict.direction = direction_name(direction_of(first->key.kind));
+    if (comparable(*first)) verdict.norm_ratio = norm(*first->actual) / norm(*first->expected);
+    verdict.where = where_to_look(values, static_cast<size_t>(first - values.begin()), step);
+  }
+  aligner.tell();
+  if (run.steps() != one.steps())
+    verdict.notes.push_back("the pipelined run has " + std::to_string(run.steps()) + " steps, the one-rank run " +
+                            std::to_string(one.steps()));
+  return verdict;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,71 @@
+// The parts of against.cc: an aligned value, how far it may move, and the sentence that says where to look.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/judge/compare.h"
+#include "conformance/recording/recording.h"
+
+namespace plumbline::conformance {
+
+/// A value of both runs; of one only where the other should have it.
+struct AlignedValue {
+  ValueKey key = {};
+  int stage = -1;  ///< where the pipelined run has it
+  int rank = -1;
+  const HostTensor* expected = nullptr;
+  const HostTensor* actual = nullptr;
+  bool differs = false;
+  bool contributions_equal = false;              ///< of a gradient: what every micro-batch added to it is equal
+  std::optional<Difference> out_of_bounds = {};  ///< where perturbed runs gave bounds
+};
+
+/// In the order of a step.
+enum class Direction { Forward, Loss, Backward, Accumulation, Buffers };
+
+Direction direction_of(reference::ResultKind kind);
+std::string_view direction_name(Direction direction);
+
+/// Whether a name is that of what goes into or comes out of a module ("layers.3:in"), not a parameter's or a buffer's.
+bool is_event(std::string_view name);
+/// "layers.3" of "layers.3#1:out.hidden", and of the parameter "layers.3.weight".
+std::string module_of(std::string_view name);
+
+/// Floating, in both runs, of one dtype and shape.
+bool comparable(const AlignedValue& value);
+
+/// The Euclidean norm.
+double norm(const HostTensor& tensor);
+
+/// Whether a gradient may be the sum of these contributions, times `scale`, in another order (against.h has the bound).
+bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue*>& contributions, double scale);
+
+/// A value and its bounds, as compare() takes them.
+struct BoundedValue {
+  HostTensor expected;  ///< in F64
+  Bounds bounds;
+  double largest_ratio(const HostTensor& actual) const;  ///< the largest error over its bound; 0/0 is 0
+};
+
+/// How far perturbed runs moved a value (against.h has the formula).
+class Scatter {
+ public:
+  explicit Scatter(const HostTensor& value);
+  /// Takes a perturbed run's value; false where it is of another dtype or shape.
+  bool add(const HostTensor& sample);
+  BoundedValue bounded(const std::string& key) const;
+
+ private:
+  const HostTensor* value_;
+  std::vector<double> largest_;  ///< of |d_i|, for each element
+  double squares_ = 0;           ///< the sum of ||d_i||^2
+  int samples_ = 0;
+};
+
+/// One sentence about values[first], the first that differs of a step's values in causal order.
+std::string where_to_look(const std::vector<AlignedValue>& values, size_t first, int step);
+
+}  // namespace plumbline::conformance

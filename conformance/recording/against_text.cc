@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "conformance/judge/verdict.h"
+#include "conformance/recording/against.h"
+#include "conformance/recording/against_parts.h"
+
+namespace plumbline::conformance {
+namespace {
+
+std::string place(const AlignedValue& value) {
+  return "`" + value.key.name + "`" + (value.stage < 0 ? "" : " (stage " + std::to_string(value.stage) + ")");
+}
+
+/// "layers.3#1" of "layers.3#1:out.hidden": one call of a module.
+std::string_view call_of(std::string_view name) { return name.substr(0, name.find(':')); }
+
+bool ends_at(std::string_view name, std::string_view side) { return name.substr(name.find(':') + 1).starts_with(side); }
+
+/// The value of the same direction and micro-batch that comes last before values[first] among those that `fits` takes.
+template <class Fits>
+const AlignedValue* last_before(const std::vector<AlignedValue>& values, size_t first, Fits fits) {
+  const ValueKey& key = values[first].key;
+  for (size_t i = first; i-- > 0;) {
+    const AlignedValue& value = values[i];
+    if (value.key.kind == key.kind && value.key.microbatch == key.microbatch && fits(value)) return &value;
+  }
+  return nullptr;
+}
+
+std::string between(const AlignedValue& before, const AlignedValue& value) {
+  std::string text = place(before) + " just before it agrees: look at what lies between the two";
+  if (before.stage >= 0 && value.stage >= 0 && before.stage != value.stage)
+    text += ", on the way from stage " + std::to_string(before.stage) + " to stage " + std::to_string(value.stage);
+  return text;
+}
+
+std::string where_forward(const std::vector<AlignedValue>& values, size_t first, int step) {
+  const AlignedValue& value = values[first];
+  const std::string module = "`" + module_of(value.key.name) + "`";
+  if (!is_event(value.key.name)) {
+    if (step == 0) return "the two runs do not begin with the same parameters";
+    return "the optimizer made another parameter of the gradients of step " + std::to_string(step - 1) +
+           ", which agreed";
+  }
+  const auto same_call = [&](const AlignedValue& other) {
+    return is_event(other.key.name) && call_of(other.key.name) == call_of(value.key.name) &&
+           ends_at(other.key.name, "in");
+  };
+  if (ends_at(value.key.name, "out") && last_before(values, first, same_call))
+    return "what goes into it agrees: look into the forward of " + module;
+  const AlignedValue* before =
+      last_before(values, first, [](const AlignedValue& other) { return is_event(other.key.name); });
+  if (before) return between(*before, value);
+  return "no value of this micro-batch is before it: are both runs given the same data?";
+}
+
+std::string where_backward(const std::vector<AlignedValue>& values, size_t first) {
+  const AlignedValue& value = values[first];
+  const std::string module = "`" + module_of(value.key.name) + "`";
+  if (!is_event(value.key.name))
+    return "the gradients that come back before it agree: look into the backward of " + module + ", its weights";
+  const auto same_call = [&](const AlignedValue& other) {
+    return is_event(other.key.name) && call_of(other.key.name) == call_of(value.key.name) &&
+           ends_at(other.key.name, "out");
+  };
+  if (ends_at(value.key.name, "in") && last_before(values, first, same_call))
+    return "the gradient that comes back to its output agrees: look into the backward of " + module;
+  const AlignedValue* before =
+      last_before(values, first, [](const AlignedValue& other) { return is_event(other.key.name); });
+  if (before) return between(*before, value);
+  return "no gradient of this micro-batch is before it: look at what lies between " + module +
+         " and the loss, or at loss_scale";
+}
+
+/// Of a parameter in several stages: whether its copies were left apart, each with its own part of the gradient.
+bool parts_of_a_sum(const std::vector<AlignedValue>& values, const AlignedValue& value) {
+  std::vector<const AlignedValue*> copies;
+  for (const AlignedValue& other : values)
+    if (other.key == value.key && comparable(other)) copies.push_back(&other);
+  if (copies.size() < 2) return false;
+  for (int64_t i = 0; i < element_count(*value.expected); ++i) {
+    double sum = 0;
+    for (const AlignedValue* copy : copies) sum += element_as_double(*copy->actual, i);
+    const double expected = element_as_double(*value.expected, i);
+    if (value.expected->dtype == "F64" ? sum != expected : static_cast<float>(sum) != static_cast<float>(expected))
+      return false;
+  }
+  return true;
+}
+
+std::string where_grad(const std::vector<AlignedValue>& values, const AlignedValue& value) {
+  if (parts_of_a_sum(values, value))
+    return "its copies in several stages add up to what is expected: nobody added them up";
+  if (value.contributions_equal)
+    return "what each micro-batch adds to it agrees: their sum, its scaling or what was done to it afterwards is wrong";
+  return "the gradients that come back to the modules agree, and what single micro-batches add to it was not recorded "
+         "by both: look at the weights' part of the backward of `" +
+         module_of(value.key.name) + "`, at the order of the sum, and at what was done to it afterwards";
+}
+
+std::string general(double number) {
+  std::array<char, 40> text;
+  std::snprintf(text.data(), text.size(), "%.9g", number);
+  return text.data();
+}
+
+}  // namespace
+
+Direction direction_of(reference::ResultKind kind) {
+  switch (kind) {
+    case reference::ResultKind::Forward:
+    case reference::ResultKind::Output:
+      return Direction::Forward;
+    case reference::ResultKind::Loss:
+      return Direction::Loss;
+    case reference::ResultKind::Backward:
+    case reference::ResultKind::InputGrad:
+      return Direction::Backward;
+    case reference::ResultKind::Partial:
+    case reference::ResultKind::HookCalls:
+    case reference::ResultKind::Grad:
+      return Direction::Accumulation;
+    case reference::ResultKind::Buffer:
+    case reference::ResultKind::Param:
+      return Direction::Buffers;
+  }
+  return Direction::Buffers;
+}
+
+std::string_view direction_name(Direction direction) {
+  static constexpr std::array<std::string_view, 5> names = {"forward", "loss", "backward", "accumulation", "buffers"};
+  return names[static_cast<size_t>(direction)];
+}
+
+bool is_event(std::string_view name) { return name.find(':') != std::string_view::npos; }
+
+std::string module_of(std::string_view name) {
+  if (is_event(name)) return std::string(name.substr(0, std::min(name.find('#'), name.find(':'))));
+  const size_t dot = name.rfind('.');
+  return std::string(dot == std::string_view::npos ? name : name.substr(0, dot));
+}
+
+std::string where_to_look(const std::vector<AlignedValue>& values, size_t first, int step) {
+  const AlignedValue& value = values[first];
+  switch (direction_of(value.key.kind)) {
+    case Direction::Forward:
+      return where_forward(values, first, step);
+    case Direction::Loss:
+      return "all that went forward agrees: look at the loss function, its targets, and which micro-batch it is for";
+    case Direction::Backward:
+      return where_backward(values, first);
+    case Direction::Accumulation:
+      return where_grad(values, value);
+    case Direction::Buffers:
+      return "gradients agree: look at what updates it too often or not at all (recomputation, finding out shapes, an "
+             "evaluation)";
+  }
+  return {};
+}
+
+std::string report_text(const AgainstVerdict& verdict) {
+  std::string text;
+  const std::string in_steps =
+      " in " + std::to_string(verdict.steps) + (verdict.steps == 1 ? " step" : " steps of both");
+  if (verdict.first) {
+    text = "FIRST DIFFERENCE (" + verdict.direction + "): " + sentence(*verdict.first) + ulps_clause(*verdict.first);
+    if (std::isfinite(verdict.norm_ratio) && verdict.norm_ratio >= 0)
+      text += "; its norm is " + general(verdict.norm_ratio) + " times the expected one";
+    text += "\n  " + verdict.where + "\n  " + std::to_string(verdict.differing - 1) +
+            " more values differ in this step, mostly for this reason; " + std::to_string(verdict.compared()) +
+            " were compared\n";
+  } else if (verdict.compared() == 0) {
+    text = "NOTHING COMPARED: the two recordings have no value in common\n";
+  } else {
+    text = (verdict.unknown_parameters.empty() ? "PASS: " : "INCOMPLETE: ") + std::to_string(verdict.compared()) +
+           " values" + in_steps + " agree, " + std::to_string(verdict.equal) + " bit for bit";
+    if (verdict.reordered > 0)
+      text += ", " + std::to_string(verdict.reordered) + " gradients but for the order of their sum";
+    if (verdict.rounded > 0)
+      text += ", " + std::to_string(verdict.rounded) + " within what rounding moved in " +
+              std::to_string(verdict.perturbed_runs) + " perturbed runs (at most " + general(verdict.largest_ratio) +
+              " of the bound, " + verdict.largest_name + ")";
+    text += "\n";
+  }
+  if (!verdict.unknown_parameters.empty()) {
+    const size_t count = verdict.unknown_parameters.size();
+    text += "  " + std::to_string(count) + (count == 1 ? " parameter" : " parameters") +
+            " of the one-rank run unknown to the pipelined one, `" + verdict.unknown_parameters.front() +
+            "` first: watch every stage, with `rename` where its names are its own\n";
+  }
+  for (const std::string& note : verdict.notes) text += "  note: " + note + "\n";
+  return text;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,103 @@
+#include "conformance/recording/judge_recording.h"
+
+#include "conformance/recording/against.h"
+#include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/one_line.h"
+
+namespace plumbline::conformance {
+namespace {
+
+std::string counted(int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Throws InputError where it is of another run than it should be.
+Recording read_recording_of(const std::filesystem::path& folder, int ranks) {
+  Recording recording = read_recording(folder);
+  const auto recorded = static_cast<int>(recording.files.front().size());
+  if (recorded != ranks)
+    throw InputError(folder.string() + ": recorded on " + counted(recorded, "rank") + ", the job was for " +
+                     std::to_string(ranks));
+  return recording;
+}
+
+/// What a person should know of how they agree: mostly nothing.
+std::string remarks(const AgainstVerdict& verdict) {
+  std::vector<std::string> all;
+  if (verdict.reordered > 0)
+    all.push_back(counted(verdict.reordered, "gradient") + " equal but for the order of a sum");
+  if (verdict.rounded > 0)
+    all.push_back(counted(verdict.rounded, "value") + " within what rounding moved in " +
+                  counted(verdict.perturbed_runs, "perturbed run"));
+  all.insert(all.end(), verdict.notes.begin(), verdict.notes.end());
+  return join(all, "; ");
+}
+
+/// Of what was to be there, what was not compared; empty when all was.
+std::string what_is_missing(const AgainstVerdict& verdict, const std::vector<reference::ResultKind>& delivers) {
+  if (!verdict.unknown_parameters.empty())
+    return "not recorded: " + counted(static_cast<int64_t>(verdict.unknown_parameters.size()), "parameter") +
+           " of the run on one rank, `" + verdict.unknown_parameters.front() + "` first";
+  std::vector<std::string> kinds;
+  for (const reference::ResultKind kind : delivers)
+    if (!verdict.kinds.contains(kind)) kinds.emplace_back(reference::kind_name(kind));
+  return kinds.empty() ? ""
+                       : "it says that it delivers " + join(kinds) + ", of which both runs recorded nothing in common";
+}
+
+void fill(CaseVerdict& verdict, const AgainstVerdict& found, const std::vector<reference::ResultKind>& delivers) {
+  for (const reference::ResultKind kind : found.kinds) verdict.checked.emplace_back(reference::kind_name(kind));
+  verdict.tensors = found.compared();
+  verdict.elements = found.elements;
+  verdict.differing = found.differing;
+  verdict.first = found.first;
+  if (found.first) verdict.all = {*found.first};
+  verdict.truth = found.reordered + found.rounded > 0 ? reference::Truth::Bounded : reference::Truth::SameOrder;
+  const std::string missing = what_is_missing(found, delivers);
+  if (found.first) {
+    verdict.status = Status::Fail;
+    verdict.reason = found.where;
+  } else if (found.compared() == 0) {
+    verdict.status = Status::Error;
+    verdict.reason = "it has no value in common with its run on one rank";
+  } else {
+    verdict.status = missing.empty() ? Status::Pass : Status::Fail;
+    verdict.reason = missing.empty() ? remarks(found) : missing;
+  }
+}
+
+}  // namespace
+
+std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item) {
+  return result_path(out, item, 0).parent_path();
+}
+
+std::optional<std::string> why_no_baseline(const std::filesystem::path& one) {
+  try {
+    const Recording recording = read_recording_of(one, 1);
+    for (int step = 0; step < recording.steps(); ++step) read_step(recording, step);
+  } catch (const std::exception& error) {
+    return one_line(error.what());
+  }
+  return std::nullopt;
+}
+
+CaseVerdict judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
+                            const std::vector<reference::ResultKind>& delivers) {
+  CaseVerdict verdict;
+  verdict.truth = reference::Truth::SameOrder;
+  try {
+    const Recording expected = read_recording_of(one, 1), actual = read_recording_of(run, ranks);
+    if (expected.steps() != actual.steps())
+      throw InputError(run.string() + ": " + counted(actual.steps(), "step") + ", on one rank it recorded " +
+                       std::to_string(expected.steps()));
+    fill(verdict, hold_against(actual, expected), delivers);
+  } catch (const std::exception& error) {
+    verdict.status = Status::Error;
+    verdict.reason = one_line(error.what());
+  }
+  return verdict;
+}
+
+}  // namespace plumbline::conformance

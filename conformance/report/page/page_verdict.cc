@@ -1,0 +1,136 @@
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "conformance/report/page/page_parts.h"
+#include "runtime/join.h"
+#include "runtime/write_text.h"
+
+namespace plumbline::conformance {
+namespace {
+
+std::string general(double value) {
+  if (std::isnan(value)) return "not a number";
+  if (std::isinf(value)) return value > 0 ? "infinite" : "-infinite";
+  std::array<char, 40> text;
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
+
+std::string coordinates(const std::vector<int64_t>& position) {
+  std::string text = "[";
+  for (size_t i = 0; i < position.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(position[i]);
+  return text + "]";
+}
+
+std::string attribute(const char* name, const std::string& value) {
+  return std::string(" ") + name + "=\"" + xml_escaped(value) + "\"";
+}
+
+std::string element(const char* name, const std::string& text) {
+  return std::string("<") + name + ">" + xml_escaped(text) + "</" + name + ">";
+}
+
+/// The values at and beside the place that the first difference points at.
+std::string neighbourhood(const Difference& d) {
+  if (d.around.empty()) return {};
+  std::string html = "<table class=\"around\"><caption>" + xml_escaped(d.key.name + " " + d.actual_form) +
+                     (d.bounded ? ", around its worst element" : ", around the first element that differs") +
+                     "</caption><thead><tr><th scope=\"col\">element</th><th scope=\"col\">expected</th>"
+                     "<th scope=\"col\">got</th>" +
+                     (d.bounded ? "<th scope=\"col\">error in bounds</th>" : "") +
+                     "<th scope=\"col\"></th></tr></thead><tbody>\n";
+  for (const Neighbour& n : d.around) {
+    html += std::string("<tr") + (n.differs ? " class=\"differs\"" : "") + "><th scope=\"row\">" +
+            coordinates(n.position) + "</th>" + element("td", n.expected_text) + element("td", n.actual_text);
+    if (d.bounded) html += element("td", general(n.ratio_of_bound));
+    html += n.differs ? "<td>\xe2\x9c\x97 differs</td></tr>\n" : "<td></td></tr>\n";
+  }
+  return html + "</tbody></table>\n";
+}
+
+std::string measured(const Difference& d) {
+  if (d.what != DifferenceKind::Value && d.what != DifferenceKind::Norm) return {};
+  std::string text = "Largest error " + general(d.max_abs) + "; relative norm of the error " + general(d.relative_norm);
+  if (d.bounded)
+    text += " (allowed: " + general(d.norm_limit) + "); worst element at " + general(d.max_ratio_of_bound) +
+            " times its bound";
+  return "<p>" + xml_escaped(text + ".") + "</p>\n";
+}
+
+/// How much of a bound was used, as a number and as a bar.
+std::string used(const char* what, double ratio, const std::string& key) {
+  const double shown = std::isfinite(ratio) ? std::min(ratio, 1.0) : 1.0;
+  return "<p>" + xml_escaped(std::string(what) + ": " + general(ratio) + " of what is allowed (" + key + ")") +
+         " <meter min=\"0\" max=\"1\" high=\"0.9\" value=\"" + general(shown) + "\">" + xml_escaped(general(ratio)) +
+         "</meter></p>\n";
+}
+
+std::string differences(const CaseVerdict& v) {
+  if (!v.first) return {};
+  std::string html = measured(*v.first) + neighbourhood(*v.first);
+  if (v.all.size() < 2) return html;
+  html += "<details><summary>" + std::to_string(v.differing - 1) + " more that differ, in causal order</summary><ul>\n";
+  for (size_t i = 1; i < v.all.size(); ++i) html += element("li", sentence(v.all[i])) + "\n";
+  if (const int64_t rest = v.differing - static_cast<int64_t>(v.all.size()); rest > 0)
+    html += "<li>and " + std::to_string(rest) + " that are not listed</li>\n";
+  return html + "</ul></details>\n";
+}
+
+}  // namespace
+
+std::string_view page_symbol(Status status) {
+  switch (status) {
+    case Status::Pass:
+      return "\xe2\x9c\x93";
+    case Status::Fail:
+      return "\xe2\x9c\x97";
+    case Status::Unsupported:
+      return "\xe2\x80\x93";
+    case Status::Skipped:
+      return "s";
+    case Status::Error:
+      return "E";
+    case Status::Timeout:
+      return "T";
+    case Status::NotRun:
+      return "?";
+    case Status::Mistrusted:
+      return "M";
+    case Status::XFail:
+      return "w";
+    case Status::XPass:
+      return "!";
+  }
+  return "?";
+}
+
+std::string verdict_article(const CaseVerdict& v, const std::string& id, size_t report, const std::string& backend) {
+  const std::string status(status_name(v.status)), truth(to_string(v.truth)), place = place_of(v);
+  std::string html =
+      "<article class=\"verdict " + status + "\"" + attribute("id", id) + attribute("data-case", v.case_id) +
+      attribute("data-schedule", v.schedule) + attribute("data-status", status) + attribute("data-truth", truth) +
+      attribute("data-report", std::to_string(report)) + attribute("data-ranks", std::to_string(v.ranks)) +
+      attribute("data-transport", v.transport) + ">\n";
+  html += "<h3><span class=\"symbol\" aria-hidden=\"true\">" + std::string(page_symbol(v.status)) + "</span> " +
+          xml_escaped(v.case_id + " \xc3\x97 " + v.schedule) + " <small>" +
+          xml_escaped(join(std::vector<std::string>{status, backend}) + (place.empty() ? "" : ", " + place)) +
+          "</small></h3>\n";
+  if (!v.title.empty()) html += "<p class=\"title\">" + xml_escaped(v.title) + "</p>\n";
+  html += "<p class=\"sentence\">" + xml_escaped(sentence(v)) + "</p>\n";
+  if (!v.repro.empty())
+    html += "<p class=\"repro\"><code>" + xml_escaped(v.repro) +
+            "</code> <button type=\"button\" class=\"copy\" hidden>Copy</button></p>\n";
+  if (v.bound_use)
+    html += used("Error against bound, worst element", v.bound_use->ratio, v.bound_use->key) +
+            used("Norm of the error, worst tensor", v.bound_use->norm_ratio, v.bound_use->norm_key);
+  html += differences(v);
+  html += "<p class=\"facts\">Truth: " + truth;
+  if (!v.dtype.empty()) html += "; dtype: " + xml_escaped(v.dtype);
+  if (!v.device.empty()) html += "; device: " + xml_escaped(v.device);
+  if (!v.checked.empty()) html += "; checked: " + xml_escaped(join(v.checked));
+  if (v.tensors > 0) html += "; " + std::to_string(v.tensors) + " tensors, " + std::to_string(v.elements) + " elements";
+  return html + "; " + general(v.seconds) + " s</p>\n</article>\n";
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,344 @@
+#include "conformance/run/doctor.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <sstream>
+#include <thread>
+
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/judge.h"
+#include "conformance/judge/rank_files.h"
+#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/process.h"
+#include "conformance/protocol/schedule_source.h"
+#include "conformance/recording/judge_recording.h"
+#include "conformance/run/export_job.h"
+#include "conformance/run/supervise.h"
+#include "runtime/error.h"
+#include "runtime/join.h"
+#include "runtime/near_names.h"
+#include "runtime/one_line.h"
+#include "runtime/schedule/orders/generators.h"
+#include "runtime/temporary_folder.h"
+
+namespace plumbline::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Prints what each step finds; after a failure nothing more is tried.
+class Steps {
+ public:
+  explicit Steps(std::ostream& out) : out_(out) {}
+
+  /// `body` returns what it found, or throws Error: what is wrong, and what to do about it.
+  void needed(const std::string& name, const std::function<std::string()>& body) {
+    if (failed_) {
+      out_ << "not tried  " << name << "\n";
+      return;
+    }
+    on_its_own(name, body);
+  }
+  /// A step on which no later one rests.
+  void on_its_own(const std::string& name, const std::function<std::string()>& body) {
+    try {
+      const std::string found = body();  // before anything is said
+      out_ << "ok         " << name << ": " << one_line(found) << "\n";
+    } catch (const Error& error) {
+      failed_ = true;
+      out_ << "failed     " << name << ": " << one_line(error.what()) << "\n";
+    }
+    out_.flush();
+  }
+  int exit_code() const { return failed_ ? 1 : 0; }
+
+ private:
+  std::ostream& out_;
+  bool failed_ = false;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+ProcessResult run_words(std::vector<std::string> words, const BackendSpec& spec = {}) {
+  ProcessOptions options;
+  options.argv = std::move(words);
+  options.environment = rank_environment();
+  for (const auto& [name, value] : spec.environment) options.environment[name] = value;
+  options.directory = spec.folder.string();
+  options.timeout = std::chrono::seconds(60);
+  options.separate_errors = true;
+  return run_process(options);
+}
+
+/// Throws Error with `advice` unless the program ended well.
+std::string output_of(const std::vector<std::string>& words, const std::string& advice) {
+  const ProcessResult result = run_words(words);
+  if (!result.succeeded()) throw Error(describe(result) + "; " + advice);
+  return result.output;
+}
+
+/// Where a program is found, as the system looks for it.
+fs::path find_program(const std::string& program, const fs::path& folder) {
+  const auto runs = [](const fs::path& path) { return fs::is_regular_file(path) && access(path.c_str(), X_OK) == 0; };
+  if (program.find('/') != std::string::npos) {
+    const fs::path path = folder / program;
+    if (!fs::exists(path))
+      throw Error(path.string() + " does not exist; a path is taken from " + fs::absolute(folder).string());
+    if (!runs(path))
+      throw Error(path.string() + " is no program that may be started; chmod +x it, or put its interpreter before it");
+    return path;
+  }
+  const char* search = std::getenv("PATH");
+  std::istringstream folders(search == nullptr ? "" : search);
+  for (std::string one; std::getline(folders, one, ':');)
+    if (runs(fs::path(one) / program)) return fs::path(one) / program;
+  throw Error("no program '" + program + "' in PATH; install it, or give its whole path");
+}
+
+size_t lines_in(const std::string& text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
+
+std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
+  const std::string found = find_program(spec.launcher.front(), spec.folder).string();
+  // A launcher of Python programs cannot start anything else.
+  const bool starts_programs = fs::path(found).filename() != "torchrun" ||
+                               std::ranges::find(spec.launcher, "--no-python") != spec.launcher.end();
+  if (!starts_programs) return found + " (starts Python programs: not tried by itself)";
+  BackendSpec trivial = spec;
+  trivial.argv = {"sh", "-c", "echo rank"};
+  std::vector<std::string> words = words_for(trivial, "run", ranks, "", "");
+  words.pop_back();  // the verb
+  const ProcessResult result = run_words(words, spec);
+  if (!result.succeeded() || lines_in(result.output) != static_cast<size_t>(ranks))
+    throw Error(found + " does not start " + std::to_string(ranks) + " ranks of `echo rank`: " + describe(result) +
+                ", they printed " + std::to_string(lines_in(result.output)) + " lines; try: " + join(words, " "));
+  return found + " starts " + std::to_string(ranks) + " ranks";
+}
+
+/// What is found out about a backend, step by step.
+class BackendExamination {
+ public:
+  BackendExamination(std::string given, std::ostream& out) : given_(std::move(given)), steps_(out) {}
+
+  int examine() {
+    steps_.needed("file", [&] { return file(); });
+    steps_.needed("program", [&] { return find_program(spec_.argv.front(), spec_.folder).string(); });
+    steps_.needed("launcher", [&] {
+      return spec_.launcher.empty() ? "none: the backend starts its own ranks" : start_trivial_ranks(spec_, ranks());
+    });
+    steps_.needed("describe", [&] { return describe_verb(); });
+    if (backend_.level == CaseLevel::Own) return examine_own_model();
+    steps_.needed("schedules", [&] { return schedules(); });
+    steps_.needed("plan", [&] { return plan(); });
+    steps_.needed("run", [&] { return run(folder_.path()); });
+    steps_.needed("result files", [&] { return files(); });
+    steps_.needed("keys", [&] { return keys(); });
+    steps_.needed("first comparison", [&] { return comparison(); });
+    return steps_.exit_code();
+  }
+
+ private:
+  /// The first of its own models, on one rank and on several under the first of its schedules.
+  int examine_own_model() {
+    const JobCase one{backend_.models.front(), kOneRank}, several{one.id, backend_.schedules->front()};
+    const fs::path baseline = recording_folder(folder_.path() / "one", one);
+    steps_.needed("plan", [&] { return plan_own(one, 1) + "; " + plan_own(several, ranks()); });
+    steps_.needed("run on one rank", [&] { return run_own(one, 1, "one"); });
+    steps_.needed("recording", [&] {
+      if (const auto wrong = why_no_baseline(baseline)) throw Error(*wrong);
+      const Recording recording = read_recording(baseline);
+      return std::to_string(recording.order.size()) + " names, steps: " + std::to_string(recording.steps());
+    });
+    steps_.needed("run on several", [&] { return run_own(several, ranks(), "several"); });
+    steps_.needed("first comparison", [&] {
+      CaseVerdict verdict =
+          judge_recording(baseline, recording_folder(folder_.path() / "several", several), ranks(), backend_.delivers);
+      verdict.case_id = several.id, verdict.schedule = several.schedule;
+      if (verdict.status != Status::Pass) throw Error(sentence(verdict));
+      return sentence(verdict);
+    });
+    return steps_.exit_code();
+  }
+
+  std::string plan_own(const JobCase& item, int count) {
+    job_.ranks = count;
+    job_.cases = {item};
+    const auto answer = Launcher(spec_).plan(job_, folder_.path()).front();
+    const std::string what =
+        item.id + " x " + item.schedule + " on " + std::to_string(count) + (count == 1 ? " rank" : " ranks");
+    if (!answer) throw Error("no answer for " + what + "; every case of the job needs one");
+    if (!answer->supported) throw Error(what + " is not supported: " + answer->why);
+    return what + " is supported";
+  }
+
+  std::string run_own(const JobCase& item, int count, const char* out) {
+    job_.ranks = count;
+    job_.cases = {item};
+    return run(folder_.path() / out);
+  }
+
+  int ranks() const {
+    if (spec_.ranks.empty()) return 2;
+    const auto several = std::ranges::find_if(spec_.ranks, [](int n) { return n > 1; });
+    return several == spec_.ranks.end() ? spec_.ranks.front() : *several;
+  }
+
+  std::string file() {
+    spec_ = read_backend(given_);
+    std::vector<std::string> words;
+    for (const std::string& word : spec_.argv) words.push_back(shell_word(word));
+    return spec_.name + ": " + join(words, " ");
+  }
+
+  std::string describe_verb() {
+    backend_ = Launcher(spec_).describe();
+    std::vector<std::string> kinds;
+    for (const reference::ResultKind kind : backend_.delivers) kinds.emplace_back(reference::kind_name(kind));
+    return backend_.name + " " + backend_.version + "; " +
+           (backend_.models.empty() ? "" : "models of its own: " + join(backend_.models) + "; ") + "delivers " +
+           join(kinds) + "; " +
+           (backend_.schedules ? std::to_string(backend_.schedules->size()) + " schedules" : "any schedule");
+  }
+
+  /// Cases come under schedules that plumbline has, and under the own one that some bring: a backend that names another
+  /// would never be asked for it.
+  std::string schedules() {
+    if (!backend_.schedules) return "any";
+    std::vector<std::string> known = schedule::schedule_names();
+    known.emplace_back(kOwnSchedule);
+    for (const std::string& name : *backend_.schedules)
+      if (std::ranges::find(known, name) == known.end() && !is_schedule_file(name))
+        throw Error("no case comes under '" + one_line(name) + "', which describe names; near: " +
+                    join(near_names(known, name)) + " (`plumbline schedule --list` has all)");
+    return std::to_string(backend_.schedules->size()) + ", each known";
+  }
+
+  /// Of the quick cases the first that it can run.
+  std::string plan() {
+    job_.ranks = ranks();
+    const std::string schedule = !backend_.schedules || backend_.schedules->empty() ||
+                                         std::ranges::find(*backend_.schedules, "gpipe") != backend_.schedules->end()
+                                     ? "gpipe"
+                                     : backend_.schedules->front();
+    std::string why_none;
+    for (const reference::Case& c : profile("smoke")) {
+      JobCase item{c.id, schedule};
+      if (const std::string why = export_for_job(item, job_, 0, backend_, folder_.path()); why.empty())
+        job_.cases.push_back(item);
+      else
+        why_none += "; " + c.id + ": " + why;
+    }
+    const auto answers = Launcher(spec_).plan(job_, folder_.path());
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const JobCase item = job_.cases[i];
+      if (!answers[i])
+        throw Error("no answer for " + item.id + " x " + item.schedule + "; every case of the job needs one");
+      if (answers[i]->supported) {
+        job_.cases = {item};
+        return item.id + " x " + item.schedule + " on " + std::to_string(job_.ranks) + " ranks is supported";
+      }
+      why_none += "; " + item.id + ": " + answers[i]->why;
+    }
+    throw Error("none of the quick cases is supported, so there is nothing to try" + why_none);
+  }
+
+  std::string run(const fs::path& out) {
+    bool done = false;
+    std::string failed;
+    const LaunchResult result = Launcher(spec_).run(job_, out, [&](const LaunchEvent& event) {
+      done = done || event.done;
+      failed += event.failed;
+    });
+    if (!result.succeeded) throw Error(reason_of(result));
+    if (!failed.empty()) throw Error(failed);
+    if (!result.any_event)
+      throw Error("it said nothing; rank 0 has to print `" + std::string(kEventPrefix) +
+                  "case 0 begins` and `... done` to standard output, each a line, and to flush it");
+    if (!done) throw Error("`" + std::string(kEventPrefix) + "case 0 done` was not said");
+    return "case 0 began and was done";
+  }
+
+  std::string files() {
+    files_ = result_files_of_ranks(folder_.path(), job_.cases.front(), job_.ranks);
+    if (files_.empty())
+      throw Error("none below --out; for rank 0 there should be " + result_path("", job_.cases.front(), 0).string() +
+                  " (the job file's \"results\", the rank, \".safetensors\")");
+    size_t tensors = 0;
+    for (const fs::path& file : files_) tensors += read_tensor_file(file).size();
+    return std::to_string(files_.size()) + ", " + std::to_string(tensors) + " tensors";
+  }
+
+  std::string keys() {
+    results_ = merge_rank_files(files_);
+    return std::to_string(results_.size()) + " can be read, the first is " +
+           (results_.empty() ? "none" : results_.begin()->first);
+  }
+
+  std::string comparison() {
+    const JobCase& item = job_.cases.front();
+    reference::Case c = find_case(item.id);
+    std::string note;
+    demote(c, backend_, note);
+    Judge judge(job_.seed);
+    const CaseVerdict verdict =
+        judge.judge(c, make_schedule({item.schedule, ""}, job_.ranks, c.microbatches), results_, backend_.delivers);
+    if (verdict.status != Status::Pass) throw Error(sentence(verdict));
+    return sentence(verdict);
+  }
+
+  std::string given_;
+  Steps steps_;
+  const TemporaryFolder folder_;
+  BackendSpec spec_;
+  BackendDescription backend_;
+  Job job_{.seed = 1};
+  std::vector<fs::path> files_;
+  TensorMap results_;
+};
+
+}  // namespace
+
+int examine_machine(std::ostream& out) {
+  Steps steps(out);
+  steps.on_its_own("mpirun", [] {
+    return first_line(
+        output_of({"mpirun", "--version"}, "install Open MPI or MPICH; without it there is --transport threads"));
+  });
+  steps.on_its_own("more ranks than cores", [] {
+    const int ranks = static_cast<int>(std::thread::hardware_concurrency()) + 2;
+    const std::string printed = output_of({"mpirun", "-n", std::to_string(ranks), "echo", "rank"},
+                                          "mpirun must start more ranks than there are cores");
+    if (lines_in(printed) != static_cast<size_t>(ranks))
+      throw Error("mpirun started " + std::to_string(lines_in(printed)) + " of " + std::to_string(ranks) + " ranks");
+    return std::to_string(ranks) + " ranks start";
+  });
+  steps.on_its_own("LibTorch", [] {
+    if (at::ones({3}).sum().item<float>() != 3.0f)
+      throw Error("three ones do not add up; install it anew (scripts/setup)");
+    return std::string(TORCH_VERSION);
+  });
+  steps.on_its_own("CUDA", [] {
+    return std::string(at::hasCUDA() ? "LibTorch has it" : "none in this LibTorch: everything runs on the CPU");
+  });
+  steps.on_its_own("Python", [] {
+    const std::string advice = "adapters to Python backends need Python 3.11 or newer as python3";
+    const std::string version = first_line(output_of({"python3", "--version"}, advice));
+    int minor = 0;
+    if (std::sscanf(version.c_str(), "Python 3.%d", &minor) != 1 || minor < 11) throw Error(version + "; " + advice);
+    return version;
+  });
+  return steps.exit_code();
+}
+
+int examine_backend(const std::string& given, std::ostream& out) { return BackendExamination(given, out).examine(); }
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,29 @@
+#include "conformance/run/export_job.h"
+
+#include "conformance/corpus/corpus.h"
+#include "conformance/export/export_case.h"
+#include "conformance/judge/expectation.h"
+#include "conformance/judge/judge.h"
+#include "conformance/protocol/chosen_schedule.h"
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+
+std::string export_for_job(JobCase& item, const Job& job, int microbatches, const BackendDescription& backend,
+                           const std::filesystem::path& out) {
+  std::string note;
+  reference::Case c = with_microbatches(find_case(item.id), microbatches, note);
+  const schedule::Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
+  if (demote(c, backend, note) && case_traits(c, schedule.stages, job.seed).draws_random_numbers)
+    return "with random layers it can only be held to the same bits, but it is " + note;
+  item.folder = (std::filesystem::path("cases") / std::filesystem::path(item.schedule).filename() / item.id).string();
+  item.csv.clear();  // it is in the folder
+  try {
+    export_case(c, schedule, job.seed, out / item.folder);
+  } catch (const InputError& error) {
+    return std::string("it cannot be exported: ") + error.what();
+  }
+  return {};
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,186 @@
+#include "conformance/run/runner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "conformance/run/export_job.h"
+#include "conformance/run/own_models.h"
+#include "conformance/run/run_job.h"
+#include "conformance/run/session.h"
+#include "conformance/run/supervise.h"
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/transport/collectives.h"
+#if PLUMBLINE_HAS_MPI
+#include "runtime/transport/mpi.h"
+#endif
+
+namespace plumbline::conformance {
+namespace {
+
+/// Passes on what becomes of a group's job.
+class GroupObserver : public JobObserver {
+ public:
+  GroupObserver(Session& session, const RunGroup& group) : session_(session), group_(group) {}
+  void begins(size_t index) override { session_.begins(group_.runs.at(index)); }
+  void done(size_t index) override { session_.done(group_.runs.at(index)); }
+  void failed(size_t index, Status status, const std::string& reason) override {
+    session_.failed(group_.runs.at(index), status, reason);
+  }
+  void measured(size_t index, size_t number) override {
+    session_.measured(number, group_.job.throughput.at(index), group_);
+  }
+  void broken(const std::string& reason) override { session_.broken(reason); }
+  void not_started(const std::string& reason) override { session_.not_started(reason); }
+
+ private:
+  Session& session_;
+  const RunGroup& group_;
+};
+
+/// Takes out what an interrupted run has judged before.
+void drop_judged(RunGroup& group, const Session& session) {
+  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
+  group.job.cases.clear();
+  for (size_t i = 0; i < all.runs.size(); ++i) {
+    if (session.judged(all.runs[i])) continue;
+    group.job.cases.push_back(all.job.cases[i]);
+    group.runs.push_back(all.runs[i]);
+  }
+}
+
+/// Takes out of the group what `fate` does not let pass: it fails as that says, or, not run, without a word.
+void keep_cases(RunGroup& group, Session& session,
+                const std::function<std::pair<Status, std::string>(JobCase&)>& fate) {
+  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
+  group.job.cases.clear();
+  for (size_t i = 0; i < all.runs.size(); ++i) {
+    JobCase item = all.job.cases[i];
+    const auto [status, why] = fate(item);
+    if (status == Status::Pass) {
+      group.job.cases.push_back(std::move(item));
+      group.runs.push_back(all.runs[i]);
+    } else if (status != Status::NotRun) {
+      session.failed(all.runs[i], status, why);
+    }
+  }
+}
+
+}  // namespace
+
+int run_supervised(const RunOptions& given, std::ostream& out) {
+  RunOptions options = given;
+  const bool is_runtime = given.backend == "runtime";
+  BackendSpec foreign;
+  if (!is_runtime) {
+    foreign = read_backend(given.backend);
+    options.transport = TransportKind::Own;
+    options.backend_ranks = foreign.ranks;
+    options.throughput = false;
+    if (options.waivers.empty()) options.waivers = foreign.waivers;
+  }
+  const auto launcher = [&](TransportKind transport) {
+    return Launcher(is_runtime
+                        ? runtime_backend(options.program, transport == TransportKind::Mpi, options.timeout_seconds)
+                        : foreign);
+  };
+  BackendDescription backend;
+  try {
+    backend = launcher(TransportKind::Threads).describe();
+  } catch (const BackendError& error) {
+    make_plan(options);  // what is wrong with the user's input is told before this
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return 3;
+  }
+  const bool own_models = backend.level == CaseLevel::Own;
+  RunPlan plan = own_models ? plan_own_models(options, backend) : make_plan(options);
+  if (own_models) options.profile = "its own models";
+  Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
+  std::optional<OneRankRuns> one_rank;
+  if (own_models) one_rank.emplace(plan, options, Launcher(foreign), session);
+  for (RunGroup& group : plan.groups) {
+    drop_judged(group, session);
+    if (group.job.cases.empty() && group.job.throughput.empty()) continue;
+    const std::filesystem::path results = session.results(group.job.ranks, group.transport);
+    keep_cases(group, session, [&](JobCase& item) -> std::pair<Status, std::string> {
+      if (own_models) {
+        std::filesystem::remove_all(recording_of(options.report, item, group.job.ranks));
+        return one_rank->of(item.id);
+      }
+      std::string why_not;
+      if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
+        why_not = backend.name + " does not have this schedule";
+      else if (!is_runtime)
+        why_not = export_for_job(item, group.job, options.microbatches, backend, results);
+      return {why_not.empty() ? Status::Pass : Status::Unsupported, why_not};
+    });
+    GroupObserver observer(session, group);
+    if (!group.job.cases.empty() || !group.job.throughput.empty())
+      supervise(launcher(group.transport), group.job, results, observer,
+                own_models ? Delivery::Recording : Delivery::Results);
+  }
+  return session.report();
+}
+
+int run_inside_mpi(const RunOptions& given, std::ostream& out) {
+#if PLUMBLINE_HAS_MPI
+  if (given.backend != "runtime")
+    throw InputError("--backend: " + given.backend + " is started by plumbline itself; leave mpirun out");
+  transport::MpiSession mpi;
+  try {
+    RunOptions options = given;
+    options.ranks = mpi.size();
+    options.transport = TransportKind::Mpi;
+    const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+    const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
+    // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
+    RunPlan plan;
+    std::optional<Session> session;
+    int code = 0;
+    if (mpi.rank() == 0) {
+      try {
+        if (given.ranks_given && given.ranks != mpi.size())
+          throw InputError("--ranks: " + std::to_string(given.ranks) + " given, but mpirun started " +
+                           std::to_string(mpi.size()));
+        if (given.transport_given && given.transport != TransportKind::Mpi)
+          throw InputError(
+              "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
+        if (options.resume)
+          throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
+        plan = make_plan(options, /*one_group=*/true);
+        open_report_folder(options, plan);
+        session.emplace(options, plan, out);
+      } catch (const InputError& error) {
+        std::fprintf(stderr, "plumbline: %s\n", error.what());
+        code = 2;
+      }
+    }
+    code = agree(code);
+    if (code != 0) return code;
+    if (mpi.rank() != 0) plan = make_plan(options, /*one_group=*/true);
+
+    for (const RunGroup& group : plan.groups) {
+      const std::filesystem::path results = options.report / results_folder(mpi.size(), group.transport);
+      run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {
+        const LaunchEvent event = parse_event(line);
+        if (!event.throughput && !event.done) session->begins(group.runs.at(event.index));
+        if (!event.throughput && event.done) session->done(group.runs.at(event.index));
+        if (event.throughput && event.done) session->measured(event.index, group.job.throughput[event.index], group);
+      });
+    }
+    return agree(session ? session->report() : 0);
+  } catch (const std::exception& error) {
+    mpi.abort(graph::error_text(error));
+  }
+#else
+  (void)given, (void)out;
+  throw InputError("this plumbline was built without MPI");
+#endif
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,92 @@
+// A session: judges cases as their results arrive, tells a person, and puts the report together.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <iosfwd>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/judge/judge.h"
+#include "conformance/judge/waivers.h"
+#include "conformance/plan/plan.h"
+#include "conformance/protocol/protocol.h"
+#include "conformance/report/report.h"
+#include "conformance/run/progress.h"
+#include "conformance/run/run_record.h"
+
+namespace plumbline::conformance {
+
+/// What a run with these options sets out to do.
+RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
+
+/// Makes the report folder of a run, with an empty results/ and run.json in it. With RunOptions::resume it goes on in
+/// the folder of an interrupted run instead, and returns the verdicts that one came to. Throws InputError when the
+/// folder cannot be made or written, when there is a results/ that is not an earlier report's, when there is nothing to
+/// resume, and when the interrupted run was another one (which names the first difference).
+std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
+                                            const BackendDescription& backend = {});
+
+/// "results/mpi-4", within the report folder.
+std::filesystem::path results_folder(int ranks, TransportKind transport);
+
+class Session {
+ public:
+  /// `options` and `plan` outlive the session. `backend` is whose results these are: what it delivers is compared;
+  /// without a name, our own runtime, which delivers everything. What the plan calls unsupported is noted at once,
+  /// unless `earlier`, from open_report_folder(), has it. Throws InputError for waivers that cannot be read.
+  Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend = {},
+          std::vector<CaseVerdict> earlier = {});
+
+  /// Where the ranks of a group leave their files.
+  std::filesystem::path results(int ranks, TransportKind transport) const {
+    return options_.report / results_folder(ranks, transport);
+  }
+
+  /// Run `index` of the plan is under way.
+  void begins(size_t index);
+  /// All ranks have written their files for it: judge them.
+  void done(size_t index);
+  /// The ranks ended, or were ended, while it ran.
+  void failed(size_t index, Status status, const std::string& reason);
+  /// Measurement `item` of a group is there; its files go by the number `index` it had in the job that was launched.
+  void measured(size_t index, const JobThroughput& item, const RunGroup& group);
+  /// Something went wrong that belongs to no case: the run as a whole failed.
+  void broken(const std::string& reason);
+
+  /// The backend could not be talked to: cases of which nothing else is heard have not been run. Told once.
+  void not_started(const std::string& reason);
+
+  bool judged(size_t index) const { return judged_.contains(index); }
+  /// Of a run that is judged.
+  const CaseVerdict& verdict(size_t index) const { return verdicts_.at(index); }
+
+  /// Something that is no run of the plan is under way.
+  void working_on(const std::string& what) { progress_.working_on(what); }
+
+  /// Prints the matrix, the failures and the measurements, writes the report folder; returns the exit code.
+  int report();
+
+ private:
+  CaseVerdict empty_verdict(size_t index) const;
+  void finish(size_t index, CaseVerdict verdict);
+  void print(const RunReport& report);
+
+  const RunOptions& options_;
+  const RunPlan& plan_;
+  std::ostream& out_;
+  Judge judge_;
+  Waivers waivers_;
+  BackendDescription backend_;
+  std::vector<CaseVerdict> verdicts_;
+  std::set<size_t> judged_;
+  std::vector<Throughput> throughput_;
+  std::vector<std::string> broken_;
+  std::string not_started_;  ///< why, where it did not
+  std::chrono::steady_clock::time_point begin_, case_begin_;
+  Progress progress_;
+};
+
+}  // namespace plumbline::conformance

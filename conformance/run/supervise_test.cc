@@ -1,0 +1,255 @@
+// Backends with one fault each, as shell scripts: what becomes of the case, of the others, and of stray processes.
+#include "conformance/run/supervise.h"
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "runtime/temporary_folder.h"
+#include "runtime/tensor_file.h"
+#include "runtime/testing/processes.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+/// A backend that does everything right; a fault defines one of its functions anew.
+constexpr const char* kGoodBackend = R"sh(#!/bin/sh
+here=$(dirname "$0") verb=$1
+ids() { sed -n 's/^ *"id": "\(.*\)",$/\1/p' "$1"; }
+answer() { printf '{"id": "%s", "schedule": "gpipe", "supported": true}' "$1"; }
+plan() {
+  comma=
+  echo '['
+  for id in $(ids "$1"); do printf '%s' "$comma"; answer "$id"; comma=,; done
+  echo ']'
+}
+begin() { :; }
+work() { :; }
+write() {
+  mkdir -p "$out/gpipe/$1" && cp "$here/good" "$out/gpipe/$1/t" && mv "$out/gpipe/$1/t" "$out/gpipe/$1/rank0.safetensors"
+}
+finish() { :; }
+. "$here/fault.sh"
+case $1 in
+  plan) plan "$3" ;;
+  run)
+    out=$5 n=0
+    echo run >> "$here/launches"
+    begin
+    for id in $(ids "$3"); do
+      echo "@plumbline case $n begins"
+      work "$id"
+      write "$id"
+      echo "@plumbline case $n done"
+      n=$((n + 1))
+    done
+    finish ;;
+esac
+)sh";
+
+/// What is heard of a job, by case: "done", or status and reason.
+class Heard : public JobObserver {
+ public:
+  explicit Heard(size_t cases) : of(cases) {}
+  void begins(size_t) override {}
+  void done(size_t index) override { of.at(index) += "done"; }
+  void failed(size_t index, Status status, const std::string& reason) override {
+    of.at(index) += std::string(status_name(status)) + ": " + reason;
+  }
+  void measured(size_t, size_t) override {}
+  void broken(const std::string& reason) override { outside.push_back("broken: " + reason); }
+  void not_started(const std::string& reason) override { outside.push_back("not started: " + reason); }
+
+  std::vector<std::string> of;
+  std::vector<std::string> outside;
+};
+
+struct Fault {
+  const char* name;
+  const char* script;
+  std::map<size_t, std::string> cases;    ///< what is heard of these; of the others "done"
+  std::vector<std::string> outside = {};  ///< and beside the cases
+  int launches = 2;                       ///< of the verb run
+};
+
+class SupervisedFault : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
+  const Fault& fault = GetParam();
+  const TemporaryFolder folder;
+  const fs::path program = folder / "backend.sh";
+  std::ofstream(program) << kGoodBackend;
+  fs::permissions(program, fs::perms::owner_all);
+  std::ofstream(folder / "fault.sh") << fault.script << "\n";
+  write_tensor_file(folder / "good", {{"0/loss/-/0/loss", make_f64({}, {1.0})}});
+  const Job job{.ranks = 1, .cases = {{"c0", "gpipe"}, {"c1", "gpipe"}, {"c2", "gpipe"}, {"c3", "gpipe"}}};
+  BackendSpec spec{.name = "scripted", .given = "x", .argv = {program.string()}};
+  spec.start = spec.one_case = 2s;
+  Heard heard(job.cases.size());
+  const fs::path out = folder / "out";
+  supervise(Launcher(spec), job, out, heard);
+
+  std::vector<std::string> expected(job.cases.size(), "done");
+  for (const auto& [index, what] : fault.cases) expected[index] = what;
+  EXPECT_EQ(heard.of, expected);
+  ASSERT_EQ(heard.outside.size(), fault.outside.size());
+  for (size_t i = 0; i < fault.outside.size(); ++i)
+    EXPECT_TRUE(heard.outside[i].starts_with(fault.outside[i])) << heard.outside[i];
+  for (size_t i = 0; i < job.cases.size(); ++i)
+    if (heard.of[i] == "done") {
+      EXPECT_EQ(read_tensor_file(result_files(out, job.cases[i]).at(0)).size(), 1u);
+    }
+  int launches = 0;
+  std::ifstream lines(folder / "launches");
+  for (std::string line; std::getline(lines, line);) ++launches;
+  EXPECT_EQ(launches, fault.launches);
+  // Faults write the ids of what they leave behind to "pids".
+  std::ifstream pids(folder / "pids");
+  for (pid_t pid = 0; pids >> pid;) EXPECT_TRUE(testing::ends(pid)) << "process " << pid;
+}
+
+const std::map<size_t, std::string> kNothing = {{0, ""}, {1, ""}, {2, ""}, {3, ""}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, SupervisedFault,
+    ::testing::Values(
+        Fault{"none", "", {}, {}, 1},
+        Fault{"ExitsInPlan",
+              "plan() { echo 'no licence' >&2; exit 7; }",
+              kNothing,
+              {"not started: scripted: plan: no licence (exited with code 7)"},
+              0},
+        Fault{"PlanIsGarbage", "plan() { echo '[{]'; }", kNothing, {"not started: scripted: plan is not JSON: "}, 0},
+        Fault{"PlanTalks",
+              "plan() { echo loading; echo '[]'; }",
+              kNothing,
+              {"not started: scripted: plan: \"loading\" came on standard output before the JSON; accepted there is "
+               "one "},
+              0},
+        Fault{"PlanHangs",
+              "plan() { exec sleep 1000; }",
+              kNothing,
+              {"not started: scripted: plan: no end within 2 s"},
+              0},
+        Fault{"PlanLeavesACaseOut",
+              R"sh(ids() { sed -n 's/^ *"id": "\(.*\)",$/\1/p' "$1" | { test $verb = run && cat || grep -v c1; }; })sh",
+              {{1, "error: plan gave no answer for it"}},
+              {},
+              1},
+        Fault{"PlanSaysUnsupported",
+              R"sh(answer() {
+  printf '{"id": "%s", "schedule": "gpipe", ' "$1"
+  test $1 = c3 && printf '"supported": false, "why": "no W"}' || printf '"supported": true}'
+})sh",
+              {{3, "unsupported: no W"}},
+              {},
+              1},
+        Fault{"HangsAtStart",
+              "begin() { exec sleep 1000; }",
+              kNothing,
+              {"not started: scripted: run: did not begin within 2 s"},
+              1},
+        Fault{"CrashesAtStart",
+              "begin() { echo 'ImportError: no torch' >&2; exit 1; }",
+              kNothing,
+              {"not started: scripted: run: ImportError: no torch (exited with code 1)"},
+              1},
+        Fault{"HangsInCase",
+              "work() { test $1 != c1 || exec sleep 1000; }",
+              {{1, "timeout: no end of the case within 2 s"}}},
+        Fault{"AnswersAfterItsDeadline",
+              "work() { test $1 != c1 || { trap '' TERM; sleep 2.5; }; }",
+              {{1, "timeout: no end of the case within 2 s"}}},
+        Fault{"FloodsWithoutNewline",
+              "work() { test $1 != c1 || exec tr '\\0' x < /dev/zero; }",
+              {{1, "timeout: no end of the case within 2 s"}}},
+        Fault{"CrashesInCase",
+              "work() { test $1 != c1 || kill -SEGV $$; }",
+              {{1, "error: killed by signal 11 (Segmentation fault)"}}},
+        Fault{"RaisesInCase",
+              "work() { test $1 != c1 || { echo 'ValueError: bad shape' >&2; exit 1; }; }",
+              {{1, "error: ValueError: bad shape (exited with code 1)"}}},
+        Fault{"SaysThatACaseFailed",
+              R"sh(
+echo() {
+  case "$*" in
+    *'case 1 done') printf '@plumbline case 1 failed: no room\n' ;;
+    *) printf '%s\n' "$*" ;;
+  esac
+})sh",
+              {{1, "error: no room"}},
+              {},
+              1},
+        Fault{"LeavesQuietlyInCase",
+              "work() { test $1 != c1 || exit 0; }",
+              {{1, "error: ended in the middle of it, with exit code 0"}}},
+        Fault{
+            "StopsEarly",
+            R"sh(ids() { sed -n 's/^ *"id": "\(.*\)",$/\1/p' "$1" | { test $verb = plan && cat || grep -v c3; }; })sh",
+            {{3, "error: ended with exit code 0 without running it"}},
+            {},
+            1},
+        Fault{"SaysWhatCannotBeRead",
+              "work() { test $1 != c1 || { echo '@plumbline case 1 is fine'; sleep 1000; }; }",
+              {{1, "error: unknown event 'case 1 is fine'"}}},
+        Fault{"SpeaksOfACaseTwice",
+              "work() { test $1 != c1 || echo '@plumbline case 0 done'; }",
+              {{1, "error: an event about case 0 after it was done"}}},
+        Fault{"WritesNoFile",
+              "write() { test $1 = c1 || { mkdir -p \"$out/gpipe/$1\"; cp \"$here/good\" "
+              "\"$out/gpipe/$1/rank0.safetensors\"; }; }",
+              {{1, "error: said to be done, but there is no file gpipe/c1/rank0.safetensors nor of another rank"}},
+              {},
+              1},
+        Fault{"LeavesAChild",
+              "work() { sleep 1000 & echo $! >> $here/pids; setsid sleep 1001 & echo $! >> $here/pids; }",
+              {},
+              {},
+              1},
+        Fault{"LeavesAChildAndCrashes",
+              "work() { test $1 != c1 || { sleep 1000 & echo $! >> $here/pids; kill -SEGV $$; }; }",
+              {{1, "error: killed by signal 11 (Segmentation fault)"}}},
+        Fault{"FailsAtItsEnd",
+              "finish() { echo 'leak' >&2; exit 5; }",
+              {},
+              {"broken: scripted on 1 rank failed between two cases: leak (exited with code 5)"},
+              1},
+        Fault{"DoesNotStartAgain",
+              "begin() { test ! -e $here/was || exit 9; : > $here/was; }; work() { test $1 != c1 || exit 8; }",
+              {{1, "error: exited with code 8"}, {2, ""}, {3, ""}},
+              {"broken: scripted on 1 rank did not start again: exited with code 9"}}),
+    [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST(DescribeVerb, IsReadOrToldInOneLine) {
+  const TemporaryFolder folder;
+  const fs::path program = folder / "backend.sh";
+  BackendSpec spec{.name = "scripted", .given = "x", .argv = {program.string()}};
+  spec.start = 2s;
+  for (const auto& [script, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"echo hello",
+            "scripted: describe: \"hello\" came on standard output, which is no JSON; accepted there is one "},
+           {"echo '{'", "scripted: describe is not JSON: "},
+           {"exit 3", "scripted: describe: exited with code 3"},
+           {"exec sleep 1000", "scripted: describe: no end within 2 s"},
+           {"echo '{}'", "scripted: describe: expected an object with \"protocol\""},
+           {"exec tr '\\0' x < /dev/zero", "scripted: describe: no end within 2 s"}}) {
+    std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
+    fs::permissions(program, fs::perms::owner_all);
+    testing::expect_line(testing::failure<BackendError>([&] { Launcher(spec).describe(); }), expected);
+  }
+  std::ofstream(program) << "#!/bin/sh\necho warning >&2\necho '{\"protocol\": 1, \"name\": \"n\", \"version\": \"v\", "
+                            "\"schedules\": \"any\", \"delivers\": [\"loss\"], \"level\": \"program\"}'\n";
+  EXPECT_EQ(Launcher(spec).describe().name, "n") << "stderr does not belong to the answer";
+  spec.argv = {"/no/such/program"};
+  EXPECT_THROW(Launcher(spec).describe(), BackendError);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -59,7 +59,7 @@ class Body : public torch::nn::Module {
 TEST_F(Skippables, skippable_repr) {
   std::ostringstream text;
   text << *skippable<Body>();
-  EXPECT_EQ(text.str(), "@skippable(plumbline::(anonymous namespace)::Body)");
+  EXPECT_EQ(text.str(), "@skippable(plumbline::skip::(anonymous namespace)::Body)");
 }
 
 class BodyThatPrints : public Body {

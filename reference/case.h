@@ -117,5 +117,8 @@ std::string_view to_string(Truth value);
 
 namespace plumbline {
 using reference::LossKind;
+using reference::OptimizerKind;
+using reference::OptimizerSpec;
 using reference::Reduction;
+using reference::StepKind;
 }  // namespace plumbline

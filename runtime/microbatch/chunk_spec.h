@@ -9,3 +9,7 @@ struct ChunkSpec {
 };
 
 }  // namespace plumbline::microbatch
+
+namespace plumbline {
+using microbatch::ChunkSpec;
+}  // namespace plumbline

@@ -1,4 +1,4 @@
-// A model of your own, held against the oracle: the ten lines of the README.
+// Checks a user's model against the oracle: the ten lines of the README.
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randn.h>
 #include <torch/nn/modules/linear.h>

@@ -1,5 +1,5 @@
-// A skip from the first layer to the third, declared by stash and pop, held against the oracle: the example of
-// docs/skips.md.
+// Checks a model with a skip from the first layer to the third, declared by stash and pop, against the oracle: the
+// example of docs/skips.md.
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randn.h>
 #include <torch/nn/modules/linear.h>

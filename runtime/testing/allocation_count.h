@@ -1,5 +1,5 @@
-// AllocationCount: the bytes of CPU tensors that this thread has made and not let go of, as LibTorch's allocator
-// counts.
+// AllocationCount: the bytes of CPU tensors that this thread has allocated and not released, as counted by LibTorch's
+// allocator.
 //
 //   AllocationCount count;      // from here on
 //   ...
@@ -17,11 +17,11 @@ namespace plumbline::testing {
 
 class AllocationCount {
  public:
-  /// Bytes alive now, of those made since the beginning; less than 0 where what was made before has gone.
+  /// Bytes allocated minus bytes released since the construction; negative where older memory was released.
   int64_t alive() const { return counter_->alive; }
-  /// Most of them at one time.
+  /// The largest value of that number so far.
   int64_t peak() const { return counter_->peak; }
-  /// Forgets the peak so far.
+  /// Resets the peak.
   void restart() { counter_->peak = counter_->alive; }
 
  private:

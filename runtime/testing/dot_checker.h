@@ -1,5 +1,5 @@
-// Reads the part of Graphviz's language that pictures of ours are written in, so that tests see nodes and edges and not
-// letters: graph "name" { statements }, a statement being a node, an edge, an attribute, or a subgraph.
+// Reads the subset of Graphviz's language in which plumbline writes graphs, so that tests compare nodes and edges, not
+// text: graph "name" { statements }, a statement being a node, an edge, an attribute, or a subgraph.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ struct DotPicture {
 };
 
 /// Throws std::runtime_error where `text` is not in the language, a subgraph's or a node's name comes twice, or an edge
-/// names a node that has none.
+/// names an undefined node.
 class DotChecker {
  public:
   explicit DotChecker(const std::string& text) : text_(text) {}

@@ -17,14 +17,14 @@
 namespace plumbline::testing {
 namespace {
 
-/// How long ranks may be apart outside the bodies of tests.
+/// The most by which ranks may lag each other outside the bodies of tests.
 constexpr std::chrono::seconds kLimit{120};
 
 transport::MpiSession* current_session = nullptr;
 
 void run_on_processes(transport::Transport& world, int ranks, const RankBody& body) {
-  transport::barrier(world, transport::Deadline::after(kLimit));  // asleep, which the making of a communicator is not
-  // Of its own for every body: what a failed one left unreceived must not meet the next.
+  transport::barrier(world, transport::Deadline::after(kLimit));  // sleeps; creating a communicator spins
+  // A new communicator for every body: messages that a failed body left unreceived must not reach the next.
   const std::unique_ptr<transport::Transport> transport =
       transport::make_mpi_transport(*current_session, {.ranks = ranks});
   if (transport != nullptr) body(*transport);

@@ -14,8 +14,8 @@
 namespace plumbline::testing {
 namespace {
 
-// How much later than the first rank the last may end a test. Long: a body's own deadlines must run out before it, so
-// that the report says what the rank waited for.
+// How much later than the first rank the last may end a test. Long: the deadlines within a body must expire first, so
+// that the report names the operation that the rank waited for.
 constexpr std::chrono::seconds kTestEndLimit{120};
 
 /// Fields one after the other, each ended by a zero byte (which no field has: they were C strings).

@@ -7,9 +7,9 @@
 
 namespace plumbline::testing {
 
-/// At the end of each test, the failures of all other ranks are brought to rank 0 and raised there as failures of the
-/// same test, so that rank 0's console and XML hold everything. A rank that does not come to the end of a test in time,
-/// or comes to the end of another one, aborts the job.
+/// At the end of each test, the failures of all other ranks are sent to rank 0 and raised there as failures of the same
+/// test, so that rank 0's console and XML are complete. A rank that does not end a test in time, or ends a different
+/// one, aborts the job.
 class MpiListener : public ::testing::EmptyTestEventListener {
  public:
   /// `world` must have all ranks of the job and outlive the listener.

@@ -1,4 +1,4 @@
-// For tests of what only MPI has; they are part of binaries with gtest_mpi_main.cc only.
+// For tests of MPI's features; they belong only to binaries with gtest_mpi_main.cc.
 #pragma once
 
 #include "runtime/transport/mpi.h"

@@ -1,4 +1,4 @@
-// How tests see whether a process is gone.
+// Lets tests check whether a process has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace plumbline::testing {
 
-/// A process that has ended may still be in the table until someone has asked for its end.
+/// An ended process stays in the table (as a zombie) until its parent waits for it.
 inline bool is_alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
@@ -19,7 +19,7 @@ inline bool is_alive(pid_t pid) {
   return name_end != std::string::npos && stat.substr(name_end + 2, 1) != "Z";
 }
 
-/// What was killed is gone when the system has come to it.
+/// A killed process ends asynchronously, hence the polling.
 inline bool ends(pid_t pid) {
   for (int tries = 0; tries < 1000 && is_alive(pid); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -1,6 +1,5 @@
 // Random graphs that run, with every feature of Graph: numbers, lists with numbers, autocast regions, branches, calls
-// without gradients, tied and transient attributes. Built node by node, so that no form of graphs (text, JSON) has a
-// part in it.
+// without gradients, tied and transient attributes. Built node by node, independently of the text and JSON forms.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// How tests ask what is refused, and why.
+// Lets tests check rejections and their reasons.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace plumbline::testing {
 
-/// What `call` throws, if that is a `Caught`; "accepted" where it throws nothing.
+/// The text of the `Caught` that `call` throws; "accepted" where it throws nothing.
 template <class Caught = Error, class Call>
 std::string failure(Call&& call) try {
   call();
@@ -18,7 +18,7 @@ std::string failure(Call&& call) try {
   return error.what();
 }
 
-/// Why `call` is refused; "accepted" where it is not.
+/// The reason for which `call` is rejected; "accepted" where it is not.
 template <class Call>
 std::string refusal(Call&& call) {
   return failure<InputError>(call);
@@ -28,7 +28,7 @@ inline void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
 }
 
-/// `message` is one line that begins with where it is about and has `part` somewhere.
+/// `message` is one line that begins with a location and contains `part`.
 inline void expect_line(const std::string& message, const std::string& beginning, const std::string& part = "") {
   EXPECT_TRUE(message.starts_with(beginning)) << message << "\ndoes not begin with: " << beginning;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message << "\nis more than one line";

@@ -1,4 +1,4 @@
-// Pipes for the tests of the forms in which pipes are printed, kept and sent: written as text, bound to random tensors.
+// Pipes for the tests that print, store and send pipes: written as text, bound to random tensors.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -43,8 +43,8 @@ std::vector<std::byte> receive_sized(Transport& transport, int peer, int64_t tag
 }  // namespace
 
 void barrier(Transport& transport, const Deadline& deadline) {
-  // Dissemination (Hensgen, Finkel, Manber 1988): after round k a rank has heard, directly or not, of the 2^(k+1) - 1
-  // ranks before it.
+  // Dissemination (Hensgen, Finkel, Manber 1988): after round k a rank has received a signal, directly or indirectly,
+  // from the 2^(k+1) - 1 ranks before it.
   const int size = transport.size();
   for (int distance = 1; distance < size; distance *= 2) {
     const int to = (transport.rank() + distance) % size;

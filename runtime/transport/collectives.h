@@ -1,7 +1,8 @@
-// The few collective operations that the runner and the tests need: small control data, so plain and linear.
+// The collective operations that the runner and the tests need. They carry small control data, so simple linear
+// algorithms suffice.
 //
-// Every rank of the transport calls the same ones in the same order. They use reserved tags, and so never meet the
-// messages of schedules. All throw what Transport::wait throws.
+// Every rank of the transport calls the same ones in the same order. They use reserved tags, and so never match the
+// messages of schedules. All throw the exceptions of Transport::wait.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +13,18 @@
 
 namespace plumbline::transport {
 
-/// Returns once every rank has called it.
+/// Blocks until every rank has called it.
 void barrier(Transport& transport, const Deadline& deadline);
 
-/// On `root`: what every rank gave, by rank (sizes may differ). Elsewhere: empty.
+/// On `root`: the bytes of every rank, by rank (sizes may differ). Elsewhere: empty.
 std::vector<std::vector<std::byte>> gather_bytes(Transport& transport, int root, std::span<const std::byte> bytes,
                                                  const Deadline& deadline);
 
-/// What `root` gave, on every rank; `bytes` of the others is ignored.
+/// The bytes of `root`, on every rank; `bytes` of the other ranks is ignored.
 std::vector<std::byte> broadcast_bytes(Transport& transport, int root, std::span<const std::byte> bytes,
                                        const Deadline& deadline);
 
-/// The number that rank 0 gave, on every rank: an exit code on which all agree.
+/// The number of rank 0, on every rank: an exit code on which all agree.
 int agree_on(Transport& transport, int code, const Deadline& deadline);
 
 }  // namespace plumbline::transport

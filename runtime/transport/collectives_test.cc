@@ -22,8 +22,8 @@ std::vector<std::byte> bytes_of(const std::string& text) {
   return {view.begin(), view.end()};
 }
 
-/// Nobody may leave before the last has come. The steady clock is one for all processes of a machine, so the times can
-/// be compared; the skew only makes sure that a barrier that does nothing would be seen.
+/// No rank may leave before the last has entered. All processes of a machine share the steady clock, so the times can
+/// be compared; the skew makes sure that an empty barrier fails.
 void expect_barrier_holds(int ranks) {
   with_ranks(ranks, [](Transport& transport) {
     for (int late = 0; late < transport.size(); ++late) {
@@ -87,7 +87,7 @@ TEST(Collectives, BroadcastGivesTheRootsBytes) {
 
 TEST(Collectives, DoNotMeetTheMessagesOfUsers) {
   with_ranks(2, [](Transport& transport) {
-    // Receives that could take the messages of collectives, if tags were shared.
+    // Receives that would match the messages of collectives, if tags were shared.
     const int peer = 1 - transport.rank();
     char low = 0, high = 0;
     Request requests[] = {transport.irecv(&low, 1, peer, 0), transport.irecv(&high, 1, peer, transport.max_tag())};

@@ -1,4 +1,4 @@
-// What transports have in common where they refuse or fail, so that every one of them says it in the same words.
+// The errors that all transports share, so that each reports them in the same words.
 #pragma once
 
 #include <cstdint>

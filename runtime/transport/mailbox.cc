@@ -12,7 +12,7 @@ void append(PostedOperation*& head, PostedOperation*& tail, PostedOperation& ope
 }  // namespace
 
 Mailbox::Bucket& Mailbox::bucket_of(int source, int64_t tag) {
-  // splitmix64's finisher: neighbouring tags, which is what schedules use, must not share buckets.
+  // splitmix64's finisher: schedules use neighbouring tags, which must not share buckets.
   uint64_t h = static_cast<uint64_t>(tag) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(source);
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
@@ -32,7 +32,7 @@ PostedOperation* Mailbox::take(Direction direction, int source, int64_t tag) {
   PostedOperation* previous = nullptr;
   for (PostedOperation* at = bucket.head; at != nullptr; previous = at, at = at->next) {
     if (at->source != source || at->tag != tag) continue;
-    // Sends and receives of one key would have met: those that wait are all of one direction.
+    // A send and a receive of one key would have matched: all waiting operations have one direction.
     if (at->direction != direction) return nullptr;
     unlink(bucket, previous, *at);
     return at;

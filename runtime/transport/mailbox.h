@@ -10,7 +10,7 @@
 
 namespace plumbline::transport {
 
-/// What an operation is to move.
+/// The memory, endpoints and tag of an operation.
 struct Transfer {
   Direction direction;
   void* memory;  // of a send: only read
@@ -22,16 +22,16 @@ struct Transfer {
 
 /// One outstanding operation.
 struct PostedOperation : Transfer {
-  /// A new operation, in the place of one that is over.
+  /// Reuses the slot of a completed operation for a new one.
   void begin(const Transfer& transfer) {
     Transfer::operator=(transfer);
     arrived = 0;
     done.store(false, std::memory_order_relaxed);
   }
 
-  bool posted = false;              // in the mailbox, and nobody's counterpart yet; guarded by the mailbox's lock
+  bool posted = false;              // in the mailbox, without a counterpart yet; guarded by the mailbox's lock
   PostedOperation* next = nullptr;  // in its bucket; guarded by the mailbox's lock
-  size_t arrived = 0;               // size of the message that came; valid once done
+  size_t arrived = 0;               // size of the received message; valid once done
   std::atomic<bool> done{false};
 };
 

@@ -1,5 +1,5 @@
-// Ranks as processes of an MPI job. Messages go straight from and to the memory given; waiting polls a few times, then
-// sleeps between polls, so that more ranks than cores do not starve each other.
+// Ranks as processes of an MPI job. Messages are sent from and received into the caller's memory. A wait polls a few
+// times, then sleeps between polls, so that more ranks than cores do not starve each other.
 #pragma once
 
 #include <limits>
@@ -10,12 +10,12 @@
 
 namespace plumbline::transport {
 
-/// Whether this process was started by an MPI launcher (told by the environment, without MPI being initialised).
+/// Whether this process was started by an MPI launcher (according to the environment; MPI need not be initialised).
 bool launched_under_mpi();
 
-/// MPI for the life of one scope, in the main thread (MPI_THREAD_FUNNELED); at most one per process. Transports must be
-/// gone before it is. The end of the scope waits (asleep) for all ranks; left by an exception it aborts the job
-/// instead, since the other ranks may wait for messages that will never come.
+/// MPI for the lifetime of one scope, in the main thread (MPI_THREAD_FUNNELED); at most one per process. Transports
+/// must be destroyed before it. The end of the scope waits (asleep) for all ranks; during stack unwinding it aborts the
+/// job instead, since the other ranks may wait for messages that will never arrive.
 class MpiSession {
  public:
   /// Throws Error if MPI cannot be initialised, or was before.
@@ -37,15 +37,15 @@ class MpiSession {
 };
 
 struct MpiTransportOptions {
-  /// The first so many ranks of the job take part; 0 stands for all.
+  /// The number of ranks that take part, the first ones of the job; 0 means all.
   int ranks = 0;
-  /// Bytes up to which a message is described by a plain count, which MPI limits to int; larger ones by a datatype of
-  /// their own. Smaller than the default only in tests.
+  /// Bytes up to which a message is described by a plain count, which MPI limits to int; larger ones by a derived
+  /// datatype. Smaller than the default only in tests.
   int largest_plain_message = std::numeric_limits<int>::max();
 };
 
-/// An endpoint on a communicator of its own. All ranks of the job call it together; those that do not take part get
-/// null. Throws Error if there are fewer ranks than asked for. Destroyed by all of its ranks together.
+/// An endpoint on a new communicator. All ranks of the job call it together; ranks that do not take part get null.
+/// Throws Error if there are fewer ranks than asked for. Destroyed by all of its ranks together.
 std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTransportOptions& options = {});
 
 }  // namespace plumbline::transport

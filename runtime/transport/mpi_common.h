@@ -1,7 +1,7 @@
-// What the two MPI sources share. The only files that include mpi.h are those that include this one.
+// Shared by the MPI sources, and the only file that includes mpi.h.
 #pragma once
 
-// Neither of the C++ bindings that MPI dropped in 2012.
+// Without the C++ bindings, which MPI dropped in 2012.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -24,11 +24,11 @@ void check_mpi(int code, const char* call);
 /// Without this the kernel may stretch each sleep by 50 us; it holds for the calling thread.
 void sleep_precisely();
 
-/// How a waiting rank passes the time: it polls for a while, since an answer on shared memory takes about a
-/// microsecond; then it sleeps 20 to 50 us between polls, since the rank that must answer may need this core.
+/// The backoff of a waiting rank: it polls for a while, since an answer over shared memory takes about a microsecond;
+/// then it sleeps 20 to 50 us between polls, since the answering rank may need this core.
 class MpiPause {
  public:
-  /// After 20 polls it sleeps, but not before `polling` has passed.
+  /// Sleeps begin after 20 polls, but not before `polling` has passed.
   explicit MpiPause(Clock::duration polling = {}) : polling_(polling) {}
 
   /// True if it slept, which is the time to look at the deadline.

@@ -46,7 +46,7 @@ void abort_mpi_job(int rank, const std::string& reason) noexcept {
   const std::string who = "rank " + std::to_string(rank) + ": ";
   const std::string line = "plumbline: " + (reason.starts_with(who) ? reason : who + reason) + "\n";
   std::fflush(nullptr);
-  // One write, so that lines of several ranks do not mix; what cannot be written cannot be told.
+  // One write, so that lines of several ranks do not mix. A failed write is ignored: no other channel is left.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);

@@ -1,4 +1,4 @@
-// What only MPI has; every rank of the job runs each test.
+// Features of MPI alone; every rank of the job runs each test.
 #include "runtime/transport/mpi.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
 
 TEST(MpiTransport, MessagesBeyondMpisCountsKeepContentsAndSize) {
-  // With the limit set low: the path that messages over 2 GiB take. Each rank sends to the next.
+  // With a low limit: the path of messages over 2 GiB. Each rank sends to the next.
   const auto transport = make_mpi_transport(testing::mpi_session(), {.largest_plain_message = 1000});
   const int next = (transport->rank() + 1) % transport->size();
   const int previous = (transport->rank() - 1 + transport->size()) % transport->size();

@@ -1,8 +1,9 @@
-// Receives are not handed to MPI before their message is there: it is found by a matched probe, its size compared, and
-// only then received, straight into its place. The reason is safety: for messages past the eager limit Open MPI (seen
-// in 4.1.4, over shared memory and over TCP) writes a message that is longer than its receive buffer past the buffer's
-// end before it reports the truncation. It also means that a receive can be taken back without MPI_Cancel. What it
-// costs: one copy of messages below the eager limit; larger ones wait at the sender until they are matched, either way.
+// A receive is passed to MPI only after its message has arrived: a matched probe finds the message, its size is
+// compared, and only then is it received, directly into the caller's memory. The reason is safety: for messages past
+// the eager limit Open MPI (seen in 4.1.4, over shared memory and over TCP) writes a message that is longer than its
+// receive buffer past the buffer's end before it reports the truncation. It also means that a receive can be withdrawn
+// without MPI_Cancel. The cost is one copy of messages below the eager limit; larger ones wait at the sender until they
+// are matched in any case.
 #include <unistd.h>
 
 #include <cstddef>
@@ -25,7 +26,7 @@ struct MpiOperation : PostedOperation {
   MPI_Request request = MPI_REQUEST_NULL;  // of sends, and of receives that have their message
   MPI_Message message = MPI_MESSAGE_NULL;  // of messages
   Request handle;                          // of messages: their slot
-  std::unique_ptr<std::byte[]> refused;    // where a message of the wrong size goes, so that its sender can go on
+  std::unique_ptr<std::byte[]> refused;    // receives a message of the wrong size, so that its sender can continue
 };
 
 /// A datatype of `bytes` bytes: blocks of `block` and the rest. Its caller frees it.
@@ -44,11 +45,11 @@ MPI_Datatype wide_datatype(size_t bytes, int block) {
   return wide;
 }
 
-/// Longer than a sleeping rank takes to wake up. Otherwise two ranks that answer each other at once would each find the
-/// other asleep, for ever: 50 us for each message instead of 1.
+/// Longer than a sleeping rank takes to wake up. Otherwise two ranks that answer each other immediately would always
+/// find the other asleep: 50 us for each message instead of 1.
 constexpr std::chrono::microseconds kPolling{60};
 
-/// On this host; if so, polling takes the core from the rank that is waited for.
+/// On this host; if so, polling takes the core from the rank that must answer.
 bool more_ranks_than_cores(MPI_Comm comm) {
   MPI_Comm host;
   check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
@@ -132,7 +133,7 @@ class MpiTransport final : public Transport {
   void withdraw() noexcept override {
     pool_.drain([this](MpiOperation& operation) {
       if (operation.posted) return mailbox_.remove(operation);
-      // A send cannot be taken back. A receive that has its message ends soon, unless its sender died half-way.
+      // A send cannot be withdrawn. A receive that has its message ends soon, unless its sender died half-way.
       const bool is_receive = operation.direction == Direction::Receive;
       const Deadline deadline = Deadline::after(std::chrono::seconds(is_receive ? 1 : 0));
       int done = 0;
@@ -183,7 +184,8 @@ class MpiTransport final : public Transport {
                "MPI_Imrecv");
   }
 
-  /// Takes every message that has come: to its receive, or into the mailbox. Progresses all operations of the rank.
+  /// Matches every arrived message with its receive, or puts it into the mailbox. Progresses all operations of the
+  /// rank.
   void take_arrivals() {
     for (;;) {
       int found = 0;
@@ -207,7 +209,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  /// Whether the operation is complete. Also takes arrivals, since a peer may not go on before its message is taken.
+  /// Whether the operation is complete. Also matches arrivals, since a peer may block until its message is received.
   bool poll(MpiOperation& operation) {
     if (operation.posted) take_arrivals();
     if (operation.posted) return false;
@@ -235,7 +237,7 @@ class MpiTransport final : public Transport {
     pool_.give_back(request);
   }
 
-  /// Throws Error unless `code` is MPI_SUCCESS, withdrawn as after every error of a wait.
+  /// Throws Error unless `code` is MPI_SUCCESS, after withdrawing, as every error of a wait does.
   void check_call(int code, const char* call) {
     if (code == MPI_SUCCESS) [[likely]]
       return;

@@ -12,10 +12,10 @@ namespace plumbline::transport {
 template <typename Slot>
 class SlotPool {
  public:
-  /// A free slot, as its last user left it, and the handle for it.
+  /// A free slot, in the state that its last user left, and its handle.
   Slot& take(Request& request) {
     if (free_.empty()) {
-      if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 16);  // giving back must not fail
+      if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 16);  // release must not fail
       entries_.emplace_back();
       free_.push_back(static_cast<uint32_t>(entries_.size() - 1));
     }
@@ -27,7 +27,7 @@ class SlotPool {
     return entry.slot;
   }
 
-  /// The slot of an outstanding request; null for a handle whose operation is over.
+  /// The slot of an outstanding request; null for a handle whose operation has ended.
   Slot* find(const Request& request) {
     if (request.slot() >= entries_.size()) return nullptr;
     Entry& entry = entries_[request.slot()];
@@ -40,7 +40,7 @@ class SlotPool {
     request = Request();
   }
 
-  /// Calls `f` for the slot of every outstanding request, and gives all of them back.
+  /// Calls `f` for the slot of every outstanding request, and releases all of them.
   template <typename F>
   void drain(const F& f) {
     for (uint32_t index = 0; index < entries_.size(); ++index) {

@@ -50,7 +50,7 @@ class FirstFailure {
 };
 
 void run_one(Transport& transport, const std::function<void(Transport&)>& body, FirstFailure& failure) {
-  // Recorded before the abort: the echoes it causes must come second.
+  // Recorded before the abort: the PeerErrors that it causes must come second.
   try {
     body(transport);
   } catch (const PeerError&) {

@@ -12,11 +12,11 @@
 namespace plumbline::transport {
 namespace {
 
-/// What the ranks share about one of them.
+/// The shared state of one rank.
 struct RankState {
-  std::mutex mutex;  // guards what follows, and the setting of `done` in the rank's own operations
+  std::mutex mutex;  // guards the members below, and the setting of `done` in this rank's operations
   Mailbox mailbox;
-  const PostedOperation* waiting_for = nullptr;  // so that only the completion that is waited for wakes the rank
+  const PostedOperation* waiting_for = nullptr;  // only the completion of this operation wakes the rank
   std::condition_variable woken;
 };
 
@@ -80,7 +80,7 @@ class ThreadTransport final : public Transport {
     if (arrived == bytes) copy_bytes(data, send->memory, bytes);
     complete(hub_->ranks[peer], *send, arrived);
     if (arrived == bytes) return Request();
-    Request failed;  // told by the wait, as if the message had come later
+    Request failed;  // reported by the wait, as if the message had arrived later
     PostedOperation& operation = pool_.take(failed);
     operation.begin({Direction::Receive, data, bytes, peer, rank_, tag});
     operation.arrived = arrived;
@@ -118,7 +118,7 @@ class ThreadTransport final : public Transport {
         std::lock_guard lock(receiver.mutex);
         if (operation.posted) return receiver.mailbox.remove(operation);
       }
-      // Its counterpart has it: the copy under way ends soon.
+      // Already matched: the copy in progress ends soon.
       std::unique_lock lock(self_.mutex);
       self_.waiting_for = &operation;
       self_.woken.wait(lock, [&] { return operation.done.load(std::memory_order_relaxed); });
@@ -195,7 +195,7 @@ class ThreadTransport final : public Transport {
   std::shared_ptr<Hub> hub_;
   int rank_;
   RankState& self_;
-  SlotPool<PostedOperation> pool_;  // only this rank's thread takes and gives back
+  SlotPool<PostedOperation> pool_;  // only this rank's thread acquires and releases slots
 };
 
 }  // namespace

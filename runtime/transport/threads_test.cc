@@ -55,7 +55,7 @@ void abort_while_others_wait(int round) {
 }
 
 TEST(ThreadTransport, AbortWakesWhoeverWaitsWithTheFirstReason) {
-  // Over the rounds the abort meets the others before they wait, on the way to sleep, and asleep.
+  // Over the rounds the abort reaches the others before they wait, on the way to sleep, and asleep.
   for (int round = 0; round < 50 && !::testing::Test::HasFailure(); ++round) abort_while_others_wait(round);
 }
 
@@ -98,7 +98,7 @@ TEST(ThreadTransport, AnEndpointThatIsGoneLeavesNothingBehind) {
 }
 
 TEST(ThreadTransport, WithdrawWhileMessagesAreBeingTaken) {
-  // For the thread sanitizer: the receiver copies from sends that their owner takes back and overwrites.
+  // For the thread sanitizer: the receiver copies from sends that their owner withdraws and overwrites.
   auto transports = make_thread_transports(2);
   constexpr int kRounds = 200;
   std::jthread receiver([&] {

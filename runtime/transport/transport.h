@@ -1,13 +1,13 @@
-// Messages of bytes between ranks: the one interface that the engine and the runner see, whatever carries it.
+// Messages of bytes between ranks: the one interface that the engine and the runner see, over any medium.
 //
-// A `Transport` is one rank's endpoint. It is not thread safe: the thread that made it uses it. Sends and receives only
-// start an operation; `wait` sleeps until one is complete, and what waits always has a deadline. Messages are matched
-// by (source, tag) in the order they were posted. The receiver knows the size beforehand: a message of any other size
-// is an error, never a short read.
+// A `Transport` is one rank's endpoint. It is not thread safe: only the thread that made it may use it. Sends and
+// receives only start an operation; `wait` blocks until one is complete, and every wait has a deadline. Messages are
+// matched by (source, tag) in the order they were posted. The receiver knows the size beforehand: a message of any
+// other size is an error, never a short read.
 //
 // After an error: a wait that throws has first withdrawn every outstanding operation of its rank, so that buffers can
-// be freed while the exception travels. Code that owns buffers and may throw by itself calls `withdraw` before they
-// die. Whoever gives up calls `abort`, so that no other rank waits for its deadline.
+// be freed while the exception travels. Code that owns buffers and may throw itself calls `withdraw` before they are
+// freed. A rank that gives up calls `abort`, so that no other rank waits until its deadline.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class Deadline {
   /// `limit` from now; a limit too long for the clock means never.
   static Deadline after(Clock::duration limit);
   static Deadline never() { return {Clock::time_point::max(), Clock::duration::max()}; }
-  /// An absolute time; the limit reported is what is left of it now.
+  /// An absolute time; the reported limit is the time left now.
   Deadline(Clock::time_point at) : at_(at), limit_(at - Clock::now()) {}
 
   Clock::time_point at() const { return at_; }
@@ -40,8 +40,8 @@ class Deadline {
   Clock::duration limit_;
 };
 
-/// An operation under way: a cheap handle into its transport's pool. An empty one stands for an operation that is
-/// complete; `wait` and a successful `test` empty it.
+/// An operation in progress: a cheap handle into its transport's pool. An empty handle stands for a completed
+/// operation; `wait` and a successful `test` empty it.
 class Request {
  public:
   Request() = default;
@@ -56,8 +56,8 @@ class Request {
   uint32_t generation_ = 0;
 };
 
-/// What a wait is for, put into words only if it fails: "stage 2 waits for micro-batch 3, value h". A view, meant as a
-/// parameter only: a text, or anything callable that returns one, which must outlive the call it is given to.
+/// The purpose of a wait, formatted only if the wait fails: "stage 2 waits for micro-batch 3, value h". A view, meant
+/// as a parameter only: a text, or anything callable that returns one, which must outlive the call that takes it.
 class WaitContext {
  public:
   WaitContext(const char* text)
@@ -75,7 +75,7 @@ class WaitContext {
   std::string (*describe_)(const void*);
 };
 
-/// Tags from -1 down to -kReservedTags belong to collectives.h; everybody else uses [0, max_tag()].
+/// Tags from -1 down to -kReservedTags belong to collectives.h; all other code uses [0, max_tag()].
 inline constexpr int64_t kReservedTags = 16;
 
 class Transport {
@@ -97,16 +97,16 @@ class Transport {
   /// Whether the operation is complete; never blocks. Throws as `wait` does, except for the deadline.
   virtual bool test(Request& request) = 0;
 
-  /// Sleeps until the operation is complete. Throws TimeoutError at the deadline (naming the peer, the limit and the
+  /// Blocks until the operation is complete. Throws TimeoutError at the deadline (naming the peer, the limit and the
   /// context), PeerError if the ranks were aborted, and Error if a message of another size arrived (naming both).
   virtual void wait(Request& request, const Deadline& deadline, const WaitContext& context) = 0;
 
-  /// Forgets every outstanding operation of this rank: afterwards their memory is no longer touched. (Except for sends
-  /// over MPI, which cannot be taken back: there, what follows an error is `abort`.)
+  /// Drops every outstanding operation of this rank: afterwards their memory is no longer accessed. (Except for sends
+  /// over MPI, which cannot be withdrawn: there `abort` follows an error.)
   virtual void withdraw() noexcept = 0;
 
   /// Stops every rank, with this rank's reason; withdraws first. On threads all pending and later calls of all ranks
-  /// throw PeerError with the first reason given; with processes this does not return.
+  /// throw PeerError with the first reason given; with processes the call does not return.
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 

@@ -1,5 +1,5 @@
-// TransportAround: hands everything on to another transport. What watches or disturbs messages derives from it and says
-// only what differs.
+// TransportAround: forwards every call to another transport. Classes that observe or disturb messages derive from it
+// and override only what differs.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What every transport must do; runs over threads and over MPI processes. The oracle is what the sender put in:
-// contents are computed anew at the receiver from the message's number.
+// The contract of every transport; runs over threads and over MPI processes. The oracle is the sent content: the
+// receiver computes it from the message's number.
 #include "runtime/transport/transport.h"
 
 #include <gtest/gtest.h>
@@ -267,7 +267,7 @@ void run_random_traffic(Transport& transport, uint32_t seed) {
     std::vector<uint8_t> data;
     Request request;
   };
-  // Each rank posts in an order of its own, but messages of one (source, destination, tag) in theirs.
+  // Each rank posts in a different order, but messages of one (source, destination, tag) in sequence.
   std::vector<Operation> operations;
   std::map<std::tuple<int, int, int64_t, bool>, std::vector<const Message*>> queues;
   for (const Message& message : messages) {

@@ -1,6 +1,6 @@
-// A conformance case as plain data: which model, which data, which steps, and which kind of truth judges the result.
-// Everything that can run a case (the runtime, an oracle, a foreign backend) works from this description alone;
-// numbers come from (seed, name, index), so that each rank makes its own part and all agree.
+// A conformance case as plain data: its model, data, steps, and the kind of truth that judges the results. Every
+// executor of a case (the runtime, an oracle, a foreign backend) works from this description alone; numbers are
+// functions of (seed, name, index), so that each rank computes only its part and all ranks agree.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace plumbline::reference {
 
-/// What a result is held against; see docs/truth.md.
+/// The truth that judges a result; see docs/truth.md.
 enum class Truth {
   Exact,      ///< integer-valued data, every partial sum representable: bitwise in any order, against the whole model
   SameOrder,  ///< real data: bitwise against the detached stages run in the schedule's own order of accumulation
@@ -27,24 +27,24 @@ enum class LossKind {
 
 enum class Reduction { Sum, Mean };
 
-/// The class index of a target that counts for nothing.
+/// The class index of a target that is ignored.
 inline constexpr int64_t kIgnoredTarget = -100;
 
 struct LossSpec {
   LossKind kind = LossKind::Sum;
   Reduction reduction = Reduction::Sum;
-  /// Cross entropy only: some targets are kIgnoredTarget, in each row another number of them. A mean is then over those
-  /// that are not, in the whole batch: a micro-batch weighs by how many it has.
+  /// Cross entropy only: some targets are kIgnoredTarget, a different number in each row. A mean is then over the other
+  /// targets of the whole batch: a micro-batch is weighted by its number of them.
   bool ignores_targets = false;
 };
 
 enum class StepKind {
   Train,      ///< forward and backward of one batch; gradients accumulate
   Eval,       ///< forward of one batch; no gradient, no change of gradients
-  ZeroGrad,   ///< forget the accumulated gradients
+  ZeroGrad,   ///< drop the accumulated gradients
   Optimizer,  ///< update every parameter that has a gradient from it
-  Freeze,     ///< the parameters of that name require no gradient from here on; what they have accumulated stays
-  Unfreeze,   ///< they do again
+  Freeze,     ///< the named parameters require no gradient from here on; accumulated gradients stay
+  Unfreeze,   ///< they require gradients again
 };
 
 struct Step {
@@ -58,7 +58,7 @@ struct Step {
   Step(StepKind step_kind, int step_rows, bool target = true) : kind(step_kind), rows(step_rows), has_target(target) {}
   Step(StepKind step_kind, std::string names) : kind(step_kind), parameters(std::move(names)) {}
 
-  /// Of one kind, whatever else.
+  /// Whether the step is of that kind; its other fields do not matter.
   friend bool operator==(const Step& step, StepKind step_kind) { return step.kind == step_kind; }
 };
 
@@ -76,7 +76,7 @@ enum class Dtype { F32, BF16, F64, F16 };
 struct Case {
   std::string id;     ///< never changes its meaning; a corrected case gets a new id
   std::string title;  ///< one line for people
-  std::string why;    ///< the class of bug it hunts
+  std::string why;    ///< the class of bug that it targets
   Truth truth = Truth::Exact;
   std::string model;  ///< a name of reference/models/zoo.h
   Dtype dtype = Dtype::F32;
@@ -89,24 +89,24 @@ struct Case {
   OptimizerSpec optimizer = {};
   /// Inputs of real numbers require gradients, which are results as well: ResultKind::InputGrad, by micro-batch and the
   /// input's name, as the backward of that micro-batch left them (never divided; of a replicated input each
-  /// micro-batch's share). Whole numbers never have one.
+  /// micro-batch's share). Integer inputs never have one.
   bool input_gradients = false;
   /// In train steps the inputs are given by name.
   bool keyword_inputs = false;
-  /// Every parameter has a user's hook, which doubles what it is given, and counts; the counts are results as well:
-  /// ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
+  /// Every parameter has a user's hook, which doubles its gradient and counts its calls; the counts are results as
+  /// well: ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
   bool parameter_hooks = false;
-  /// In train steps every stage puts a user's hook on each value that it takes from another stage and that wants a
-  /// gradient. It counts, and changes nothing; the counts are results as well: ResultKind::HookCalls, by stage,
-  /// micro-batch and the boundary's name.
+  /// In train steps every stage registers a user's hook on each value that it takes from another stage and that
+  /// requires a gradient. The hook counts its calls and changes nothing; the counts are results as well:
+  /// ResultKind::HookCalls, by stage, micro-batch and the boundary's name.
   bool boundary_hooks = false;
-  /// A schedule of the case's own, which must be followed, as CSV of computations with a row for each rank: it fixes
-  /// the number of ranks and of stages. Empty: any schedule.
+  /// A mandatory schedule, as CSV of computations with a row for each rank: it fixes the number of ranks and of stages.
+  /// Empty: any schedule.
   std::string schedule_csv = {};
-  /// Which micro-batches' stages are run again in their backward: "never", "except-last" or "always". No result changes
-  /// by it.
+  /// The micro-batches for which stages are recomputed in their backward: "never", "except-last" or "always".
+  /// Recomputation changes no result.
   std::string recompute = "never";
-  /// What the case stands for, beside what its other fields say: words of conformance/corpus/features.h.
+  /// Features of the case that its other fields do not imply: words of conformance/corpus/features.h.
   std::vector<std::string> features = {};
 };
 

@@ -1,4 +1,4 @@
-// The steps of a case, in order: what a Train, an Eval, a ZeroGrad and an Optimizer step mean for whoever runs it.
+// The steps of a case, in order: the meaning of each kind of step for every executor of a case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,8 +26,8 @@ class CaseSubject {
   virtual void zero_grad() = 0;
   /// Whether the parameters whose canonical names match `pattern` (fnmatch) require gradients from here on.
   virtual void set_trainable(const std::string& pattern, bool trainable) = 0;
-  /// By canonical name, as far as this subject answers for them; more than one copy of a shared parameter is possible,
-  /// and each of them is updated.
+  /// By canonical name, as far as this subject holds them; more than one copy of a shared parameter is possible, and
+  /// each of them is updated.
   virtual NamedTensors parameters() const = 0;
   virtual NamedTensors buffers() const = 0;
 };

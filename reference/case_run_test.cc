@@ -1,4 +1,4 @@
-// What run_case() records of a subject whose copies of a parameter are, or are not, equal.
+// The records of run_case() for a subject whose copies of a parameter are, or are not, equal.
 #include "reference/case_run.h"
 
 #include <ATen/ops/full.h>
@@ -65,7 +65,7 @@ TEST(CaseRun, ACopyWithoutAGradientShows) {
   EXPECT_EQ(recorded({at::full({2}, 1.0), with_gradient(1, 2)}), expected);
 }
 
-/// Writes down what it is asked to do.
+/// Logs its calls.
 class Journal : public CaseSubject {
  public:
   void train(int step, const models::Batch& batch) override { note("train", step, batch); }

@@ -1,10 +1,10 @@
 // DetachExecutor: runs the root graph of a Pipe, forward and backward, on one device, after PyTorch's
 // torch.distributed.pipelining (_IR.py).
 //
-// Every value that a stage takes is detached once and made a leaf, so each stage has an autograd graph of its own, as
-// it has where stages live on different ranks; gradients go from stage to stage by the calls that the root graph holds.
-// It knows neither schedule nor transport nor micro-batches, and calls autograd itself, so it can judge those who do.
-// It is itself held against the whole model (detach_executor_test.cc).
+// Every value that a stage takes is detached once and made a leaf, so each stage has a separate autograd graph, as it
+// has where stages live on different ranks; the calls of the root graph pass gradients from stage to stage. It knows
+// neither schedule nor transport nor micro-batches, and calls autograd itself, so it can judge the code that does. It
+// is itself checked against the whole model (detach_executor_test.cc).
 #pragma once
 
 #include <map>
@@ -18,16 +18,16 @@ namespace plumbline::reference {
 
 class DetachExecutor {
  public:
-  /// Each stage gets a state of its own (make_stage_state): parameters are the captured ones, but copies in all stages
+  /// Each stage gets a separate state (make_stage_state): parameters are the captured ones, but copies in all stages
   /// but the first that uses them. `loss_output` is an index of the model's outputs (see find_loss); without one there
   /// is no backward. Throws InputError as root_graph() does.
   explicit DetachExecutor(const split::Pipe& pipe, std::optional<int> loss_output = std::nullopt);
 
   /// The model's outputs (undefined for None). With a loss, gradients are added into the .grad of the stages'
-  /// parameters, not into that of the inputs. Throws InputError when the inputs are others in number, dtype or shape
-  /// than at capture, or when one requires a gradient that did not then.
+  /// parameters, not into that of the inputs. Throws InputError when the inputs differ in number, dtype or shape from
+  /// those at capture, or when one requires a gradient that did not then.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
-  /// The same with keyword inputs, by the names they had at capture.
+  /// The same with keyword inputs, by their names at capture.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& positional,
                               const std::map<std::string, at::Tensor>& keyword);
 

@@ -1,4 +1,4 @@
-// The oracle of this oracle is plain autograd on the whole model: outputs, loss and every gradient must agree bit for
+// This oracle is checked against plain autograd on the whole model: outputs, loss and every gradient must agree bit for
 // bit, with the gradients of a shared parameter's copies added up.
 #include "reference/detach_executor.h"
 
@@ -49,7 +49,7 @@ at::Tensor gradient_of(const DetachExecutor& executor, int stages, const std::st
   return sum;
 }
 
-/// Runs the whole model under plain autograd, then its pipe, `runs` times each, and compares all there is.
+/// Runs the whole model under plain autograd, then its pipe, `runs` times each, and compares all results.
 DetachExecutor expect_equal_to_whole(const split::ModelHandle& model, const Tensors& inputs, int loss, int runs = 1,
                                      const split::SplitOptions& options = {}) {
   model.module->train();
@@ -231,7 +231,7 @@ TEST(DetachExecutor, WithoutALossThereIsNoBackward) {
   EXPECT_FALSE(executor.input_gradient(0).defined());
 }
 
-/// A random program over small whole numbers, for which any order of sums is exact. Of its values some are used often,
+/// A random program over small whole numbers, for which any order of sums is exact. Some of its values are used often,
 /// some never, some are integers or detached.
 struct RandomCode : torch::nn::Module {
   explicit RandomCode(unsigned seed) : seed_(seed) {
@@ -242,7 +242,7 @@ struct RandomCode : torch::nn::Module {
   Tensors forward(const Tensors& in) {
     std::mt19937 random(seed_);
     Tensors values = in, orders = {in[1].argsort(/*stable=*/true, 0, false)};
-    // Rather a recent one, so that much of the program reaches the loss.
+    // Prefers a recent value, so that much of the program reaches the loss.
     const auto any = [&] {
       const size_t size = values.size();
       return values[std::max(random() % size, random() % size)];
@@ -297,7 +297,7 @@ TEST(DetachExecutor, AgreesWithTheWholeModelOnRandomPrograms) {
     const split::ModelHandle handle = {&model, [&](const Tensors& in) { return model.forward(in); }, {"x", "y"}};
     const Tensors inputs = {at::randint(-2, 3, {4}, at::kDouble).requires_grad_(true),
                             at::randint(-2, 3, {4}, at::kDouble)};
-    // However values and shared parameters travel, the root says the same.
+    // The root does not depend on the routes of values and shared parameters.
     split::SplitOptions options;
     options.route = std::array{split::Route::Direct, split::Route::Chain, split::Route::Neighbours}[seed % 3];
     options.multi_use = seed % 2 ? split::MultiUse::Transmit : split::MultiUse::Replicate;

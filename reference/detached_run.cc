@@ -23,7 +23,7 @@
 namespace plumbline::reference {
 namespace {
 
-/// One micro-batch of one step: what each stage took, made, and got back.
+/// One micro-batch of one step: the inputs, outputs and received gradients of each stage.
 struct Lane {
   std::vector<at::Tensor> inputs;
   at::Tensor target, loss;
@@ -86,7 +86,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void set_trainable(const std::string& pattern, bool trainable) override {
-    // Those of the model decide what a capture finds.
+    // Captures see the model's flags.
     plumbline::reference::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
     plumbline::reference::set_trainable(parameters(), pattern, trainable);
   }
@@ -169,7 +169,7 @@ class DetachedStages : public CaseSubject {
 
   using Gradients = std::map<std::string, at::Tensor>;
 
-  /// What a copy of the stage has accumulated; the next copy begins with nothing.
+  /// The accumulated gradients of a copy of the stage; the next copy starts empty.
   Gradients take_gradients(int stage) {
     Gradients gradients;
     for (const auto& [name, parameter] : states_[stage].parameters) {

@@ -1,5 +1,5 @@
-// Hooks as a user has them, which count how often they are called: those on parameters double the gradient that they
-// are given, those on values between stages leave it as it is.
+// A user's hooks, which count their calls: those on parameters double the gradient, those on values between stages
+// leave it unchanged.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +29,7 @@ class CountedHooks {
     value.register_hook([calls = counter(name)](const at::Tensor&) { ++*calls; });
   }
 
-  /// How often the hook of that name was called since this was last asked.
+  /// The number of calls of the hook of that name since the last query.
   int64_t take(const std::string& name) {
     const auto it = calls_.find(name);
     return it == calls_.end() ? 0 : std::exchange(*it->second, 0);

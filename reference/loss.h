@@ -12,10 +12,10 @@ namespace plumbline::reference {
 /// Only output 0 takes part. For cross entropy it is [..., classes] and the target [...] of class indices.
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
 
-/// Whether it has a loss with such a target: an evaluation may come without one.
+/// Whether the case has a loss for this target: an evaluation may have no target.
 bool has_loss(const LossSpec& spec, const at::Tensor& target);
 
-/// How many of the targets count: of what a mean loss is a mean, and so by how much a micro-batch weighs.
+/// The number of targets that count: the divisor of a mean loss, and so the weight of a micro-batch.
 int64_t counted_targets(const at::Tensor& target);
 
 /// Element type of a case's parameters and floating inputs.

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;  // without "aten::" and without a final underscore
 
-/// Sums of products with coefficients >= 0: what they give must be >= 0.
+/// Sums of products with coefficients >= 0: their results must be >= 0.
 const Names kSums = {"mm",
                      "addmm",
                      "bmm",
@@ -42,8 +42,8 @@ const Names kSums = {"mm",
                      "convolution",
                      "convolution_backward"};
 
-/// Moves data that may be negative (a target), or adds what meets in one place (then nothing new cancels: numbers of a
-/// gradient were seen to be >= 0 when they were made).
+/// Moves data that may be negative (a target), or sums values at one place (without new cancellation: the values of a
+/// gradient were checked to be >= 0 when they were made).
 const Names kMoves = {"abs",
                       "embedding",
                       "embedding_dense_backward",
@@ -117,7 +117,7 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
   };
   if (!kSums.contains(name) && !kMoves.contains(name)) return "is not known to bound its terms";
   if (number("alpha") < 0 || number("beta") < 0) return "subtracts (a negative factor)";
-  // Terms must not cancel: all arguments of a sum are >= 0, and what it takes away is <= 0.
+  // Terms must not cancel: all added arguments are >= 0, and all subtracted ones <= 0.
   const size_t taken = name == "sub" || name == "mse_loss" ? 1 : name == "mse_loss_backward" ? 2 : arguments.size();
   for (size_t i = 0; kSums.contains(name) && i < arguments.size(); ++i) {
     if (!is_float(arguments[i])) continue;
@@ -202,7 +202,7 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
   const auto note = [&](const std::string& reason) {
     if (result_.unproven.empty() && !reason.empty()) result_.unproven = full_name + " " + reason;
   };
-  // A result without floating numbers, or that is a view of what was seen, says nothing new.
+  // A result without floating numbers, or that is a view of a checked tensor, needs no check.
   bool all_views = !schema.returns().empty();
   for (const auto& result : schema.returns())
     all_views = all_views && result.alias_info() != nullptr && !result.alias_info()->isWrite();
@@ -214,12 +214,12 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
     for (const c10::IValue& argument : arguments) {
       for_each_float(argument, [&](const at::Tensor& tensor) {
         takes_float = true;
-        // A gradient's new memory comes here before it is written.
+        // A gradient's new memory appears here before it is written.
         if (name != "copy" && name != "fill" && name != "zero") see(tensor, full_name);
       });
     }
   }
-  // What a mean divides is a sum, which must be exact as well.
+  // A mean divides a sum, which must be exact as well.
   const bool is_mean = name == "mean" || (name == "mse_loss" && arguments[2].toInt() == at::Reduction::Mean);
   const int64_t terms = is_mean ? arguments[0].toTensor().numel() : 0;
   const std::string reason = takes_float ? objection(op, name, arguments) : "";

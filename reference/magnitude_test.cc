@@ -17,7 +17,7 @@ at::Tensor integers(at::IntArrayRef shape, uint64_t seed, const char* name, int6
   return out;
 }
 
-/// What the numbers of `run` reached.
+/// The magnitudes of `run`.
 Magnitude measure(const std::function<void()>& run, double quantum = 1.0) {
   MagnitudeInterposer interposer(quantum);
   const capture::InterposerScope scope(interposer);

@@ -15,8 +15,8 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 /// Each tensor once, of what a module's named_parameters() or named_buffers() lists.
 NamedTensors first_names(const torch::OrderedDict<std::string, at::Tensor>& items);
 
-/// What a Freeze or an Unfreeze step does: whether those whose names match `pattern` (fnmatch) require gradients from
-/// here on. Returns their names.
+/// Executes a Freeze or an Unfreeze step: sets whether the parameters whose names match `pattern` (fnmatch) require
+/// gradients from here on. Returns their names.
 std::vector<std::string> set_trainable(const NamedTensors& parameters, const std::string& pattern, bool trainable);
 
 }  // namespace plumbline::reference

@@ -1,4 +1,4 @@
-// The oracles held against each other and against finite differences: an oracle that is wrong proves nothing.
+// The oracles compared with each other and with finite differences: a wrong oracle proves nothing.
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
@@ -38,7 +38,7 @@ StageOrders orders(int stages, const std::vector<int>& backwards) {
   return StageOrders(stages, std::vector<StageOrder>{order});
 }
 
-/// Compares what both have; returns how many that were.
+/// Compares the common results; returns their number.
 int expect_same_bits(const Results& a, const Results& b, const std::string& what) {
   int common = 0;
   for (const auto& [key, tensor] : a) {
@@ -69,7 +69,7 @@ TEST(Oracle, DetachedStagesEqualTheWholeModelBitForBit) {
 }
 
 TEST(Oracle, OrderOfBackwardsIsTheOrderOfAccumulation) {
-  // Real numbers: another order of adding up gives other bits, and the detached run follows the order it is given.
+  // Real numbers: a different order of summation gives different bits, and the detached run follows the given order.
   const Case c = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   const Results up = run_detached(c, kSeed, orders(2, {0, 1, 2, 3}));
   const Results down = run_detached(c, kSeed, orders(2, {3, 2, 1, 0}));
@@ -143,8 +143,8 @@ TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   EXPECT_GE(checked, 32);
 }
 
-// Stage by stage another order, as no list of F and whole B in which each stage keeps its own could be carried out:
-// stage 1 would add micro-batch 0 up last, and stage 0 needs its gradient first.
+// A different order for each stage. No list of F and whole B with these orders could be executed: stage 1 would run the
+// backward of micro-batch 0 last, and stage 0 needs its gradient first.
 TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   const Case exact = make_case("exact-mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   StageOrders mixed = orders(3, {0, 1, 2, 3});
@@ -153,7 +153,7 @@ TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   const Results whole = run_whole_model(exact, kSeed, {});
   EXPECT_GE(expect_same_bits(whole, run_detached(exact, kSeed, mixed), "mixed orders"), 8);
 
-  // Of real numbers the sums of a stage follow that stage's order alone.
+  // With real numbers the sums of a stage depend on that stage's order alone.
   const Case real = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   const Results results = run_detached(real, kSeed, mixed);
   int compared = 0;
@@ -169,8 +169,8 @@ TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   EXPECT_GE(compared, 24);
 }
 
-// Two replicas share the micro-batches. What each has accumulated in its own order is added up at the end: the oracle
-// is a run of each one's micro-batches alone, as a batch of their own, and one addition.
+// Two replicas share the micro-batches. Each accumulates in its order, and the accumulated gradients are summed at the
+// end: the oracle runs each replica's micro-batches alone, as a separate batch, and does one addition.
 TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
   const std::vector<StageOrder> halves = {{{0, 2}, {2, 0}}, {{1, 3}, {1, 3}}};
   const Case real = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
@@ -190,7 +190,7 @@ TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
     ++grads;
   }
   EXPECT_EQ(grads, 16);
-  // Within a copy: micro-batch 0 comes after 2, and the first of each copy has nothing before it.
+  // Within a copy: micro-batch 0 comes after 2, and the first of each copy starts from nothing.
   const Results alone = run_detached(undivided, kSeed, orders(2, {2, 0, 1, 3}));
   const Results other = run_detached(undivided, kSeed, orders(2, {1, 3, 2, 0}));
   int partials = 0;

@@ -25,7 +25,7 @@ bool read_number_or_dash(std::string_view text, int& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// What a step does one after the other; inside a phase micro-batches and stages decide.
+/// The phases of a step in order; within a phase micro-batches and stages decide.
 int phase_of(ResultKind kind) {
   switch (kind) {
     case ResultKind::Forward:

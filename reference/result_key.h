@@ -9,7 +9,7 @@
 
 namespace plumbline::reference {
 
-/// In the order in which a step makes them.
+/// In the order in which a step produces them.
 enum class ResultKind {
   Forward,    ///< a boundary value that leaves `stage` for `microbatch`
   Output,     ///< an output of the model for a micro-batch
@@ -17,8 +17,7 @@ enum class ResultKind {
   Backward,   ///< the gradient that `stage` sends back for one of its inputs
   Partial,    ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
   InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
-  HookCalls,  ///< how often a user's hook on a parameter or a boundary value ran in the backward of `microbatch` in
-              ///< `stage`
+  HookCalls,  ///< calls of a user's hook on a parameter or a boundary value in the backward of `microbatch` in `stage`
   Grad,       ///< the final gradient of a parameter after the step
   Buffer,     ///< a buffer after the step
   Param,      ///< a parameter after the optimizer
@@ -42,8 +41,8 @@ std::string to_string(const ResultKey& key);
 /// The inverse of to_string; InputError for any text that to_string would not write, and for an empty name.
 ResultKey parse_result_key(const std::string& text);
 
-/// A total order in which what a wrong value can spoil comes after it: by step; then forward and output by
-/// (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by (micro-batch, stage
+/// A total order in which every result that depends on a wrong value comes after it: by step; then forward and output
+/// by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by (micro-batch, stage
 /// descending, in that order); grad; buffer; param. A stage or micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 

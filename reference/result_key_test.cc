@@ -26,7 +26,7 @@ TEST(ResultKey, RefusesOtherText) {
 }
 
 TEST(ResultKey, CausalOrder) {
-  // Written down from the definition, by hand.
+  // Derived by hand from the definition.
   const std::vector<std::string> ordered = {
       "0/forward/0/0/a",  "0/forward/1/0/b", "0/forward/1/0/c",  "0/forward/2/0/a", "0/output/2/0/0",
       "0/forward/0/1/a",  "0/forward/1/1/b", "0/output/-/1/0",   "0/loss/2/0/loss", "0/loss/2/1/loss",

@@ -1,4 +1,4 @@
-// What a run of a case leaves behind: tensors under result keys, for the runtime and the oracles alike.
+// The results of a run of a case: tensors under result keys, for the runtime and the oracles alike.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor
   results.insert_or_assign(to_string(key), tensor.detach().clone());
 }
 
-/// Whether boundaries, outputs and gradients are kept at each step. A training run keeps its losses, and at its end
-/// parameters and buffers: what went wrong on the way shows there.
+/// Whether boundaries, outputs and gradients are kept at each step. A training run keeps only its losses and its final
+/// parameters and buffers, where an earlier fault shows.
 inline bool keeps_details(const Case& c) {
   for (const Step& step : c.steps)
     if (step == StepKind::Optimizer) return false;

@@ -25,7 +25,7 @@ bool representable(double value, double roundoff) {
   return !std::isfinite(value) || std::nearbyint(digits) == digits;
 }
 
-/// An argument that the call writes, said by its schema or, of running statistics, by us.
+/// An argument that the call writes, according to its schema or, for running statistics, to a rule here.
 bool written(const c10::OperatorHandle& op, size_t index) {
   const auto& argument = op.schema().arguments()[index];
   if (argument.alias_info() && argument.alias_info()->isWrite()) return true;
@@ -33,7 +33,7 @@ bool written(const c10::OperatorHandle& op, size_t index) {
          op.operator_name().name.find("backward") == std::string::npos;
 }
 
-/// Visits the float64 results of a call that are neither views nor what the call passed on; index counts results.
+/// Visits the float64 results of a call that are neither views nor passed-through arguments; index counts results.
 template <class Visit>
 void for_each_result(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                      c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {

@@ -4,10 +4,9 @@
 // the older CESTAC method: Vignes 1974): run the computation several times, each time with every rounding replaced by
 // a random relative error of the same size, and see how far the results scatter. Here the runs are in float64 and the
 // errors are put in by an interposer below autograd, so forward, backward and the accumulation into .grad are covered
-// by the very operators that the real run calls; what the low precision would do to the data (amplify, cancel) happens
-// to the errors too.
-//
-// What one operator call adds (u = unit roundoff, xi uniform in [-1, 1]; rounding_ops.h has the table):
+// by the very operators that the real run calls; effects of the computation on rounding errors (amplification,
+// cancellation) apply to the injected errors too.
+// The error of one operator call (u = unit roundoff, xi uniform in [-1, 1]; rounding_ops.h has the table):
 //  - moves, selections, sign changes, comparisons: nothing. 0 stays 0.
 //  - one operation per element (add, mul, div): result * (1 + u xi).
 //  - a sum of K products inside one kernel (mm, addmm, bmm, convolution and its backward, sum, mean): recursive
@@ -30,17 +29,16 @@
 // largest is below 1/3 sigma with probability 1e-10, but errors are products and sums with heavy shoulders, and an
 // element whose value happens to be near a zero of the computation's derivative sees its first order vanish), while
 // elements of one tensor come out of like computations and err alike up to their scale; a share of the tensor's RMS
-// stands for what the element's own samples cannot show. A result that is moved data only, with no error at all, has
-// the bound safety * u * |value|.
+// covers the errors that the samples of one element cannot show. A result that is moved data only, with no error at
+// all, has the bound safety * u * |value|.
 //
 // The relative-norm gate, rel_gate = c * rms over samples of |deviation|_2 / |value|_2, is much sharper for an error
 // that is spread over a tensor (a factor 1 + 1e-6), the elementwise bound for one that sits in few elements.
-//
-// Limits, on purpose visible:
+// Known limits:
 //  - Discontinuities. An input of relu, max, abs or a comparison within rounding error of its kink takes the other
 //    branch in the real run. Usually some sample takes it too and the bound grows to hold both; if none does, there is
-//    a false alarm. Keep data of cases away from kinks.
-//  - `run` must do the same every time: it seeds its own generators, starts from the same parameters, and works in
+// a false alarm. Choose data of cases away from kinks.
+// - `run` must be deterministic: it seeds its own generators, starts from the same parameters, and works in
 //    float64 (float32 tensors are left alone). Parameters and inputs must be numbers of the low precision: their
 //    conversion is not modelled. Masks drawn in float64 and in float32 differ; give them as inputs.
 //  - It is a statistical estimate, no proof. Orders chosen against it (all positive terms before all negative) can err
@@ -54,9 +52,9 @@
 //     layer norm, attention, cross entropy      float32 0.23, 0.12    bfloat16 0.25, 0.27
 //     convolution, batch norm, gelu             float32 0.28, 0.21    bfloat16 0.16, 0.19
 // No false alarm. The real errors are 0.2 to 0.6 (float32) and 0.4 to 0.9 (bfloat16) of the samples' standard deviation
-// on average over a tensor, so the model errs on the safe side; the exception, 1.3, and the worst case above is the
-// gradient of a bias before batch norm, which is zero but for rounding (0.46, 0.50 with the sums of two threads). With
-// relu in the place of gelu and gates 2.5 times tighter 3 of 100 bfloat16 seeds gave a false alarm: see Limits.
+// on average over a tensor, so the model errs on the safe side; the exception, 1.3, and the worst case above, is the
+// gradient of a bias before batch norm, which is zero except for rounding (0.46, 0.50 with the sums of two threads).
+// With relu in the place of gelu and gates 2.5 times tighter 3 of 100 bfloat16 seeds gave a false alarm: see Limits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -124,14 +122,14 @@ struct RoundingGate {
 BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model, int samples = 16,
                              const RoundingGate& gate = {});
 
-/// How a run stands against its bounds: an error above 1 is an alarm.
+/// The errors of a run relative to its bounds: a value above 1 is an alarm.
 struct ErrorRatio {
   double element = 0;  ///< the largest |error| / bound over all elements
   double norm = 0;     ///< the largest relative norm of the error / rel_gate over all tensors
   std::string element_where, norm_where;
 };
 
-/// Holds `actual` (any floating type) against `expected`. Names must be the same; a missing or misshapen tensor, and a
+/// Compares `actual` (any floating type) with `expected`. Names must be the same; a missing or misshapen tensor, and a
 /// number that is not finite where a finite one is expected, give infinity.
 ErrorRatio error_ratio(const BoundedResults& expected, const NamedResults& actual);
 

@@ -214,7 +214,7 @@ TEST_P(Calibration, CorrectRunsStayInside) {
     const Worst worst = calibrate(GetParam(), type, 100, orders);
     std::cout << problem(GetParam(), 0).name << " " << type << ": worst error/bound " << worst.element << ", norm/gate "
               << worst.norm << "\n";
-    // Half of what would be an alarm; a little more for another build's kernels.
+    // Half of the alarm threshold; a little more for another build's kernels.
     EXPECT_LT(worst.element, 0.7) << type;
     EXPECT_LT(worst.norm, 0.7) << type;
   }

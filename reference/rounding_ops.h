@@ -1,4 +1,4 @@
-// What rounding does inside each operator: the table behind rounding.h.
+// The rounding error inside each operator: the table behind rounding.h.
 //
 // Names decide (without "aten::" and a final underscore). An operator that is not in the table counts as a kernel with
 // inner roundings, whose reduction length is guessed from its shapes: a bound that is somewhat too large, never none.
@@ -24,15 +24,15 @@ RoundingKind rounding_kind(std::string_view name);
 /// "aten::add_" -> "add".
 std::string_view rounding_name(const std::string& operator_name);
 
-/// For a contraction: how many terms add up to each element of result `index`, which is `result`.
+/// For a contraction: the number of terms of each element of result `index`, which is `result`.
 double contraction_terms(std::string_view name, c10::ArrayRef<c10::IValue> arguments, size_t index,
                          const at::Tensor& result);
 
 /// For a kernel: the length of the longest reduction inside; 1 for one that works element by element.
 double kernel_reduction(std::string_view name, c10::ArrayRef<c10::IValue> arguments, bool pointwise);
 
-/// For a kernel that subtracts nearly equal numbers inside: the size, for each element of its first result, of what is
-/// subtracted (times the roundings in it), else undefined.
+/// For a kernel that subtracts nearly equal numbers inside: the size, for each element of its first result, of the
+/// subtracted value (times its number of roundings), else undefined.
 at::Tensor cancelled_size(std::string_view name, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace plumbline::reference

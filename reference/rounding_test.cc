@@ -35,8 +35,8 @@ double scatter(const std::function<at::Tensor()>& run, int samples = 400) {
   return std::sqrt(squares / samples);
 }
 
-/// What independent uniform errors u xi of each partial sum and product of one random order do, computed term by term:
-/// the classic running error analysis, with variances in the place of bounds.
+/// The effect of independent uniform errors u xi of each partial sum and product of one random order, term by term: the
+/// classic running error analysis, with variances in the place of bounds.
 double by_hand(const at::Tensor& a, const at::Tensor& b, bool rounded_products, int orders = 200) {
   const int64_t count = a.size(0);
   double total = 0;
@@ -185,7 +185,7 @@ TEST(Rounding, SixteenSamplesOfSixtyThousandParametersAreCheap) {
         return NamedResults{{"grad", parameters.grad()}};
       },
       rounding_model(at::kFloat));
-  // Said, not judged: a test must not fail on time.
+  // Printed, not asserted: a test must not fail on time.
   std::cout << "61504 parameters, 16 samples: "
             << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s\n";
 }

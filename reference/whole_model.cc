@@ -17,7 +17,7 @@
 namespace plumbline::reference {
 namespace {
 
-/// Seeds the default generator when forward comes to where a stage begins.
+/// Seeds the default generator when forward reaches the begin of a stage.
 class StageSeeder : public capture::ModuleObserver {
  public:
   StageSeeder(const torch::nn::Module& root, const std::vector<split::SplitPoint>& points) {
@@ -86,7 +86,7 @@ class WholeModel : public CaseSubject {
     model_.module->train();
     const std::vector<models::Batch> chunks = divide(batch);
     const auto parts = static_cast<double>(chunks.size());
-    // This step's gradients are finished before they are added to what was there.
+    // This step's gradients are complete before they are added to the earlier ones.
     const std::vector<at::Tensor> before = take_gradients();
     std::vector<at::Tensor> sums(before.size());
     for (size_t m = 0; m < chunks.size(); ++m) {
@@ -125,7 +125,7 @@ class WholeModel : public CaseSubject {
   NamedTensors buffers() const override { return first_names(model_.module->named_buffers()); }
 
  private:
-  /// What autograd left. Taken after every micro-batch, so that autograd itself never adds up (sum_of.h).
+  /// Autograd's gradients, taken after every micro-batch, so that autograd itself never accumulates (sum_of.h).
   std::vector<at::Tensor> take_gradients() {
     std::vector<at::Tensor> gradients;
     for (const at::Tensor& parameter : model_.module->parameters()) {
@@ -172,7 +172,7 @@ class WholeModel : public CaseSubject {
   }
 
   /// A step is defined as the sum over micro-batches (divided by their number or not) of losses that, for a mean, are
-  /// weighted by their share of the rows. The whole batch at once has to be scaled to mean the same.
+  /// weighted by their share of the rows. A run of the whole batch at once needs a scale to match.
   double weight(const models::Batch& chunk, const models::Batch& batch, double parts) const {
     const bool mean = case_.loss.reduction == Reduction::Mean;
     if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;

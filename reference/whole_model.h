@@ -1,7 +1,6 @@
 // The first oracle: the whole model, never captured and never cut, under plain autograd.
-//
-// It shares with the runtime nothing but the model itself: micro-batches are made with torch.tensor_split, losses are
-// weighted here, autograd does the rest.
+// It shares only the model with the runtime: torch.tensor_split makes micro-batches, losses are weighted here, and
+// autograd does the rest.
 #pragma once
 
 #include <optional>
@@ -17,8 +16,8 @@ struct WholeModelOptions {
   bool by_microbatch = true;
   /// Run in another precision than the case's (float64 for bounded truth).
   std::optional<Dtype> dtype;
-  /// The number of stages whose seeds random layers take: at each split point the generator is seeded as
-  /// the stage that begins there would be. 1: only at the start of forward.
+  /// The number of stages whose seeds random layers use: at each split point the generator gets the seed of the stage
+  /// that begins there. 1: only at the start of forward.
   int stages = 1;
   /// Parameters, inputs and targets replaced by their absolute values (targets negated), for the proof of exactness.
   bool absolute_values = false;

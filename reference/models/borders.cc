@@ -1,4 +1,4 @@
-// What may lie at the borders of stages: views, aliases, scalars, small integers, None; inputs and parameters that go
+// Values at the borders of stages: views, aliases, scalars, small integers, None; inputs and parameters that are passed
 // through; stages that begin with a view or in place; inputs that a later stage is the first to use.
 
 #include <ATen/ops/add.h>
@@ -56,8 +56,8 @@ Tensors wide(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::add(h, early))};
 }
 
-/// Sums of what lies behind views: of two parameters, and of a value of an early stage and a parameter. Autograd has
-/// one memory for the gradients of both.
+/// Sums behind views: of two parameters, and of a value of an early stage and a parameter. Autograd has one memory for
+/// the gradients of both.
 Tensors summed_views(Parts& net, const Tensors& in) {
   const auto row = [&](const char* extra) { return net.extra(extra)->fc().bias().view({1, net.width}); };
   const at::Tensor early = at::mul(row("early"), row("early"));
@@ -99,7 +99,7 @@ Tensors unused_inputs(Parts& net, const Tensors& in) {
 }
 
 /// A mask of zeros and one minus infinity, made in the first stage, is expanded to all rows in the middle, where
-/// `half`, which is neither parameter nor buffer, scales what it masks.
+/// `half`, neither parameter nor buffer, scales the masked value.
 Tensors constants(Parts& net, const Tensors& in, const at::Tensor& half) {
   const at::Tensor open = at::full({net.width - 1}, 0.0), closed = at::full({1}, -INFINITY);
   const at::Tensor mask = at::cat({open, closed}, 0);
@@ -107,20 +107,20 @@ Tensors constants(Parts& net, const Tensors& in, const at::Tensor& half) {
   return {net.chain(5, 7, at::softmax(at::add(h, mask.expand({h.size(0), net.width})), 1))};
 }
 
-/// How many rows there are, as a whole number of the host, is added at the end: other rows, another program.
+/// The number of rows, as a host integer, is added at the end: another number of rows needs another program.
 Tensors host_numbers(Parts& net, const Tensors& in) {
   const int64_t rows = in[0].size(0);
   return {net.chain(6, 7, at::add(net.chain(0, 5, in[0]), rows))};
 }
 
-/// Masked halfway and at the end, by an input: what dropout does, without chance.
+/// Masked halfway and at the end, by an input: dropout without randomness.
 Tensors masked(Parts& net, const Tensors& in) {
   const at::Tensor h = at::mul(net.chain(0, 3, in[0]), in[1]);
   return {at::mul(net.chain(4, 7, h), in[1])};
 }
 
-/// The loss is made inside: the squares of those errors that a mask lets count. The target comes with its sign changed,
-/// so that nothing is subtracted.
+/// The model computes the loss: the squares of the unmasked errors. The target is negated, so that no operation
+/// subtracts.
 Tensors loss_inside(Parts& net, const Tensors& in) {
   const at::Tensor error = at::add(net.chain(0, 7, in[0]), in[1]);
   return {at::sum(at::mul(at::mul(error, error), in[2]))};

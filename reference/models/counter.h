@@ -17,7 +17,7 @@ uint64_t splitmix64(uint64_t state, uint64_t index);
 /// 64-bit FNV-1a.
 uint64_t hash_name(std::string_view name);
 
-/// The stream that belongs to a seed and a name.
+/// The stream of a seed and a name.
 class Counter {
  public:
   Counter(uint64_t seed, std::string_view name);

@@ -43,7 +43,7 @@ TEST(Counter, UnitCoversTheIntervalEvenly) {
   for (const int count : histogram) EXPECT_NEAR(count, 1000, 150);  // five standard deviations
 }
 
-// The same table stands in conformance/python/recorder_test.py: what Python makes of (seed, name, index) is this.
+// conformance/python/recorder_test.py has the same table: Python computes the same numbers from (seed, name, index).
 TEST(Counter, PythonHasTheSameNumbers) {
   struct Row {
     uint64_t seed;

@@ -1,5 +1,5 @@
-// Models whose outputs are a dict: nested, with a key that is None, with the key that the loss is made of in the
-// middle; and one that makes its loss itself and gives it beside what it was made of.
+// Models whose outputs are a dict: nested, with a key that is None, with the loss's key in the middle; and one that
+// computes its loss itself and returns it beside the loss's input.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
@@ -22,7 +22,7 @@ graph::OutputTree list(std::vector<graph::OutputTree> items) {
   return {graph::OutputTree::Kind::List, -1, "", std::move(items), {}};
 }
 
-/// The loss is made of "logits", and of nothing else.
+/// Only "logits" enters the loss.
 Tensors nested(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 1, in[0]);
   const at::Tensor middle = net.chain(2, 4, early);
@@ -30,7 +30,7 @@ Tensors nested(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, late), early, at::Tensor(), middle, at::sum(late, 1)};
 }
 
-/// The target comes with its sign changed, so that nothing is subtracted.
+/// The target is negated, so that no operation subtracts.
 Tensors with_loss(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 7, in[0]);
   const at::Tensor error = at::add(h, in[1]);

@@ -10,7 +10,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// [width, rows] and, halfway, [2, width / 2, rows]; [rows, width] near the end, scaled by what is not divided.
+/// [width, rows] and, halfway, [2, width / 2, rows]; [rows, width] near the end, scaled by an undivided input.
 Tensors dimensions(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 3, in[0].t());
   h = net.chain(4, 5, at::add(h, in[1].permute({2, 0, 1}).reshape({-1, net.width})));

@@ -1,6 +1,7 @@
-// The proof that the exact models are exact: everything any kernel puts out, in forward and backward, computed on the
-// absolute values of parameters, inputs and targets, stays below 2^p. Absolute values bound every partial sum in every
-// order, so results are bitwise the same however the work is divided. All in float64, where nothing is rounded.
+// The proof that the exact models are exact: every kernel output, in forward and backward, computed on the absolute
+// values of parameters, inputs and targets, stays below 2^p. Absolute values bound every partial sum in every order, so
+// results are bitwise the same for every division of the work. All computation is in float64, where no operation
+// rounds.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mse_loss.h>
@@ -16,7 +17,7 @@
 namespace plumbline::models {
 namespace {
 
-/// Rows of all batches whose gradients are summed; conformance/corpus/corpus_test.cc holds the cases to it.
+/// Rows of all batches whose gradients are summed; conformance/corpus/corpus_test.cc checks that no case exceeds it.
 constexpr int rows_f32 = 16, rows_bf16 = 8;
 constexpr double limit_f32 = 0x1p24, limit_bf16 = 0x1p8;
 constexpr uint64_t seeds = 25;
@@ -28,8 +29,8 @@ struct Extremes {
 
 thread_local Extremes* watching = nullptr;
 
-/// Operators that may give back memory in which nothing has been written yet, and compute nothing themselves. Views are
-/// among them: a kernel may take one of what it is about to fill (Meson's MALLOC_PERTURB_ shows it).
+/// Operators that may return uninitialised memory, and compute nothing themselves. Views are among them: a kernel may
+/// take a view of memory that it is about to fill (Meson's MALLOC_PERTURB_ shows it).
 bool hands_out_new_memory(const std::string& op) {
   for (const char* view : {"aten::select", "aten::slice", "aten::narrow", "aten::view", "aten::expand", "aten::t",
                            "aten::transpose", "aten::unsqueeze", "aten::squeeze", "aten::detach", "aten::alias"})
@@ -39,11 +40,11 @@ bool hands_out_new_memory(const std::string& op) {
   return false;
 }
 
-/// Remembers the largest float that an operator gave back.
+/// Records the largest float that an operator returned.
 void watch_outputs(const at::RecordFunction& function, at::ObserverContext*) {
   if (!watching || hands_out_new_memory(function.name())) return;
   Extremes& extremes = *watching;
-  watching = nullptr;  // what follows calls operators itself
+  watching = nullptr;  // the code below calls operators itself
   for (const c10::IValue& output : function.outputs()) {
     if (!output.isTensor()) continue;
     const at::Tensor& tensor = output.toTensor();
@@ -88,9 +89,9 @@ at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target, reference
   return kind == reference::LossKind::Sum ? output.sum() : at::mse_loss(output, target, at::Reduction::Sum);
 }
 
-/// Forward and backward on absolute values; how large does anything get?
+/// The largest value of forward and backward on absolute values.
 Extremes worst(const std::string& name, reference::Dtype values_of, reference::LossKind kind, int rows, uint64_t seed) {
-  // The numbers are those of `values_of`; what holds them is double.
+  // The numbers are those of `values_of`, stored as double.
   const Model model = make_model(name, values_of, seed);
   Batch batch = make_batch(name, values_of, rows, seed, 0);
   {
@@ -185,7 +186,7 @@ TEST(ExactBf16, GradientsAreWholeAndNotMostlyZero) {
     expect_whole_and_dense("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
 }
 
-/// The claim itself: one batch, or row by row backwards, gives the same bits.
+/// The claim itself: one batch, and row by row in reverse, give the same bits.
 TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
   for (const std::string& name : exact_models()) {
     const Model whole = make_model(name, reference::Dtype::F32, 3), by_row = make_model(name, reference::Dtype::F32, 3);

@@ -13,10 +13,10 @@ struct Family {
 
 std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact
 std::vector<Family> skip_families();         // skip.cc: exact chains with values that skip stages
-std::vector<Family> border_families();       // borders.cc: what may lie at borders of stages, real and exact
-std::vector<Family> presence_families();     // presence.cc: what is there in one step and not in another
+std::vector<Family> border_families();       // borders.cc: values at borders of stages, real and exact
+std::vector<Family> presence_families();     // presence.cc: values that are present in some steps only
 std::vector<Family> dict_families();         // dicts.cc: outputs in a dict
-std::vector<Family> dimension_families();    // dimensions.cc: rows along other dimensions, another for each input
+std::vector<Family> dimension_families();    // dimensions.cc: rows along a different dimension of each input
 std::vector<Family> stage_families();        // stages.cc: where the split falls
 std::vector<Family> sharing_families();      // sharing.cc: modules and parameters used several times, real and exact
 std::vector<Family> gradient_families();     // gradients.cc: parameters that are frozen, unused or of other dtypes

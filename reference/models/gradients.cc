@@ -16,7 +16,7 @@ using Tensors = std::vector<at::Tensor>;
 
 Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
 
-/// "aside" is called and its result dropped, "aside_uncalled" is not called: no gradient. What "zeroed" gives is
+/// "aside" is called and its result dropped, "aside_uncalled" is not called: no gradient. The output of "zeroed" is
 /// multiplied by zero: a gradient of zeros.
 Tensors unused(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 3, in[0]);
@@ -35,7 +35,7 @@ auto frozen(int first, int last) {
   };
 }
 
-/// Biases alone learn.
+/// Only the biases are trained.
 void freeze_weights(Parts& net, reference::Dtype) {
   for (int i = 0; i < kParts; ++i) net.part(i)->fc().weight().set_requires_grad(false);
 }

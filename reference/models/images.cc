@@ -1,5 +1,5 @@
-// Exact images: a chain of convolutions with running sums (what batch norm's statistics are, without their division),
-// and a U-Net that goes down and up by moving pixels into channels and back.
+// Exact images: a chain of convolutions with running sums (batch norm's statistics without their division), and a U-Net
+// that goes down and up by moving pixels into channels and back.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/abs.h>
@@ -26,7 +26,7 @@ constexpr int part_count = 8;
 constexpr int64_t side = 4;
 
 /// Weights of -1 or +1, so many that each channel of the input and of the output has one; the first is moved by at most
-/// one pixel. (What moves leaves zeros at the border: where all did in every part, little else would be left.)
+/// one pixel. (Moving leaves zeros at the border: if every weight moved in every part, few other values would be left.)
 void fill_moves(const at::Tensor& weight, uint64_t seed, const std::string& name) {
   const c10::NoGradGuard no_grad;
   const Counter stream(seed, name);
@@ -43,8 +43,8 @@ void fill_moves(const at::Tensor& weight, uint64_t seed, const std::string& name
 
 }  // namespace
 
-/// x [rows, in, h, w] -> [rows, out, h, w]: convolution (as child "conv"), absolute value; where `counts`, what comes
-/// out is summed up over the rows of all forwards in training.
+/// x [rows, in, h, w] -> [rows, out, h, w]: convolution (as child "conv"), absolute value; where `counts`, the output
+/// is summed over the rows of all forwards in training.
 class ImagePart : public torch::nn::Module {
  public:
   ImagePart(int64_t in, int64_t out, bool counts)
@@ -118,7 +118,7 @@ Family image_family(const std::string& name) {
     set_exact_parameters(*root, dtype, seed, {});
     for (const auto& item : root->named_parameters()) {
       if (item.value().dim() == 4) fill_moves(item.value(), seed, item.key());
-      // Even, where most of what they are added to is odd: hardly any sum is 0, where the absolute value has no slope.
+      // Even, while most of their addends are odd: hardly any sum is 0, where the absolute value has no slope.
       if (item.value().dim() == 1)
         fill_sparse_vector(item.value(), seed, item.key(), is_narrow(dtype) ? 1 : item.value().size(0), 2);
     }

@@ -18,7 +18,7 @@ class Linear : public torch::nn::Module {
  public:
   Linear(int64_t in, int64_t out);
   at::Tensor forward(const at::Tensor& x);
-  /// [out, in] and [out]; the same objects for whoever uses them elsewhere.
+  /// [out, in] and [out]; other users share the same objects.
   const at::Tensor& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_; }
 
@@ -31,7 +31,7 @@ class Embedding : public torch::nn::Module {
  public:
   Embedding(int64_t entries, int64_t width);
   at::Tensor forward(const at::Tensor& indices);
-  /// [entries, width]; the same object for whoever ties another layer to it.
+  /// [entries, width]; a tied layer shares the same object.
   const at::Tensor& weight() const { return weight_; }
 
  private:

@@ -55,8 +55,8 @@ Model exact_chain(reference::Dtype dtype, uint64_t seed, Activation activation, 
   return chain(mlp);
 }
 
-/// The first layer whole, so that with 8 stages the first stage learns nothing and no gradient flows back to it; layers
-/// 4 and 5 whole, which with 4 stages are all of the third: gradients must pass it; and one bias alone.
+/// The first layer whole, so that with 8 stages the first stage has no trainable parameter and no gradient flows back
+/// to it; layers 4 and 5 whole, which with 4 stages are all of the third: gradients must pass it; and one bias alone.
 Model freeze(const Model& model) {
   for (const auto& parameter : model.module->named_parameters())
     for (const char* frozen : {"layers.0.", "layers.4.", "layers.5.", "layers.6.fc.bias"})

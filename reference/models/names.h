@@ -1,4 +1,4 @@
-// The names of the model zoo, for whoever lists or checks cases without torch.
+// The names of the model zoo, for code that lists or checks cases without torch.
 #pragma once
 
 #include <string>

@@ -20,10 +20,10 @@ void set_real_parameters(torch::nn::Module& module, reference::Dtype dtype, uint
 struct ExactParameters {
   /// Entries of -1 or +1 in each row of a weight matrix, taken in turn by the matrices in the order of registration.
   std::vector<int64_t> fans = {2, 1};
-  /// One weight in so many is negative.
+  /// One weight in this number is negative.
   int64_t negative_one_in = 2;
   int64_t bias_lo = -1, bias_hi = 1;
-  /// When positive: just so many entries of each bias are -bias_hi or +bias_hi, the others 0.
+  /// When positive: exactly this number of entries of each bias are -bias_hi or +bias_hi, the others 0.
   int64_t biased = 0;
 };
 

@@ -1,5 +1,6 @@
-// Chains of eight layers with something between them: most models of the zoo differ from a plain chain in one thing
-// only, which is all that their files say. Each comes twice: real (width 16, gelu) and exact (width 8, absolute value).
+// Chains of eight layers with something between them: most models of the zoo differ from a plain chain in one respect
+// only, which is all that their files define. Each comes twice: real (width 16, gelu) and exact (width 8, absolute
+// value).
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ inline constexpr int kParts = 8;
 enum class Opening {
   None,
   View,     ///< seen as two halves of a row, which change places
-  InPlace,  ///< 2 is added to what it is given, in place
+  InPlace,  ///< 2 is added to its input, in place
 };
 
 /// How a part takes a second value into the first one, before its linear.
@@ -32,7 +33,7 @@ class Part : public torch::nn::Module {
  public:
   Part(int64_t width, Activation activation);
   at::Tensor forward(const at::Tensor& x);
-  /// `other` may be undefined: then there is nothing to meet.
+  /// `other` may be undefined: then the meeting is skipped.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting);
   const Linear& fc() const { return *fc_; }
   Opening opening = Opening::None;
@@ -43,7 +44,7 @@ class Part : public torch::nn::Module {
   Activation activation_;
 };
 
-/// The parts 0 to 7, each but the first of which a stage may begin with, and what a model has beside them.
+/// The parts 0 to 7, each but the first of which a stage may begin with, and the other members of a model.
 class Parts : public torch::nn::Module {
  public:
   Parts(int64_t width, Activation activation);
@@ -51,7 +52,7 @@ class Parts : public torch::nn::Module {
   /// Parts `first` to `last`, one after the other.
   at::Tensor chain(int first, int last, at::Tensor x);
   std::shared_ptr<Part>& part(int i) { return (*parts_)[static_cast<size_t>(i)]; }
-  /// One more layer as wide as the parts, under a name of its own.
+  /// One more named layer as wide as the parts.
   void add_extra(const std::string& name);
   std::shared_ptr<Layer>& extra(const std::string& name) { return extras_.at(name); }
 
@@ -64,7 +65,7 @@ class Parts : public torch::nn::Module {
   std::map<std::string, std::shared_ptr<Layer>> extras_;
 };
 
-/// What an input holds.
+/// The contents of an input.
 enum class Content {
   Values,      ///< [rows, width] of data
   Columns,     ///< [width, rows] of data, divided along dimension 1

@@ -1,5 +1,6 @@
-// What is there in one step and None in another: an input that some batches do not have, and a value that crosses
-// stages, and is an output, in training only. Stages take and give the same things in both; what is None is not sent.
+// Values that are present in one step and None in another: an input that some batches lack, and a value that crosses
+// stages, and is an output, in training only. The inputs and outputs of stages are the same in both; a None is not
+// sent.
 
 #include <ATen/ops/mul.h>
 

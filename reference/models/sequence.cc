@@ -1,5 +1,5 @@
-// Sequences: recurrent layers, an encoder with a decoder that comes time first (so that rows are dimension 1), and
-// attention; real ones, and exact ones of the same structure (sums in place of softmax and tanh).
+// Sequences: recurrent layers, a time-first encoder with decoder (so that rows are dimension 1), and attention; real
+// ones, and exact ones of the same structure (sums in place of softmax and tanh).
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
@@ -40,8 +40,8 @@ class Recurrent : public torch::nn::Module {
   std::shared_ptr<Linear> input_, state_;
 };
 
-/// The same of a fused LSTM layer, which takes its parameters and its input and gives several values: y, to which the
-/// last h and c are added. There is no exact one.
+/// The same with a fused LSTM layer, an operator of parameters and input with several results: y, to which the last h
+/// and c are added. There is no exact one.
 class Lstm : public torch::nn::Module {
  public:
   Lstm(int64_t width, bool is_exact)
@@ -115,7 +115,7 @@ class RecurrentNet : public torch::nn::Module {
 };
 
 /// source and target input [time, rows, width] -> [time, rows, width]. Parts 0 to 3 encode the source; each of the
-/// others decodes, and what the encoder made reaches all of them. The decoder's input is first used in part 4.
+/// others decodes and reads the encoder's output. The decoder's input is first used in part 4.
 class EncoderDecoder : public torch::nn::Module {
  public:
   explicit EncoderDecoder(bool is_exact) : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
@@ -161,7 +161,7 @@ class AttentionNet : public torch::nn::Module {
 
 namespace {
 
-/// Permutations only, few biases: what is multiplied or summed over time grows enough.
+/// Permutations only, few biases: products and sums over time already grow large.
 const ExactParameters kNarrow = {.fans = {1}, .bias_hi = 1, .biased = 1};
 
 template <class Net, size_t inputs, int rows_dim>

@@ -1,5 +1,5 @@
 // Modules and parameters that are used several times: within a stage, in neighbouring stages, at both ends (which a
-// V-shaped placement puts on one rank), in three stages, transposed, frozen, or with dropout of their own.
+// V-shaped placement puts on one rank), in three stages, transposed, frozen, or with a separate dropout.
 
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// "common" is called after each of `places`, as often as it stands there.
+/// "common" is called after each of `places`, once for each occurrence.
 auto common_after(const std::vector<int>& places) {
   return [places](Parts& net, const Tensors& in) -> Tensors {
     at::Tensor h = in[0];
@@ -30,7 +30,7 @@ Tensors transposed(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::linear(h, net.extra("common")->fc().weight().t()))};
 }
 
-/// A weight of one part is that of another, too; two names, one parameter.
+/// Two parts share a weight: two names, one parameter.
 Tensors two_names(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 4, in[0]);
   return {net.chain(5, 7, at::linear(h, net.part(1)->fc().weight(), net.part(2)->fc().bias()))};

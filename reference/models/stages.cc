@@ -57,7 +57,7 @@ class Lopsided : public torch::nn::Module {
   std::shared_ptr<ChildList<Cell>> cells_;
 };
 
-/// Calls a layer: its own (child "layer"), or one that belongs to somebody else.
+/// Calls a layer: its own (child "layer"), or one that another module owns.
 class Turn : public torch::nn::Module {
  public:
   Turn(const std::shared_ptr<Layer>& layer, bool is_own) : layer_(layer) {
@@ -69,8 +69,8 @@ class Turn : public torch::nn::Module {
   std::shared_ptr<Layer> layer_;
 };
 
-/// Ten turns, of which the third and the sixth call "common". In eight stages that is all that two of them do; in four
-/// it is how two of them begin.
+/// Ten turns, of which the third and the sixth call "common". With eight stages, two consist of that call alone; with
+/// four, two begin with it.
 class SplitTwice : public torch::nn::Module {
  public:
   static constexpr int turns = 10;
@@ -135,7 +135,7 @@ Family lopsided(bool is_exact) {
   return family<Lopsided>("lopsided", is_exact, places("cells", {1, 2, 3, 4, 13, 14, 15}), fine);
 }
 
-/// Stages begin with each turn, and within the first six that have a layer of their own.
+/// Stages begin with each turn, and within the first six that own a layer.
 Family split_twice(bool is_exact) {
   std::vector<split::SplitPoint> fine;
   for (int i = 0; i < SplitTwice::turns; ++i) {

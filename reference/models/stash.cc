@@ -1,4 +1,4 @@
-// Sequences of parts that know nothing of one another; their skips are declared by stash and pop (runtime/skip):
+// Sequences of parts without references to one another; their skips are declared by stash and pop (runtime/skip):
 // unet-stash, and exact-stash, which computes what exact-skip does.
 
 #include <ATen/ops/add.h>
@@ -21,7 +21,7 @@ constexpr int64_t image_channels = 2, side = 16;
 
 }  // namespace
 
-/// x [rows, in, h, w] -> [rows, out, h / 2, w / 2]; stashes what it has in full size, [rows, out, h, w].
+/// x [rows, in, h, w] -> [rows, out, h / 2, w / 2]; stashes the full-size value, [rows, out, h, w].
 class StashingEncoder : public torch::nn::Module {
  public:
   inline static const skip::SkipNames skips{.stash = {"skip"}};
@@ -54,9 +54,9 @@ class PoppingDecoder : public torch::nn::Module {
   std::shared_ptr<Convolution> conv_;
 };
 
-/// x [rows, 2, 16, 16] -> the same. Part i stashes for part 7 - i, all under one name, each pair in a namespace of its
-/// own: in four stages of two parts two skips go to the next stage and two pass over two, in eight stages one goes to
-/// the next and the others pass over two, four and six.
+/// x [rows, 2, 16, 16] -> the same. Part i stashes for part 7 - i, all under one name, each pair in a separate
+/// namespace: in four stages of two parts two skips go to the next stage and two pass over two, in eight stages one
+/// goes to the next and the others pass over two, four and six.
 class StashUNet : public torch::nn::Module {
  public:
   StashUNet() : parts_(register_module("parts", Sequence())) {
@@ -79,7 +79,7 @@ class StashUNet : public torch::nn::Module {
 constexpr int part_count = 8;
 constexpr int64_t width = 8;
 
-/// Stashes what it gives.
+/// Stashes its output.
 class StashingLayer : public Layer {
  public:
   explicit StashingLayer(const std::string& name) : Layer(width, width, Activation::Abs), skips{.stash = {name}} {}
@@ -91,7 +91,7 @@ class StashingLayer : public Layer {
   const skip::SkipNames skips;
 };
 
-/// Adds what it pops to what it is given.
+/// Adds the popped value to its input.
 class AddingLayer : public Layer {
  public:
   explicit AddingLayer(const std::string& name) : Layer(width, width, Activation::Abs), skips{.pop = {name}} {}
@@ -102,7 +102,7 @@ class AddingLayer : public Layer {
   const skip::SkipNames skips;
 };
 
-/// Puts what it pops behind what it is given.
+/// Concatenates its input and the popped value.
 class ConcatenatingLayer : public Layer {
  public:
   explicit ConcatenatingLayer(const std::string& name)

@@ -1,4 +1,4 @@
-// The text that the language model of the corpus learns.
+// The training text of the corpus's language model.
 #pragma once
 
 #include <string_view>

@@ -103,7 +103,7 @@ class TransformerLm : public torch::nn::Module {
     }
     return at::linear(capture::call(norm_, h), tok_->weight());
   }
-  /// All but blocks 2 to 5 in float32, where the others are in less; each block takes what comes in its own dtype.
+  /// All but blocks 2 to 5 in float32, where the others have fewer bits; each block casts its input to its dtype.
   void widen_ends() {
     is_mixed_ = true;
     if (tok_->weight().element_size() > 2) return;

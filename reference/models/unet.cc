@@ -44,7 +44,7 @@ class Decoder : public torch::nn::Module {
   at::Tensor up_weight_;
 };
 
-/// Mixes what came up with the first encoder's output, without going further up.
+/// Mixes the upsampled value with the first encoder's output, without further upsampling.
 class Last : public torch::nn::Module {
  public:
   explicit Last(int64_t in) : conv_(register_module("conv", std::make_shared<Convolution>(2 * in, image_channels))) {}

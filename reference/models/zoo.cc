@@ -26,7 +26,7 @@ std::vector<Family> all_families() {
   return all;
 }
 
-/// Models from outside.
+/// Models that users registered.
 struct Guests {
   std::mutex mutex;
   std::map<std::string, Family> families;
@@ -37,7 +37,7 @@ Guests& guests() {
   return guests;
 }
 
-/// The family, once it is clear that it may be had in that dtype.
+/// The family, after a check that it supports that dtype.
 Family find(const std::string& name, reference::Dtype dtype) {
   static const std::vector<Family> families = all_families();
   {
@@ -52,7 +52,7 @@ Family find(const std::string& name, reference::Dtype dtype) {
   return *found;
 }
 
-/// The way to an output in what `tree` holds, with a dot before each step; empty where it is not there.
+/// The path to an output within `tree`, with a dot before each step; empty where it is absent.
 std::string way_to(const graph::OutputTree& tree, int output) {
   for (size_t i = 0; i < tree.items.size(); ++i) {
     const graph::OutputTree& item = tree.items[i];

@@ -22,7 +22,7 @@ namespace plumbline::models {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   /// Positional, in the order of input_names. An input that a batch does not have, and an output, may be undefined
-  /// (None). Output 0 is the one that the loss is made of.
+  /// (None). The loss is computed from output 0.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<microbatch::ChunkSpec> input_chunks;  ///< one for each input
@@ -32,20 +32,20 @@ struct Model {
   /// the same eight parts in two pieces each.
   std::vector<split::SplitPoint> fine_split_points = {};
   microbatch::ChunkSpec target_chunk = {};
-  /// How the outputs are nested (in a dict, say), by their positions in what forward gives; as it stands here: a list.
+  /// The nesting of the outputs (in a dict, say), by their positions in forward's result; the default is a list.
   graph::OutputTree outputs = {};
 };
 
-/// What results call an output of the model: its position, or, of nested ones, the keys and positions on the way to it
-/// with dots between, as parameters are called: "states.last".
+/// The name of an output in results: its position, or, for nested outputs, the keys and positions on the path to it
+/// joined by dots, as for parameters: "states.last".
 std::string output_name(const Model& model, size_t output);
 
-/// Into how many stages a model can be cut.
+/// The largest number of stages into which a model can be cut.
 int most_stages(const Model& model);
 
 /// Where the stages of a model begin: evenly chosen of split_points, or, where there are too few, of
 /// fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one stage and for more
-/// than most_stages(), naming how many there may be.
+/// than most_stages(), naming the possible number.
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
 struct Batch {
@@ -62,13 +62,13 @@ Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed)
 /// and for rows < 1.
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
 
-/// The batch of a case, with targets that are to be ignored where its loss has such: of each row from another place on,
-/// never all. Errors: InputError as above, and for targets to ignore that are not [rows, places] of class indices.
+/// The batch of a case, with ignored targets where its loss has them: in each row from a different place on, never the
+/// whole row. Errors: InputError as above, and for targets to ignore that are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 
-/// Lets make_model and make_batch know a model from outside under `name`, so that every oracle can run it. The
-/// functions may be called from several threads at once, and must give the same values each time. A second one under
-/// one name takes the first one's place.
+/// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions may
+/// be called from several threads at once, and must return the same values each time. A second registration of a name
+/// replaces the first.
 void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,
                std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch);
 

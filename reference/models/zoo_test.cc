@@ -169,7 +169,7 @@ TEST_P(ZooModel, MakingItLeavesTorchsGeneratorAlone) {
 }
 
 TEST_P(ZooModel, DoubleHoldsTheSameModel) {
-  if (GetParam().find("mixed-") != std::string::npos) return;  // of several dtypes, one of which is another's rounding
+  if (GetParam().find("mixed-") != std::string::npos) return;  // several dtypes: one rounds another's values
   const Model narrow = make_model(GetParam(), reference::Dtype::F32, seed),
               wide = make_model(GetParam(), reference::Dtype::F64, seed);
   const auto a = narrow.module->named_parameters(), b = wide.module->named_parameters();

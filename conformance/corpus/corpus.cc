@@ -21,7 +21,7 @@ bool is_smoke(const reference::Case& c) {
   return false;
 }
 
-/// The ids nearest to what was asked for.
+/// The ids nearest to the requested one.
 std::string near_ids(const std::vector<reference::Case>& cases, const std::string& glob) {
   std::vector<std::string> ids;
   for (const reference::Case& c : cases) ids.push_back(c.id);

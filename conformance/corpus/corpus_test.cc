@@ -42,7 +42,7 @@ TEST(Corpus, IdsAreUniqueAndPlain) {
   EXPECT_GE(reasons.size() + 3, corpus().size()) << "each hunts for something of its own";
 }
 
-/// Reports, waivers and scripts of users hold these ids: none may disappear or change its meaning.
+/// Users' reports, waivers and scripts contain these ids: none may disappear or change its meaning.
 TEST(Corpus, PublishedIdsAreThere) {
   const std::set<std::string> there = ids(corpus());
   for (const char* id : {"exact-mlp-sum",
@@ -105,7 +105,7 @@ TEST(Corpus, EveryModelIsInTheZooAndUsed) {
   EXPECT_EQ(used.size(), models::model_names().size());
 }
 
-/// What reference/models/exact_test.cc proves, and what its proof does not cover, kept apart.
+/// Separates the cases that reference/models/exact_test.cc proves exact from those beyond its proof.
 TEST(Corpus, ExactCasesStayWithinTheProof) {
   for (const reference::Case& c : corpus()) {
     EXPECT_EQ(c.truth == reference::Truth::Exact, starts_exact(c.model)) << c.id;
@@ -158,7 +158,7 @@ TEST(Corpus, ProfilesAreParts) {
   for (const std::string& name : profile_names()) EXPECT_NE(text.find(name), std::string::npos) << text;
 }
 
-/// The table of docs/corpus.md: what stands in backquotes in its second column are patterns of cases.
+/// The table of docs/corpus.md: the backquoted words in its second column are patterns of cases.
 TEST(Corpus, TheTableOfWhatIsHuntedNamesEachCase) {
   const char* docs = std::getenv("PLUMBLINE_DOCS");
   if (!docs) GTEST_SKIP() << "PLUMBLINE_DOCS does not say where docs/ is";

@@ -9,7 +9,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// What a model stands for, by its name without "exact-".
+/// The features of a model, by its name without "exact-".
 const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_models() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> models = {
       {"absent-value", {"mlp", "none", "skips", "several-values"}},

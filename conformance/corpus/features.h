@@ -1,5 +1,5 @@
-// What a case stands for, as words: the values of the corpus' axes. Each is a profile of its own, and `core` shows each
-// of them under every schedule.
+// The features of a case, as words: the values of the corpus' axes. Each is also a profile, and `core` covers each of
+// them under every schedule.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Feature {
 /// All of them, in the order of the axes.
 const std::vector<Feature>& features();
 
-/// Those of a case: from its fields, its model's, and what it says itself. In the order of features().
+/// The features of a case: from its fields, its model, and its list `features`. In the order of features().
 std::vector<std::string> features_of(const reference::Case& c);
 
 bool has_feature(const reference::Case& c, std::string_view name);

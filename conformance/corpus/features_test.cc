@@ -1,4 +1,4 @@
-// The words of the cases: each is used, and says what the case's fields say.
+// The words of the cases: each is used, and agrees with the case's fields.
 #include "conformance/corpus/features.h"
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ static int describe(void) {
   return 0;
 }
 
-/* Where the case lies: its folder is told from the folder of the job file. */
+/* The path of the case's folder, which the job gives relative to its own folder. */
 static const char* folder_of(Arena* arena, const char* job_file, const Json* item) {
   const char* slash = strrchr(job_file, '/');
   return arena_text(arena, "%.*s%s", slash ? (int)(slash - job_file) + 1 : 0, job_file,

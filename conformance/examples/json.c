@@ -67,7 +67,7 @@ static bool accept(Reader* reader, const char* word) {
   return true;
 }
 
-/* At most: up to the quote that ends a text, and the 0. */
+/* Upper bound: up to the quote that ends a text, and the 0. */
 static size_t text_bytes(const char* at) {
   size_t size = 1;
   for (; *at && *at != '"'; ++at, ++size)
@@ -75,7 +75,7 @@ static size_t text_bytes(const char* at) {
   return size;
 }
 
-/* Of \uXXXX, from the u on; 0 when it is none that is read here. */
+/* The character of \uXXXX, from the u on; 0 when it is unsupported. */
 static unsigned ascii_code(const char* at) {
   const bool four = *at == 'u' && strspn(at + 1, "0123456789abcdefABCDEF") >= 4;
   const char digits[] = {four ? at[3] : '0', four ? at[4] : '0', 0};
@@ -88,7 +88,7 @@ static const char* read_text(Reader* reader) {
   size_t size = 0;
   while (*reader->at != '"') {
     char c = *reader->at;
-    if ((unsigned char)c < 0x20) return NULL; /* the end of the text as well */
+    if ((unsigned char)c < 0x20) return NULL; /* also the end of the text */
     ++reader->at;
     if (c == '\\') {
       static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";

@@ -1,4 +1,4 @@
-/* A tiny JSON reader: enough for the files of a case. Everything lives in an arena and goes with it. */
+/* A tiny JSON reader: enough for the files of a case. All memory belongs to an arena and is freed with it. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,16 +28,16 @@ typedef struct Json {
 /* NULL when `text` (which ends with 0) is not JSON. Escapes in texts: all but \u above 7f. */
 const Json* json_parse(Arena* arena, const char* text);
 
-/* Never NULL: what is missing is a null, of which everything is missing, too. */
+/* Never NULL: a missing member is a null, and all members of a null are missing too. */
 const Json* json_get(const Json* object, const char* key);
 const Json* json_at(const Json* list, size_t index);
 bool json_is(const Json* json, const char* text);
 
 /* Ends the program with exit code 2: a file is not as the contract has it. Prints one line. */
 _Noreturn void refuse(const char* format, ...) __attribute__((format(printf, 1, 2)));
-/* What has to be there; anything else is refused, and called `what`. */
+/* A required member; other kinds are rejected with a message that calls it `what`. */
 const char* json_text(const Json* json, const char* what);
 size_t json_index(const Json* json, size_t count, const char* what); /* a whole number from 0, below `count` */
 
-/* Reads a whole file; NULL when it cannot be. `bytes` may be NULL. */
+/* Reads a whole file; NULL when that fails. `bytes` may be NULL. */
 char* read_whole_file(Arena* arena, const char* path, size_t* bytes);

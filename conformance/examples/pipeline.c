@@ -15,7 +15,7 @@ typedef struct {
   size_t count, next;
 } Rank;
 
-/* What one stage holds of one micro-batch, from its forward to its last backward. */
+/* The state of one stage for one micro-batch, from its forward to its last backward. */
 typedef struct {
   const Json* graph;
   Tensor **values, **gradients;
@@ -26,12 +26,12 @@ struct Pipeline {
   Arena* arena;
   const Json *json, *program;
   const Tensor* tensors;
-  const Tensor** forms; /* by program and stage: what stage_check gives */
+  const Tensor** forms; /* by program and stage: the result of stage_check */
   Rank ranks[MOST];
   int rank_count, stages, microbatches, boundaries, parameters;
   int rank_of_stage[MOST];
   Tensor* results[MOST];
-  /* of the step that is being carried out: */
+  /* of the current step: */
   int step;
   const Json* step_json;
   Run* runs;            /* by stage and micro-batch */
@@ -43,13 +43,13 @@ struct Pipeline {
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Members that this reader knows how to obey; others would make it another case. */
+/* Members that this reader supports; ignoring others would change the case. */
 static const char* unknown_member(const Json* json) {
   static const char* const known[] = {"features",     "format", "id",     "title",  "why",       "truth",    "seed",
                                       "dtype",        "model",  "mesh",   "stages", "schedule",  "steps",    "results",
                                       "microbatches", "inputs", "target", "loss",   "gradients", "optimizer"};
   for (const Json* item = json->first; item; item = item->next) {
-    bool found = item->kind == JSON_BOOL && !item->boolean; /* a feature that is not asked for */
+    bool found = item->kind == JSON_BOOL && !item->boolean; /* an unused feature */
     found = found || json_is(item, "never");
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i) found = found || strcmp(item->key, known[i]) == 0;
     if (!found) return item->key;
@@ -85,7 +85,7 @@ static const char* why_not(Pipeline* p) {
   return NULL;
 }
 
-/* --- the form of a case, checked once: what comes after need not doubt it ----------------------------------------- */
+/* --- the form of a case, checked once: later code relies on it ---------------------------------------------------- */
 
 static int number_of(const Json* list, const char* name) {
   int number = 0;
@@ -180,7 +180,7 @@ static unsigned parts_of(char what) {
   }
 }
 
-/* Why it cannot be run; NULL when it can. One that is of another case is refused. */
+/* The reason why it cannot be run; NULL when it can. A schedule of another case is rejected. */
 static const char* read_schedule(Pipeline* p, char* text) {
   if (!text) refuse("schedule.csv: cannot be read");
   memset(p->rank_of_stage, -1, sizeof p->rank_of_stage);
@@ -280,7 +280,7 @@ static void deliver(Pipeline* p, int rank, const char* kind, int stage, int m, c
   p->results[rank] = copy;
 }
 
-/* The tensor of a file, which has to have these sizes. */
+/* The tensor of a file, which must have these sizes. */
 static Tensor* tensor_named(Pipeline* p, const char* name, const Tensor* form) {
   const Tensor* tensor = tensors_find(p->tensors, name);
   if (!tensor) refuse("tensors.safetensors: has no %s of F32", name);
@@ -290,7 +290,7 @@ static Tensor* tensor_named(Pipeline* p, const char* name, const Tensor* form) {
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
-/* The micro-batch's share of an input or a target, which has to have these sizes. */
+/* The micro-batch's share of an input or a target, which must have these sizes. */
 static Tensor* batch_piece(Pipeline* p, const char* what, int m, const Tensor* form) {
   const char* name = arena_text(p->arena, "step/%d/%s", p->step, what);
   const Tensor* whole = tensors_find(p->tensors, name);
@@ -300,7 +300,7 @@ static Tensor* batch_piece(Pipeline* p, const char* what, int m, const Tensor* f
   return piece;
 }
 
-/* The loss of output 0; with `gradient`, also what the backward begins with. */
+/* The loss of output 0; with `gradient`, also the initial gradient of the backward. */
 static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
   const Json* loss = json_get(p->json, "loss");
   const bool squares = json_is(json_get(loss, "kind"), "mse");
@@ -319,7 +319,7 @@ static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
   return value;
 }
 
-/* Whether everything that the stage takes is there. */
+/* Whether all inputs of the stage are available. */
 static bool may_forward(Pipeline* p, int stage, int m) {
   const Json* graph = json_at(json_get(program_of(p, m), "stages"), (size_t)stage);
   for (const Json* input = json_get(graph, "inputs")->first; input; input = input->next)
@@ -372,7 +372,7 @@ static void forward(Pipeline* p, int stage, int m) {
   }
 }
 
-/* Whether every consumer has handed back the gradient of what the stage gave it. */
+/* Whether every consumer has sent back the gradient of the stage's outputs. */
 static bool may_backward(Pipeline* p, int stage, int m) {
   if (!run_of(p, stage, m)->graph) return false;
   for (int b = 0; b < p->boundaries; ++b) {
@@ -384,7 +384,7 @@ static bool may_backward(Pipeline* p, int stage, int m) {
   return true;
 }
 
-/* Both halves are computed at once here; they are only delivered when their time has come. */
+/* Both halves are computed at once; each is delivered only at its action. */
 static void backward_to_inputs(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
   for (const Json* output = json_get(run->graph, "outputs")->first; output; output = output->next) {
@@ -425,7 +425,7 @@ static void backward_to_weights(Pipeline* p, int stage, int m) {
   }
 }
 
-/* Carries the action out if it can be; false when it has to wait. */
+/* Executes the action if its inputs are available; else returns false. */
 static bool act(Pipeline* p, const Action* action) {
   const int stage = action->stage, m = action->microbatch;
   if (action->what == 'F') {
@@ -442,7 +442,7 @@ static bool act(Pipeline* p, const Action* action) {
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
 
-/* Copies of a parameter are summed by ascending stage, divided once, and added to what earlier steps left. */
+/* Copies of a parameter are summed by ascending stage, divided once, and added to the gradients of earlier steps. */
 static void finish_gradients(Pipeline* p) {
   const float divide_by = (float)json_get(json_get(p->json, "gradients"), "divide_by")->number;
   for (int n = 0; n < p->parameters; ++n) {
@@ -462,7 +462,7 @@ static void finish_gradients(Pipeline* p) {
   }
 }
 
-/* Every rank goes on as far as it can, in turn, until all are through. */
+/* The ranks take turns; each executes as many actions as it can, until all have finished. */
 static const char* run_schedule(Pipeline* p) {
   for (int r = 0; r < p->rank_count; ++r) p->ranks[r].next = 0;
   for (bool moved = true, done = false; !done;) {

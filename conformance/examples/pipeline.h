@@ -1,4 +1,4 @@
-/* One case carried out as a pipeline, in one process that is every rank in turn. */
+/* One case executed as a pipeline, in one process that acts as every rank in turn. */
 #pragma once
 
 #include "stage.h"
@@ -10,8 +10,8 @@ typedef struct Pipeline Pipeline;
 Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why);
 int pipeline_ranks(const Pipeline* pipeline);
 
-/* Carries out all steps; NULL when all went well. */
+/* Executes all steps; NULL on success, else the error. */
 const char* pipeline_run(Pipeline* pipeline);
 
-/* What the rank has to deliver, by result key. */
+/* The results that the rank delivers, by result key. */
 const Tensor* pipeline_results(const Pipeline* pipeline, int rank);

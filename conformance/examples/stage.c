@@ -37,7 +37,7 @@ static int value_of(const Json* arguments, const char* name) {
   return value->kind == JSON_NUMBER ? (int)value->number : -1;
 }
 
-/* --- the form of a stage, checked once: what comes after need not doubt it ---------------------------------------- */
+/* --- the form of a stage, checked once: later code relies on it --------------------------------------------------- */
 
 typedef struct {
   Tensor* forms; /* by value */
@@ -66,7 +66,7 @@ static size_t size_from_end(const Tensor* form, size_t back) {
   return back <= form->rank ? form->sizes[form->rank - back] : 1;
 }
 
-/* What the operator gives for arguments of these forms. */
+/* The form of the operator's result for arguments of these forms. */
 static Tensor form_of_result(const Check* check, const Json* node) {
   const Json* op = json_get(node, "op");
   if (json_is(op, "aten::linear")) {

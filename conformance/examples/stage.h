@@ -3,14 +3,14 @@
 
 #include "tensors.h"
 
-/* Why this reader cannot run a stage; NULL when it can. */
+/* The reason why this reader cannot run a stage; NULL when it can. */
 const char* stage_why_not(Arena* arena, const Json* stage);
 
 /* The sizes of each value of a stage that it can run. One in which a value is used before it is defined, or has sizes
    that its operator does not give, is refused. */
 const Tensor* stage_check(Arena* arena, const Json* stage);
 
-/* Carries out the nodes. `values` has a place for each value of the stage; those of inputs, parameters and constants
+/* Executes the nodes. `values` has a place for each value of the stage; those of inputs, parameters and constants
    are there already, and have the sizes in `forms`. */
 void stage_forward(Arena* arena, const Json* stage, const Tensor* forms, Tensor** values);
 

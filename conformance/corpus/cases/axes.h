@@ -18,19 +18,19 @@ std::vector<reference::Step> training_run();
 
 std::vector<reference::Case> exact_basics();  // the plain chain and its first variations
 std::vector<reference::Case> real_basics();   // each family once, with real numbers; runs of training
-std::vector<reference::Case> borders();       // what lies at borders of stages
-std::vector<reference::Case> presence();      // what is there in one step and None in another
+std::vector<reference::Case> borders();       // values at borders of stages
+std::vector<reference::Case> presence();      // values that are present in some steps only
 std::vector<reference::Case> dicts();         // outputs in a dict
 std::vector<reference::Case> splits();        // where the split falls
 std::vector<reference::Case> sharing();       // modules and parameters used several times
 std::vector<reference::Case> gradients();     // no gradients, zero ones, those of inputs; users' hooks
 std::vector<reference::Case> families();      // recurrent, encoder and decoder, attention, experts, convolutions, U-Net
 std::vector<reference::Case> microbatches();  // one, few, uneven, many; other dimensions, replicated inputs, keywords
-std::vector<reference::Case> losses();        // means, ignored targets, losses made inside
+std::vector<reference::Case> losses();        // means, ignored targets, losses inside the model
 std::vector<reference::Case> dtypes();        // fp64, fp16, bf16, several in one model
 std::vector<reference::Case> randomness();    // dropout, other random numbers, statistics of batches
 std::vector<reference::Case> steps();         // accumulation, evaluation between, freezing, optimizers
-std::vector<reference::Case> recomputation();  // stages run again in their backward
-std::vector<reference::Case> orders();         // schedules of a case's own
+std::vector<reference::Case> recomputation();  // stages recomputed in their backward
+std::vector<reference::Case> orders();         // schedules that cases bring
 
 }  // namespace plumbline::conformance::cases

@@ -1,4 +1,4 @@
-// What lies at borders of stages: views, aliases, scalars, small integers, None, inputs and parameters that go through.
+// Values at borders of stages: views, aliases, scalars, small integers, None, passed-through inputs and parameters.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

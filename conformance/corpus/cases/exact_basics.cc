@@ -5,8 +5,8 @@ namespace plumbline::conformance::cases {
 
 using enum reference::StepKind;
 
-/// What exact cases share: 8 rows, 4 micro-batches, squares summed, gradients divided by 4 (all powers of two).
-/// The zoo's proof (reference/models/exact_test.cc) covers gradients summed over at most 16 rows in float32, 8 in bf16.
+/// Common to exact cases: 8 rows, 4 micro-batches, squares summed, gradients divided by 4 (all powers of two). The
+/// zoo's proof (reference/models/exact_test.cc) covers gradients summed over at most 16 rows in float32, 8 in bf16.
 std::vector<reference::Case> exact_basics() {
   return {
       {.id = "exact-mlp-sum",

@@ -1,4 +1,4 @@
-// Losses: means, sums, targets that do not count, losses that the model makes.
+// Losses: means, sums, ignored targets, losses that the model computes.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

@@ -1,4 +1,4 @@
-// Schedules of a case's own, which must be followed: micro-batches out of the order of their numbers, uneven
+// Schedules that cases bring and that must be followed: micro-batches out of the order of their numbers, uneven
 // placements.
 #include "conformance/corpus/cases/axes.h"
 
@@ -6,7 +6,7 @@ namespace plumbline::conformance::cases {
 
 namespace {
 
-/// Two ranks; forwards and backwards each in an order of their own.
+/// Two ranks; forwards in one order, backwards in another.
 constexpr const char* kOutOfOrder =
     "0F2,0F0,0F3,0F1,0B0,0B3,0B1,0B2\n"
     "1F2,1F0,1F3,1F1,1B0,1B3,1B1,1B2\n";
@@ -21,7 +21,7 @@ constexpr const char* kV =
     "0F1,0F0,3F1,3B1,0F3,3F0,3B0,0B1,0F2,0B0,3F3,3B3,3F2,3B2,0B3,0B2\n"
     "1F1,2F1,1F0,2F0,2B1,1B1,1F3,2F3,2B0,1B0,1F2,2F2,2B3,1B3,2B2,1B2\n";
 
-/// Two ranks; input halves and weight halves each in an order of their own.
+/// Two ranks; input halves in one order, weight halves in another.
 constexpr const char* kHalves =
     "0F0,0F1,0F2,0F3,0I1,0I0,0W0,0I3,0I2,0W3,0W1,0W2\n"
     "1F0,1F1,1I1,1F2,1I0,1F3,1I3,1W1,1I2,1W3,1W2,1W0\n";
@@ -54,7 +54,7 @@ constexpr const char* kFiveRanks =
     "3F3,3F1,3B3,3F0,3B1,3F2,3B0,3B2\n"
     "4F3,4B3,4F1,4B1,4F0,4B0,4F2,4B2\n";
 
-/// Six ranks, in halves, each in an order of its own.
+/// Six ranks, in halves, each kind in a different order.
 constexpr const char* kSixRanks =
     "0F1,0F3,0F2,0F0,0I1,0I3,0I2,0I0,0W2,0W0,0W3,0W1\n"
     "1F1,1F3,1F2,1F0,1I1,1I3,1I2,1I0,1W2,1W0,1W3,1W1\n"

@@ -1,4 +1,4 @@
-// What is there in one step and None in another: inputs, and values between stages.
+// Values that are present in one step and None in another: inputs, and values between stages.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

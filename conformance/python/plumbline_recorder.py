@@ -1,18 +1,18 @@
-"""Records what a training script computes, so that `plumbline check RUN --against ONE_RANK_RUN` can hold a pipelined run
-against the same script's run on one rank and name the first module, micro-batch and direction that differ.
+"""Records the values of a training script, so that `plumbline check RUN --against ONE_RANK_RUN` can compare a pipelined run
+with the same script's run on one rank and name the first module, micro-batch and direction that differ.
 
 Needs torch alone; copy this one file beside your script. In the script (docs/recorder.md has a whole one):
 
     recorder = Recorder('recording', microbatches=4)    # every rank: the same folder
     recorder.watch(stage)                               # a module, or a stage of torch.distributed.pipelining
     ... forward and backward of one step ...
-    recorder.losses(losses)                             # where they are known: one for each micro-batch
+    recorder.losses(losses)                             # on the rank that has them: one for each micro-batch
     recorder.step_done()                                # after the backward, before the optimizer
 
-What is written, all of it by name and never by rank:
-  forward   what goes into and comes out of each watched module, for each micro-batch; its parameters, once a step
+The recorded values, all by name and never by rank:
+  forward   inputs and outputs of each watched module, for each micro-batch; its parameters, once a step
   loss      of each micro-batch
-  backward  the gradients that come back to those values, and what each micro-batch adds to a parameter's gradient
+  backward  the gradients of those values, and the contribution of each micro-batch to a parameter's gradient
   grad      gradients of the parameters as step_done() finds them
   buffer    likewise
 as FOLDER/rank<R>.step<S>.safetensors, keys `step/kind/stage/microbatch/name` (`-`: does not apply), and FOLDER/rank<R>.json,
@@ -66,7 +66,7 @@ def _signed(value):
 
 
 def _shifted(z, count):
-    return (z >> count) & ((1 << (64 - count)) - 1)  # torch shifts the sign in; a counter wants zeros
+    return (z >> count) & ((1 << (64 - count)) - 1)  # torch shifts the sign in; a counter needs zeros
 
 
 def counter_bits(count, seed, name):
@@ -110,7 +110,7 @@ def fill(model, seed, rename=None):
 
 
 def _renamed(rename, name):
-    """`rename` is None, a callable from name to name, or {prefix: what stands for it}: the longest prefix counts."""
+    """`rename` is None, a callable from name to name, or {prefix: replacement}: the longest prefix applies."""
     if rename is None:
         return name
     if callable(rename):
@@ -131,7 +131,7 @@ DTYPES = {
 
 
 def _host(tensor):
-    """A copy in host memory, in a dtype that the files know; nothing is rounded."""
+    """A copy in host memory, in a dtype that safetensors has; no value is rounded."""
     tensor = tensor.detach()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
@@ -207,7 +207,7 @@ class _Root:
 
     def __init__(self, module, stage, rename, told):
         self.module, self.stage, self.rename = module, stage, rename
-        self.told = told  # whether its micro-batches are told by whoever calls it, and not counted
+        self.told = told  # whether the caller passes its micro-batches; otherwise they are counted
         self.parameters, self.buffers, self.shared = {}, {}, set()
         for local, parameter in module.named_parameters(remove_duplicate=False):
             name = _renamed(rename, local)
@@ -227,8 +227,8 @@ class _Root:
 
     def new_step(self):
         self.forwards = 0
-        self.calls = {}  # micro-batch -> module -> how often it was called
-        self.not_hooked = {}  # micro-batch -> names whose tensors knew no autograd in the forward (reentrant checkpoints)
+        self.calls = {}  # micro-batch -> module -> number of calls
+        self.not_hooked = {}  # micro-batch -> names whose tensors had no graph in the forward (reentrant checkpoints)
         self.parameters_seen = set()
 
 
@@ -237,15 +237,15 @@ class Recorder:
 
     folder        the same on all ranks; a new run into it replaces what a rank left there
     microbatches  how many a step has
-    steps         how many steps are recorded; afterwards nothing happens any more
+    steps         how many steps are recorded; later steps are ignored
     modules       patterns of qualified names ('layers.*', 'head'; * stays within one dot); None: every module
     whole_batch   a forward runs the whole batch: values are cut into micro-batches along dimension 0
-    loss_scale    what the script multiplies a micro-batch's loss with before its backward and the other run does not (1/M,
+    loss_scale    the script's factor on a micro-batch's loss before its backward that the other run lacks (1/M,
                   or with whole_batch and a mean loss 1/M as well): gradients that come back are recorded divided by it
-    perturb       a number: everything that a watched module hands on, forward and backward, is moved by one unit in the
-                  last place, up or down as (number, name, index) says, and the run goes to FOLDER/perturbed-<number>: from
-                  some of these `plumbline check` learns how far rounding may move each value
-    inputs        also what goes into modules, not only what comes out (twice the bytes, and better told where)
+    perturb       a number: every output of a watched module, forward and backward, is moved by one unit in the last place, up or
+                  down as a function of (number, name, index), and the run goes to FOLDER/perturbed-<number>: from several
+                  of these `plumbline check` derives rounding bounds
+    inputs        also the inputs of modules, not only their outputs (twice the bytes, and a more precise location)
     """
 
     def __init__(self, folder, microbatches, steps=1, modules=None, whole_batch=False, loss_scale=1.0, perturb=None,
@@ -268,12 +268,12 @@ class Recorder:
             if name.startswith(f'rank{self.rank}.'):
                 os.remove(os.path.join(self.folder, name))
 
-    # What a script calls.
+    # The interface for scripts.
 
     def watch(self, stage, number=None, rename=None):
-        """Watches a module, or a stage of torch.distributed.pipelining (which tells the micro-batches itself, in whatever
-        order its schedule runs them; a plain module's forwards are counted). `rename` makes the whole model's qualified
-        names of the module's own: a callable, or {prefix: replacement}. Returns `stage`."""
+        """Watches a module, or a stage of torch.distributed.pipelining (which passes the micro-batches, in any order
+        of its schedule; a plain module's forwards are counted). `rename` maps the module's qualified names to those of
+        the whole model: a callable, or {prefix: replacement}. Returns `stage`."""
         is_stage = hasattr(stage, 'forward_one_chunk') and hasattr(stage, 'submod')
         module = stage.submod if is_stage else stage
         if is_stage:
@@ -327,7 +327,7 @@ class Recorder:
             self._values[f'{self.step}/loss/-/{number}/loss'] = _host(torch.as_tensor(value))
 
     def step_done(self):
-        """Ends a step: gradients and buffers as they are now, and all that was seen, go to disk."""
+        """Ends a step: writes the present gradients and buffers, and all recorded values, to disk."""
         if not self._recording():
             return
         for root in self.roots:
@@ -353,7 +353,7 @@ class Recorder:
         for root in self.roots:
             root.new_step()
 
-    # Which forward this is.
+    # The identity of a forward.
 
     def _recording(self):
         return self.step < self.steps
@@ -374,7 +374,7 @@ class Recorder:
             return None
         tensors = [tensor for _, tensor in _tensors_in((args, kwargs))]
         if any(tensor.is_meta for tensor in tensors):
-            return None  # a runtime finding out shapes
+            return None  # a runtime inferring shapes
         if self._told is not None:
             number = self._told
         elif root.told:
@@ -402,7 +402,7 @@ class Recorder:
         if _graph_task() == -1:
             self._frame.here = None
 
-    # What a module sees.
+    # Hooks around a module's forward.
 
     def _before(self, root, name):
         def hook(module, args, kwargs):
@@ -468,7 +468,7 @@ class Recorder:
                 root.not_hooked[number].discard(event + path)
                 tensor.register_hook(self._gradient(root, number, event + path))
 
-    # What comes back.
+    # Gradients.
 
     def _gradient(self, root, number, name):
         step = self.step
@@ -504,13 +504,13 @@ class Recorder:
         return hook
 
     def _keep_contributions(self):
-        """Of the backwards that went through one micro-batch only: else nobody can tell which of them gave what."""
+        """Only for backwards of a single micro-batch: otherwise the contributions cannot be attributed."""
         for (task, number, name), (root, value) in self._contributions.items():
             alone = task is None or len(set(self._tasks.get(task, ()))) == 1
             if number is not None and alone and not self.whole_batch:
                 self._put('backward', root, number, name, value, again='add')
 
-    # Keeping.
+    # Storage.
 
     def _key(self, kind, root, number, name):
         dash = lambda value: '-' if value is None else value

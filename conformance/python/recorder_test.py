@@ -1,8 +1,9 @@
-"""Tests of plumbline_recorder.py, and of `plumbline check --against` on what it writes.
+"""Tests of plumbline_recorder.py, and of `plumbline check --against` on its files.
 
     PLUMBLINE_PROGRAM=$PWD/build/plumbline scripts/peer 2.15.0 -- conformance/python/recorder_test.py
 
-PLUMBLINE_PROGRAM is the program; without it what needs it is skipped. Without torch all is (exit 77), and the reason said.
+PLUMBLINE_PROGRAM is the program; without it the tests that need it are skipped. Without torch all tests are skipped, with
+a reason (exit 77).
 """
 
 import glob
@@ -97,7 +98,7 @@ class RecorderTest(unittest.TestCase):
     batches = [torch.arange(8.0).reshape(2, 4) / (m + 3) for m in range(3)]
 
     def test_counters_are_those_of_the_cpp_side(self):
-        # The same table stands in reference/models/counter_test.cc.
+        # reference/models/counter_test.cc has the same table.
         for seed, name, index, bits, unit, below in (
             (0, '', 0, 0x5B21F68FFA77F14C, 0.35598698630425907, 4),
             (1, 'tokens', 0, 0x483C8EBF28E10AD4, 0.2821740357111403, 42),
@@ -134,7 +135,7 @@ class RecorderTest(unittest.TestCase):
         self.assertTrue(torch.equal(values['0/forward/1/second:out'], second))
         self.assertTrue(torch.equal(values['0/backward/1/first:out'], first.grad))
         self.assertTrue(torch.equal(values['0/backward/1/second:in'], first.grad))
-        self.assertNotIn('0/backward/1/first:in', values)  # the batch wants no gradient
+        self.assertNotIn('0/backward/1/first:in', values)  # the batch requires no gradient
         self.assertTrue(torch.equal(values['0/backward/1/first.fc.weight'], fresh.first.fc.weight.grad))
         self.assertTrue(torch.equal(values['0/forward/0/first.fc.weight'], fresh.first.fc.weight))
         self.assertTrue(torch.equal(values['0/grad/-/first.fc.weight'], model.first.fc.weight.grad))
@@ -264,7 +265,7 @@ class RecorderTest(unittest.TestCase):
             self.assertTrue(torch.equal(gap, torch.ones_like(gap)))
         self.assertEqual(set(plain), set(moved))
         zero = self.record(model, [torch.zeros(2, 4)], 'zero', perturb=3)['0/forward/0/0:in']
-        self.assertTrue(torch.equal(zero, torch.zeros(2, 4)))  # its neighbours are no roundings of it
+        self.assertTrue(torch.equal(zero, torch.zeros(2, 4)))  # its neighbours are not rounding errors
         again = self.record(model, [batch], perturb=3)
         other = self.record(model, [batch], perturb=4)
         self.assert_same(again, moved)
@@ -291,7 +292,7 @@ class RecorderTest(unittest.TestCase):
 
 @unittest.skipUnless(PROGRAM, 'PLUMBLINE_PROGRAM is not set')
 class PipelineTest(unittest.TestCase):
-    """The example under torchrun, its faults found where they were planted."""
+    """The example under torchrun, its faults found where they were injected."""
 
     @classmethod
     def setUpClass(cls):

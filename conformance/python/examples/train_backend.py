@@ -1,11 +1,11 @@
-"""The training of train_pipeline.py as a backend of plumbline: it can run no model but its own, and is held against its
+"""The training of train_pipeline.py as a backend of plumbline: it can only run its own model, and is compared with its
 own run on one rank. conformance/INTERPRETING.md, "Models of its own", is the contract.
 
     plumbline run --backend conformance/python/examples/train_backend.toml --ranks 2
 
 usage: train_backend.py describe | plan --job J | run --job J --out D        (run: under torchrun, one rank of it)
 
-Other words are passed on to train_pipeline.py: `--fault=backward`, say, plants one of its mistakes.
+Other words are passed on to train_pipeline.py: `--fault=backward`, for example, injects one of its faults.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def describe():
 
 
 def why_not(schedule, ranks, microbatches):
-    """None where it can be run."""
+    """The reason why it cannot be run, or None."""
     if schedule == 'one-rank':
         return None
     if (stages := ranks * STAGES_PER_RANK[schedule]) > LAYERS:

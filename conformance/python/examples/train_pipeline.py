@@ -1,12 +1,12 @@
-"""A small transformer trained by torch.distributed.pipelining, or by one process: the lines marked `# recorder` are what
-it takes to have the two held against each other (docs/recorder.md).
+"""A small transformer trained by torch.distributed.pipelining, or by one process: the lines marked
+`# recorder` suffice for a comparison of the two (docs/recorder.md).
 
     python train_pipeline.py --record one                                          # one rank, micro-batches in turn
     torchrun --nproc-per-node 2 train_pipeline.py --record run --schedule 1F1B     # two ranks
     plumbline check run --against one
 
---fault plants one of the mistakes that such scripts have, in the pipelined run; --perturb K repeats the one-rank run with
-every value moved in the last place, which teaches `plumbline check` how far rounding may go (--whole-batch needs it).
+--fault injects a typical mistake of such scripts into the pipelined run; --perturb K repeats the one-rank run with every
+value moved in the last place, from which `plumbline check` derives the rounding bounds (--whole-batch needs it).
 """
 
 import argparse
@@ -71,7 +71,7 @@ class Transformer(nn.Module):
         return x if self.head is None else self.head(x)
 
     def mistaken(self, x, layer):
-        """--fault: what a script may do wrong after layer 2."""
+        """--fault: a mistake that a script may make after layer 2."""
         microbatch = self.options.microbatch
         if layer == '2' and self.options.fault == 'detach':
             return x.detach().requires_grad_()
@@ -83,7 +83,7 @@ class Transformer(nn.Module):
 
 
 def tell_microbatch(stage, options):
-    """For --fault: which micro-batch it is that the stage runs, None while shapes are found out."""
+    """For --fault: the micro-batch that the stage runs, None while shapes are inferred."""
     run = stage.forward_one_chunk
 
     def forward_one_chunk(microbatch, *args, **kwargs):

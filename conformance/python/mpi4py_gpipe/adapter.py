@@ -1,4 +1,4 @@
-"""A naive GPipe over mpi4py and torch, held against plumbline: the example to copy. See conformance/INTERPRETING.md.
+"""A naive GPipe over mpi4py and torch, checked by plumbline: the example to copy. See conformance/INTERPRETING.md.
 
 usage: adapter.py describe | plan --job J | run --job J --out D        (run: under mpirun, a stage a rank)
 """
@@ -110,7 +110,7 @@ class Rank:
         self.sent.append(self.comm.isend(tensor, dest=rank, tag=tag))
 
     def sum_copies(self):
-        """Of parameters that several stages hold, in ascending order of the stages."""
+        """Sums over the stages that hold a copy of the parameter, in ascending order."""
         shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
         copies = self.comm.allgather({n: p.grad for n, p in self.stage.named_parameters() if n in shared})
         for name, parameter in self.stage.named_parameters():

@@ -1,5 +1,5 @@
 """python -m plumbline_case run FOLDER -o FILE     runs a case in one process, with plain torch
-python -m plumbline_case check FOLDER...          does so and holds the results against what is expected there
+python -m plumbline_case check FOLDER...          does so and compares with the expected results there
 """
 
 import argparse

@@ -17,7 +17,7 @@ def shape_of(form, entry):
 
 
 class Case:
-    """One exported case: what case.json, program.json, schedule.csv and tensors.safetensors say."""
+    """One exported case: the contents of case.json, program.json, schedule.csv and tensors.safetensors."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -48,12 +48,12 @@ class Case:
         return WholeModel(self, border)
 
     def output_names(self):
-        """Names of the model's outputs in results, in the order of the program. The loss is made of the first."""
+        """Names of the model's outputs in results, in the order of the program. The loss is computed from the first."""
         return [entry["name"] for entry in self.program["programs"][0]["stages"][-1]["outputs"]]
 
     def nested_outputs(self, flat):
-        """What the model gives back of its outputs in the order of the program: a tensor where there is one, else a
-        tuple, or the dict that case.json describes."""
+        """The model's result for its outputs in the order of the program: a tensor where there is one, else a tuple, or
+        the dict that case.json describes."""
         if "outputs" not in self.json:
             return flat[0] if len(flat) == 1 else tuple(flat)
         by_name = dict(zip(self.output_names(), flat, strict=True))
@@ -66,7 +66,7 @@ class Case:
         return filled(self.json["outputs"])
 
     def flat_outputs(self, outputs):
-        """The reverse of nested_outputs, for what any stage gives back: a tuple in the order of the program."""
+        """The reverse of nested_outputs, for the result of any stage: a tuple in the order of the program."""
         if not isinstance(outputs, dict):
             return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
         by_name = {}
@@ -108,7 +108,7 @@ class Case:
         return self.tensors.get(f"step/{step}/target")
 
     def inputs(self, step, microbatch):
-        """What stage 0 takes for a micro-batch, [input]."""
+        """The inputs of stage 0 for a micro-batch, [input]."""
         return [
             self._chunk(x, entry["chunk"], microbatch)
             for entry, x in zip(self.json["inputs"], self.batch_inputs(step), strict=True)
@@ -123,7 +123,7 @@ class Case:
         return torch.tensor_split(whole, self.microbatches, chunk["dim"])[microbatch]
 
     def masks(self, step, stage, microbatch):
-        """{name: mask}: what the random layers of a stage multiply by; empty where there are none, and in evaluation."""
+        """{name: mask}: the factors of a stage's random layers; empty where there are none, and in evaluation."""
         prefix = f"step/{step}/mask/{stage}/{microbatch}/"
         return {key.removeprefix(prefix): mask for key, mask in self.tensors.items() if key.startswith(prefix)}
 
@@ -132,7 +132,7 @@ class Case:
         return self.steps[step]["loss"]
 
     def loss_weight(self, step, microbatch):
-        """What the backward of a micro-batch's loss begins with."""
+        """The initial gradient of the backward of a micro-batch's loss."""
         return self.steps[step]["microbatches"][microbatch]["loss_weight"]
 
     def loss(self, output, target):

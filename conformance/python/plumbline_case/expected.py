@@ -1,4 +1,4 @@
-"""Holds results against expected.safetensors, as expected.json says."""
+"""Compares results with expected.safetensors, as expected.json specifies."""
 
 import os
 
@@ -9,7 +9,7 @@ from .tensors import read_tensors
 
 
 def differences(folder, results):
-    """One line for each result that is not as it should be; [] where all are."""
+    """One line for each wrong result; [] where all are right."""
     about = read_json(os.path.join(folder, "expected.json"), "expected")
     expected = read_tensors(os.path.join(folder, "expected.safetensors"))
     wanted = {key: value for key, value in expected.items() if not key.endswith((".bound", ".norm"))}

@@ -20,15 +20,15 @@ def own(root, name, tensor, requires_grad=None):
 
 
 def separate_gradients(module):
-    """After a backward: every parameter's gradient gets memory of its own. Autograd gives several one where it reaches
-    them through views, and adds to it in place (pytorch issue 34082)."""
+    """After a backward: gives every parameter's gradient separate memory. Autograd gives leaves one memory where it
+    reaches them through views, and adds to it in place (pytorch issue 34082)."""
     for parameter in module.parameters():
         if parameter.grad is not None:
             parameter.grad = parameter.grad.clone()
 
 
 class Programs(nn.Module):
-    """What a stage and the whole model have in common: owned tensors, and the choice of a program by mode and shapes."""
+    """The common base of a stage and the whole model: owned tensors, and the choice of a program by mode and shapes."""
 
     def __init__(self, case, stages):
         super().__init__()
@@ -41,8 +41,8 @@ class Programs(nn.Module):
                 own(self, entry["name"], tensor, entry.get("requires_grad"))
 
     def _run(self, program, stage, inputs, masks):
-        """The outputs of one stage as it gives them: a tensor where there is one, else a tuple; of the last stage what
-        the model gives."""
+        """The outputs of one stage as it returns them: a tensor where there is one, else a tuple; the last stage returns
+        the model's result."""
         case = self._case
         form = case.program["programs"][program]["stages"][stage]
         values = [None] * len(form["values"])
@@ -69,10 +69,10 @@ class Programs(nn.Module):
 
 class StageModule(Programs):
     """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor where there is one, else a tuple; the
-    last stage may give a dict (`case.flat_outputs` makes a tuple of whatever it is).
+    last stage may give a dict (`case.flat_outputs` converts any of these to a tuple).
 
-    Inputs and outputs are in the order of the program, and may be None. Which program runs is found from self.training and the shapes
-    of the inputs. Masks that are not the stage's own are ignored, so that an engine may hand all of them to every stage.
+    Inputs and outputs are in the order of the program, and may be None. self.training and the shapes of the inputs select
+    the program. Masks of other stages are ignored, so that an engine may pass all masks to every stage.
     """
 
     def __init__(self, case, index):

@@ -1,4 +1,4 @@
-"""Runs a case in one process with plain torch, stage after stage: what INTERPRETING.md says, in so many lines.
+"""Runs a case in one process with plain torch, stage after stage: a direct implementation of INTERPRETING.md.
 
     python -m plumbline_case run FOLDER -o rank0.safetensors
 """
@@ -12,7 +12,7 @@ from .schema import FormatError
 
 
 def run_case(case):
-    """The results. FormatError, in one line, for files that are well-formed but say what torch cannot do."""
+    """The results. FormatError, in one line, for well-formed files with contents that torch rejects."""
     try:
         return OneProcess(case).run()
     except FormatError:
@@ -29,9 +29,9 @@ class OneProcess:
         self.details = "grad" in case.json["results"]
         self.results = Results()
         self.stages = [case.stage(s) for s in range(case.stages)]
-        self.gradients = {}  # by parameter name: what all steps so far have left
+        self.gradients = {}  # by parameter name: accumulated over all steps so far
         self.moments = {}  # of the optimizer, by parameter name
-        self.hook_calls = {}  # by stage and parameter or boundary, since last asked
+        self.hook_calls = {}  # by stage and parameter or boundary, since the last query
         if case.json["parameter_hooks"]:
             for s, stage in enumerate(self.stages):
                 for name, parameter in stage.named_parameters():
@@ -64,7 +64,7 @@ class OneProcess:
         return self.results
 
     def hook(self, s, name):
-        """A user's hook: doubles what it is given, and counts."""
+        """A user's hook: doubles the gradient and counts the call."""
 
         def double(grad):
             self.count(s, name)

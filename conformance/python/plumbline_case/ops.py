@@ -1,4 +1,4 @@
-"""The operators of opset 1 in torch: INTERPRETING.md says what each of them means."""
+"""The operators of opset 1 in torch: INTERPRETING.md defines each of them."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ OPSET = 1
 
 
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """In training the running statistics come back as well: they are values, and never changed in place."""
+    """In training the running statistics are results as well: they are values, and never changed in place."""
     if not training:
         return F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     mean, var = running_mean.detach().clone(), running_var.detach().clone()
@@ -60,7 +60,7 @@ OPS = {
 
 
 def evaluate(nodes, values):
-    """Carries out the nodes one after the other; `values` is the list of values by number, and is filled in."""
+    """Executes the nodes one after the other; `values` is the list of values by number, and is filled in."""
     for node in nodes:
         arguments = {name: fill_in(argument, values) for name, argument in node["arguments"].items()}
         results = OPS[node["op"]](**arguments)

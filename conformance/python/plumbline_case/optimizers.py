@@ -1,4 +1,4 @@
-"""The optimizers, in the arithmetic of INTERPRETING.md: torch.optim's is another one in the last bits."""
+"""The optimizers, in the arithmetic of INTERPRETING.md: torch.optim differs in the last bits."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 
 
 def update(copies, grad, moments, options):
-    """Updates a parameter, all its copies alike, from its gradient; `moments` is what is kept of it, {} at first."""
+    """Updates a parameter, all its copies alike, from its gradient; `moments` is its state, {} at first."""
     moments["updates"] = moments.get("updates", 0) + 1
     with torch.no_grad():
         {"sgd": sgd, "adamw": adamw}[options["kind"]](copies, grad, moments, options)

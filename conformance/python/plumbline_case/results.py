@@ -1,4 +1,4 @@
-"""What a backend delivers: tensors under result keys, a file for each rank."""
+"""The results of a backend: tensors under result keys, a file for each rank."""
 
 from .tensors import write_tensors
 

@@ -1,4 +1,4 @@
-"""Holds a document against its JSON schema in conformance/schema: the part of draft 2020-12 that those schemas use."""
+"""Validates a document against its JSON schema in conformance/schema: the used part of draft 2020-12."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import re
 
 
 class FormatError(ValueError):
-    """A file that is not what the format says; one line, opened by the file's name."""
+    """A file that violates its format; one line that begins with the file's name."""
 
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schema")
@@ -26,7 +26,7 @@ KNOWN = {
 
 
 def read_json(path, schema):
-    """The document in `path`. FormatError, with the place, for what is not as the schema of that name says."""
+    """The document in `path`. FormatError, with the place, where it violates the schema of that name."""
     with open(os.path.join(FOLDER, schema + ".schema.json"), encoding="utf-8") as file:
         root = json.load(file)
     with open(path, encoding="utf-8") as file:
@@ -54,7 +54,7 @@ def is_type(value, name):
 
 
 def first_wrong(value, schema, root, place):
-    """None, or the first thing that is wrong with `value`, with its place."""
+    """None, or the first violation in `value`, with its place."""
     if schema.keys() - KNOWN:
         raise FormatError(f"schema {root['$id']}: {sorted(schema.keys() - KNOWN)} is not understood here")
     if "$ref" in schema:

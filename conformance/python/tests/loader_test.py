@@ -1,4 +1,4 @@
-"""The Python loader in plain torch, against what is expected of each case.
+"""The Python loader in plain torch, against the expected results of each case.
 
     PLUMBLINE_PROGRAM=build/plumbline scripts/peer 2.15.0 -- -m unittest discover -s conformance/python/tests -p loader_test.py
 
@@ -42,7 +42,7 @@ class EveryCase(unittest.TestCase):
     def setUpClass(cls):
         torch.set_num_threads(1)
         cls.folder = tempfile.TemporaryDirectory()
-        # Bounds come of many runs in float64: one case with them is enough here.
+        # Bounds need many runs in float64: one bounded case is enough here.
         wanted = ["exact-*", "uneven-mean"]
         wanted += [c["id"] for c in json.loads(plumbline("list", "--case", "*", "--json")) if c["truth"] == "same-order"]
         for glob_or_id in wanted:
@@ -54,7 +54,7 @@ class EveryCase(unittest.TestCase):
         cls.folder.cleanup()
 
     def test_stage_by_stage(self):
-        """What INTERPRETING.md says, carried out by one_process.py, gives what plumbline's oracle gives."""
+        """one_process.py, which follows INTERPRETING.md, gives the results of plumbline's oracle."""
         for folder in self.cases:
             with self.subTest(case=os.path.relpath(folder, self.folder.name)):
                 with open(os.path.join(folder, "expected.json"), encoding="utf-8") as file:
@@ -110,7 +110,7 @@ class EveryCase(unittest.TestCase):
         self.assertEqual(differences(folder, {**expected, "9/grad/-/-/x": torch.ones(1)}), ["9/grad/-/-/x: not expected"])
 
     def test_a_dict_is_nested_as_the_case_says(self):
-        """Keys and what lies under them, by hand; flat again, in the order of the program."""
+        """Keys and their values, by hand; flat again, in the order of the program."""
         case = load(next(f for f in self.cases if "/exact-dict/" in f))
         made = case.model()(*case.inputs(0, 0))
         self.assertEqual(list(made), ["hidden", "logits", "absent", "states"])

@@ -1,5 +1,5 @@
-"""Every exported file, and what passes between plumbline and a backend, against the JSON schemas, by the jsonschema
-library and by the loader's own small reader.
+"""Every exported file, and every message between plumbline and a backend, against the JSON schemas, by the jsonschema
+library and by the loader's small reader.
 
     PLUMBLINE_PROGRAM=build/plumbline PLUMBLINE_C_HOST=build/conformance/examples/c_host python3 -m unittest discover -s conformance/python/tests -p schema_test.py
 """
@@ -182,20 +182,20 @@ class Schemas(unittest.TestCase):
 
 
 def answer(words, *more):
-    """What a backend prints, as JSON."""
+    """A backend's output, as JSON."""
     result = subprocess.run([*words, *more], check=True, capture_output=True, text=True, timeout=60)
     return json.loads(result.stdout)
 
 
 class Protocol(unittest.TestCase):
-    """Jobs as plumbline writes them, and what our runtime and the example backends answer."""
+    """Jobs as plumbline writes them, and the answers of plumbline's runtime and of the example backends."""
 
     BACKENDS = {
         "runtime": [PROGRAM, "backend"],
         "C host": [C_HOST],
         "own models": [sys.executable, os.path.join(HERE, "..", "examples", "train_backend.py")],
     }
-    # These ask their environment for the version of PyTorch.
+    # These read the version of PyTorch from their environment.
     IN_PEER = {
         "mpi4py": [PEER, "2.15.0", "--", os.path.join(HERE, "..", "mpi4py_gpipe", "adapter.py")],
         "torch": [PEER, "2.15.0", "--", os.path.join(HERE, "..", "torch_pipelining", "adapter.py")],
@@ -227,7 +227,7 @@ class Protocol(unittest.TestCase):
 
     @classmethod
     def job_of(cls, name, *words):
-        """The path of the first job.json of such a run; how it ends is another matter (torch is not everywhere)."""
+        """The path of the first job.json of such a run; its result does not matter (torch may be missing)."""
         report = os.path.join(cls.folder, name)
         said = subprocess.run([PROGRAM, "run", *words, "--report", report], capture_output=True, text=True, timeout=300)
         found = sorted(glob.glob(os.path.join(report, "results", "*", "job.json")))
@@ -236,14 +236,14 @@ class Protocol(unittest.TestCase):
         return found[0]
 
     def wrong(self, name, document):
-        """What is wrong with it, None if nothing; both readers agree on whether something is."""
+        """The violation, or None; both readers must agree on whether there is one."""
         valid = jsonschema.Draft202012Validator(SCHEMAS[name]).is_valid(document)
         wrong = OWN.first_wrong(document, SCHEMAS[name], SCHEMAS[name], "")
         self.assertEqual(valid, wrong is None, f"{name}: {wrong}\n{document}")
         return wrong
 
     def documents(self):
-        """(schema, whose, document) of all that is said."""
+        """(schema, whose, document) of all messages."""
         for name, path in self.jobs.items():
             with open(path, encoding="utf-8") as file:
                 yield "job", name, json.load(file)
@@ -259,7 +259,7 @@ class Protocol(unittest.TestCase):
                 self.assertGreater(len(document), 0, whose)
 
     def test_jobs_hold_what_was_asked_for(self):
-        """So that the test above has seen every member."""
+        """Ensures that the test above has covered every member."""
         members, of_cases = set(), set()
         for schema, _, document in self.documents():
             if schema == "job":

@@ -5,7 +5,7 @@ usage: adapter.py [--stages manual|static|traced] describe
        adapter.py [--stages ...] run --job J --out D
 
 `run` starts its ranks itself (forked.py), so that torch is imported once; under torchrun or mpirun it is one of their ranks.
-What it can and cannot be asked is in support.py; how a case becomes stages and a schedule in execution.py.
+support.py states which cases are supported; execution.py turns a case into stages and a schedule.
 """
 
 import argparse
@@ -28,7 +28,7 @@ DELIVERS = {
 
 
 def torch_version():
-    """Without importing it, which takes seconds."""
+    """Without importing torch, which takes seconds."""
     return importlib.metadata.version("torch").split("+")[0]
 
 
@@ -65,7 +65,7 @@ def plan(job, folder, stages):
 
 
 def run_rank(job, folder, out, stages, rank, ranks, store, tell, first=0):
-    """This rank's part of the cases from number `first` on; tell(number, what) says how far it is."""
+    """This rank's part of the cases from number `first` on; tell(number, what) reports progress."""
     import torch
     import torch.distributed as dist
 
@@ -91,7 +91,7 @@ def run_rank(job, folder, out, stages, rank, ranks, store, tell, first=0):
 
 
 def tell_plumbline(number, what, why=""):
-    """As a rank that a launcher started: whatever fails ends them all, and plumbline starts them again."""
+    """As a rank that a launcher started: any failure ends all ranks, and plumbline restarts them."""
     if what == "failed":
         print(f"plumbline: {why}", file=sys.stderr, flush=True)
     else:
@@ -99,7 +99,7 @@ def tell_plumbline(number, what, why=""):
 
 
 def root_of(error):
-    """In one line, what went wrong first: PyTorch wraps it in what it was doing."""
+    """The first error, in one line: PyTorch wraps it in errors of its context."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""One case on one rank: PyTorch's stages and schedule built from it, its steps carried out, its results taken."""
+"""One case on one rank: builds PyTorch's stages and schedule from it, executes its steps, collects its results."""
 
 import contextlib
 import itertools
@@ -22,8 +22,8 @@ DEVICE = torch.device("cpu")
 
 
 class Execution:
-    """`kind` is how stages are made: "manual" (PipelineStage, which finds out shapes at run time), "static"
-    (PipelineStage, told all shapes) or "traced" (pipeline())."""
+    """`kind` is how stages are made: "manual" (PipelineStage, which infers shapes at run time), "static"
+    (PipelineStage with all shapes given) or "traced" (pipeline())."""
 
     def __init__(self, folder, kind, delivers):
         self.case, self.files = load(folder), Files(folder)
@@ -35,7 +35,7 @@ class Execution:
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
         batches = [x for i, step in enumerate(self.case.steps) if "microbatches" in step for x in self.case.batch_inputs(i)]
-        # None goes by keyword only, PyTorch says; and the case may ask for keywords.
+        # PyTorch accepts None only as a keyword argument; and the case may require keywords.
         self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
         self.moments = {}  # of the optimizer, by stage and parameter
@@ -55,7 +55,7 @@ class Execution:
         return stage
 
     def _shapes(self, index):
-        """What a static stage is told, from one micro-batch run through the stages before it."""
+        """The arguments of a static stage, from one micro-batch run through the earlier stages."""
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
         values = [self._differentiable(x) if train else x for x in self.case.inputs(step, 0)]
@@ -198,15 +198,15 @@ class Execution:
         return as_identifiers(whole) if self.kind == "traced" else whole
 
     def _target(self, step):
-        """PyTorch wants a target wherever there is a loss: one that is not looked at where the case has none."""
+        """PyTorch requires a target wherever there is a loss: an unused one where the case has none."""
         target = self.case.batch_target(step)
         if target is None and self.case.json["loss"]["kind"] in ("sum", "output"):
             return torch.zeros(self.case.microbatches)
         return target
 
     def _output_rows(self, step):
-        """Rows of each micro-batch, by output: how PyTorch's merged outputs come apart again. Empty where it cannot
-        merge them, which is so for scalars: then outputs are taken as the stage makes them."""
+        """Rows of each micro-batch, by output: used to split PyTorch's merged outputs. Empty where PyTorch cannot
+        merge them (scalars): then the stage's outputs are recorded instead."""
         programs = [self.case.program["programs"][m["program"]]["stages"][-1] for m in step["microbatches"]]
         shapes = [[shape_of(p, output) for output in p["outputs"]] for p in programs]
         if any(not shape for of_one in shapes for shape in of_one):
@@ -216,9 +216,9 @@ class Execution:
     def _outputs(self, outputs, rows):
         if not rows:
             return
-        # By position, as Recorder.watch has it.
+        # By position, as in Recorder.watch.
         for name, whole, of_one in zip(self.case.output_names(), self.case.flat_outputs(outputs), rows, strict=False):
-            ends = list(itertools.accumulate(of_one[:-1]))  # what is too much or too little shows in the last one
+            ends = list(itertools.accumulate(of_one[:-1]))  # a surplus or deficit shows in the last one
             for m, tensor in enumerate(torch.tensor_split(whole, ends)):
                 self.recorder.put("output", None, m, name, tensor)
 
@@ -234,7 +234,7 @@ class Execution:
 
     def _gradients(self):
         """{name: gradient} as the optimizer sees them. PyTorch leaves the sum over a shared parameter's copies to its
-        user: they are added in ascending order of stages. A sum is known to every rank that has a copy."""
+        user: they are added in ascending order of stages. Every rank that has a copy gets the sum."""
         gradients = {key: p.grad for key, p in self._parameters().items() if p.grad is not None}
         shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
         if shared:
@@ -287,7 +287,7 @@ def _computes(cell):
 
 def _without_messages_to_itself(stage, rank):
     """PyTorch 2.11 begins with a message to every neighbour, also where that is on the same rank (V-shaped schedules):
-    gloo refuses those, so they are left out. NCCL has them; nothing else depends on it."""
+    gloo rejects those, so they are omitted. NCCL supports them; nothing else depends on them."""
     if not hasattr(stage, "_get_init_p2p_neighbors_ops"):
         return
     operations = stage._get_init_p2p_neighbors_ops

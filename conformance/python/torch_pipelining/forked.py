@@ -1,4 +1,4 @@
-"""Ranks as forked processes: torch is imported once, and a case that fails costs only the ranks that it was run on."""
+"""Ranks as forked processes: torch is imported once, and a failed case only ends the ranks that ran it."""
 
 import os
 import select
@@ -7,23 +7,23 @@ import sys
 import tempfile
 import time
 
-GRACE = 2  # seconds in which the other ranks may notice that one has failed
+GRACE = 2  # seconds in which the other ranks may notice a failure
 
 
 class Progress:
-    """What plumbline hears about the cases from number `first` on."""
+    """The events for plumbline about the cases from number `first` on."""
 
     def __init__(self, first):
         self._first, self._said = first, 0
 
     def reach(self, number, what):
-        """Says that case `number` "begins" or is "done", and before it what has not been said yet."""
+        """Reports that case `number` "begins" or is "done", and first all pending earlier events."""
         while self._said <= 2 * (number - self._first) + (what == "done"):
             print(f"@plumbline case {self.current()} {('begins', 'done')[self._said % 2]}", flush=True)
             self._said += 1
 
     def current(self):
-        """The case that runs, or is next."""
+        """The running case, or the next one."""
         return self._first + self._said // 2
 
     def failed(self, number, why):
@@ -32,7 +32,7 @@ class Progress:
 
 
 class Start:
-    """Ranks that carry out cases from number `first` on; run(rank, first, store, tell) is what each of them does."""
+    """Ranks that execute cases from number `first` on; each calls run(rank, first, store, tell)."""
 
     def __init__(self, ranks, run, first):
         self._progress = Progress(first)
@@ -51,7 +51,7 @@ class Start:
             os.close(self._read)
 
     def left(self, cases):
-        """The number of the next case; `cases` where all were carried out."""
+        """The number of the next case; `cases` where all were executed."""
         if self._first_failure is None:
             return cases
         self._progress.failed(*self._first_failure)
@@ -66,7 +66,7 @@ class Start:
                 rank = self._children.pop(child)
                 self._listen(0)
                 if status and (self._first_failure is None or os.WIFSIGNALED(status) and not self._ended):
-                    # Without a word; the others may have noticed before.
+                    # Died silently; the other ranks may have noticed before.
                     number = self._first_failure[0] if self._first_failure else self._progress.current()
                     self._first_failure = number, f"rank {rank}: {_ending(status)}"
             if self._first_failure and deadline is None:
@@ -86,20 +86,20 @@ class Start:
                 elif self._first_failure is None:
                     self._first_failure = int(number), why
             seconds = 0
-        # At the end of the pipe it is readable at once, until the processes have ended too.
+        # A pipe at its end is always readable, until the processes have ended too.
         time.sleep(min(seconds, 0.005))
 
 
 def _be_rank(run, write):
     def tell(number, what, why=""):
-        os.write(write, f"{number} {what} {why[:1000]}\n".encode())  # short enough to go in one piece
+        os.write(write, f"{number} {what} {why[:1000]}\n".encode())  # short enough for an atomic write
 
     status = 1
     try:
         run(tell)
         status = 0
     except Exception:
-        pass  # it has said so
+        pass  # the rank has reported its failure
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -113,7 +113,7 @@ def _ending(status):
 
 
 def carry_out(cases, ranks, run):
-    """Has so many cases carried out; where one fails, new ranks go on with the next."""
+    """Executes that number of cases; after a failure, new ranks continue with the next."""
     import torch.distributed.pipelining  # noqa: F401  once, before ranks are forked
 
     left = 0

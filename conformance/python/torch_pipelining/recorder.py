@@ -1,4 +1,4 @@
-"""What a rank's stages do, written down as it happens, under plumbline's result keys."""
+"""Records the values of a rank's stages during execution, under plumbline's result keys."""
 
 import collections
 
@@ -7,7 +7,7 @@ from plumbline_case import Results
 
 
 class Recorder:
-    """Records between begin(step) and end(); what a stage does outside (PyTorch probing for shapes) is not recorded."""
+    """Records between begin(step) and end(); other calls of a stage (PyTorch probing for shapes) are not recorded."""
 
     def __init__(self, kinds, case):
         self.results = Results()
@@ -27,7 +27,7 @@ class Recorder:
             self.results.put(self._step, kind, stage, microbatch, name, tensor)
 
     def watch(self, stage, routed=None):
-        """Has a PipelineStage tell its micro-batches, and (of a Routed one) what it hands back."""
+        """Records the micro-batches of a PipelineStage, and (of a Routed one) the gradients that it sends back."""
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
 
         def watched_forward(chunk, *args, **kwargs):
@@ -35,7 +35,7 @@ class Recorder:
             output = forward(chunk, *args, **kwargs)
             self._microbatch = None
             if stage.is_last:
-                # By position: a traced pipe that has lost an output delivers what came, and lacks the last ones.
+                # By position: a traced pipe that has lost an output delivers the others, and lacks the last ones.
                 for name, tensor in zip(self._case.output_names(), self._case.flat_outputs(output), strict=False):
                     self.put("output", None, chunk, name, tensor)
             return output
@@ -44,7 +44,7 @@ class Recorder:
             self._microbatch = chunk
             backward(chunk, *args, **kwargs)
             self._microbatch = None
-            # Kept until it is sent: what is here is what goes.
+            # PyTorch keeps it until the send: this is the sent value.
             back = routed.hands_back() if routed else {}
             for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
                 if i in back:
@@ -60,7 +60,7 @@ class Recorder:
 
     @staticmethod
     def _sent(stage, i, gradient):
-        """PyTorch sends zeros for an input that nothing depends on, but 2.11, which refuses."""
+        """PyTorch sends zeros for an input on which no output depends, except 2.11, which rejects it."""
         meta = getattr(stage, "_get_grad_send_meta", lambda _: None)(i)
         return gradient if gradient is not None or meta is None else torch.zeros(meta.shape, dtype=meta.dtype)
 
@@ -71,7 +71,7 @@ class Recorder:
                 self.put("forward", stage, self._microbatch, name, tensor)
 
     def share(self, stage, name):
-        """A hook for a value that ends elsewhere: the part of its gradient that this stage gives."""
+        """A hook for a value that another stage consumes: this stage's part of its gradient."""
         microbatch = self._microbatch
 
         def hook(gradient):
@@ -91,7 +91,7 @@ class Recorder:
         return hook
 
     def doubling(self, stage, name):
-        """A user's hook for a parameter: doubles its gradient, and is counted."""
+        """A user's hook for a parameter: doubles its gradient and counts the call."""
 
         def hook(gradient):
             self._calls[stage, self._microbatch, name] += 1
@@ -100,7 +100,7 @@ class Recorder:
         return hook
 
     def counting(self, stage, name):
-        """A user's hook for a value of another stage: counted only."""
+        """A user's hook for a value of another stage: only counts the call."""
 
         def hook(_):
             self._calls[stage, self._microbatch, name] += 1

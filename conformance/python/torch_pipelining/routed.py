@@ -1,4 +1,4 @@
-"""A stage for PipelineStage, which knows its two neighbours only: what other stages are to have is handed on."""
+"""A stage for PipelineStage, which only knows its two neighbours: values for other stages are forwarded."""
 
 from torch import nn
 
@@ -17,7 +17,7 @@ class Routed(nn.Module):
         self._last = index == case.stages - 1
         self._has_hooks = case.json["boundary_hooks"]
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
-        self.form = case.program["programs"][0]  # of the present step: which gradients there are depends on it
+        self.form = case.program["programs"][0]  # of the present step: it decides which gradients exist
         self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
         self._takes = self.takes()
         self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
@@ -29,7 +29,7 @@ class Routed(nn.Module):
         return [name for name, b in self._boundaries.items() if b["producer"] < self._index <= max(b["consumers"])]
 
     def hands_back(self):
-        """{position in takes(): boundary} of those that end here, so that their gradient is this stage's own."""
+        """{position in takes(): boundary} of those that end here, so that this stage computes their whole gradient."""
         with_gradient = self._with_gradient()
         return {
             i: name
@@ -38,7 +38,7 @@ class Routed(nn.Module):
         }
 
     def hooked(self):
-        """The boundaries on which this stage's forward puts hooks, in a case with `boundary_hooks`."""
+        """The boundaries on which this stage's forward registers hooks, in a case with `boundary_hooks`."""
         if self._takes is None:
             return []
         return [name for name in self.stage.input_names() if name in self._with_gradient()]
@@ -47,7 +47,7 @@ class Routed(nn.Module):
         return {b["name"] for b in self.form["boundaries"] if b["has_gradient"]}
 
     def forward(self, *args, **keywords):
-        """Keywords are for whom they concern: masks "STAGE/NAME", and inputs of the model where they come by name."""
+        """Selects this stage's keywords: masks "STAGE/NAME", and inputs of the model where they are passed by name."""
         passing = dict(zip(self._takes, args, strict=True)) if self._takes is not None else {}
         if self._takes is None:
             inputs = [self._watched(*entry) for entry in zip(self._inputs, args or map(keywords.get, self._inputs), strict=True)]
@@ -72,7 +72,7 @@ class Routed(nn.Module):
         return own
 
     def _own(self, name, passing):
-        """What this stage computes with; of a value that travels on, a view whose gradient is this stage's share."""
+        """The tensor that this stage uses; for a forwarded value, a view whose gradient is this stage's share."""
         value = passing[name]
         if self._has_hooks and value.requires_grad:
             value.register_hook(self._recorder.counting(self._index, name))

@@ -1,6 +1,6 @@
-"""What PyTorch's pipelining can be asked to do, told before anything runs: by its own documentation and its own refusals.
+"""The cases that PyTorch's pipelining supports, decided before execution by its documentation and its own rejections.
 
-What it accepts and then does wrongly is not here: that is run, and delivered as it comes.
+Cases that it accepts and computes wrongly are not excluded here: they are run, and delivered unchanged.
 """
 
 import json
@@ -24,7 +24,7 @@ COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
 
 
 class Files:
-    """The parts of an exported case that decide; read without torch."""
+    """The parts of an exported case that the decision needs; read without torch."""
 
     def __init__(self, folder):
         self.case = self._json(folder, "case.json")
@@ -38,7 +38,7 @@ class Files:
             return json.load(file)
 
     def computations(self):
-        """[rank][position]: (stage, letter, micro-batch); what a group holds stands one after the other."""
+        """[rank][position]: (stage, letter, micro-batch); the actions of a group one after the other."""
         rows = []
         for row in self.rows:
             cells = [part for cell in row for part in cell.removesuffix("OVERLAP_F_B").strip("()").split(";")]
@@ -52,7 +52,7 @@ class Files:
 
 
 def why_not(files, version, traced):
-    """None where PyTorch in that version ("2.15.0") can be asked to run the case, else the reason."""
+    """None where PyTorch in that version ("2.15.0") can run the case, else the reason."""
     for test in (_placement, _class_limits, _gradients, _inputs, _borders):
         if reason := test(files):
             return reason
@@ -63,7 +63,7 @@ def why_not(files, version, traced):
 
 
 def plain(case):
-    """Whether every input is divided as PyTorch does without being told."""
+    """Whether every input is divided as PyTorch does by default."""
     return all(entry["chunk"] == {"dim": 0} for entry in case["inputs"])
 
 
@@ -98,7 +98,7 @@ def _class_limits(files):
 
 
 def _shapes(files):
-    """Refused up to 2.12 (pytorch issue 126600); later versions go on with the first one's shapes."""
+    """Rejected up to 2.12 (pytorch issue 126600); later versions continue with the first one's shapes."""
     for step in files.case["steps"]:
         if len({m["program"] for m in step.get("microbatches", [])}) > 1:
             return "micro-batches of different shapes: PyTorch takes the first one's for all (pytorch issue 126600)"
@@ -106,7 +106,7 @@ def _shapes(files):
 
 
 def _values(files):
-    """Refused when shapes are found out or told."""
+    """Rejected when shapes are inferred or given."""
     outputs = [output for p in files.program["programs"] for stage in p["stages"] for output in stage["outputs"]]
     if any(output["value"] is None for output in outputs):
         return "an output that is None: what a PipelineStage gives must be tensors"

@@ -1,4 +1,4 @@
-"""Joint graphs of PyTorch: how AOTAutograd hands one over, and how it is written in the form "plumbline-joint-graph/1"."""
+"""Joint graphs of PyTorch: extracted from AOTAutograd, and written in the form "plumbline-joint-graph/1"."""
 
 import copy
 import math
@@ -13,7 +13,7 @@ TAGS = ('pointwise', 'nondeterministic_seeded', 'core', 'inplace_view', 'data_de
 
 
 def with_joint_graph(model, inputs, decompositions, visit):
-    """What `visit` gives for the joint graph as AOTAutograd hands it over, with its inputs, the number of forward outputs
+    """The result of `visit` for AOTAutograd's joint graph, with its inputs, the number of forward outputs
     and the static indices. It is called while PyTorch compiles: outside, dead random calls are not removed."""
     found = []
 
@@ -67,7 +67,7 @@ def argument(value):
 
 
 class Storages:
-    """Numbers for the memory behind tensors, in the order in which it is met."""
+    """Numbers for the memory behind tensors, in the order of first occurrence."""
 
     def __init__(self):
         self.number, self.bytes = {}, []

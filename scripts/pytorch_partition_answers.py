@@ -1,4 +1,4 @@
-"""What PyTorch's partitioners make of a joint graph, as they are: saved values, halves, cuts, knapsack, classes of operators."""
+"""The results of PyTorch's partitioners for a joint graph: saved values, halves, cuts, knapsack, operator classes."""
 
 import copy
 from unittest import mock

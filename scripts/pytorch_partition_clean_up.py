@@ -1,4 +1,4 @@
-"""What PyTorch's min-cut partitioner does to a joint graph first: dead nodes go, equal ones are merged."""
+"""The first passes of PyTorch's min-cut partitioner on a joint graph: remove dead nodes, merge equal ones."""
 
 import copy
 from unittest import mock
@@ -8,7 +8,7 @@ from torch._functorch.compile_utils import fx_graph_cse
 
 
 def cse_record(joint, forward_outputs):
-    """What the min-cut partitioner does to the graph first."""
+    """The first passes of the min-cut partitioner on the graph."""
     joint = copy.deepcopy(joint)
     before = [n.name for n in joint.graph.nodes]
     joint.graph.eliminate_dead_code()
@@ -27,7 +27,7 @@ def cse_record(joint, forward_outputs):
     merged, copied = {}, {}
     node_copy = torch.fx.Graph.node_copy
 
-    # The kept node of a merged one is only seen from inside: the copies are recorded, and who is asked for instead.
+    # Only the pass itself knows the kept node of a merged one: record the copies, and the node that replaces each.
     def recorded_copy(graph, node, transform):
         new = node_copy(graph, node, transform)
         copied[new] = node.name
@@ -54,7 +54,7 @@ def cse_record(joint, forward_outputs):
             break
         else:
             by_position[node.name] = [u.name for u in node.users]
-    while by_position:  # whose users were merged as well: by the arguments of the node that they were merged into
+    while by_position:  # users that were merged as well: match by the arguments of their kept node
         for name, users in list(by_position.items()):
             twin = next((merged[u] for u in users if u in merged), None)
             if twin is None:

@@ -1,4 +1,4 @@
-"""The models whose joint graphs scripts/pytorch_partitions records, each with what it is for."""
+"""The models whose joint graphs scripts/pytorch_partitions records, each with its purpose."""
 
 import math
 
@@ -112,7 +112,7 @@ class Dropouts(torch.nn.Module):
 
 
 class CheckpointedDropout(torch.nn.Module):
-    """What is recomputed by the user's word draws random numbers: its state has to be replayed."""
+    """A call that the user tags for recomputation draws random numbers: its generator state must be replayed."""
 
     def __init__(self):
         super().__init__()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tests in Python in the interpreter that PLUMBLINE_PEER_PYTHON names, or in the environment that scripts/peer made;
-# skipped where there is neither: nothing is installed here. The arguments are Python's.
+# skipped where neither exists, since tests install nothing. The arguments are Python's.
 set -euo pipefail
 
 version=2.15.0

@@ -86,7 +86,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void set_trainable(const std::string& pattern, bool trainable) override {
-    // Captures see the model's flags.
+    // A capture reads the flags of the model's parameters.
     plumbline::reference::set_trainable(first_names(model_.module->named_parameters()), pattern, trainable);
     plumbline::reference::set_trainable(parameters(), pattern, trainable);
   }

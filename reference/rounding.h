@@ -42,7 +42,7 @@
 //    float64 (float32 tensors are left alone). Parameters and inputs must be numbers of the low precision: their
 //    conversion is not modelled. Masks drawn in float64 and in float32 differ; give them as inputs.
 //  - It is a statistical estimate, no proof. Orders chosen against it (all positive terms before all negative) can err
-//    sqrt(K) times more; overflow and underflow are not modelled; TF32 needs a model of its own (unit_roundoff 2^-24
+// sqrt(K) times more; overflow and underflow are not modelled; TF32 needs a separate model (unit_roundoff 2^-24
 //    with accumulation_roundoff 2^-11).
 //
 // Calibration (rounding_calibration_test.cc repeats it): 100 seeds of each of three models, real runs in several orders

@@ -6,7 +6,7 @@
 typedef struct Pipeline Pipeline;
 
 /* Reads the case in `folder`. NULL, and why not, when it cannot be run here; a file that is not as the contract has it
-   is refused. */
+   is rejected. */
 Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why);
 int pipeline_ranks(const Pipeline* pipeline);
 

@@ -7,7 +7,7 @@
 const char* stage_why_not(Arena* arena, const Json* stage);
 
 /* The sizes of each value of a stage that it can run. One in which a value is used before it is defined, or has sizes
-   that its operator does not give, is refused. */
+   that its operator does not give, is rejected. */
 const Tensor* stage_check(Arena* arena, const Json* stage);
 
 /* Executes the nodes. `values` has a place for each value of the stage; those of inputs, parameters and constants

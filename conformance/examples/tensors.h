@@ -21,7 +21,7 @@ size_t tensor_width(const Tensor* tensor);
 Tensor* tensor_like(Arena* arena, const Tensor* like);
 /* Adds `from` to `*sum`, which begins as NULL. */
 void tensor_add(Arena* arena, Tensor** sum, const Tensor* from);
-/* The rows of piece `index` of `pieces`, along the first dimension, as torch.tensor_split has them; of no scalar. */
+/* The rows of piece `index` of `pieces`, along the first dimension, as torch.tensor_split has them; not for scalars. */
 Tensor* tensor_piece(Arena* arena, const Tensor* whole, size_t pieces, size_t index);
 
 /* Those of a file that are F32, of any number of dimensions up to 8; any other file is rejected. */

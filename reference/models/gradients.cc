@@ -40,7 +40,7 @@ void freeze_weights(Parts& net, reference::Dtype) {
   for (int i = 0; i < kParts; ++i) net.part(i)->fc().weight().set_requires_grad(false);
 }
 
-/// Each part takes its input in the dtype of its own weight.
+/// Each part takes its input in the dtype of its weight.
 Tensors by_own_dtype(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int i = 0; i < kParts; ++i) h = capture::call(net.part(i), h.to(net.part(i)->fc().weight().scalar_type()));
@@ -57,7 +57,7 @@ auto inner_dtype(at::ScalarType dtype) {
   };
 }
 
-/// Parts 0 to 2, 6 and 7 in float32, where the case is in less: its bounds are those of its own dtype.
+/// Parts 0 to 2, 6 and 7 in float32, where the case has fewer bits: its bounds are those of the case's dtype.
 void widen_ends(Parts& net, reference::Dtype outer) {
   if (!is_narrow(outer)) return;
   const c10::NoGradGuard no_grad;

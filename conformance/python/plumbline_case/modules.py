@@ -59,7 +59,7 @@ class Programs(nn.Module):
             values[entry["value"]] = case.tensors[entry["tensor"]]
         evaluate(form["nodes"], values)
         for entry in form["buffer_updates"]:
-            # Detached rather than under no_grad, which a tracer would make a region of its own.
+            # Detached rather than under no_grad, which a tracer would turn into a separate region.
             self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())
         outputs = [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
         if any(entry["to"] == "model" for entry in form["outputs"]):

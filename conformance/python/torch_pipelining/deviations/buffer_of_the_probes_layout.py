@@ -1,5 +1,5 @@
-"""Finding out shapes at run time gives the gradient's receive buffer the strides of a gradient that autograd.grad made, a
-slice of a larger tensor here. What is sent later has other strides: gloo refuses such a buffer."""
+"""Shape inference at run time gives the gradient's receive buffer the strides of a gradient of autograd.grad, here a
+slice of a larger tensor. Later gradients have other strides: gloo rejects such a buffer."""
 
 import torch
 from ranks import CPU, conclude, fed, run

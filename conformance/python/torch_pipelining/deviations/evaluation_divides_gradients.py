@@ -1,4 +1,4 @@
-"""eval() of a schedule with several stages a rank divides the gradients that are there by the number of micro-batches."""
+"""eval() of a schedule with several stages a rank divides existing gradients by the number of micro-batches."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,4 +1,4 @@
-"""eval() on a batch of another size than that of step(): what was found out of shapes first stays."""
+"""eval() on a batch of another size than that of step(): PyTorch keeps the shapes that it inferred first."""
 
 import torch
 from ranks import CPU, conclude, fed, run

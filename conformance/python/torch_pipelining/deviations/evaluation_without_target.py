@@ -1,4 +1,4 @@
-"""eval() of a schedule that has a loss function, without a target: there is nothing to hold the outputs against."""
+"""eval() of a schedule that has a loss function, without a target: PyTorch still requires one."""
 
 import torch
 from ranks import CPU, conclude, run

@@ -1,5 +1,5 @@
-"""The input half of a backward (zero-bubble schedules) gives a gradient as autograd left it, here a slice of a larger
-tensor, since the stage begins with torch.cat. It is sent as it is, and refused for not being contiguous."""
+"""The input half of a backward (zero-bubble schedules) returns autograd's gradient unchanged, here a slice of a larger
+tensor, since the stage begins with torch.cat. It is sent unchanged, and gloo rejects it as non-contiguous."""
 
 import torch
 from ranks import CPU, conclude, fed, run

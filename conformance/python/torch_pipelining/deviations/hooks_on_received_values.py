@@ -1,5 +1,5 @@
-"""A hook that a stage's forward puts on its input: the buffer that the input is received in is used again in the next step,
-with the hooks of the steps before. (pytorch issue 185331)"""
+"""A hook that a stage's forward registers on its input: the next step reuses the input's receive buffer, with the hooks of
+earlier steps. (pytorch issue 185331)"""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,5 +1,5 @@
-"""A tensor of integers that goes from one stage to the next (token numbers, say). 2.11 wants a gradient of it. 2.15 finds
-out shapes by running the next stage once on memory that nobody has written: as indices that is out of range."""
+"""A tensor of integers that goes from one stage to the next (token numbers, say). 2.11 requires a gradient of it. 2.15
+infers shapes by running the next stage once on uninitialised memory: as indices its contents are out of range."""
 
 import torch
 from ranks import CPU, conclude, run
@@ -26,7 +26,7 @@ class Second(torch.nn.Module):
 
 def body(rank):
     junk = [torch.full((ROWS,), 10**6) for _ in range(200)]
-    del junk  # what comes next may be put where it lay
+    del junk  # the next allocation may reuse its memory
     stage = PipelineStage((First, Second)[rank](), rank, 2, CPU)
     schedule = ScheduleGPipe(stage, 2, loss_fn=lambda y, t: (y * y).sum())
     inputs = [torch.ones(2 * ROWS, 1), torch.arange(2 * ROWS) % 4] if rank == 0 else []

@@ -1,5 +1,5 @@
-"""Finding out shapes at run time runs the module once on zeros, in training mode: running statistics count that too.
-(pytorch pull request 188763 mends it)"""
+"""Shape inference at run time runs the module once on zeros, in training mode: running statistics count that too.
+(pytorch pull request 188763 fixes it)"""
 
 import torch
 from ranks import CPU, conclude, run

@@ -26,11 +26,11 @@ def _rank(rank, ranks, body, folder, queue):
         queue.put((rank, None, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"))
         queue.close()
         queue.join_thread()
-        os._exit(1)  # the others notice
+        os._exit(1)  # the other ranks notice
 
 
 def run(ranks, body):
-    """[rank]: what body(rank) returns. Where a rank fails that is the deviation: says why, and exits."""
+    """[rank]: the result of body(rank). A failure of a rank is the deviation: prints the reason, and exits."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         queue = context.Queue()
@@ -42,25 +42,25 @@ def run(ranks, body):
             process.join(5)
             process.kill()
     if failures := [why for _, _, why in answers if why]:
-        # The first that is not the other rank's end.
+        # The first failure that is not caused by the end of another rank.
         conclude(True, next((why for why in failures if "onnection" not in why), failures[0]), "")
     return [answer for _, answer, _ in answers]
 
 
 def fed(rank, batch, target, last=1):
-    """What step() and eval() are given: the batch on the first rank, the target on the last."""
+    """The arguments of step() and eval(): the batch on the first rank, the target on the last."""
     return [batch] if rank == 0 else [], {"target": target} if rank == last else {}
 
 
 def without_messages_to_itself(stage):
-    """2.11 begins with a message to each neighbour, also on the same rank, which gloo refuses: v_schedule_over_gloo.py."""
+    """2.11 begins with a message to each neighbour, also on the same rank, which gloo rejects: v_schedule_over_gloo.py."""
     if operations := getattr(stage, "_get_init_p2p_neighbors_ops", None):
         stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.group_peer != dist.get_rank()]
     return stage
 
 
 def conclude(wrong, there, fine):
-    """Says what was seen; exit 1 when the deviation is there."""
+    """Prints the observation; exit code 1 when the deviation is present."""
     print(f"torch {torch.__version__}: {there if wrong else fine}")
     sys.exit(1 if wrong else 0)
 

@@ -1,5 +1,5 @@
-"""Parameters that are unfrozen between two steps (gradual unfreezing): what was found out in the first step stays, that no
-gradient comes back from the next stage."""
+"""Parameters that are unfrozen between two steps (gradual unfreezing): PyTorch keeps its finding of the first
+step, that no gradient comes back from the next stage."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,4 +1,4 @@
-"""eval() of a schedule that puts neighbouring stages on one rank fails: the later stage hands a gradient to the earlier."""
+"""eval() of a schedule that puts neighbouring stages on one rank fails: the later stage passes a gradient back."""
 
 import torch
 from ranks import CPU, conclude, run, without_messages_to_itself

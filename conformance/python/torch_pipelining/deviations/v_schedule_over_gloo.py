@@ -1,4 +1,4 @@
-"""A V-shaped schedule begins with a message from a rank to itself, which gloo refuses."""
+"""A V-shaped schedule begins with a message from a rank to itself, which gloo rejects."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,4 +1,4 @@
-"""A stage that hands on its input as it came (for a later one), backward in halves: the input half detaches that output in
+"""A stage that forwards its input unchanged (for a later one), backward in halves: the input half detaches that output in
 place, which is the buffer that the next step receives the input in. From then on it requires no gradient."""
 
 import torch

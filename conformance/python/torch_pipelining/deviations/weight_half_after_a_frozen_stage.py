@@ -1,5 +1,5 @@
-"""A stage whose input needs no gradient (all before it is frozen), backward in halves: its parameters' gradients are lost,
-without a word. Parameters are found by where their path meets that of the input, and it never does."""
+"""A stage whose input needs no gradient (all before it is frozen), backward in halves: its parameters' gradients are
+silently lost. PyTorch finds parameters where their path meets that of the input, and it never does."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,5 +1,5 @@
 """A stage that returns a view (a transposed tensor, a chunk), its successor on the same rank, backward in halves: the input
-half detaches outputs in place, which PyTorch refuses for views. (pytorch issue 142229 was about whole backwards)"""
+half detaches outputs in place, which PyTorch rejects for views. (pytorch issue 142229 concerned whole backwards)"""
 
 import torch
 from ranks import CPU, conclude, fed, run, without_messages_to_itself

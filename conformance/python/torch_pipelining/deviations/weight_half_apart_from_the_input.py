@@ -1,5 +1,5 @@
-"""A parameter that reaches the stage's outputs without meeting the path of the input (a learned prompt, say, that is an
-output of its own), backward in halves: its gradient is lost, without a word."""
+"""A parameter that reaches the stage's outputs without meeting the path of the input (a learned prompt, say, that is a
+separate output), backward in halves: its gradient is silently lost."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/join.h"
 #include "runtime/write_text.h"
 
 namespace plumbline::conformance {
@@ -17,6 +16,17 @@ struct Row {
   std::string case_id, title;
   reference::Truth truth = reference::Truth::Exact;
 };
+
+/// `form` with a text for each {{place}} of it.
+std::string filled(std::string_view form, const std::map<std::string, std::string>& texts) {
+  std::string whole;
+  for (size_t open; (open = form.find("{{")) != form.npos;) {
+    const size_t close = form.find("}}", open);
+    whole.append(form.substr(0, open)).append(texts.at(std::string(form.substr(open + 2, close - open - 2))));
+    form.remove_prefix(close + 2);
+  }
+  return whole.append(form);
+}
 
 /// What the page shows, found once: rows, schedules and the verdicts behind each cell.
 class Page {
@@ -37,16 +47,11 @@ class Page {
   }
 
   std::string html() const {
-    const std::string title = "plumbline: " + summary();
-    std::string page =
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
-        xml_escaped(title) + "</title>\n<style>\n" + std::string(page_style) + "</style>\n</head>\n<body>\n";
-    page += header() + "<main>\n" + outside() + filters() + matrix() + measurements() + details() + provenance() +
-            "</main>\n<dialog id=\"panel\" aria-label=\"Verdicts of one cell\"><form method=\"dialog\">"
-            "<button>Close</button></form><div id=\"panel-body\"></div></dialog>\n<script>\n";
-    return page + std::string(page_script) + "</script>\n</body>\n</html>\n";
+    return filled(page_html, {{"title", xml_escaped("plumbline: " + summary())},
+                              {"page.css", std::string(page_css)},
+                              {"header", header()},
+                              {"main", outside() + filters() + matrix() + measurements() + details() + provenance()},
+                              {"page.js", std::string(page_js)}});
   }
 
  private:

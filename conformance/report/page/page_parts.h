@@ -8,9 +8,9 @@
 
 namespace plumbline::conformance {
 
-/// What stands in a <style> and in a <script>.
-extern const std::string_view page_style;
-extern const std::string_view page_script;
+/// The files of the same names: the page with {{places}} to fill in, its <style> and its <script>. What the page does
+/// without the script is said in page.h; the order of `worst` in it is that of worse() in verdict.h.
+extern const std::string_view page_html, page_css, page_js;
 
 /// The character that stands for a status on the page, as HTML.
 std::string_view page_symbol(Status status);

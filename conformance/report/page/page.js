@@ -1,9 +1,3 @@
-#include "conformance/report/page/page_parts.h"
-
-namespace plumbline::conformance {
-
-// What the page does without it is said in page.h. The order of `worst` is that of worse() in verdict.h.
-const std::string_view page_script = R"js(
 "use strict";
 (() => {
   const worst = ["fail", "error", "timeout", "mistrusted", "xpass", "not-run", "xfail", "pass", "skipped", "unsupported"];
@@ -147,6 +141,3 @@ const std::string_view page_script = R"js(
   addEventListener("hashchange", follow);
   follow();
 })();
-)js";
-
-}  // namespace plumbline::conformance

@@ -1,19 +1,17 @@
 #include "conformance/report/timeline_svg.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
+#include "conformance/report/svg.h"
 #include "runtime/error.h"
-#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {
 
 // Pixels.
-constexpr double width = 1200;
+constexpr int width = 1200;
 constexpr double margin = 24;
 constexpr double left = 92;  // where time begins
 constexpr double right = width - margin;
@@ -23,6 +21,9 @@ constexpr std::size_t most_actions = 200000;
 constexpr const char* ink = "#1f2328";
 constexpr const char* faint = "#656d76";
 constexpr const char* line_colour = "#d8dee4";
+
+/// The frame around a group of actions.
+const SvgAttributes kGroup = {{"rx", "2"}, {"fill", "none"}, {"stroke", ink}, {"stroke-width", "1.3"}};
 
 /// Of a rank's first stage and, lighter, of its later ones.
 struct Colours {
@@ -46,22 +47,29 @@ Colours colours_of(schedule::ActionType type) {
   }
 }
 
-std::string number(double value, const char* format = "%.5g") {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), format, std::isfinite(value) ? value : 0.0);
-  return text.data();
+std::string number(double value, const char* format = "%.5g") { return svg_number(value, format); }
+
+void add_text(pugi::xml_node svg, double x, double y, const std::string& text, double size, const char* colour,
+              const char* anchor = "start", bool bold = false) {
+  pugi::xml_node element = add_element(svg, "text",
+                                       {{"x", number(x, "%.2f")},
+                                        {"y", number(y, "%.2f")},
+                                        {"font-size", number(size)},
+                                        {"fill", colour},
+                                        {"text-anchor", anchor}},
+                                       text);
+  if (bold) element.append_attribute("font-weight").set_value("600");
 }
 
-std::string text_at(double x, double y, const std::string& text, double size, const char* colour,
-                    const char* anchor = "start", bool bold = false) {
-  return "<text x=\"" + number(x, "%.2f") + "\" y=\"" + number(y, "%.2f") + "\" font-size=\"" + number(size) +
-         "\" fill=\"" + colour + "\" text-anchor=\"" + anchor + "\"" + (bold ? " font-weight=\"600\"" : "") + ">" +
-         xml_escaped(text) + "</text>\n";
-}
-
-std::string box(double x, double y, double w, double h, const std::string& rest) {
-  return "<rect x=\"" + number(x, "%.2f") + "\" y=\"" + number(y, "%.2f") + "\" width=\"" +
-         number(std::max(w, 0.0), "%.2f") + "\" height=\"" + number(std::max(h, 0.0), "%.2f") + "\" " + rest;
+/// Filled, or with more attributes than that.
+pugi::xml_node add_box(pugi::xml_node svg, double x, double y, double w, double h, SvgAttributes look) {
+  pugi::xml_node box = add_element(svg, "rect",
+                                   {{"x", number(x, "%.2f")},
+                                    {"y", number(y, "%.2f")},
+                                    {"width", number(std::max(w, 0.0), "%.2f")},
+                                    {"height", number(std::max(h, 0.0), "%.2f")}});
+  for (const auto& [name, value] : look) box.append_attribute(name).set_value(value.c_str());
+  return box;
 }
 
 /// Where a trace begins and ends, and what of its ranks' time in between is work.
@@ -106,6 +114,15 @@ class Picture {
     }
     row_ = ranks <= 16 ? 26 : ranks <= 64 ? 14 : 6;
     if (!(longest_ > 0)) longest_ = 1;
+    svg_ = begin_svg(document_, options.title);
+    const pugi::xml_node hatched = add_element(svg_.insert_child_after("defs", svg_.child("title")), "pattern",
+                                               {{"id", "bubble"},
+                                                {"width", "6"},
+                                                {"height", "6"},
+                                                {"patternUnits", "userSpaceOnUse"},
+                                                {"patternTransform", "rotate(45)"}});
+    add_element(hatched, "rect", {{"width", "6"}, {"height", "6"}, {"fill", "#f6f8fa"}});
+    add_element(hatched, "path", {{"d", "M0 0V6"}, {"stroke", line_colour}, {"stroke-width", "2"}});
   }
 
   std::string draw() {
@@ -114,17 +131,7 @@ class Picture {
       y = draw_trace(i, y);
       if (i == 0 && !options_.memory.empty()) y = draw_memory(y);
     }
-    const double height = std::ceil(draw_legend(y) + 12);
-    const std::string size = "width=\"" + number(width) + "\" height=\"" + number(height) + "\"";
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + number(width) + " " +
-           number(height) +
-           "\" font-family=\"-apple-system, 'Segoe UI', 'Noto Sans', Helvetica, Arial, 'DejaVu Sans', sans-serif\" "
-           "role=\"img\">\n<title>" +
-           xml_escaped(options_.title) +
-           "</title>\n<defs><pattern id=\"bubble\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-           "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f6f8fa\"/><path d=\"M0 0V6\" "
-           "stroke=\"#d8dee4\" stroke-width=\"2\"/></pattern></defs>\n" +
-           box(0.5, 0.5, width - 1, height - 1, "rx=\"8\" fill=\"#ffffff\" stroke=\"#d8dee4\"/>\n") + svg_ + "</svg>\n";
+    return finished_svg(document_, width, static_cast<int>(std::ceil(draw_legend(y) + 12)));
   }
 
  private:
@@ -134,7 +141,7 @@ class Picture {
   }
 
   double draw_title() {
-    svg_ += text_at(margin, 40, options_.title, 20, ink, "start", true);
+    add_text(svg_, margin, 40, options_.title, 20, ink, "start", true);
     return 54;
   }
 
@@ -143,9 +150,9 @@ class Picture {
     const Extent& extent = extents_[index];
     const auto ranks = static_cast<double>(trace.ranks.size());
     const double bubble = extent.length() > 0 ? 1 - extent.busy / (ranks * extent.length()) : 0;
-    svg_ += text_at(margin, top + 20, trace.name, 15, ink, "start", true);
-    svg_ += text_at(
-        right, top + 20,
+    add_text(svg_, margin, top + 20, trace.name, 15, ink, "start", true);
+    add_text(
+        svg_, right, top + 20,
         "makespan " + with_unit(number(extent.length())) + "  \xc2\xb7  bubble " + number(100 * bubble, "%.1f") + " %",
         13, faint, "end");
     const double first = top + 30;
@@ -161,18 +168,20 @@ class Picture {
     const double tick = tick_of(longest_);
     for (int i = 0; i * tick <= longest_ * (1 + 1e-9); ++i) {
       const double x = x_of(i * tick);
-      svg_ += "<path d=\"M" + number(x, "%.2f") + " " + number(first, "%.2f") + "V" + number(last + 4, "%.2f") +
-              "\" stroke=\"" + line_colour + "\" fill=\"none\"/>\n";
-      svg_ += text_at(x, last + 16, i == 0 ? with_unit("0") : number(i * tick), 11, faint, "middle");
+      add_element(svg_, "path",
+                  {{"d", "M" + number(x, "%.2f") + " " + number(first, "%.2f") + "V" + number(last + 4, "%.2f")},
+                   {"stroke", line_colour},
+                   {"fill", "none"}});
+      add_text(svg_, x, last + 16, i == 0 ? with_unit("0") : number(i * tick), 11, faint, "middle");
     }
   }
 
   void draw_rank(const std::vector<schedule::TimedAction>& actions, std::size_t rank, const Extent& extent,
                  double top) {
     if (row_ >= 12) {
-      svg_ += text_at(left - 8, top + row_ / 2 + 4, "rank " + std::to_string(rank), 12, faint, "end");
+      add_text(svg_, left - 8, top + row_ / 2 + 4, "rank " + std::to_string(rank), 12, faint, "end");
     }
-    svg_ += box(left, top + 1, x_of(extent.length()) - left, row_ - 2, "fill=\"url(#bubble)\"/>\n");
+    add_box(svg_, left, top + 1, x_of(extent.length()) - left, row_ - 2, {{"fill", "url(#bubble)"}});
     std::set<int> stages;
     for (const schedule::TimedAction& timed : actions) stages.insert(timed.action.stage);
     for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -185,8 +194,7 @@ class Picture {
       while (end + 1 < actions.size() && actions[end].action.overlaps_next) ++end;
       if (end == i) continue;
       const double from = x_of(actions[i].begin - extent.begin), to = x_of(actions[end].end - extent.begin);
-      svg_ += box(from + 0.5, top + 1.5, to - from - 1, row_ - 3,
-                  "rx=\"2\" fill=\"none\" stroke=\"#1f2328\" stroke-width=\"1.3\"/>\n");
+      add_box(svg_, from + 0.5, top + 1.5, to - from - 1, row_ - 3, kGroup);
       i = end;
     }
   }
@@ -199,15 +207,14 @@ class Picture {
     const Colours colours = colours_of(action.type);
     const double low = schedule::is_compute(action.type) ? 0 : row_ * 0.35;
     const double gap = to - from > 3 ? 0.8 : 0;
-    svg_ +=
-        box(from + gap / 2, top + 1 + low, to - from - gap, row_ - 2 - 2 * low,
-            std::string("fill=\"") + (later_stage ? colours.later : colours.first) + "\"><title>" + to_string(action) +
-                ", " + number(timed.begin) + " to " + with_unit(number(timed.end)) + "</title></rect>\n");
+    add_element(add_box(svg_, from + gap / 2, top + 1 + low, to - from - gap, row_ - 2 - 2 * low,
+                        {{"fill", later_stage ? colours.later : colours.first}}),
+                "title", {}, to_string(action) + ", " + number(timed.begin) + " to " + with_unit(number(timed.end)));
     if (!schedule::is_compute(action.type) || row_ < 12) return;
     const std::string label = std::to_string(action.microbatch);
     const double size = row_ > 20 ? 12 : 9;
     if (to - from < 0.62 * size * static_cast<double>(label.size()) + 3) return;
-    svg_ += text_at((from + to) / 2, top + row_ / 2 + 0.36 * size, label, size, colours.text, "middle");
+    add_text(svg_, (from + to) / 2, top + row_ / 2 + 0.36 * size, label, size, colours.text, "middle");
   }
 
   double draw_memory(double top) {
@@ -215,7 +222,7 @@ class Picture {
     for (const auto& curve : options_.memory) {
       for (const schedule::MemoryPoint& point : curve) most = std::max(most, point.bytes);
     }
-    svg_ += text_at(margin, top + 16, "activations held, at most " + number(most), 13, ink, "start", true);
+    add_text(svg_, margin, top + 16, "activations held, at most " + number(most), 13, ink, "start", true);
     double y = top + 24;
     for (std::size_t rank = 0; rank < options_.memory.size(); ++rank, y += memory_height) {
       const double bottom = y + memory_height - 6;
@@ -230,23 +237,23 @@ class Picture {
         held = point.bytes;
       }
       path += "H" + number(x_of(extents_[0].length()), "%.2f") + "V" + number(bottom, "%.2f") + "Z";
-      svg_ += "<path d=\"" + path + "\" fill=\"#ddd6f7\" stroke=\"#8250df\"><title>rank " + std::to_string(rank) +
-              ": at most " + number(peak) + ", at the end " + number(held) + "</title></path>\n";
-      svg_ += text_at(left - 8, bottom - memory_height / 2 + 10, "rank " + std::to_string(rank), 12, faint, "end");
+      add_element(add_element(svg_, "path", {{"d", path}, {"fill", "#ddd6f7"}, {"stroke", "#8250df"}}), "title", {},
+                  "rank " + std::to_string(rank) + ": at most " + number(peak) + ", at the end " + number(held));
+      add_text(svg_, left - 8, bottom - memory_height / 2 + 10, "rank " + std::to_string(rank), 12, faint, "end");
     }
     return y + 8;
   }
 
   double draw_legend(double top) {
     double x = left;
-    const auto entry = [&](const std::string& fill, const std::string& label) {
+    const auto entry = [&](SvgAttributes look, const std::string& label) {
       const double needed = 28 + 0.58 * 12 * static_cast<double>(label.size());
       if (x + needed > right) {
         x = left;
         top += 22;
       }
-      svg_ += box(x, top, 22, 15, fill + "/>\n");
-      svg_ += text_at(x + 28, top + 12, label, 12, faint);
+      add_box(svg_, x, top, 22, 15, look);
+      add_text(svg_, x + 28, top + 12, label, 12, faint);
       x += needed + 18;
     };
     const std::pair<schedule::ActionType, const char*> names[] = {{schedule::ActionType::F, "F forward"},
@@ -255,11 +262,11 @@ class Picture {
                                                                   {schedule::ActionType::W, "W weight backward"},
                                                                   {schedule::ActionType::SEND_F, "communication"}};
     for (const auto& [type, label] : names) {
-      if (kinds_.count(type)) entry(std::string("fill=\"") + colours_of(type).first + "\"", label);
+      if (kinds_.count(type)) entry({{"fill", colours_of(type).first}}, label);
     }
-    if (several_stages_) entry("fill=\"#cfe4fc\" stroke=\"#d8dee4\"", "lighter: a later stage of the rank");
-    if (grouped_) entry("rx=\"2\" fill=\"none\" stroke=\"#1f2328\" stroke-width=\"1.3\"", "a group, overlapped");
-    entry("fill=\"url(#bubble)\" stroke=\"#d8dee4\"", "bubble");
+    if (several_stages_) entry({{"fill", "#cfe4fc"}, {"stroke", line_colour}}, "lighter: a later stage of the rank");
+    if (grouped_) entry(kGroup, "a group, overlapped");
+    entry({{"fill", "url(#bubble)"}, {"stroke", line_colour}}, "bubble");
     return top + 22;
   }
 
@@ -269,7 +276,8 @@ class Picture {
   double longest_ = 0, row_ = 0;
   std::set<schedule::ActionType> kinds_;
   bool several_stages_ = false, grouped_ = false;
-  std::string svg_;
+  pugi::xml_document document_;
+  pugi::xml_node svg_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/fnv1a.h"
+
 namespace plumbline::models {
 
 uint64_t splitmix64(uint64_t state, uint64_t index) {
@@ -12,14 +14,8 @@ uint64_t splitmix64(uint64_t state, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-uint64_t hash_name(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
-
 // The seed is mixed first, so that seeds 0, 1, 2 with names that differ in few bits do not meet.
-Counter::Counter(uint64_t seed, std::string_view name) : key_(splitmix64(seed, 0) ^ hash_name(name)) {}
+Counter::Counter(uint64_t seed, std::string_view name) : key_(splitmix64(seed, 0) ^ fnv1a(name)) {}
 
 int64_t Counter::below(uint64_t index, int64_t count) const {
   return static_cast<int64_t>(bits(index) % static_cast<uint64_t>(count));

@@ -14,9 +14,6 @@ namespace plumbline::models {
 /// Output `index` (from 0) of the SplitMix64 generator that was seeded with `state`.
 uint64_t splitmix64(uint64_t state, uint64_t index);
 
-/// 64-bit FNV-1a.
-uint64_t hash_name(std::string_view name);
-
 /// The stream of a seed and a name.
 class Counter {
  public:

@@ -1,19 +1,22 @@
 #include <bit>
 
+#include "runtime/fnv1a.h"
 #include "runtime/partition/partition.h"
 
 namespace plumbline::partition {
 namespace {
 
-/// FNV-1a (Fowler, Noll and Vo) with 64 bits.
+/// FNV-1a of all that is added.
 class Hash {
  public:
   void add(uint64_t number) {
-    for (int byte = 0; byte < 8; ++byte) mix(static_cast<unsigned char>(number >> (8 * byte)));
+    char bytes[8];
+    for (int byte = 0; byte < 8; ++byte) bytes[byte] = static_cast<char>(number >> (8 * byte));
+    value_ = fnv1a({bytes, 8}, value_);
   }
   void add(const std::string& text) {
     add(text.size());
-    for (const char c : text) mix(static_cast<unsigned char>(c));
+    value_ = fnv1a(text, value_);
   }
   template <class T>
   void add(const std::vector<T>& all) {
@@ -50,8 +53,7 @@ class Hash {
   uint64_t value() const { return value_; }
 
  private:
-  void mix(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001b3; }
-  uint64_t value_ = 0xcbf29ce484222325;
+  uint64_t value_ = fnv1a("");
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
@@ -14,18 +15,7 @@ namespace {
 constexpr std::string_view kMagic = "plumbline-stages/";
 constexpr std::string_view kVersion = "1";
 
-/// Changes with any one changed word of 8 bytes: each step is a bijection both of the state and of the word. (Steps in
-/// the manner of FNV-1a, by Fowler, Noll and Vo, with a shift that lets high bits reach low ones.)
-uint64_t checksum(std::string_view bytes) {
-  uint64_t state = 0xcbf29ce484222325 ^ bytes.size();
-  for (size_t i = 0; i < bytes.size(); i += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + i, std::min<size_t>(8, bytes.size() - i));
-    state = (state ^ word) * 0x100000001b3;
-    state ^= state >> 32;
-  }
-  return state;
-}
+uint64_t checksum(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 
 void append(std::string& bytes, uint64_t number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);

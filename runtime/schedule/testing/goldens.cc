@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
+#include "runtime/fnv1a.h"
 #include "runtime/schedule/testing/goldens_path.h"
 
 namespace plumbline::testing {
@@ -43,8 +44,7 @@ std::vector<Golden> pytorch_goldens() {
 }
 
 std::string fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::uint64_t hash = plumbline::fnv1a(text);
   std::string digits(16, '0');
   for (int n = 15; n >= 0; --n, hash >>= 4) digits[n] = "0123456789abcdef"[hash & 15];
   return digits;

@@ -20,7 +20,7 @@ struct Golden {
 /// All lines of goldens/pytorch-2.15.txt.
 std::vector<Golden> pytorch_goldens();
 
-/// FNV-1a of 64 bits, in hexadecimal.
+/// runtime/fnv1a.h, in hexadecimal.
 std::string fnv1a(std::string_view text);
 
 }  // namespace plumbline::testing

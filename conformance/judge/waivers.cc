@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 
 #include "conformance/protocol/toml.h"
@@ -51,34 +50,18 @@ int compare_versions(const std::vector<int64_t>& a, const std::vector<int64_t>& 
   return 0;
 }
 
-/// Where in the file a node stands, and refusals that say so.
-class Place {
- public:
-  Place(std::string file, const toml::node& node) : file_(std::move(file)), node_(&node) {}
+const toml::table& table_of(const TomlPlace& place, const std::string& what) {
+  if (!place.node().is_table()) place.refuse(what + " must be a table");
+  return *place.node().as_table();
+}
 
-  std::string text() const { return file_ + ":" + std::to_string(node_->source().begin.line); }
-  [[noreturn]] void refuse(const std::string& what) const { throw InputError(one_line(text() + ": " + what)); }
-  const toml::node& node() const { return *node_; }
+std::string text_of(const TomlPlace& place, const std::string& what, const std::string& accepted) {
+  const auto* value = place.node().as_string();
+  if (value == nullptr || value->get().empty()) place.refuse(what + " must be a text: " + accepted);
+  return value->get();
+}
 
-  Place at(const toml::node& node) const { return {file_, node}; }
-
-  const toml::table& table(const std::string& what) const {
-    if (!node_->is_table()) refuse(what + " must be a table");
-    return *node_->as_table();
-  }
-
-  std::string string(const std::string& what, const std::string& accepted) const {
-    const auto* value = node_->as_string();
-    if (value == nullptr || value->get().empty()) refuse(what + " must be a text: " + accepted);
-    return value->get();
-  }
-
- private:
-  std::string file_;
-  const toml::node* node_;
-};
-
-void expect_keys(const Place& place, const toml::table& table, const std::string& what,
+void expect_keys(const TomlPlace& place, const toml::table& table, const std::string& what,
                  const std::vector<std::string>& known) {
   for (const auto& [key, node] : table)
     if (std::find(known.begin(), known.end(), key.str()) == known.end())
@@ -86,22 +69,22 @@ void expect_keys(const Place& place, const toml::table& table, const std::string
 }
 
 /// The node under a key that must be there.
-Place required(const Place& place, const toml::table& table, const char* key, const std::string& accepted) {
+TomlPlace required(const TomlPlace& place, const toml::table& table, const char* key, const std::string& accepted) {
   const toml::node* node = table.get(key);
   if (node == nullptr) place.refuse("a waiver needs '" + std::string(key) + "': " + accepted);
   return place.at(*node);
 }
 
 template <size_t n>
-std::string word(const Place& place, const std::string& what, const char* const (&words)[n]) {
+std::string word(const TomlPlace& place, const std::string& what, const char* const (&words)[n]) {
   const std::vector<std::string> accepted(std::begin(words), std::end(words));
-  const std::string text = place.string(what, join(accepted));
+  const std::string text = text_of(place, what, join(accepted));
   if (std::find(accepted.begin(), accepted.end(), text) == accepted.end())
     place.refuse(what + " '" + text + "': accepted are " + join(accepted));
   return text;
 }
 
-VersionRange range_of(const Place& place, const std::string& what, const std::string& text) {
+VersionRange range_of(const TomlPlace& place, const std::string& what, const std::string& text) {
   const std::string accepted = " is no condition; accepted are 4, \"4\", \">=4\", \">=2.11, <2.15\", or a list of such";
   VersionRange range;
   std::string_view rest = text;
@@ -126,7 +109,7 @@ VersionRange range_of(const Place& place, const std::string& what, const std::st
 }
 
 /// A number, a text, or a list of them.
-std::vector<VersionRange> ranges_of(const Place& place, const std::string& what) {
+std::vector<VersionRange> ranges_of(const TomlPlace& place, const std::string& what) {
   if (const auto* number = place.node().as_integer()) return {range_of(place, what, std::to_string(number->get()))};
   if (const auto* list = place.node().as_array(); list != nullptr && !list->empty()) {
     std::vector<VersionRange> ranges;
@@ -136,61 +119,62 @@ std::vector<VersionRange> ranges_of(const Place& place, const std::string& what)
     }
     return ranges;
   }
-  return {range_of(place, what, place.string(what, "4, \">=4\", or a list of such"))};
+  return {range_of(place, what, text_of(place, what, "4, \">=4\", or a list of such"))};
 }
 
 /// A pattern, or a list of them; where in the file each stands.
-std::vector<std::pair<std::string, Place>> patterns_of(const Place& place, const std::string& what,
-                                                       const std::string& accepted) {
+std::vector<std::pair<std::string, TomlPlace>> patterns_of(const TomlPlace& place, const std::string& what,
+                                                           const std::string& accepted) {
   const auto* list = place.node().as_array();
-  if (list == nullptr) return {{place.string(what, accepted + ", or a list of such"), place}};
+  if (list == nullptr) return {{text_of(place, what, accepted + ", or a list of such"), place}};
   if (list->empty()) place.refuse(what + " is an empty list: " + accepted + ", or several");
-  std::vector<std::pair<std::string, Place>> patterns;
-  for (const toml::node& node : *list) patterns.emplace_back(place.at(node).string(what, accepted), place.at(node));
+  std::vector<std::pair<std::string, TomlPlace>> patterns;
+  for (const toml::node& node : *list) patterns.emplace_back(text_of(place.at(node), what, accepted), place.at(node));
   return patterns;
 }
 
-void read_condition(const Place& place, Waiver& waiver) {
-  const toml::table& table = place.table("'when'");
+void read_condition(const TomlPlace& place, Waiver& waiver) {
+  const toml::table& table = table_of(place, "'when'");
   expect_keys(place, table, "'when'", {"ranks", "transport", "dtype", "device", "backend", "version"});
   for (const auto& [key, node] : table) {
-    const Place here = place.at(node);
+    const TomlPlace here = place.at(node);
     if (key == "ranks") waiver.ranks = ranges_of(here, "'ranks'");
     if (key == "version") waiver.version = ranges_of(here, "'version'");
     if (key == "transport") waiver.transport = word(here, "'transport'", kTransports);
     if (key == "dtype") waiver.dtype = word(here, "'dtype'", kDtypes);
     if (key == "device") waiver.device = word(here, "'device'", kDevices);
-    if (key == "backend") waiver.backend_glob = here.string("'backend'", "a pattern of a backend's name");
+    if (key == "backend") waiver.backend_glob = text_of(here, "'backend'", "a pattern of a backend's name");
   }
 }
 
-Status expectation_of(const Place& place) {
+Status expectation_of(const TomlPlace& place) {
   std::vector<std::string> names;
   for (const Status status : kWaivable) names.emplace_back(status_name(status));
   const std::string accepted = join(names) + " (what did not run, or was refused beforehand, needs no waiver)";
-  const std::string text = place.string("'expect'", accepted);
+  const std::string text = text_of(place, "'expect'", accepted);
   if (std::find(names.begin(), names.end(), text) == names.end())
     place.refuse("'expect' is '" + text + "': accepted are " + accepted);
   return *status_of(text);
 }
 
-Date date_of(const Place& place) {
+std::chrono::year_month_day date_of(const TomlPlace& place) {
   const auto* date = place.node().as_date();
   if (date == nullptr)
     place.refuse("'expires' must be a date without quotes, the last day on which it holds: 2027-03-01");
-  return {date->get().year, date->get().month, date->get().day};
+  const auto& [year, month, day] = date->get();
+  return std::chrono::year(year) / month / day;
 }
 
-std::string link_of(const Place& place) {
+std::string link_of(const TomlPlace& place) {
   const std::string accepted = "an address where the deviation is discussed, https://... or a file's path";
-  const std::string link = place.string("'link'", accepted);
+  const std::string link = text_of(place, "'link'", accepted);
   if (link.find_first_of(" \t\n") != std::string::npos || link.find_first_of("/.") == std::string::npos)
     place.refuse("'link' is '" + link + "': expected " + accepted);
   return link;
 }
 
-Waiver waiver_of(const Place& place, const std::vector<std::string>& case_ids) {
-  const toml::table& table = place.table("'waiver'");
+Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_ids) {
+  const toml::table& table = table_of(place, "'waiver'");
   expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "link", "reason", "expires"});
   Waiver waiver;
   waiver.where = place.text();
@@ -208,7 +192,7 @@ Waiver waiver_of(const Place& place, const std::vector<std::string>& case_ids) {
   if (const toml::node* node = table.get("when")) read_condition(place.at(*node), waiver);
   waiver.expect = expectation_of(required(place, table, "expect", "fail, error, timeout or mistrusted"));
   waiver.link = link_of(required(place, table, "link", "an address where the deviation is discussed"));
-  waiver.reason = one_line(required(place, table, "reason", "one sentence").string("'reason'", "one sentence"));
+  waiver.reason = one_line(text_of(required(place, table, "reason", "one sentence"), "'reason'", "one sentence"));
   waiver.expires = date_of(required(place, table, "expires", "a date, 2027-03-01"));
   return waiver;
 }
@@ -231,6 +215,14 @@ bool is_about(const Waiver& waiver, const CaseVerdict& verdict, const std::strin
 /// Of more waivers than this one line says that they are about nothing: a run of few cases leaves most of them.
 constexpr size_t kToldEach = 3;
 
+/// "2027-03-01"
+std::string to_string(const std::chrono::year_month_day& day) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02u", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
+                static_cast<unsigned>(day.day()));
+  return text;
+}
+
 std::string told(const Waiver& waiver) {
   return waiver.where + ": " + waiver.reason + " (" + waiver.link + ", until " + to_string(waiver.expires) + ")";
 }
@@ -245,17 +237,7 @@ void add_reason(CaseVerdict& verdict, const std::string& reason) {
 
 }  // namespace
 
-std::string to_string(const Date& date) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02d", date.year, date.month, date.day);
-  return text;
-}
-
-Date today() {
-  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
-  return {static_cast<int>(day.year()), static_cast<int>(static_cast<unsigned>(day.month())),
-          static_cast<int>(static_cast<unsigned>(day.day()))};
-}
+std::chrono::year_month_day today() { return std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()); }
 
 bool VersionRange::holds(const std::string& version) const {
   std::string_view text = version;
@@ -270,7 +252,7 @@ bool VersionRange::holds(const std::string& version) const {
   });
 }
 
-Waivers::Waivers(std::vector<Waiver> waivers, const Date& day)
+Waivers::Waivers(std::vector<Waiver> waivers, std::chrono::year_month_day day)
     : waivers_(std::move(waivers)), matched_(waivers_.size()), day_(day) {}
 
 CaseVerdict Waivers::applied(CaseVerdict verdict, const std::string& backend_version) {
@@ -327,15 +309,8 @@ std::vector<std::string> Waivers::unused() const {
 
 std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::vector<std::string>& case_ids) {
   const std::string file = path.string();
-  const std::string text = read_file(path);
-  toml::table document;
-  try {
-    document = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    throw InputError(one_line(file + ":" + std::to_string(error.source().begin.line) +
-                              ": not TOML: " + std::string(error.description())));
-  }
-  const Place root(file, document);
+  const toml::table document = parse_toml(read_file(path), file);
+  const TomlPlace root(file, document);
   expect_keys(root, document, "a file of waivers", {"schema", "waiver"});
   const toml::node* schema = document.get("schema");
   if (schema == nullptr || schema->value<std::string>() != kSchema)

@@ -16,6 +16,7 @@
 //   expires = 2027-03-01             # the last day on which it holds
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -25,17 +26,8 @@
 
 namespace plumbline::conformance {
 
-/// Of the Gregorian calendar; they compare as days do.
-struct Date {
-  int year = 0, month = 0, day = 0;
-  auto operator<=>(const Date&) const = default;
-};
-
-/// "2027-03-01"
-std::string to_string(const Date& date);
-
 /// Today, in UTC.
-Date today();
+std::chrono::year_month_day today();
 
 /// A condition on a number or on a version: every clause must hold. "4", ">=4", ">=2.11, <2.15".
 struct VersionRange {
@@ -59,14 +51,14 @@ struct Waiver {
   std::vector<VersionRange> version;                   ///< of the backend, likewise
   Status expect = Status::Fail;
   std::string link, reason;
-  Date expires;
+  std::chrono::year_month_day expires{};
 };
 
 /// The waivers of one file and what became of them in one run.
 class Waivers {
  public:
   Waivers() = default;
-  Waivers(std::vector<Waiver> waivers, const Date& day);
+  Waivers(std::vector<Waiver> waivers, std::chrono::year_month_day day);
 
   /// The verdict, with Pass as XPass and an expected failure as XFail where a waiver that has not expired speaks of it.
   /// Where waivers do, but of another failure, or are too old, the verdict stays, and its reason says so.
@@ -82,7 +74,7 @@ class Waivers {
  private:
   std::vector<Waiver> waivers_;
   std::vector<bool> matched_;
-  Date day_;
+  std::chrono::year_month_day day_{};
 };
 
 /// Reads a file. InputError in one line, with file, line and what would be accepted: no TOML, an unknown or missing

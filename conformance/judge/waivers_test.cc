@@ -10,7 +10,8 @@ namespace plumbline::conformance {
 namespace {
 
 const std::vector<std::string> kIds = {"exact-mlp", "tied-lm", "tied-mlp"};
-constexpr Date kToday = {2026, 11, 22};
+using namespace std::chrono_literals;
+constexpr auto kToday = 2026y / 11 / 22;
 
 std::string waiver_text(const std::string& change = "", const std::string& to = "") {
   std::string text =
@@ -32,7 +33,7 @@ std::string waiver_text(const std::string& change = "", const std::string& to = 
   return text;
 }
 
-Waivers waivers(const std::string& text, const Date& day = kToday) {
+Waivers waivers(const std::string& text, std::chrono::year_month_day day = kToday) {
   const TemporaryFolder folder;
   write_file(folder / "w.toml", text);
   return {read_waivers(folder / "w.toml", kIds), day};
@@ -110,14 +111,14 @@ TEST(Waivers, CasesAndSchedulesMayBeLists) {
 }
 
 TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
-  Waivers old = waivers(waiver_text(), {2026, 11, 23});
+  Waivers old = waivers(waiver_text(), 2026y / 11 / 23);
   EXPECT_TRUE(old.expired().empty()) << "nothing was judged yet";
   const CaseVerdict judged = old.applied(verdict(Status::Fail), "2.14");
   EXPECT_EQ(judged.status, Status::Fail);
   EXPECT_NE(judged.reason.find("w.toml:3 expired on 2026-11-22"), std::string::npos) << judged.reason;
   ASSERT_EQ(old.expired().size(), 1u);
   EXPECT_NE(old.expired()[0].find("expired on 2026-11-22"), std::string::npos);
-  EXPECT_EQ(waivers(waiver_text(), {2026, 11, 23}).applied(verdict(Status::Pass), "2.14").status, Status::Pass);
+  EXPECT_EQ(waivers(waiver_text(), 2026y / 11 / 23).applied(verdict(Status::Pass), "2.14").status, Status::Pass);
 }
 
 TEST(Waivers, OneThatIsAboutNothingIsTold) {
@@ -132,10 +133,10 @@ TEST(Waivers, OneThatIsAboutNothingIsTold) {
 TEST(Waivers, ManyThatAreAboutNothingAreToldInOneLine) {
   std::vector<Waiver> four(4, waivers(waiver_text()).all().front());
   for (size_t i = 0; i < four.size(); ++i) four[i].where = "w.toml:" + std::to_string(10 * i + 3);
-  EXPECT_EQ(Waivers(four, {2026, 1, 1}).unused(),
+  EXPECT_EQ(Waivers(four, 2026y / 1 / 1).unused(),
             (std::vector<std::string>{"4 of 4 waivers are about nothing in this run: those at w.toml:3, 13, 23, 33"}));
   four.pop_back();
-  EXPECT_EQ(Waivers(four, {2026, 1, 1}).unused().size(), 3u);
+  EXPECT_EQ(Waivers(four, 2026y / 1 / 1).unused().size(), 3u);
 }
 
 TEST(Waivers, AreReadStrictly) {

@@ -43,9 +43,7 @@ class Reader {
  public:
   Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
 
-  [[noreturn]] void refuse(const toml::node& at, const std::string& what) const {
-    throw InputError(file_ + ":" + std::to_string(at.source().begin.line) + ": " + what);
-  }
+  [[noreturn]] void refuse(const toml::node& at, const std::string& what) const { TomlPlace(file_, at).refuse(what); }
   void expect_keys(const toml::table& table, const std::vector<std::string>& keys) const {
     for (const auto& [key, value] : table)
       if (!has(keys, key.str()))
@@ -172,13 +170,7 @@ BackendSpec runtime_backend(const std::string& program, bool mpi, double timeout
 }
 
 BackendSpec parse_backend_file(const std::string& text, const std::filesystem::path& path) {
-  toml::table root;
-  try {
-    root = toml::parse(text, path.string());
-  } catch (const toml::parse_error& error) {
-    throw InputError(path.string() + ":" + std::to_string(error.source().begin.line) +
-                     ": not TOML: " + std::string(error.description()));
-  }
+  const toml::table root = parse_toml(text, path.string());
   const Reader read(root, path.string());
   read.expect_keys(root, kKeys);
   const std::string accepted = std::string("schema = \"") + kSchema + "\"";

@@ -1,8 +1,36 @@
-// toml++ for files that users write. Its assertions are off: they end the program at a malformed key ("[" at the end of
-// a line), which its parser refuses in words right after them.
+// toml++ for files that users write, and refusals that say where in such a file something stands. toml++'s assertions
+// are off: they end the program at a malformed key ("[" at the end of a line), which its parser refuses in words right
+// after them.
 #pragma once
 
 #ifndef TOML_ASSERT
 #define TOML_ASSERT(expr) static_assert(true)
 #endif
 #include <toml++/toml.h>
+
+#include <string>
+
+namespace plumbline::conformance {
+
+/// Where in a file a node stands.
+class TomlPlace {
+ public:
+  TomlPlace(std::string file, const toml::node& node) : file_(std::move(file)), node_(&node) {}
+
+  const toml::node& node() const { return *node_; }
+  TomlPlace at(const toml::node& node) const { return {file_, node}; }
+
+  /// "file.toml:12"
+  std::string text() const;
+  /// Throws InputError of one line, opened by text().
+  [[noreturn]] void refuse(const std::string& what) const;
+
+ private:
+  std::string file_;
+  const toml::node* node_;
+};
+
+/// `file` names the text in refusals. Throws InputError of one line for what is no TOML.
+toml::table parse_toml(const std::string& text, const std::string& file);
+
+}  // namespace plumbline::conformance

@@ -38,7 +38,7 @@ static void print_text(const char* text) {
 
 static int plan(const Json* job, const char* job_file) {
   puts("[");
-  for (const Json* item = json_get(job, "cases")->first; item; item = item->next) {
+  json_each(item, json_get(job, "cases")) {
     Arena arena = {0};
     const char* why = NULL;
     const Pipeline* pipeline = pipeline_read(&arena, folder_of(&arena, job_file, item), &why);
@@ -79,7 +79,7 @@ static const char* run_case(Arena* arena, const Json* item, const char* job_file
 
 static int run(const Json* job, const char* job_file, const char* out) {
   int number = 0;
-  for (const Json* item = json_get(job, "cases")->first; item; item = item->next, ++number) {
+  json_each(item, json_get(job, "cases")) {
     Arena arena = {0};
     printf("@plumbline case %d begins\n", number);
     fflush(stdout);
@@ -87,7 +87,7 @@ static int run(const Json* job, const char* job_file, const char* out) {
     if (why) fprintf(stderr, "plumbline: %s: %s\n", json_text(json_get(item, "id"), "the job's id"), why);
     arena_free(&arena);
     if (why) return 1;
-    printf("@plumbline case %d done\n", number);
+    printf("@plumbline case %d done\n", number++);
     fflush(stdout);
   }
   return 0;

@@ -1,37 +1,31 @@
-/* A tiny JSON reader: enough for the files of a case. All memory belongs to an arena and is freed with it. */
+/* JSON by cJSON, and memory that goes with a case. */
 #pragma once
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+typedef cJSON Json;
 
 /* Memory of one case, freed at once. */
 typedef struct Arena {
   struct Block* last;
+  struct Tree* trees;
 } Arena;
 void* arena_new(Arena* arena, size_t bytes); /* filled with zeros; ends the program when there is no memory */
 void arena_free(Arena* arena);
 char* arena_text(Arena* arena, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-typedef enum { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_TEXT, JSON_LIST, JSON_OBJECT } JsonKind;
-
-typedef struct Json {
-  JsonKind kind;
-  bool boolean;
-  double number;
-  const char* text;
-  const char* key;    /* of a member of an object */
-  struct Json* first; /* of the items of a list, the members of an object */
-  struct Json* next;
-  size_t count;
-} Json;
-
-/* NULL when `text` (which ends with 0) is not JSON. Escapes in texts: all but \u above 7f. */
+/* NULL when `text` (which ends with 0) is not JSON. It goes with the arena. */
 const Json* json_parse(Arena* arena, const char* text);
 
-/* Never NULL: a missing member is a null, and all members of a null are missing too. */
+/* What is missing is NULL, of which everything is missing, too: cJSON's functions take it as well. */
 const Json* json_get(const Json* object, const char* key);
-const Json* json_at(const Json* list, size_t index);
+#define json_each(item, list) for (const Json* item = (list) ? (list)->child : NULL; item; item = item->next)
+size_t json_count(const Json* list);
+bool json_has(const Json* json); /* neither missing nor null */
 bool json_is(const Json* json, const char* text);
+double json_number(const Json* json); /* 0 when it is none */
 
 /* Ends the program with exit code 2: a file is not as the contract has it. Prints one line. */
 _Noreturn void refuse(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -48,40 +48,43 @@ static const char* unknown_member(const Json* json) {
   static const char* const known[] = {"features",     "format", "id",     "title",  "why",       "truth",    "seed",
                                       "dtype",        "model",  "mesh",   "stages", "schedule",  "steps",    "results",
                                       "microbatches", "inputs", "target", "loss",   "gradients", "optimizer"};
-  for (const Json* item = json->first; item; item = item->next) {
-    bool found = item->kind == JSON_BOOL && !item->boolean; /* an unused feature */
+  json_each(item, json) {
+    bool found = cJSON_IsFalse(item); /* a feature that is not asked for */
     found = found || json_is(item, "never");
-    for (size_t i = 0; i < sizeof known / sizeof *known; ++i) found = found || strcmp(item->key, known[i]) == 0;
-    if (!found) return item->key;
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i) found = found || strcmp(item->string, known[i]) == 0;
+    if (!found) return item->string;
   }
   return NULL;
 }
 
 static const char* why_not(Pipeline* p) {
   const Json *json = p->json, *loss = json_get(json, "loss");
-  if (json->kind != JSON_OBJECT) refuse("case.json: no JSON object");
+  if (!cJSON_IsObject(json)) refuse("case.json: no JSON object");
   if (!json_is(json_get(json, "format"), "plumbline-case/1")) return "another format than plumbline-case/1";
   const char* member = unknown_member(json);
   if (member) return arena_text(p->arena, "member \"%s\" of case.json", member);
   if (!json_is(json_get(json, "dtype"), "F32")) return "another element type than F32";
-  if (json_get(json, "optimizer")->kind != JSON_NULL) return "an optimizer";
+  if (json_has(json_get(json, "optimizer"))) return "an optimizer";
   if (!json_is(json_get(loss, "kind"), "sum") && !json_is(json_get(loss, "kind"), "mse"))
     return "another loss than sum and mse";
-  if (json_get(loss, "ignored_target")->kind != JSON_NULL) return "targets that are ignored";
-  if (json_get(json, "inputs")->count != 1) return "several inputs";
+  if (json_has(json_get(loss, "ignored_target"))) return "targets that are ignored";
+  if (json_count(json_get(json, "inputs")) != 1) return "several inputs";
   const Json* target = json_get(json_get(json, "target"), "dim");
-  if (json_get(json_get(json_at(json_get(json, "inputs"), 0), "chunk"), "dim")->kind != JSON_NUMBER ||
-      json_get(json_get(json_at(json_get(json, "inputs"), 0), "chunk"), "dim")->number != 0 || target->number != 0)
+  const Json* input = json_get(json_get(cJSON_GetArrayItem(json_get(json, "inputs"), 0), "chunk"), "dim");
+  if (!cJSON_IsNumber(input) || json_number(input) != 0 || json_number(target) != 0)
     return "micro-batches along another dimension than 0";
-  for (const Json* step = json_get(json, "steps")->first; step; step = step->next)
-    if (!json_is(json_get(step, "kind"), "train") && !json_is(json_get(step, "kind"), "eval") &&
-        !json_is(json_get(step, "kind"), "zero_grad"))
-      return arena_text(p->arena, "step %s", json_text(json_get(step, "kind"), "case.json: a step's kind"));
-  for (const Json* program = json_get(p->program, "programs")->first; program; program = program->next)
-    for (const Json* stage = json_get(program, "stages")->first; stage; stage = stage->next) {
-      const char* why = stage_why_not(p->arena, stage);
-      if (why) return why;
-    }
+  json_each(
+      step,
+      json_get(json, "steps")) if (!json_is(json_get(step, "kind"), "train") &&
+                                   !json_is(json_get(step, "kind"), "eval") &&
+                                   !json_is(json_get(step, "kind"),
+                                            "zero_grad")) return arena_text(p->arena, "step %s",
+                                                                            json_text(json_get(step, "kind"),
+                                                                                      "case.json: a step's kind"));
+  json_each(program, json_get(p->program, "programs")) json_each(stage, json_get(program, "stages")) {
+    const char* why = stage_why_not(p->arena, stage);
+    if (why) return why;
+  }
   return NULL;
 }
 
@@ -89,8 +92,10 @@ static const char* why_not(Pipeline* p) {
 
 static int number_of(const Json* list, const char* name) {
   int number = 0;
-  for (const Json* item = list->first; item; item = item->next, ++number)
+  json_each(item, list) {
     if (json_is(json_get(item, "name"), name)) return number;
+    ++number;
+  }
   return -1;
 }
 
@@ -100,59 +105,56 @@ static void expect_named(const Json* list, const Json* port, const char* what) {
 }
 
 static void check_parameters(const Pipeline* p) {
-  for (const Json* parameter = json_get(p->program, "parameters")->first; parameter; parameter = parameter->next) {
+  json_each(parameter, json_get(p->program, "parameters")) {
     json_text(json_get(parameter, "name"), "program.json: a parameter's name");
-    json_index(json_at(json_get(parameter, "stages"), 0), (size_t)p->stages, "program.json: a parameter's stage");
+    json_index(cJSON_GetArrayItem(json_get(parameter, "stages"), 0), (size_t)p->stages,
+               "program.json: a parameter's stage");
   }
 }
 
 static void check_boundaries(const Pipeline* p, const Json* boundaries) {
-  if (boundaries->count != (size_t)p->boundaries) refuse("program.json: programs with different boundaries");
-  for (const Json* boundary = boundaries->first; boundary; boundary = boundary->next) {
+  if (json_count(boundaries) != (size_t)p->boundaries) refuse("program.json: programs with different boundaries");
+  json_each(boundary, boundaries) {
     json_text(json_get(boundary, "name"), "program.json: a boundary's name");
     json_index(json_get(boundary, "producer"), (size_t)p->stages, "program.json: a boundary's producer");
-    for (const Json* consumer = json_get(boundary, "consumers")->first; consumer; consumer = consumer->next)
-      json_index(consumer, (size_t)p->stages, "program.json: a boundary's consumer");
+    json_each(consumer, json_get(boundary, "consumers"))
+        json_index(consumer, (size_t)p->stages, "program.json: a boundary's consumer");
   }
 }
 
 static void check_programs(Pipeline* p) {
   const Json* programs = json_get(p->program, "programs");
-  p->forms = arena_new(p->arena, programs->count * (size_t)p->stages * sizeof *p->forms);
+  p->forms = arena_new(p->arena, json_count(programs) * (size_t)p->stages * sizeof *p->forms);
   const Tensor** forms = p->forms;
-  for (const Json* program = programs->first; program; program = program->next) {
+  json_each(program, programs) {
     const Json *stages = json_get(program, "stages"), *boundaries = json_get(program, "boundaries");
-    if (stages->count != (size_t)p->stages) refuse("program.json: not as many stages as in case.json");
+    if (json_count(stages) != (size_t)p->stages) refuse("program.json: not as many stages as in case.json");
     check_boundaries(p, boundaries);
-    for (const Json* stage = stages->first; stage; stage = stage->next) {
+    json_each(stage, stages) {
       *forms++ = stage_check(p->arena, stage);
-      for (const Json* input = json_get(stage, "inputs")->first; input; input = input->next)
-        if (json_is(json_get(input, "from"), "boundary"))
+      json_each(input, json_get(stage, "inputs")) if (json_is(json_get(input, "from"), "boundary"))
           expect_named(boundaries, input, "program.json: an input");
-        else
-          json_text(json_get(input, "name"), "program.json: an input");
-      for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
-        if (json_is(json_get(output, "to"), "boundary"))
+      else json_text(json_get(input, "name"), "program.json: an input");
+      json_each(output, json_get(stage, "outputs")) if (json_is(json_get(output, "to"), "boundary"))
           expect_named(boundaries, output, "program.json: an output");
-        else
-          json_text(json_get(output, "name"), "program.json: an output");
-      for (const Json* parameter = json_get(stage, "parameters")->first; parameter; parameter = parameter->next)
-        expect_named(json_get(p->program, "parameters"), parameter, "program.json: a stage's parameter");
-      for (const Json* constant = json_get(stage, "constants")->first; constant; constant = constant->next)
-        json_text(json_get(constant, "tensor"), "program.json: a constant");
+      else json_text(json_get(output, "name"), "program.json: an output");
+      json_each(parameter, json_get(stage, "parameters"))
+          expect_named(json_get(p->program, "parameters"), parameter, "program.json: a stage's parameter");
+      json_each(constant, json_get(stage, "constants"))
+          json_text(json_get(constant, "tensor"), "program.json: a constant");
     }
   }
 }
 
 static void check_steps(const Pipeline* p) {
-  const size_t programs = json_get(p->program, "programs")->count;
-  for (const Json* step = json_get(p->json, "steps")->first; step; step = step->next) {
+  const size_t programs = json_count(json_get(p->program, "programs"));
+  json_each(step, json_get(p->json, "steps")) {
     if (json_is(json_get(step, "kind"), "zero_grad")) continue;
     const Json* microbatches = json_get(step, "microbatches");
-    if (microbatches->count != (size_t)p->microbatches)
+    if (json_count(microbatches) != (size_t)p->microbatches)
       refuse("case.json: a step with another number of micro-batches");
-    for (const Json* microbatch = microbatches->first; microbatch; microbatch = microbatch->next)
-      json_index(json_get(microbatch, "program"), programs, "case.json: a micro-batch's program");
+    json_each(microbatch, microbatches)
+        json_index(json_get(microbatch, "program"), programs, "case.json: a micro-batch's program");
   }
 }
 
@@ -228,8 +230,8 @@ Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why) {
   p->microbatches =
       (int)json_index(json_get(p->json, "microbatches"), MOST_MICROBATCHES + 1, "case.json: microbatches");
   if (p->stages == 0 || p->microbatches == 0) refuse("case.json: no stages, or no micro-batches");
-  p->boundaries = (int)json_get(json_at(json_get(p->program, "programs"), 0), "boundaries")->count;
-  p->parameters = (int)json_get(p->program, "parameters")->count;
+  p->boundaries = (int)json_count(json_get(cJSON_GetArrayItem(json_get(p->program, "programs"), 0), "boundaries"));
+  p->parameters = (int)json_count(json_get(p->program, "parameters"));
   check_parameters(p);
   check_programs(p);
   check_steps(p);
@@ -252,21 +254,22 @@ static Tensor** back_of(Pipeline* p, int b, int stage, int m) {
 }
 
 static const Json* microbatch_json(const Pipeline* p, int m) {
-  return json_at(json_get(p->step_json, "microbatches"), (size_t)m);
+  return cJSON_GetArrayItem(json_get(p->step_json, "microbatches"), m);
 }
 static const Json* program_of(const Pipeline* p, int m) {
-  return json_at(json_get(p->program, "programs"), (size_t)json_get(microbatch_json(p, m), "program")->number);
+  return cJSON_GetArrayItem(json_get(p->program, "programs"),
+                            (int)json_number(json_get(microbatch_json(p, m), "program")));
 }
 static const Tensor* forms_of(const Pipeline* p, int stage, int m) {
-  return p->forms[(int)json_get(microbatch_json(p, m), "program")->number * p->stages + stage];
+  return p->forms[(int)json_number(json_get(microbatch_json(p, m), "program")) * p->stages + stage];
 }
 static const Json* boundary_json(const Pipeline* p, int b, int m) {
-  return json_at(json_get(program_of(p, m), "boundaries"), (size_t)b);
+  return cJSON_GetArrayItem(json_get(program_of(p, m), "boundaries"), b);
 }
 static int boundary_named(const Pipeline* p, const Json* port, int m) {
-  return number_of(json_get(program_of(p, m), "boundaries"), json_get(port, "name")->text);
+  return number_of(json_get(program_of(p, m), "boundaries"), cJSON_GetStringValue(json_get(port, "name")));
 }
-static int value_number(const Json* port) { return (int)json_get(port, "value")->number; }
+static int value_number(const Json* port) { return (int)json_number(json_get(port, "value")); }
 
 /* A copy of `tensor` under a key; stage and micro-batch -1 where they do not apply. */
 static void deliver(Pipeline* p, int rank, const char* kind, int stage, int m, const char* name, const Tensor* tensor) {
@@ -306,7 +309,7 @@ static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
   const bool squares = json_is(json_get(loss, "kind"), "mse");
   const Tensor* target = squares ? batch_piece(p, "target", m, y) : NULL;
   const float count = json_is(json_get(loss, "reduction"), "mean") ? (float)tensor_count(y) : 1;
-  const float weight = (float)json_get(microbatch_json(p, m), "loss_weight")->number;
+  const float weight = (float)json_number(json_get(microbatch_json(p, m), "loss_weight"));
   const Tensor scalar = {0};
   Tensor* value = tensor_like(p->arena, &scalar);
   if (gradient) *gradient = tensor_like(p->arena, y);
@@ -321,21 +324,21 @@ static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
 
 /* Whether all inputs of the stage are available. */
 static bool may_forward(Pipeline* p, int stage, int m) {
-  const Json* graph = json_at(json_get(program_of(p, m), "stages"), (size_t)stage);
-  for (const Json* input = json_get(graph, "inputs")->first; input; input = input->next)
-    if (json_is(json_get(input, "from"), "boundary") && !*value_of(p, boundary_named(p, input, m), m)) return false;
+  const Json* graph = cJSON_GetArrayItem(json_get(program_of(p, m), "stages"), stage);
+  json_each(input, json_get(graph, "inputs")) if (json_is(json_get(input, "from"), "boundary") &&
+                                                  !*value_of(p, boundary_named(p, input, m), m)) return false;
   return true;
 }
 
 static void forward(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
-  run->graph = json_at(json_get(program_of(p, m), "stages"), (size_t)stage);
+  run->graph = cJSON_GetArrayItem(json_get(program_of(p, m), "stages"), stage);
   const Tensor* forms = forms_of(p, stage, m);
-  const size_t count = json_get(run->graph, "values")->count;
+  const size_t count = json_count(json_get(run->graph, "values"));
   run->values = arena_new(p->arena, count * sizeof(Tensor*));
   run->gradients = arena_new(p->arena, count * sizeof(Tensor*));
-  for (const Json* input = json_get(run->graph, "inputs")->first; input; input = input->next) {
-    const char* name = json_get(input, "name")->text;
+  json_each(input, json_get(run->graph, "inputs")) {
+    const char* name = cJSON_GetStringValue(json_get(input, "name"));
     const int value = value_number(input);
     const bool crossed = json_is(json_get(input, "from"), "boundary");
     run->values[value] = crossed ? *value_of(p, boundary_named(p, input, m), m)
@@ -343,22 +346,21 @@ static void forward(Pipeline* p, int stage, int m) {
     if (!tensor_same_form(run->values[value], &forms[value]))
       refuse("program.json: %s has another shape in stage %d than where it was made", name, stage);
   }
-  for (const Json* parameter = json_get(run->graph, "parameters")->first; parameter; parameter = parameter->next) {
-    if (json_get(parameter, "value")->kind != JSON_NUMBER) continue;
-    const char* name = arena_text(p->arena, "parameter/%s", json_get(parameter, "name")->text);
+  json_each(parameter, json_get(run->graph, "parameters")) {
+    if (!cJSON_IsNumber(json_get(parameter, "value"))) continue;
+    const char* name = arena_text(p->arena, "parameter/%s", cJSON_GetStringValue(json_get(parameter, "name")));
     run->values[value_number(parameter)] = tensor_named(p, name, &forms[value_number(parameter)]);
   }
-  for (const Json* constant = json_get(run->graph, "constants")->first; constant; constant = constant->next)
-    if (json_get(constant, "value")->kind == JSON_NUMBER)
+  json_each(constant, json_get(run->graph, "constants")) if (cJSON_IsNumber(json_get(constant, "value")))
       run->values[value_number(constant)] =
-          tensor_named(p, json_get(constant, "tensor")->text, &forms[value_number(constant)]);
+      tensor_named(p, cJSON_GetStringValue(json_get(constant, "tensor")), &forms[value_number(constant)]);
   stage_forward(p->arena, run->graph, forms, run->values);
 
   const int rank = p->rank_of_stage[stage];
   const bool trains = json_is(json_get(p->step_json, "kind"), "train");
-  for (const Json* output = json_get(run->graph, "outputs")->first; output; output = output->next) {
+  json_each(output, json_get(run->graph, "outputs")) {
     Tensor* value = run->values[value_number(output)];
-    const char* name = json_get(output, "name")->text;
+    const char* name = cJSON_GetStringValue(json_get(output, "name"));
     if (json_is(json_get(output, "to"), "boundary")) {
       *value_of(p, boundary_named(p, output, m), m) = value;
       deliver(p, rank, "forward", stage, m, name, value);
@@ -366,7 +368,7 @@ static void forward(Pipeline* p, int stage, int m) {
     }
     deliver(p, rank, "output", -1, m, name, value);
     const Json* wants_loss = json_get(p->step_json, "loss");
-    if (strcmp(name, "0") != 0 || (wants_loss->kind == JSON_BOOL && !wants_loss->boolean)) continue;
+    if (strcmp(name, "0") != 0 || cJSON_IsFalse(wants_loss)) continue;
     Tensor** gradient = trains ? &run->gradients[value_number(output)] : NULL;
     deliver(p, rank, "loss", -1, m, "loss", loss_of(p, m, value, gradient));
   }
@@ -377,9 +379,10 @@ static bool may_backward(Pipeline* p, int stage, int m) {
   if (!run_of(p, stage, m)->graph) return false;
   for (int b = 0; b < p->boundaries; ++b) {
     const Json* boundary = boundary_json(p, b, m);
-    if ((int)json_get(boundary, "producer")->number != stage || !json_get(boundary, "has_gradient")->boolean) continue;
-    for (const Json* consumer = json_get(boundary, "consumers")->first; consumer; consumer = consumer->next)
-      if (!*back_of(p, b, (int)consumer->number, m)) return false;
+    if ((int)json_number(json_get(boundary, "producer")) != stage || !cJSON_IsTrue(json_get(boundary, "has_gradient")))
+      continue;
+    json_each(consumer,
+              json_get(boundary, "consumers")) if (!*back_of(p, b, (int)json_number(consumer), m)) return false;
   }
   return true;
 }
@@ -387,37 +390,37 @@ static bool may_backward(Pipeline* p, int stage, int m) {
 /* Both halves are computed at once; each is delivered only at its action. */
 static void backward_to_inputs(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
-  for (const Json* output = json_get(run->graph, "outputs")->first; output; output = output->next) {
+  json_each(output, json_get(run->graph, "outputs")) {
     if (!json_is(json_get(output, "to"), "boundary")) continue;
     const int b = boundary_named(p, output, m);
     const Json* boundary = boundary_json(p, b, m);
-    if (!json_get(boundary, "has_gradient")->boolean) continue;
+    if (!cJSON_IsTrue(json_get(boundary, "has_gradient"))) continue;
     const Json* consumers = json_get(boundary, "consumers");
-    for (size_t i = consumers->count; i-- > 0;) /* from the last to the first */
+    for (int i = cJSON_GetArraySize(consumers); i-- > 0;) /* from the last to the first */
       tensor_add(p->arena, &run->gradients[value_number(output)],
-                 *back_of(p, b, (int)json_at(consumers, i)->number, m));
+                 *back_of(p, b, (int)json_number(cJSON_GetArrayItem(consumers, i)), m));
   }
   stage_backward(p->arena, run->graph, run->values, run->gradients);
   run->input_done = true;
-  for (const Json* input = json_get(run->graph, "inputs")->first; input; input = input->next) {
+  json_each(input, json_get(run->graph, "inputs")) {
     if (!json_is(json_get(input, "from"), "boundary")) continue;
     const int b = boundary_named(p, input, m);
-    if (!json_get(boundary_json(p, b, m), "has_gradient")->boolean) continue;
+    if (!cJSON_IsTrue(json_get(boundary_json(p, b, m), "has_gradient"))) continue;
     Tensor* gradient = run->gradients[value_number(input)];
     if (!gradient) gradient = tensor_like(p->arena, run->values[value_number(input)]);
     *back_of(p, b, stage, m) = gradient;
-    deliver(p, p->rank_of_stage[stage], "backward", stage, m, json_get(input, "name")->text, gradient);
+    deliver(p, p->rank_of_stage[stage], "backward", stage, m, cJSON_GetStringValue(json_get(input, "name")), gradient);
   }
 }
 
 static void backward_to_weights(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
   const Json* all = json_get(p->program, "parameters");
-  for (const Json* parameter = json_get(run->graph, "parameters")->first; parameter; parameter = parameter->next) {
-    const char* name = json_get(parameter, "name")->text;
+  json_each(parameter, json_get(run->graph, "parameters")) {
+    const char* name = cJSON_GetStringValue(json_get(parameter, "name"));
     const int number = number_of(all, name);
-    if (json_get(parameter, "value")->kind != JSON_NUMBER || !run->gradients[value_number(parameter)] ||
-        !json_get(json_at(all, (size_t)number), "requires_grad")->boolean)
+    if (!cJSON_IsNumber(json_get(parameter, "value")) || !run->gradients[value_number(parameter)] ||
+        !cJSON_IsTrue(json_get(cJSON_GetArrayItem(all, number), "requires_grad")))
       continue;
     Tensor** sum = &p->accumulated[stage * p->parameters + number];
     tensor_add(p->arena, sum, run->gradients[value_number(parameter)]);
@@ -444,9 +447,9 @@ static bool act(Pipeline* p, const Action* action) {
 
 /* Copies of a parameter are summed by ascending stage, divided once, and added to the gradients of earlier steps. */
 static void finish_gradients(Pipeline* p) {
-  const float divide_by = (float)json_get(json_get(p->json, "gradients"), "divide_by")->number;
+  const float divide_by = (float)json_number(json_get(json_get(p->json, "gradients"), "divide_by"));
   for (int n = 0; n < p->parameters; ++n) {
-    const Json* parameter = json_at(json_get(p->program, "parameters"), (size_t)n);
+    const Json* parameter = cJSON_GetArrayItem(json_get(p->program, "parameters"), n);
     Tensor* sum = NULL;
     for (int stage = 0; stage < p->stages; ++stage)
       if (p->accumulated[stage * p->parameters + n])
@@ -456,8 +459,9 @@ static void finish_gradients(Pipeline* p) {
       tensor_add(p->arena, &p->whole_grads[n], sum);
     }
     if (p->whole_grads[n]) {
-      const int holder = (int)json_at(json_get(parameter, "stages"), 0)->number;
-      deliver(p, p->rank_of_stage[holder], "grad", -1, -1, json_get(parameter, "name")->text, p->whole_grads[n]);
+      const int holder = (int)json_number(cJSON_GetArrayItem(json_get(parameter, "stages"), 0));
+      deliver(p, p->rank_of_stage[holder], "grad", -1, -1, cJSON_GetStringValue(json_get(parameter, "name")),
+              p->whole_grads[n]);
     }
   }
 }
@@ -479,7 +483,8 @@ static const char* run_schedule(Pipeline* p) {
 }
 
 const char* pipeline_run(Pipeline* p) {
-  for (p->step_json = json_get(p->json, "steps")->first; p->step_json; p->step_json = p->step_json->next, ++p->step) {
+  const Json* steps = json_get(p->json, "steps");
+  for (p->step = 0; (p->step_json = cJSON_GetArrayItem(steps, p->step)); ++p->step) {
     if (json_is(json_get(p->step_json, "kind"), "zero_grad")) {
       memset(p->whole_grads, 0, (size_t)p->parameters * sizeof(Tensor*));
       continue;

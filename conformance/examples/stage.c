@@ -12,20 +12,19 @@ static bool is_known(const Json* op) {
 }
 
 const char* stage_why_not(Arena* arena, const Json* stage) {
-  if (json_get(stage, "buffers")->count) return "buffers";
-  for (const Json* value = json_get(stage, "values")->first; value; value = value->next)
-    if (!json_is(json_get(value, "dtype"), "F32"))
-      return arena_text(arena, "values of %s", json_text(json_get(value, "dtype"), "program.json: a dtype"));
-  for (const Json* input = json_get(stage, "inputs")->first; input; input = input->next) {
+  if (json_count(json_get(stage, "buffers"))) return "buffers";
+  json_each(value, json_get(stage, "values")) if (!json_is(json_get(value, "dtype"), "F32")) return arena_text(
+      arena, "values of %s", json_text(json_get(value, "dtype"), "program.json: a dtype"));
+  json_each(input, json_get(stage, "inputs")) {
     if (json_is(json_get(input, "from"), "mask")) return "masks";
-    if (json_get(input, "value")->kind != JSON_NUMBER) return "an input that is None";
+    if (!cJSON_IsNumber(json_get(input, "value"))) return "an input that is None";
   }
-  for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
-    if (json_get(output, "value")->kind != JSON_NUMBER) return "an output that is None";
-  for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
+  json_each(output,
+            json_get(stage, "outputs")) if (!cJSON_IsNumber(json_get(output, "value"))) return "an output that is None";
+  json_each(node, json_get(stage, "nodes")) {
     const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
     if (!is_known(op)) return arena_text(arena, "operator %s", json_text(op, "program.json: an op"));
-    if (json_is(op, "aten::add.Tensor") && json_get(arguments, "other")->kind != JSON_OBJECT)
+    if (json_is(op, "aten::add.Tensor") && !cJSON_IsObject(json_get(arguments, "other")))
       return "aten::add.Tensor of a number";
   }
   return NULL;
@@ -34,7 +33,7 @@ const char* stage_why_not(Arena* arena, const Json* stage) {
 /* The number of the value that an argument is; -1 for null. */
 static int value_of(const Json* arguments, const char* name) {
   const Json* value = json_get(json_get(arguments, name), "value");
-  return value->kind == JSON_NUMBER ? (int)value->number : -1;
+  return cJSON_IsNumber(value) ? (int)json_number(value) : -1;
 }
 
 /* --- the form of a stage, checked once: later code relies on it --------------------------------------------------- */
@@ -75,7 +74,7 @@ static Tensor form_of_result(const Check* check, const Json* node) {
     if (w->rank != 2 || x->rank == 0 || w->sizes[1] == 0 || tensor_width(x) != w->sizes[1])
       refuse("program.json: aten::linear of shapes that do not fit");
     result.sizes[result.rank - 1] = w->sizes[0];
-    if (json_get(json_get(json_get(node, "arguments"), "bias"), "value")->kind != JSON_NULL) {
+    if (json_has(json_get(json_get(json_get(node, "arguments"), "bias"), "value"))) {
       const Tensor* bias = argument(check, node, "bias");
       if (bias->rank != 1 || bias->sizes[0] != w->sizes[0]) refuse("program.json: aten::linear with another bias");
     }
@@ -94,21 +93,20 @@ static Tensor form_of_result(const Check* check, const Json* node) {
 
 const Tensor* stage_check(Arena* arena, const Json* stage) {
   const Json* values = json_get(stage, "values");
-  Check check = {arena_new(arena, values->count * sizeof(Tensor)), arena_new(arena, values->count), values->count};
+  const size_t count = json_count(values);
+  Check check = {arena_new(arena, count * sizeof(Tensor)), arena_new(arena, count), count};
   size_t next = 0;
-  for (const Json* value = values->first; value; value = value->next)
-    check.forms[next++] = tensor_form(json_get(value, "shape"), "program.json: a shape");
+  json_each(value, values) check.forms[next++] = tensor_form(json_get(value, "shape"), "program.json: a shape");
   static const char* const given[] = {"inputs", "parameters", "constants"};
   for (size_t i = 0; i < sizeof given / sizeof *given; ++i)
-    for (const Json* port = json_get(stage, given[i])->first; port; port = port->next)
-      if (json_get(port, "value")->kind != JSON_NULL) define(&check, json_get(port, "value"));
-  for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
+    json_each(port, json_get(stage, given[i])) if (json_has(json_get(port, "value")))
+        define(&check, json_get(port, "value"));
+  json_each(node, json_get(stage, "nodes")) {
     const Tensor form = form_of_result(&check, node);
-    if (!tensor_same_form(&form, &check.forms[define(&check, json_at(json_get(node, "results"), 0))]))
-      refuse("program.json: %s gives another shape than it says", json_get(node, "op")->text);
+    if (!tensor_same_form(&form, &check.forms[define(&check, cJSON_GetArrayItem(json_get(node, "results"), 0))]))
+      refuse("program.json: %s gives another shape than it says", cJSON_GetStringValue(json_get(node, "op")));
   }
-  for (const Json* output = json_get(stage, "outputs")->first; output; output = output->next)
-    used(&check, json_get(output, "value"));
+  json_each(output, json_get(stage, "outputs")) used(&check, json_get(output, "value"));
   return check.forms;
 }
 
@@ -130,7 +128,7 @@ static size_t broadcast_from(const Tensor* from, const Tensor* result, size_t in
 
 static Tensor* add(Arena* arena, const Json* arguments, Tensor** values, const Tensor* form) {
   const Tensor *a = values[value_of(arguments, "self")], *b = values[value_of(arguments, "other")];
-  const float alpha = (float)json_get(arguments, "alpha")->number;
+  const float alpha = (float)json_number(json_get(arguments, "alpha"));
   Tensor* result = tensor_like(arena, form);
   for (size_t i = 0; i < tensor_count(result); ++i)
     result->data[i] = a->data[broadcast_from(a, result, i)] + alpha * b->data[broadcast_from(b, result, i)];
@@ -152,9 +150,9 @@ static Tensor* linear(Arena* arena, const Tensor* x, const Tensor* weight, const
 }
 
 void stage_forward(Arena* arena, const Json* stage, const Tensor* forms, Tensor** values) {
-  for (const Json* node = json_get(stage, "nodes")->first; node; node = node->next) {
+  json_each(node, json_get(stage, "nodes")) {
     const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
-    const int result = (int)json_at(json_get(node, "results"), 0)->number;
+    const int result = (int)json_number(cJSON_GetArrayItem(json_get(node, "results"), 0));
     if (json_is(op, "aten::linear")) {
       const int bias = value_of(arguments, "bias");
       values[result] = linear(arena, values[value_of(arguments, "input")], values[value_of(arguments, "weight")],
@@ -193,7 +191,7 @@ static void linear_backward(Arena* arena, const Json* arguments, Tensor** values
 }
 
 static void add_backward(Arena* arena, const Json* arguments, Tensor** values, Tensor** gradients, const Tensor* dy) {
-  const float alpha = (float)json_get(arguments, "alpha")->number;
+  const float alpha = (float)json_number(json_get(arguments, "alpha"));
   const char* const names[] = {"self", "other"};
   for (int side = 0; side < 2; ++side) {
     const int value = value_of(arguments, names[side]);
@@ -206,7 +204,7 @@ static void add_backward(Arena* arena, const Json* arguments, Tensor** values, T
 
 static void node_backward(Arena* arena, const Json* node, Tensor** values, Tensor** gradients) {
   const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
-  const Tensor* dy = gradients[(int)json_at(json_get(node, "results"), 0)->number];
+  const Tensor* dy = gradients[(int)json_number(cJSON_GetArrayItem(json_get(node, "results"), 0))];
   if (!dy) return;
   if (json_is(op, "aten::linear")) {
     linear_backward(arena, arguments, values, gradients, dy);
@@ -228,5 +226,6 @@ static void node_backward(Arena* arena, const Json* node, Tensor** values, Tenso
 
 void stage_backward(Arena* arena, const Json* stage, Tensor** values, Tensor** gradients) {
   const Json* nodes = json_get(stage, "nodes");
-  for (size_t n = nodes->count; n-- > 0;) node_backward(arena, json_at(nodes, n), values, gradients);
+  for (int n = cJSON_GetArraySize(nodes); n-- > 0;)
+    node_backward(arena, cJSON_GetArrayItem(nodes, n), values, gradients);
 }

@@ -8,8 +8,8 @@ Tensor tensor_form(const Json* shape, const char* what) {
   Tensor form = {0};
   const size_t most = (size_t)1 << 31; /* of elements: far more than any case has */
   size_t count = 1;
-  if (shape->kind != JSON_LIST || shape->count > 8) refuse("%s: expected a shape of up to 8 sizes", what);
-  for (const Json* size = shape->first; size; size = size->next) {
+  if (!cJSON_IsArray(shape) || json_count(shape) > 8) refuse("%s: expected a shape of up to 8 sizes", what);
+  json_each(size, shape) {
     const size_t rows = form.sizes[form.rank++] = json_index(size, most, what);
     if (rows != 0 && count > most / rows) refuse("%s: a shape of more than 2^31 elements", what);
     count *= rows;
@@ -69,21 +69,21 @@ const Tensor* tensors_read(Arena* arena, const char* path) {
   char* text = arena_new(arena, header + 1);
   memcpy(text, file + 8, header);
   const Json* json = json_parse(arena, text);
-  if (!json || json->kind != JSON_OBJECT) refuse("%s: its header is no JSON object", path);
+  if (!cJSON_IsObject(json)) refuse("%s: its header is no JSON object", path);
   const char* data = file + 8 + header;
   const size_t data_bytes = bytes - 8 - header;
   Tensor* all = NULL;
-  for (const Json* item = json->first; item; item = item->next) {
+  json_each(item, json) {
     if (!json_is(json_get(item, "dtype"), "F32")) continue;
     const Json* offsets = json_get(item, "data_offsets");
     Tensor* tensor = arena_new(arena, sizeof(Tensor));
     *tensor = tensor_form(json_get(item, "shape"), path);
-    const size_t begin = json_index(json_at(offsets, 0), (size_t)1 << 53, path),
-                 end = json_index(json_at(offsets, 1), (size_t)1 << 53, path);
-    if (end > data_bytes) refuse("%s: %s lies beyond the end of the file (truncated?)", path, item->key);
+    const size_t begin = json_index(cJSON_GetArrayItem(offsets, 0), (size_t)1 << 53, path),
+                 end = json_index(cJSON_GetArrayItem(offsets, 1), (size_t)1 << 53, path);
+    if (end > data_bytes) refuse("%s: %s lies beyond the end of the file (truncated?)", path, item->string);
     if (begin > end || end - begin != tensor_count(tensor) * sizeof(float))
-      refuse("%s: %s has not the bytes of its shape", path, item->key);
-    tensor->name = item->key;
+      refuse("%s: %s has not the bytes of its shape", path, item->string);
+    tensor->name = item->string;
     tensor->data = arena_new(arena, end - begin);
     memcpy(tensor->data, data + begin, end - begin); /* floats are little-endian here as in the file */
     tensor->next = all;

@@ -49,7 +49,7 @@ static const char* unknown_member(const Json* json) {
                                       "dtype",        "model",  "mesh",   "stages", "schedule",  "steps",    "results",
                                       "microbatches", "inputs", "target", "loss",   "gradients", "optimizer"};
   json_each(item, json) {
-    bool found = cJSON_IsFalse(item); /* a feature that is not asked for */
+    bool found = cJSON_IsFalse(item); /* an unused feature */
     found = found || json_is(item, "never");
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i) found = found || strcmp(item->string, known[i]) == 0;
     if (!found) return item->string;

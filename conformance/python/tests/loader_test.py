@@ -170,11 +170,11 @@ class Strictness(unittest.TestCase):
 
     def test_unknown_members(self):
         self.change("case.json", lambda document: document["loss"].update(scale=2))
-        self.assertIn("case.json: loss.scale: a member that is not known", self.refusal())
+        self.assertIn("case.json: loss: Additional properties are not allowed ('scale' was unexpected)", self.refusal())
 
     def test_another_version(self):
         self.change("program.json", lambda document: document.update(opset=2))
-        self.assertIn("program.json: opset: expected 1, not 2", self.refusal())
+        self.assertIn("program.json: opset: 1 was expected", self.refusal())
 
     def test_an_operator_outside_the_opset(self):
         self.change("program.json", lambda d: d["programs"][0]["stages"][0]["nodes"][0].update(op="aten::erf"))

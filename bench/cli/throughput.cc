@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "bench/cli/commands.h"
 #include "conformance/backend/predicted_trace.h"
@@ -115,7 +116,9 @@ int measure(const ThroughputOptions& options) {
     measured.push_back(
         conformance::read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
   });
-  std::fputs((options.json ? conformance::throughput_json(measured) : conformance::throughput_text(measured)).c_str(),
+  std::fputs((options.json ? conformance::throughput_json(measured)
+                           : conformance::throughput_text(measured, std::thread::hardware_concurrency()))
+                 .c_str(),
              stdout);
   if (result.succeeded && job.throughput.front().trace) draw(options, job.throughput.front(), out.path());
   if (result.succeeded) return 0;

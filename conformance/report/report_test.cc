@@ -121,12 +121,14 @@ TEST(Report, SchedulesStandInTheirOrderAndStrangersBehindThem) {
 
 TEST(Report, ThroughputText) {
   Throughput t{"1f1b", "sleep 5/10 ms", 8, 16, 0.352, 45.45, 0.318, 0.3043, 1.0205, {{0.24, 0.11}, {0.2395, 0.1125}}};
-  EXPECT_EQ(throughput_text({t}),
+  EXPECT_EQ(throughput_text({t}, 8),
             "schedule  workload       ranks  micro-batches  step ms  per second  bubble   ideal  step/ideal       "
             "busy ms    waiting ms\n"
             "1f1b      sleep 5/10 ms      8             16   352.00        45.5  31.8 %  30.4 %       1.020  "
             "239.5..240.0  110.0..112.5\n");
-  EXPECT_EQ(throughput_text({}), "");
+  EXPECT_TRUE(throughput_text({t}, 2).ends_with(
+      "\n8 ranks share 2 cores: in stages of a model, a rank's wait for a core counts as bubble\n"));
+  EXPECT_EQ(throughput_text({}, 2), "");
 }
 
 TEST_F(ReportFiles, JunitReadsBackWithHostileNames) {

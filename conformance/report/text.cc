@@ -97,7 +97,7 @@ std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions op
   return text + "\n" + legend(verdicts, options.colour) + "\n";
 }
 
-std::string throughput_text(const std::vector<Throughput>& throughput) {
+std::string throughput_text(const std::vector<Throughput>& throughput, unsigned cores) {
   if (throughput.empty()) return "";
   std::vector<std::vector<std::string>> rows = {{"schedule", "workload", "ranks", "micro-batches", "step ms",
                                                  "per second", "bubble", "ideal", "step/ideal", "busy ms",
@@ -117,6 +117,11 @@ std::string throughput_text(const std::vector<Throughput>& throughput) {
       line += (i == 0 ? "" : "  ") + (i < 2 ? padded(row[i], widths[i]) : right_aligned(row[i], widths[i]));
     text += without_trailing_spaces(line) + "\n";
   }
+  int ranks = 0;
+  for (const Throughput& t : throughput) ranks = std::max(ranks, t.ranks);
+  if (cores > 0 && static_cast<unsigned>(ranks) > cores)
+    text += std::to_string(ranks) + " ranks share " + std::to_string(cores) + (cores == 1 ? " core" : " cores") +
+            ": in stages of a model, a rank's wait for a core counts as bubble\n";
   return text;
 }
 

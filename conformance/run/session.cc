@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ostream>
+#include <thread>
 
 #include "conformance/backend/predicted_trace.h"
 #include "conformance/corpus/corpus.h"
@@ -20,6 +21,7 @@
 #include "conformance/run/left_by_run.h"
 #include "conformance/run/throughput.h"
 #include "runtime/error.h"
+#include "runtime/fnv1a.h"
 #include "runtime/join.h"
 #include "runtime/one_line.h"
 #include "runtime/write_text.h"
@@ -61,9 +63,7 @@ std::vector<std::string> case_ids(const BackendDescription& backend) {
 /// A file that decides verdicts, with a digest (FNV-1a) of what is in it: a changed one is another run's.
 std::string with_digest(const std::filesystem::path& path) {
   if (path.empty()) return {};
-  uint64_t digest = 14695981039346656037u;
-  for (const char c : read_file(path)) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return path.string() + " (" + std::to_string(digest) + ")";
+  return path.string() + " (" + std::to_string(fnv1a(read_file(path))) + ")";
 }
 
 /// What an interrupted run in `report` came to, if it was this one. Takes away the line that it did not finish.
@@ -310,7 +310,8 @@ void Session::print(const RunReport& report) {
   }
   if (failures > kMostShown) out_ << "\n... and " << failures - kMostShown << " more in report.json\n";
   for (const std::string& note : report.notes) out_ << "\nnote: " << note << '\n';
-  if (!report.throughput.empty()) out_ << '\n' << throughput_text(report.throughput);
+  if (!report.throughput.empty())
+    out_ << '\n' << throughput_text(report.throughput, std::thread::hardware_concurrency());
   out_.flush();
 }
 

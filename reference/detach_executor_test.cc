@@ -18,6 +18,7 @@
 #include "runtime/split/loss_mark.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/split/signature.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::reference {
 namespace {
@@ -342,14 +343,7 @@ TEST(DetachExecutor, RefusesOtherInputs) {
   Code model(example);
   const at::Tensor x = at::randn({5, 8});
   DetachExecutor executor(split::make_pipe(model.handle({"x", "target"}), {x, at::randn({5, 8})}, true, {}), 0);
-  const auto refusal = [&](const Tensors& inputs) -> std::string {
-    try {
-      executor.run(inputs);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
+  const auto refusal = [&](const Tensors& inputs) { return testing::refusal([&] { executor.run(inputs); }); };
   EXPECT_EQ(refusal({x, x}), "accepted");
   EXPECT_EQ(refusal({x}), "inputs: 1 given, the pipe was captured with 2");
   EXPECT_EQ(refusal({x, at::Tensor()}), "inputs: 'target' is undefined, the pipe was captured with f32[5,8]");

@@ -5,17 +5,16 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
 
-std::string refusal(const std::string& text, const std::function<void(const JsonPlace&)>& read) try {
-  const nlohmann::json json = parse_json(text, "f.json");
-  read(JsonPlace(json, "f.json"));
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
+std::string refusal(const std::string& text, const std::function<void(const JsonPlace&)>& read) {
+  return testing::refusal([&] {
+    const nlohmann::json json = parse_json(text, "f.json");
+    read(JsonPlace(json, "f.json"));
+  });
 }
 
 TEST(JsonPlace, ErrorsSayWhereAndWhatWasExpected) {

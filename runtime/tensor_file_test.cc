@@ -10,6 +10,7 @@
 
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -35,15 +36,7 @@ std::string with_length(std::string header, const std::string& data) {
 }
 
 void expect_refused(const std::string& bytes, const std::string& reason) {
-  try {
-    decode_tensors(bytes, "a.safetensors");
-    ADD_FAILURE() << "accepted, instead of: " << reason;
-  } catch (const InputError& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(text.find("a.safetensors: "), 0u) << text;
-    EXPECT_NE(text.find(reason), std::string::npos) << text << "\nshould say: " << reason;
-    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  }
+  testing::expect_line(testing::refusal([&] { decode_tensors(bytes, "a.safetensors"); }), "a.safetensors: ", reason);
 }
 
 TEST_F(TensorFile, WritesTheBytesOfTheFormat) {

@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -85,12 +86,7 @@ TEST(LaunchEvents, AnythingElseIsRefusedWhole) {
                                  "throughput3 done",
                                  "step 3 done",
                                  "case 3 done\ncase 4 done"}) {
-    try {
-      parse_event(line);
-      ADD_FAILURE() << "accepted: " << line;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.what(), "unknown event '" + line + "'");
-    }
+    EXPECT_EQ(testing::failure([&] { parse_event(line); }), "unknown event '" + line + "'");
   }
 }
 

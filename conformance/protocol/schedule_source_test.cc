@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/temporary_folder.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -24,14 +25,8 @@ class ScheduleSource : public ::testing::Test {
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
 
-  /// What load_schedule throws; empty when it does not.
   static std::string refusal(const std::string& source, const schedule::ScheduleRequest& request) {
-    try {
-      load_schedule(source, request);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return {};
+    return testing::refusal([&] { load_schedule(source, request); });
   }
 
   const TemporaryFolder folder_;

@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/text.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::graph {
 namespace {
@@ -218,14 +219,7 @@ return %3, %5
                                            {at::eye(4)});
   const at::Tensor x = at::randn({4, 4});
   const Tensors first = run(interpreter, {x});
-  const auto error_of = [&](const at::Tensor& bad) -> std::string {
-    try {
-      run(interpreter, {bad});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
+  const auto error_of = [&](const at::Tensor& bad) { return testing::failure([&] { run(interpreter, {bad}); }); };
   std::string what = error_of(at::randn({4, 3}));
   EXPECT_NE(what.find("running %3: f32[4,4] = aten::mm(%2, %1): "), std::string::npos) << what;
   EXPECT_NE(what.find("4x3 and 4x4"), std::string::npos) << what;

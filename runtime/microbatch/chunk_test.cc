@@ -17,19 +17,10 @@ using Names = std::vector<std::string>;
 constexpr ChunkSpec kReplicate = {true, 0};
 ChunkSpec along(int dim) { return {false, dim}; }
 
-template <class Call>
-std::string refusal(Call&& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-}
+using testing::refusal;
+
+/// One line that has `part` in it.
+void expect_part(const std::string& text, const std::string& part) { testing::expect_line(text, "", part); }
 
 TEST(Chunk, DividesAsTensorSplitDoesWithoutCopies) {
   for (int n = 1; n <= 20; ++n)

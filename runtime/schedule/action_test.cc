@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -14,12 +15,7 @@ namespace {
 // What parse_action, or the other parser that is given, throws.
 template <class Parse = Action (*)(std::string_view)>
 std::string message_of(std::string_view text, Parse parse = parse_action) {
-  try {
-    parse(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal([&] { parse(text); });
 }
 
 std::vector<Action> entry(std::string_view text) {

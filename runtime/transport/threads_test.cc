@@ -7,21 +7,14 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::transport {
 namespace {
 
-Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
+using testing::failure;
 
-template <typename Expected, typename F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "no error";
-}
+Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
 
 void abort_while_others_wait(int round) {
   auto transports = make_thread_transports(3);
@@ -31,7 +24,7 @@ void abort_while_others_wait(int round) {
     std::vector<std::jthread> threads;
     for (int rank : {0, 1}) {
       threads.emplace_back([&, rank] {
-        texts[rank] = error_of<PeerError>([&] {
+        texts[rank] = failure<PeerError>([&] {
           char byte = 0;
           Request ready = transports[rank]->isend(&byte, 1, 2, 1);
           Request request = transports[rank]->irecv(&byte, 1, 2, 0);
@@ -76,7 +69,7 @@ TEST(ThreadTransport, ASendNobodyTakesTimesOut) {
   char byte = 0;
   Request request = transports[0]->isend(&byte, 1, 1, 0);
   EXPECT_FALSE(transports[0]->test(request));
-  EXPECT_EQ(error_of<TimeoutError>([&] {
+  EXPECT_EQ(failure<TimeoutError>([&] {
               transports[0]->wait(request, Deadline::after(std::chrono::milliseconds(20)), "gradient of stage 1");
             }),
             "rank 0: rank 1 took no message within 0.02 s: gradient of stage 1");
@@ -126,16 +119,16 @@ TEST(RunThreadRanks, TheFirstReasonIsThrownWithItsTypeAndRank) {
       transport.wait(request, limit(), "never sent");
     });
   };
-  EXPECT_EQ(error_of<InputError>([&] { run(InputError("no such stage")); }), "rank 1: no such stage");
-  EXPECT_EQ(error_of<TimeoutError>([&] { run(TimeoutError("rank 1: no message")); }), "rank 1: no message");
-  EXPECT_EQ(error_of<Error>([&] { run(Error("rank 1, position 4: no")); }), "rank 1, position 4: no");
-  EXPECT_EQ(error_of<Error>([&] { run(Error("rank 10 is missing")); }), "rank 1: rank 10 is missing");
-  EXPECT_EQ(error_of<Error>([&] { run(std::runtime_error("out of luck")); }), "rank 1: out of luck");
-  EXPECT_EQ(error_of<Error>([&] { run(42); }), "rank 1: an exception that is not a std::exception");
+  EXPECT_EQ(failure<InputError>([&] { run(InputError("no such stage")); }), "rank 1: no such stage");
+  EXPECT_EQ(failure<TimeoutError>([&] { run(TimeoutError("rank 1: no message")); }), "rank 1: no message");
+  EXPECT_EQ(failure<Error>([&] { run(Error("rank 1, position 4: no")); }), "rank 1, position 4: no");
+  EXPECT_EQ(failure<Error>([&] { run(Error("rank 10 is missing")); }), "rank 1: rank 10 is missing");
+  EXPECT_EQ(failure<Error>([&] { run(std::runtime_error("out of luck")); }), "rank 1: out of luck");
+  EXPECT_EQ(failure<Error>([&] { run(42); }), "rank 1: an exception that is not a std::exception");
 }
 
 TEST(RunThreadRanks, AnAbortWithoutAnotherReasonIsAPeerError) {
-  EXPECT_EQ(error_of<PeerError>([] {
+  EXPECT_EQ(failure<PeerError>([] {
               run_thread_ranks(2, [](Transport& transport) {
                 if (transport.rank() == 0) return transport.abort("stop");
                 char byte;

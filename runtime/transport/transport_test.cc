@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 #include "runtime/testing/spawn.h"
 
 namespace plumbline::transport {
 namespace {
 
+using testing::failure;
 using testing::with_ranks;
 
 Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
@@ -46,17 +48,6 @@ std::vector<uint8_t> receive(Transport& transport, size_t bytes, int peer, int64
   transport.wait(request, limit(), "a receive of the test");
   EXPECT_TRUE(request.empty());
   return data;
-}
-
-/// The text of the Error that `f` throws.
-template <typename Expected, typename F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Transport, PingPongKeepsContents) {
@@ -153,7 +144,7 @@ void expect_wrong_size(size_t sent, size_t expected, bool receive_first) {
       early = transport.irecv(data.data(), expected, 0, 9);
       send(transport, {}, 0, 8);
     }
-    const std::string text = error_of<Error>([&] {
+    const std::string text = failure<Error>([&] {
       Request request = receive_first ? early : transport.irecv(data.data(), expected, 0, 9);
       transport.wait(request, limit(), "wrong size");
     });
@@ -178,7 +169,7 @@ TEST(Transport, ATimeoutNamesPeerLimitAndContext) {
     if (transport.rank() == 0) return;
     uint8_t byte = 0;
     const int microbatch = 3;
-    const std::string text = error_of<TimeoutError>([&] {
+    const std::string text = failure<TimeoutError>([&] {
       Request request = transport.irecv(&byte, 1, 0, 1);
       transport.wait(request, Deadline::after(std::chrono::milliseconds(50)),
                      [&] { return "stage 2 waits for micro-batch " + std::to_string(microbatch); });
@@ -200,7 +191,7 @@ TEST(Transport, WithdrawnReceivesLeaveTheirMemoryAlone) {
     send(transport, {}, 0, 1);
     EXPECT_EQ(receive(transport, 32, 0, 2), contents(32, 4));
     EXPECT_EQ(forgotten, std::vector<uint8_t>(32, 0xee));
-    EXPECT_NE(error_of<Error>([&] { transport.wait(request, limit(), "withdrawn"); }).find("not outstanding"),
+    EXPECT_NE(failure<Error>([&] { transport.wait(request, limit(), "withdrawn"); }).find("not outstanding"),
               std::string::npos);
   });
 }
@@ -226,11 +217,10 @@ TEST(Transport, RefusesPeersAndTagsOutOfRange) {
   with_ranks(2, [](Transport& transport) {
     uint8_t byte = 0;
     const std::string me = "rank " + std::to_string(transport.rank()) + ": ";
-    EXPECT_EQ(error_of<Error>([&] { transport.isend(&byte, 1, 2, 0); }),
-              me + "cannot send to rank 2: ranks are 0 to 1");
-    EXPECT_EQ(error_of<Error>([&] { transport.irecv(&byte, 1, -1, 0); }),
+    EXPECT_EQ(failure<Error>([&] { transport.isend(&byte, 1, 2, 0); }), me + "cannot send to rank 2: ranks are 0 to 1");
+    EXPECT_EQ(failure<Error>([&] { transport.irecv(&byte, 1, -1, 0); }),
               me + "cannot receive from rank -1: ranks are 0 to 1");
-    EXPECT_EQ(error_of<Error>([&] { transport.irecv(&byte, 1, 0, -kReservedTags - 1); }),
+    EXPECT_EQ(failure<Error>([&] { transport.irecv(&byte, 1, 0, -kReservedTags - 1); }),
               me + "cannot receive from rank 0 with tag -17: tags are 0 to " + std::to_string(transport.max_tag()));
     if (transport.max_tag() < std::numeric_limits<int64_t>::max()) {
       EXPECT_THROW(transport.isend(&byte, 1, 0, transport.max_tag() + 1), Error);

@@ -7,6 +7,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -22,12 +23,8 @@ Liveness live(const std::vector<std::string>& rows, const std::vector<int>& rank
 
 std::string refusal(const std::string& row, const std::vector<int>& stages, int rank = 0, int microbatches = 1) {
   const int stages_of_row = 1 + std::max(0, *std::max_element(stages.begin(), stages.end()));
-  try {
-    live({row}, std::vector<int>(std::min(stages_of_row, 2), 0), microbatches, rank, stages);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal(
+      [&] { live({row}, std::vector<int>(std::min(stages_of_row, 2), 0), microbatches, rank, stages); });
 }
 
 TEST(Liveness, ReusesCompletedSlots) {

@@ -9,6 +9,7 @@
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -96,12 +97,7 @@ TEST(Lower, Replicas) {
 
 TEST(Lower, RefusesWithRankPositionAndReason) {
   const auto refused = [](std::string_view text) {
-    try {
-      lower(parse_csv(text, "s"), chain_edges(2));
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return testing::refusal([&] { lower(parse_csv(text, "s"), chain_edges(2)); });
   };
   EXPECT_EQ(refused("0F0,0B0\n1UNSHARD,1F0,1B0\n"),
             "schedule s: rank 1, position 0 (1UNSHARD): only F, B, I and W can be lowered");

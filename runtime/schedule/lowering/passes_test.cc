@@ -7,21 +7,14 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
 
-Schedule read(std::string_view text) { return parse_csv(text, "s"); }
+using testing::refusal;
 
-template <class Run>
-std::string message_of(Run run) {
-  try {
-    run();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
+Schedule read(std::string_view text) { return parse_csv(text, "s"); }
 
 // Row 0 with these knobs.
 std::string unshards(std::string_view text, int max_active = 3, int lookahead = 3) {
@@ -74,7 +67,7 @@ TEST(AddUnshardReshard, AGroupCountsAsAWhole) {
   EXPECT_EQ(unshards(text, 2, 1),
             "0UNSHARD,0F0,0F1,0RESHARD,2UNSHARD,2F0,2RESHARD,4UNSHARD,4F0,0UNSHARD,(0F1;4B0)OVERLAP_F_B,4RESHARD,"
             "2UNSHARD,(2F1;0B0)OVERLAP_F_B,0RESHARD,6UNSHARD,(6F0;2B0)OVERLAP_F_B,2RESHARD,6B0,6RESHARD");
-  EXPECT_EQ(message_of([&] { unshards(text, 1, 1); }),
+  EXPECT_EQ(refusal([&] { unshards(text, 1, 1); }),
             "schedule s: rank 0, position 4: (0F1;4B0)OVERLAP_F_B needs 2 stages at once; max_active_stages is 1");
 }
 
@@ -87,11 +80,11 @@ TEST(UnshardLookahead, FullAutoAndNumbers) {
   EXPECT_EQ(unshard_lookahead("3", 1, 4), (std::vector<int>{3}));
   for (const char* text :
        {"", "0", "5", "-1", "2,3", "2,3,4,1", "2,3,5", "2,,3", "2,3,", ",2,3", "2 ", "2,3,4 ", "Full", "99999999999"}) {
-    EXPECT_EQ(message_of([&] { unshard_lookahead(text, 3, 4); }),
+    EXPECT_EQ(refusal([&] { unshard_lookahead(text, 3, 4); }),
               "unshard_lookahead '" + std::string(text) +
                   "'; accepted are full, auto, a number from 1 to 4, or one for each of 3 ranks, joined by commas");
   }
-  EXPECT_EQ(message_of([] { unshard_lookahead("full", 3, 0); }), "max_active_stages is 0; at least 1 is needed");
+  EXPECT_EQ(refusal([] { unshard_lookahead("full", 3, 0); }), "max_active_stages is 0; at least 1 is needed");
 }
 
 TEST(AddReduceGrad, PyTorchsCases) {
@@ -203,7 +196,7 @@ TEST(AddSendReceive, Replicas) {
 
 TEST(AddSendReceive, RefusesWhatComesToNoEnd) {
   const auto refused = [](std::string_view text) {
-    return message_of([&] { add_send_receive(read(text), StageGraph(2, chain_edges(2))); });
+    return refusal([&] { add_send_receive(read(text), StageGraph(2, chain_edges(2))); });
   };
   EXPECT_EQ(refused("0B0,0F0\n1F0,1B0\n"), "schedule s: rank 0, position 0 (0B0) never gets what it needs");
   EXPECT_EQ(refused("0F0\n1F0,(1F1;1B0)OVERLAP_F_B\n"),
@@ -222,12 +215,12 @@ TEST(AddSendWaits, AfterTheBackwardOrAtTheEnd) {
   EXPECT_EQ(to_csv(add_send_waits(read("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1F0,1RECV_F1,1F1\n"))),
             "0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1\r\n1RECV_F0,1F0,1RECV_F1,1F1\r\n")
       << "forward only";
-  EXPECT_EQ(message_of([] { add_send_waits(read("0F0,0SEND_F0,0SEND_F0\n1F0\n")); }),
+  EXPECT_EQ(refusal([] { add_send_waits(read("0F0,0SEND_F0,0SEND_F0\n1F0\n")); }),
             "schedule s: rank 0, position 2 (0SEND_F0): is sent already");
 }
 
 TEST(RequireSendWaits, OneForEachSendBehindIt) {
-  const auto refused = [](std::string_view text) { return message_of([&] { require_send_waits(read(text)); }); };
+  const auto refused = [](std::string_view text) { return refusal([&] { require_send_waits(read(text)); }); };
   EXPECT_EQ(refused("0F0,0SEND_F0,0WAIT_SEND_F0\n1F0,1SEND_B0,1WAIT_SEND_B0\n"), "accepted");
   EXPECT_EQ(refused("0F0,0SEND_F0\n1F0\n"), "schedule s: rank 0, position 1 (0SEND_F0): nothing waits for it");
   EXPECT_EQ(refused("0F0,0WAIT_SEND_F0,0SEND_F0\n1F0\n"),
@@ -280,7 +273,7 @@ TEST(DeferReceives, LowerRankReceivesBeforeItSends) {
             "2SEND_B1,0RECV_B0,0B0,0RECV_B1,0B1\r\n"
             "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,3RECV_F0,3F0,3B0,3SEND_B0,3RECV_F1,3F1,3B1,3SEND_B1,1RECV_B0,"
             "1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1\r\n");
-  EXPECT_EQ(message_of([] { deferred("0F0,0SEND_F0\n1F0,1RECV_F0\n", 2); }),
+  EXPECT_EQ(refusal([] { deferred("0F0,0SEND_F0\n1F0,1RECV_F0\n", 2); }),
             "schedule s: rank 1: nothing after it uses 1RECV_F0");
 }
 
@@ -297,9 +290,9 @@ TEST(LimitOutstandingSends, MovesWaitsUp) {
   EXPECT_EQ(limited(text, 2, 2),
             "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0B1,0WAIT_SEND_F1\r\n"
             "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1WAIT_SEND_B0,1WAIT_SEND_B1\r\n");
-  EXPECT_EQ(message_of([&] { limited(text, 2, 0); }),
+  EXPECT_EQ(refusal([&] { limited(text, 2, 0); }),
             "schedule s: rank 0: max_outstanding_sends of 0 cannot be kept before 0SEND_F0");
-  EXPECT_EQ(message_of([&] { limited(text, 2, -1); }), "max_outstanding_sends is -1; at least 0 is needed");
+  EXPECT_EQ(refusal([&] { limited(text, 2, -1); }), "max_outstanding_sends is -1; at least 0 is needed");
 }
 
 TEST(LimitOutstandingSends, Groups) {
@@ -319,12 +312,12 @@ TEST(LimitOutstandingSends, RefusesWhatWouldDeadlock) {
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0WAIT_SEND_F0,0WAIT_SEND_F1\n"
       "1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F0,1RECV_F1,1WAIT_SEND_B0,1WAIT_SEND_B1\n");
   EXPECT_EQ(to_csv(limit_outstanding_sends(crossing, graph, 2)), to_csv(crossing));
-  EXPECT_EQ(message_of([&] { limit_outstanding_sends(crossing, graph, 1); }),
+  EXPECT_EQ(refusal([&] { limit_outstanding_sends(crossing, graph, 1); }),
             "schedule s: rank 1: max_outstanding_sends of 1 cannot be kept before 1SEND_B1; none of 1SEND_B0 can be "
             "waited for before it");
-  EXPECT_EQ(message_of([&] { limit_outstanding_sends(read("0F0,0SEND_F0,0WAIT_SEND_F0\n1F0\n"), graph, 1); }),
+  EXPECT_EQ(refusal([&] { limit_outstanding_sends(read("0F0,0SEND_F0,0WAIT_SEND_F0\n1F0\n"), graph, 1); }),
             "schedule s: 0SEND_F0 has no 1RECV_F0");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(refusal([&] {
               limit_outstanding_sends(
                   read("0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0\n1F0,1SEND_B0,1WAIT_SEND_B0,1RECV_F0\n"), graph, 1);
             }),
@@ -334,13 +327,13 @@ TEST(LimitOutstandingSends, RefusesWhatWouldDeadlock) {
 TEST(Lowering, PassesRefuseWhatIsOutOfPlace) {
   Schedule schedule = read("0F0,0B0\n1F0,1B0\n");
   schedule.ranks[0][1].stage = 1;
-  EXPECT_EQ(message_of([&] { add_send_receive(schedule, StageGraph(2, chain_edges(2))); }),
+  EXPECT_EQ(refusal([&] { add_send_receive(schedule, StageGraph(2, chain_edges(2))); }),
             "schedule s: rank 0, position 1 (1B0): micro-batch 0 of stage 1 is on rank 1");
   schedule.ranks[0][1].stage = 7;
-  EXPECT_EQ(message_of([&] { add_send_waits(schedule); }),
+  EXPECT_EQ(refusal([&] { add_send_waits(schedule); }),
             "schedule s: rank 0, position 1 (7B0): there are stages 0 to 1");
   schedule.ranks[0][1] = {0, ActionType::B, 3};
-  EXPECT_EQ(message_of([&] { add_reduce_grad(schedule, true); }),
+  EXPECT_EQ(refusal([&] { add_reduce_grad(schedule, true); }),
             "schedule s: rank 0, position 1 (0B3): there are micro-batches 0 to 0");
 }
 

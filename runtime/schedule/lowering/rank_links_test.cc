@@ -13,6 +13,7 @@
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/testing/random_schedule.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 
@@ -89,12 +90,7 @@ TEST(RankLinks, EdgesThatSkipStagesAndReplicas) {
 
 TEST(RankLinks, RefusesWhatIsNoPlacement) {
   const auto message = [](const Schedule& schedule, const std::vector<StageEdge>& edges) {
-    try {
-      rank_links(schedule, edges);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return testing::refusal([&] { rank_links(schedule, edges); });
   };
   EXPECT_EQ(message(placed({0, -1, 1}, 2), chain_edges(3)),
             "schedule placed: stage 1 is on rank -1; there are 2 ranks");

@@ -8,6 +8,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/testing/slow_run.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -64,14 +65,8 @@ TEST(Hanayo, RunsToItsEndWithinItsMemory) {
 }
 
 TEST(Hanayo, RefusesHalfAWave) {
-  try {
-    waves(4, 4, 3);
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "schedule hanayo: 3 stages per rank; a wave goes down the ranks and up again, so an even number is "
-                 "needed");
-  }
+  EXPECT_EQ(testing::refusal([] { waves(4, 4, 3); }),
+            "schedule hanayo: 3 stages per rank; a wave goes down the ranks and up again, so an even number is needed");
 }
 
 }  // namespace

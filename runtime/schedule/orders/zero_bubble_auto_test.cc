@@ -10,6 +10,7 @@
 #include "runtime/schedule/testing/slow_run.h"
 #include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -133,14 +134,7 @@ TEST(ZeroBubbleAuto, NobodyWaitsWithTwiceTheMemoryWhereAllTakesTheSame) {
 }
 
 TEST(ZeroBubbleAuto, Refuses) {
-  const auto message = [](const ScheduleRequest& wanted) -> std::string {
-    try {
-      make_schedule(wanted);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
+  const auto message = [](const ScheduleRequest& wanted) { return testing::refusal([&] { make_schedule(wanted); }); };
   EXPECT_EQ(message(request(2, 2, times(0, 1, 1, 0), 0)),
             "schedule zb-auto: a forward takes 0; a finite time above 0 is needed");
   EXPECT_EQ(message(request(2, 2, times(1, -1, 1, 0), 0)),

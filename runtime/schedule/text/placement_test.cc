@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 namespace {
 
 std::string message_of(std::string_view text) {
-  try {
-    parse_csv(text, "s.csv");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal([&] { parse_csv(text, "s.csv"); });
 }
 
 TEST(Placement, ReplicasByTheirFirstMicrobatch) {

@@ -4,8 +4,8 @@
 
 #include "reference/sum_of.h"
 #include "runtime/error.h"
+#include "runtime/microbatch/signature.h"
 #include "runtime/split/root_graph.h"
-#include "runtime/split/signature.h"
 
 namespace plumbline::reference {
 
@@ -26,7 +26,7 @@ DetachExecutor::DetachExecutor(const split::Pipe& pipe, std::optional<int> loss_
 
 std::vector<at::Tensor> DetachExecutor::run(const std::vector<at::Tensor>& positional,
                                             const std::map<std::string, at::Tensor>& keyword) {
-  split::Signature signature;
+  microbatch::Signature signature;
   for (const graph::GraphInput& input : root_.inputs) signature.parameters.push_back({input.name});
   std::vector<at::Tensor> inputs;
   for (const capture::NamedTensor& input : signature.bind(positional, keyword)) inputs.push_back(input.tensor);

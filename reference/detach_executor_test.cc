@@ -15,10 +15,9 @@
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/error.h"
 #include "runtime/graph/text.h"
+#include "runtime/microbatch/signature.h"
 #include "runtime/split/loss_mark.h"
 #include "runtime/split/module_pipe.h"
-#include "runtime/split/signature.h"
-#include "runtime/testing/refusal.h"
 
 namespace plumbline::reference {
 namespace {
@@ -326,7 +325,7 @@ TEST(DetachExecutor, TakesKeywordInputs) {
   Names names;
   Tensors inputs;
   for (const capture::NamedTensor& input :
-       split::Signature::from_placeholders({"x", "**extra"}).bind({x}, {{"shift", shift}, {"scale", scale}})) {
+       microbatch::Signature::from_placeholders({"x", "**extra"}).bind({x}, {{"shift", shift}, {"scale", scale}})) {
     names.push_back(input.name);
     inputs.push_back(input.tensor);
   }

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "runtime/split/optimal_cuts.h"
+#include "runtime/split/policy/optimal_cuts.h"
 
 namespace plumbline::bench {
 namespace {

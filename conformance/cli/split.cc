@@ -7,9 +7,9 @@
 #include "conformance/cli/drawing.h"
 #include "conformance/cli/program_options.h"
 #include "conformance/program/prepare.h"
-#include "runtime/split/pipe_dot.h"
-#include "runtime/split/print.h"
-#include "runtime/split/program_files.h"
+#include "runtime/split/io/pipe_dot.h"
+#include "runtime/split/io/print.h"
+#include "runtime/split/io/program_files.h"
 
 namespace plumbline::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/attributes.h"
 #include "runtime/graph/text.h"
-#include "runtime/split/boundary_names.h"
+#include "runtime/split/cut/boundary_names.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runtime/capture/annotate.h"
 #include "runtime/error.h"
-#include "runtime/split/policy.h"
+#include "runtime/split/policy/policy.h"
 
 namespace plumbline::program {
 namespace {

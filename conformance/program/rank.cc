@@ -8,7 +8,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
-#include "runtime/split/transmit.h"
+#include "runtime/split/io/transmit.h"
 #include "runtime/transport/collectives.h"
 
 namespace plumbline::program {

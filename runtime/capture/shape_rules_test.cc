@@ -8,7 +8,7 @@
 #include <set>
 
 #include "runtime/capture/capture.h"
-#include "runtime/capture/meta_testing.h"
+#include "runtime/capture/testing/meta_graphs.h"
 
 namespace plumbline::capture {
 namespace {

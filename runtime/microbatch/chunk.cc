@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/join.h"
-#include "runtime/split/signature.h"
+#include "runtime/microbatch/signature.h"
 
 namespace plumbline::microbatch {
 namespace {
@@ -45,8 +45,8 @@ std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatch
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword) {
   std::vector<at::Tensor> inputs;
-  split::Signature signature = split::Signature::from_placeholders(names);
-  for (split::Parameter& parameter : signature.parameters)
+  Signature signature = Signature::from_placeholders(names);
+  for (Parameter& parameter : signature.parameters)
     if (const auto given = keyword.find(parameter.name); given != keyword.end() && !given->second.defined())
       parameter.default_value = at::Tensor();
   for (capture::NamedTensor& input : signature.bind(positional, keyword)) inputs.push_back(std::move(input.tensor));

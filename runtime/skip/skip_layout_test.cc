@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "runtime/capture/pipe_modules.h"
-#include "runtime/skip/skip_testing.h"
+#include "runtime/skip/testing/skip_layers.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::skip {
 namespace {
 
-using namespace skip_testing;
 using Routes = std::vector<SkipRoute>;
 
 const SkipNamespace common = SkipNamespace::common();

@@ -14,13 +14,11 @@
 #include <unordered_set>
 
 #include "runtime/capture/pipe_modules.h"
-#include "runtime/skip/skip_testing.h"
+#include "runtime/skip/testing/skip_layers.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::skip {
 namespace {
-
-using namespace skip_testing;
 
 at::Tensor forty_two() { return at::full({1}, 42.0); }
 

@@ -18,7 +18,7 @@
 namespace plumbline::split {
 
 struct Boundary {
-  /// After the module that made it (runtime/split/boundary_names.h), or of the model input that later stages use.
+  /// After the module that made it (runtime/split/cut/boundary_names.h), or of the model input that later stages use.
   std::string name;
   /// Shape, dtype and requires_grad as captured.
   graph::Value value;

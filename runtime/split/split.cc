@@ -8,9 +8,9 @@
 
 #include "runtime/error.h"
 #include "runtime/join.h"
-#include "runtime/split/analysis.h"
-#include "runtime/split/boundary_names.h"
-#include "runtime/split/stage_of_nodes.h"
+#include "runtime/split/cut/analysis.h"
+#include "runtime/split/cut/boundary_names.h"
+#include "runtime/split/cut/stage_of_nodes.h"
 
 namespace plumbline::split {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runtime/capture/pt2/program.h"
 #include "runtime/capture/pt2/sample_inputs.h"
-#include "runtime/capture/pt2/testing.h"
+#include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/error.h"
 
 namespace plumbline::capture::pt2 {

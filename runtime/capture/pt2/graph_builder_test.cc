@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "runtime/capture/pt2/program.h"
-#include "runtime/capture/pt2/testing.h"
+#include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/graph/text.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "runtime/capture/annotate.h"
-#include "runtime/capture/pt2/testing.h"
+#include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/error.h"
 #include "runtime/graph/interpreter.h"
 #include "runtime/tensor_file.h"

@@ -6,10 +6,12 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/flop_formulas.h"
+#include "runtime/flops/flop_formulas.h"
 
 namespace plumbline::partition {
 namespace {
+
+using namespace flops;
 
 /// The operators that have a formula in torch/utils/flop_counter.py; our table knows more.
 bool is_counted(const std::string& op) {

@@ -1,6 +1,6 @@
 // Floating-point operations of a joint graph's calls, as PyTorch's FlopCounterMode counts them: a multiplication with
 // its addition is two; matrix products, convolutions and fused attention, forward and backward, count, nothing else
-// does. By recorded shapes (of dynamic ones the hints). The formulas are those of runtime/flop_formulas.h.
+// does. By recorded shapes (of dynamic ones the hints). The formulas are those of runtime/flops/flop_formulas.h.
 #pragma once
 
 #include "runtime/partition/joint/joint_graph.h"

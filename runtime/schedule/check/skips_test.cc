@@ -8,8 +8,8 @@
 #include "runtime/schedule/lowering/pytorch.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/simulation/simulation.h"
-#include "runtime/schedule/simulation/simulation_oracle.h"
 #include "runtime/schedule/testing/schedule_judge.h"
+#include "runtime/schedule/testing/simulation_oracle.h"
 
 namespace plumbline::schedule {
 namespace {

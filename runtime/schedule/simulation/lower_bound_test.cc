@@ -9,7 +9,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/simulation/simulation.h"
-#include "runtime/schedule/simulation/simulation_oracle.h"
+#include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::schedule {

@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
-#include "runtime/schedule/simulation/simulation_oracle.h"
+#include "runtime/schedule/testing/simulation_oracle.h"
 
 namespace plumbline::schedule {
 namespace {

@@ -1,0 +1,20 @@
+// Floating-point operations of the calls that run, by the formulas of flop_formulas.h.
+#pragma once
+
+#include "runtime/capture/interpose.h"
+
+namespace plumbline::flops {
+
+/// Adds up the operations of the calls of matrix kind that reach the kernels, forward and backward; passes them on.
+/// Elementwise calls count nothing here.
+class FlopCounter : public capture::Interposer {
+ public:
+  void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
+
+  double flops() const { return flops_; }
+
+ private:
+  double flops_ = 0;
+};
+
+}  // namespace plumbline::flops

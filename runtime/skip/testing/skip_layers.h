@@ -1,0 +1,41 @@
+// Layers for tests of skips: they stash or pop the names they are made with.
+#pragma once
+
+#include <ATen/ops/add.h>
+#include <torch/nn/module.h>
+
+#include <string>
+#include <utility>
+
+#include "runtime/skip/skippable.h"
+
+namespace plumbline::skip {
+
+/// Stashes its input under each of its names, and pops each of the others, adding what comes.
+class LayerBody : public torch::nn::Module {
+ public:
+  explicit LayerBody(SkipNames names) : skips(std::move(names)) {}
+  SkipForward<> forward(at::Tensor x) {
+    for (const std::string& name : skips.stash) co_yield stash(name, x);
+    for (const std::string& name : skips.pop) {
+      const at::Tensor popped = co_yield pop(name);
+      if (popped.defined()) x = at::add(x, popped);
+    }
+    co_return x;
+  }
+
+  const SkipNames skips;
+};
+using Layer = Skippable<LayerBody>;
+
+inline std::shared_ptr<Layer> stashing(const std::string& name) { return skippable<LayerBody>(SkipNames{{name}, {}}); }
+inline std::shared_ptr<Layer> popping(const std::string& name) { return skippable<LayerBody>(SkipNames{{}, {name}}); }
+inline std::shared_ptr<Layer> layer(SkipNames names) { return skippable<LayerBody>(std::move(names)); }
+
+/// Neither stashes nor pops.
+class Plain : public torch::nn::Module {
+ public:
+  at::Tensor forward(const at::Tensor& x) { return x; }
+};
+
+}  // namespace plumbline::skip

@@ -1,0 +1,156 @@
+#include "runtime/split/cut/analysis.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "runtime/error.h"
+#include "runtime/graph/gradient_reach.h"
+
+namespace plumbline::split {
+
+SplitAnalysis::SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node,
+                             const std::optional<std::vector<int>>& loss_outputs)
+    : graph_(graph),
+      stage_of_node_(std::move(stage_of_node)),
+      stages_(stage_of_node_.empty() ? 1 : stage_of_node_.back() + 1),
+      producer_(graph.values.size(), kAttribute),
+      maker_(graph.values.size(), -1),
+      used_by_(graph.values.size()),
+      changed_in_place_(stages_),
+      draws_(stages_, 0) {
+  for (const graph::GraphInput& input : graph.inputs) producer_[input.value] = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const int stage = stage_of_node_[i];
+    graph::for_each_definition(graph.nodes[i], [&](graph::ValueId v) {
+      producer_[v] = stage;
+      maker_[v] = static_cast<int32_t>(i);
+    });
+    graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { add_use(v, stage); });
+    draws_[stage] = draws_[stage] || graph::draws_random_numbers(graph.nodes[i]);
+  }
+  for (graph::ValueId v : graph.outputs)
+    if (v != graph::kNoValue) add_use(v, stages_ - 1);
+  follow_writes();
+  find_gradients(loss_outputs);
+}
+
+/// Stages come in ascending order, since nodes do.
+void SplitAnalysis::add_use(graph::ValueId v, int stage) {
+  if (used_by_[v].empty() || used_by_[v].back() != stage) used_by_[v].push_back(stage);
+}
+
+/// Values in the same memory have the same key; a value of unknown memory has one to itself.
+int32_t SplitAnalysis::memory_of(graph::ValueId v) const {
+  return graph_.values[v].storage >= 0 ? graph_.values[v].storage : -2 - v;
+}
+
+void SplitAnalysis::follow_writes() {
+  std::unordered_map<int32_t, Memory> written;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i)
+    graph::for_each_mutation(graph_.nodes[i],
+                             [&](graph::ValueId v) { written[memory_of(v)].writes.push_back({i, v}); });
+  if (written.empty()) return;
+  for (const graph::Attribute& attribute : graph_.attributes)
+    if (attribute.value != graph::kNoValue)
+      if (const auto it = written.find(memory_of(attribute.value)); it != written.end() && !it->second.owner)
+        it->second.owner = &attribute;
+  for (graph::ValueId v = 0; v < static_cast<graph::ValueId>(graph_.values.size()); ++v)
+    if (const auto it = written.find(memory_of(v)); it != written.end()) it->second.values.push_back(v);
+  for (const auto& [key, memory] : written) {
+    if (memory.owner)
+      check_attribute(memory);
+    else
+      check_values(memory);
+  }
+}
+
+/// What a stage writes into a buffer must be seen by all that use it. Stages after it are sent what it came to; a stage
+/// before it would have to wait for the micro-batch before. All uses of the memory count, also through views.
+void SplitAnalysis::check_attribute(const Memory& memory) {
+  const Write& write = memory.writes.front();
+  const int writer = stage_of_node_[write.node];
+  const auto refuse = [&](int stage, int other) {
+    throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
+                     std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
+                     std::to_string(other) + " uses as well; copies would part, so keep both in one stage");
+  };
+  for (graph::ValueId v : memory.values) written_buffers_.emplace(v, static_cast<int32_t>(memory.writes.back().node));
+  for (const Write& other : memory.writes)
+    if (stage_of_node_[other.node] != writer) refuse(writer, stage_of_node_[other.node]);
+  for (graph::ValueId v : memory.values)
+    for (int user : used_by_[v]) {
+      // A view that a later stage takes is one of the copy that it was sent.
+      const bool not_before = producer_[v] == kAttribute ? used_by_[v].front() == writer : producer_[v] >= writer;
+      const bool sent_on = user > writer && not_before && memory.owner->kind == graph::AttributeKind::Buffer;
+      if (user != writer && !sent_on) refuse(writer, user);
+    }
+}
+
+bool SplitAnalysis::reads_written_buffer(int32_t node, graph::ValueId v) const {
+  const auto it = written_buffers_.find(v);
+  if (it == written_buffers_.end()) return false;
+  const int32_t last_write = it->second;
+  // What is made of the copy needs none.
+  return node > last_write && maker_[v] <= last_write && stage_of_node_[node] == stage_of_node_[last_write];
+}
+
+/// A stage that writes what it was sent writes its own copy. That is right as long as it was sent that memory once, and
+/// nobody after it goes back to what the earlier stage made.
+void SplitAnalysis::check_values(const Memory& memory) {
+  for (const Write& write : memory.writes) {
+    const int stage = stage_of_node_[write.node];
+    std::vector<graph::ValueId>& copied = changed_in_place_[stage];
+    graph::ValueId arrives = graph::kNoValue;
+    for (graph::ValueId v : memory.values) {
+      const bool is_input = producer_[v] == 0 && maker_[v] < 0;
+      if (producer_[v] > stage || (producer_[v] == stage && !is_input) || used_by_[v].empty()) continue;
+      if (used_by_[v].back() > stage) refuse_change(write, v, used_by_[v].back());
+      if (!std::binary_search(used_by_[v].begin(), used_by_[v].end(), stage)) continue;
+      if (arrives != graph::kNoValue) refuse_change(write, v, stage);
+      arrives = v;
+    }
+    if (arrives == graph::kNoValue) continue;
+    if (std::find(copied.begin(), copied.end(), arrives) == copied.end()) copied.push_back(arrives);
+    if (!required_gradient_before(arrives, memory, stage)) plain_at_border_.insert(arrives);
+  }
+}
+
+/// Whether what `node` makes or writes requires a gradient.
+bool SplitAnalysis::records_gradient(const graph::Node& node) const {
+  bool from_gradient = false;
+  graph::for_each_use(node, [&](graph::ValueId u) { from_gradient = from_gradient || graph_.values[u].requires_grad; });
+  return node.grad_enabled && from_gradient && node.op->operator_name().name != "aten::detach";
+}
+
+/// Whether `v` required a gradient before `stage` wrote into its memory: values say what they came to in the end.
+bool SplitAnalysis::required_gradient_before(graph::ValueId v, const Memory& memory, int stage) const {
+  if (!graph_.values[v].requires_grad || maker_[v] < 0) return graph_.values[v].requires_grad;
+  if (records_gradient(graph_.nodes[maker_[v]])) return true;
+  return std::any_of(memory.writes.begin(), memory.writes.end(), [&](const Write& write) {
+    return stage_of_node_[write.node] < stage && records_gradient(graph_.nodes[write.node]);
+  });
+}
+
+void SplitAnalysis::refuse_change(const Write& write, graph::ValueId seen, int stage) const {
+  const graph::Value& value = graph_.values[seen];
+  throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
+                   std::to_string(stage_of_node_[write.node]) + " changes in place the memory of %" +
+                   std::to_string(seen) + " " + graph::describe(value.dtype, value.sizes) + ", which stage " +
+                   std::to_string(producer_[seen]) + " made and stage " + std::to_string(stage) +
+                   " reads by another path; use the out-of-place form, clone() the value first, or move the border");
+}
+
+void SplitAnalysis::find_gradients(const std::optional<std::vector<int>>& loss_outputs) {
+  std::vector<graph::ValueId> roots;
+  if (!loss_outputs) roots = graph_.outputs;
+  for (int i : loss_outputs.value_or(std::vector<int>{})) {
+    if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
+      throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
+                       std::to_string(graph_.outputs.size()) + " outputs");
+    roots.push_back(graph_.outputs[i]);
+  }
+  has_gradient_ = graph::gradient_reach(graph_, roots);
+  for (graph::ValueId v : plain_at_border_) has_gradient_[v] = 0;
+}
+
+}  // namespace plumbline::split

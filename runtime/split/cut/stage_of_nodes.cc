@@ -1,0 +1,81 @@
+#include "runtime/split/cut/stage_of_nodes.h"
+
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/join.h"
+
+namespace plumbline::split {
+namespace {
+
+/// What to say of a module that forward did not enter: the first part of its name that leads nowhere, and what is
+/// there.
+std::string unknown_module(const graph::Graph& graph, const std::string& name) {
+  std::set<std::string> names;
+  for (const graph::ModuleCall& module : graph.module_calls)
+    for (size_t dot = module.name.find('.');; dot = module.name.find('.', dot + 1)) {
+      names.insert(module.name.substr(0, dot));
+      if (dot == std::string::npos) break;
+    }
+  names.erase("");
+  std::string text = "split: no module named '" + name + "' was entered; ";
+  if (names.empty()) return text + "forward enters none through plumbline::call()";
+  if (names.contains(name)) return text + "only modules inside it were, such as '" + *names.upper_bound(name) + "'";
+  size_t end = name.find('.');
+  while (end != std::string::npos && names.contains(name.substr(0, end))) end = name.find('.', end + 1);
+  const std::string prefix = name.substr(0, end), parent = prefix.substr(0, prefix.rfind('.'));
+  const bool at_root = prefix.find('.') == std::string::npos;
+  std::set<std::string> siblings;
+  for (const std::string& known : names)
+    if (at_root ? known.find('.') == std::string::npos
+                : known.starts_with(parent + ".") && known.find('.', parent.size() + 1) == std::string::npos)
+      siblings.insert(known);
+  text += "there is no '" + prefix + "'; ";
+  return text + (at_root ? "entered were: " : "in '" + parent + "' were entered: ") +
+         (siblings.empty() ? "none" : join(siblings));
+}
+
+/// Whether a stage border is asked for before each node (and after the last).
+std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& options) {
+  if (options.policy && !options.points.empty())
+    throw InputError("split: both split points and a split policy are given; give one of them");
+  std::vector<char> cut(graph.nodes.size() + 1, 0);
+  for (const SplitPoint& point : options.points) {
+    bool entered = false;
+    for (const graph::ModuleCall& module : graph.module_calls) {
+      if (module.name != point.module) continue;
+      entered = true;
+      cut[point.where == SplitPoint::Where::Beginning ? module.begin : module.end] = 1;
+    }
+    if (!entered) throw InputError(unknown_module(graph, point.module));
+  }
+  if (!options.policy) return cut;
+  for (int32_t node : options.policy(graph)) {
+    if (node < 0 || node > static_cast<int32_t>(graph.nodes.size()))
+      throw InputError("split: the policy wants a stage to begin at node " + std::to_string(node) +
+                       ", but the graph has nodes 0 to " + std::to_string(graph.nodes.size()));
+    cut[node] = 1;
+  }
+  return cut;
+}
+
+}  // namespace
+
+std::vector<int> stage_of_nodes(const graph::Graph& graph, const SplitOptions& options) {
+  const std::vector<char> cut = wanted_cuts(graph, options);
+  std::vector<int> stage_of(graph.nodes.size(), 0);
+  int stage = 0;
+  bool pending = false, any_call = false;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    pending = pending || cut[i] || graph.nodes[i].is_split();
+    if (!graph.nodes[i].is_split()) {
+      if (pending && any_call) ++stage;
+      pending = false;
+      any_call = true;
+    }
+    stage_of[i] = stage;
+  }
+  return stage_of;
+}
+
+}  // namespace plumbline::split

@@ -1,0 +1,191 @@
+#include "runtime/split/measure/node_alone.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "runtime/error.h"
+#include "runtime/graph/random_turn.h"
+
+namespace plumbline::split {
+namespace {
+
+/// Takes hold of what the one node of a program defines, numbers included, which are no outputs.
+class Grab : public graph::NodeObserver {
+ public:
+  explicit Grab(std::function<void(const graph::Interpreter&)> grab) : grab_(std::move(grab)) {}
+  void before(size_t, const graph::Interpreter&) override {}
+  void after(size_t, const graph::Interpreter& values) override { grab_(values); }
+
+ private:
+  std::function<void(const graph::Interpreter&)> grab_;
+};
+
+/// Puts parameters, buffers and inputs back that a run has written.
+class KeptTensors {
+ public:
+  KeptTensors(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
+    for (const graph::Attribute& attribute : graph.attributes)
+      if (attribute.value != graph::kNoValue) add(attribute.tensor);
+    for (const at::Tensor& input : inputs) add(input);
+  }
+  ~KeptTensors() {
+    const c10::NoGradGuard no_grad;
+    for (auto& [tensor, before] : written_) tensor.copy_(before);
+  }
+  KeptTensors(const KeptTensors&) = delete;
+  KeptTensors& operator=(const KeptTensors&) = delete;
+
+  /// `tensor` is about to be written, maybe as a view of one that is to be kept.
+  void before_write(const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.has_storage()) return;
+    const auto [begin, end] = by_storage_.equal_range(tensor.storage().unsafeGetStorageImpl());
+    for (auto it = begin; it != end; ++it) written_.emplace_back(it->second, it->second.detach().clone());
+    by_storage_.erase(begin, end);
+  }
+
+ private:
+  void add(const at::Tensor& tensor) {
+    if (tensor.defined() && tensor.has_storage()) by_storage_.emplace(tensor.storage().unsafeGetStorageImpl(), tensor);
+  }
+
+  std::unordered_multimap<const c10::StorageImpl*, at::Tensor> by_storage_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_;
+};
+
+void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
+  if (inputs.size() != graph.inputs.size())
+    throw InputError("split: measuring needs the graph's " + std::to_string(graph.inputs.size()) + " inputs, got " +
+                     std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const graph::Value& captured = graph.values[graph.inputs[i].value];
+    if (inputs[i].defined() && inputs[i].scalar_type() == captured.dtype && inputs[i].sizes() == captured.sizes)
+      continue;
+    throw InputError("split: measuring needs input \"" + graph.inputs[i].name + "\" as captured, " +
+                     graph::describe(captured.dtype, captured.sizes) + ", got " + graph::describe(inputs[i]));
+  }
+  for (const graph::Attribute& attribute : graph.attributes)
+    if (attribute.value != graph::kNoValue && !attribute.tensor.defined())
+      throw InputError("split: measuring runs the graph, but \"" + attribute.name + "\" is bound to no tensor");
+}
+
+}  // namespace
+
+NodeAlone::NodeAlone(const graph::Graph& graph, size_t index, const std::vector<c10::IValue>& values) {
+  graph::Node node = graph.nodes[index];
+  std::set<graph::ValueId> written;
+  graph::for_each_mutation(node, [&](graph::ValueId v) { written.insert(v); });
+  std::unordered_map<graph::ValueId, graph::ValueId> local;
+  const auto renumber = [&](graph::ValueId v) {
+    const auto [it, inserted] = local.emplace(v, graph::kNoValue);
+    if (inserted) it->second = program_.add_value(graph.values[v]);
+    return it->second;
+  };
+  const auto operand = [&](graph::ValueId v) {
+    if (local.contains(v)) return local[v];
+    program_.inputs.push_back({"", renumber(v)});
+    const c10::IValue& value = values[v];
+    operands_.push_back(value.isTensor() ? value.toTensor() : at::scalar_tensor(value.toScalar()));
+    if (!operands_.back().defined()) return detached_.emplace_back(), local[v];
+    const bool gradient = graph.values[v].requires_grad && node.grad_enabled;
+    at::Tensor detached = operands_.back().detach();
+    if (gradient) detached.requires_grad_();
+    if (written.contains(v)) {
+      const c10::AutoGradMode recording(gradient);
+      detached = detached.clone();
+    }
+    detached_.push_back(detached);
+    return local[v];
+  };
+  for (graph::Argument& argument : node.arguments) {
+    const bool is_number = argument.kind == graph::Argument::Kind::Value && !values[argument.values[0]].isTensor();
+    if (is_number && node.branches.empty()) {  // (the predicate of a cond may as well be a tensor)
+      argument = {graph::Argument::Kind::Constant, values[argument.values[0]], {}};
+    } else if (argument.kind == graph::Argument::Kind::NumberList) {
+      c10::impl::GenericList list = argument.constant.toList().copy();
+      for (size_t k = 0; k < argument.values.size(); ++k)
+        if (argument.values[k] != graph::kNoValue) list.set(k, values[argument.values[k]]);
+      argument = {graph::Argument::Kind::Constant, std::move(list), {}};
+    } else {
+      for (graph::ValueId& v : argument.values)
+        if (v != graph::kNoValue) v = operand(v);
+    }
+  }
+  for (graph::Result& result : node.results) {
+    for (graph::ValueId& v : result.values) {
+      if (v == graph::kNoValue) continue;
+      definitions_.push_back({v, renumber(v)});
+      v = definitions_.back().local;
+    }
+  }
+  program_.autocast = graph.autocast;
+  program_.nodes.push_back(std::move(node));
+  interpreter_.emplace(program_);
+}
+
+void NodeAlone::forward() {
+  roots_.clear();
+  const auto add_root = [&](const at::Tensor& tensor) {
+    const bool is_new = std::none_of(roots_.begin(), roots_.end(), [&](auto& root) { return root.is_same(tensor); });
+    if (tensor.defined() && tensor.requires_grad() && is_new) roots_.push_back(tensor);
+  };
+  Grab grab([&](const graph::Interpreter& values) {
+    for (const Definition& definition : definitions_)
+      if (values.value(definition.local).isTensor()) add_root(values.value(definition.local).toTensor());
+  });
+  const c10::AutoGradMode recording(true);
+  std::vector<at::Tensor> none;
+  interpreter_->run(detached_, none, &grab);
+}
+
+std::vector<at::Tensor> NodeAlone::ones() const {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& root : roots_) gradients.push_back(at::ones_like(root));
+  return gradients;
+}
+
+void NodeAlone::backward(const std::vector<at::Tensor>& gradients) {
+  if (roots_.empty()) return;
+  torch::autograd::backward(roots_, gradients);
+  roots_.clear();
+}
+
+void NodeAlone::run(std::vector<c10::IValue>& values) {
+  Grab grab([&](const graph::Interpreter& results) {
+    for (const Definition& definition : definitions_) values[definition.value] = results.value(definition.local);
+  });
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> none;
+  interpreter_->run(operands_, none, &grab);
+}
+
+void for_each_node_alone(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
+                         const std::function<void(size_t node, NodeAlone&)>& visit) {
+  check(graph, inputs);
+  const graph::RandomTurn generator_kept;
+  KeptTensors kept(graph, inputs);
+  std::vector<c10::IValue> values(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i].value] = inputs[i].detach();
+  for (const graph::Attribute& attribute : graph.attributes)
+    if (attribute.value != graph::kNoValue) values[attribute.value] = attribute.tensor;
+  std::vector<size_t> last_use(graph.values.size(), 0);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { last_use[v] = i; });
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].is_split()) continue;
+    NodeAlone alone(graph, i, values);
+    visit(i, alone);
+    graph::for_each_mutation(graph.nodes[i], [&](graph::ValueId v) { kept.before_write(values[v].toTensor()); });
+    alone.run(values);
+    graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) {
+      if (last_use[v] == i) values[v] = c10::IValue();
+    });
+  }
+}
+
+}  // namespace plumbline::split

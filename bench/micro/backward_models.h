@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/tensor_file.h"
 
 namespace plumbline::bench {

@@ -10,7 +10,7 @@
 #include <chrono>
 
 #include "runtime/backward/queued_linear.h"
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/backward/stage_backward.h"
 
 namespace plumbline::bench {

@@ -17,8 +17,8 @@
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/forwarding_transport.h"
 #include "runtime/transport/threads.h"
-#include "runtime/transport/transport_around.h"
 
 namespace plumbline::bench {
 namespace {
@@ -59,9 +59,9 @@ Sequence nested_skips(int64_t floats) {
   return model;
 }
 
-class Counted : public transport::TransportAround {
+class Counted : public transport::ForwardingTransport {
  public:
-  using transport::TransportAround::TransportAround;
+  using transport::ForwardingTransport::ForwardingTransport;
   transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     sent += static_cast<int64_t>(bytes);
     return inner_.isend(data, bytes, peer, tag);

@@ -14,7 +14,7 @@
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
 #include "runtime/testing/spawn.h"
-#include "runtime/transport/transport_around.h"
+#include "runtime/transport/forwarding_transport.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -62,9 +62,9 @@ schedule::Schedule schedule_for(const std::string& name, int stages_per_rank, in
 using Traffic = std::map<std::pair<int, int>, int64_t>;
 
 /// Adds up what is sent with tags of values; those of the gradients that copies of a stage add up lie at the top.
-class Counted : public transport::TransportAround {
+class Counted : public transport::ForwardingTransport {
  public:
-  using transport::TransportAround::TransportAround;
+  using transport::ForwardingTransport::ForwardingTransport;
   transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     if (tag >= 0 && tag < max_tag() / 2) traffic[{rank(), peer}] += static_cast<int64_t>(bytes);
     return inner_.isend(data, bytes, peer, tag);

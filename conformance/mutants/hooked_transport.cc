@@ -11,7 +11,7 @@
 
 #include "reference/loss.h"
 #include "runtime/engine/gradients.h"
-#include "runtime/transport/transport_around.h"
+#include "runtime/transport/forwarding_transport.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -30,10 +30,10 @@ Message read_tag(int64_t tag, int microbatches, int64_t max_tag) {
   return message;
 }
 
-class HookedTransport : public transport::TransportAround {
+class HookedTransport : public transport::ForwardingTransport {
  public:
   HookedTransport(transport::Transport& inner, const FaultSite& site, TransportHooks hooks)
-      : transport::TransportAround(inner), site_(site), hooks_(std::move(hooks)) {}
+      : transport::ForwardingTransport(inner), site_(site), hooks_(std::move(hooks)) {}
 
   transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     const Message before = message(data, bytes, peer, tag);

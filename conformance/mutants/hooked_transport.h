@@ -13,7 +13,7 @@
 
 namespace plumbline::conformance {
 
-/// What a tag stands for: runtime/engine/plan.h lays out those of values, gradients.h those of copies.
+/// What a tag stands for: runtime/engine/plan/plan.h lays out those of values, gradients.h those of copies.
 enum class Load {
   Value,     ///< forwards
   Gradient,  ///< backwards

@@ -17,7 +17,7 @@
 #include "conformance/plan/remat.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "reference/models/zoo.h"
-#include "runtime/engine/plan.h"
+#include "runtime/engine/plan/plan.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 #include "runtime/schedule/check/check.h"

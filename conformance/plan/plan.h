@@ -9,7 +9,7 @@
 
 #include "conformance/protocol/job.h"
 #include "reference/case.h"
-#include "runtime/engine/partitioned_stage.h"
+#include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::conformance {

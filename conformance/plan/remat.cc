@@ -3,8 +3,8 @@
 #include <torch/nn/module.h>
 
 #include "reference/models/zoo.h"
-#include "runtime/engine/plan.h"
-#include "runtime/engine/stage_trace.h"
+#include "runtime/engine/plan/plan.h"
+#include "runtime/engine/stage/stage_trace.h"
 #include "runtime/error.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/split/module_pipe.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "reference/case.h"
-#include "runtime/engine/partitioned_stage.h"
+#include "runtime/engine/stage/partitioned_stage.h"
 
 namespace plumbline::conformance {
 

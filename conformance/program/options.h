@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/partitioned_stage.h"
-#include "runtime/engine/stage_blocks.h"
+#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::program {

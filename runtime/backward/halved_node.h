@@ -1,20 +1,51 @@
-// The contract between the cut (cut.h) and autograd nodes of ours that know about halves.
+// HalvedNode: an autograd node that can be executed in two halves, and its contract with the cut (split/cut.h).
+//
+// The cut executes such a node twice, first with only the edges towards inputs valid, then with only those towards
+// parameters. It stores no gradient for the node, and the second execution gets undefined gradients. In a full backward
+// the node is executed once with all edges.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
+
+#include <string>
+#include <vector>
 
 namespace plumbline::backward {
 
 /// The handle that holds an autograd node: an intrusive pointer since LibTorch 2.15, a shared one before.
 using NodeHandle = decltype(torch::autograd::Edge::function);
 
-/// A node that may be executed twice, first with only the edges towards inputs valid, then with only those towards
-/// parameters, and keeps for itself what it needs in between: the cut stores no gradient for it, and its second
-/// execution gets undefined gradients. It sees what is asked for with should_compute_output(). In a full backward it is
-/// executed once with all edges. What it saved is released when it has run, after either half: release_variables() must
-/// leave what the second half needs, and unless a graph is retained there is one first half only.
-struct HalvedNode : torch::autograd::Node {
+/// Decides from the valid edges which execution is asked for: all edges are a full backward; some edges are a first
+/// half, unless a first half has run and none of its edges is among them: then they are the second half. (An input may
+/// depend on parameters only; its gradient then belongs to the second half, like a parameter's.)
+///
+/// LibTorch releases what the node saved after either half: release_variables() must leave what the second half needs
+/// (between_halves()). Unless a graph is retained there is one first half only.
+class HalvedNode : public torch::autograd::Node {
+ public:
   using Node::Node;
+
+ protected:
+  using Gradients = torch::autograd::variable_list;
+
+  /// True from the end of the first half to the beginning of the second.
+  bool between_halves() const { return between_halves_; }
+
+ private:
+  /// One slot for each edge; see should_compute_output() for those that are wanted.
+  virtual Gradients full(Gradients& grads) = 0;
+  /// `wanted`: by edge. Keeps what second_half() needs.
+  virtual Gradients first_half(Gradients& grads, const std::vector<char>& wanted) = 0;
+  virtual Gradients second_half(const std::vector<char>& wanted) = 0;
+  /// Drops what a first half kept whose second half never came.
+  virtual void forget_half() = 0;
+  /// The error for a backward with create_graph.
+  virtual std::string second_derivative_error() const = 0;
+
+  Gradients apply(Gradients&& grads) final;
+
+  bool between_halves_ = false;
+  std::vector<char> first_edges_;
 };
 
 }  // namespace plumbline::backward

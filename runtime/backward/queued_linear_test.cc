@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/backward/stage_backward.h"
 #include "runtime/capture/interpose.h"
 

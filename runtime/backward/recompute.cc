@@ -13,7 +13,7 @@
 
 #include "runtime/backward/make_node.h"
 #include "runtime/backward/requires_gradient.h"
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/random_turn.h"
@@ -26,19 +26,6 @@ using torch::autograd::variable_list;
 
 std::string numbered(const char* what, size_t i, const at::Tensor& tensor) {
   return std::string(what) + " " + std::to_string(i) + " " + graph::describe(tensor);
-}
-
-/// Which of a node's edges are to be followed.
-std::vector<char> valid_edges(const AutogradNode& node) {
-  std::vector<char> valid(node.num_outputs());
-  for (size_t e = 0; e < valid.size(); ++e) valid[e] = node.should_compute_output(e);
-  return valid;
-}
-
-bool overlap(const std::vector<char>& a, const std::vector<char>& b) {
-  for (size_t e = 0; e < a.size(); ++e)
-    if (a[e] && b[e]) return true;
-  return false;
 }
 
 /// Where the graph of a block ends at the inputs of a first half. A leaf in its place would keep the input's memory
@@ -56,10 +43,6 @@ struct Again {
 
 /// The block's node. Its edges lead to the inputs and parameters that require a gradient, its own inputs are the
 /// gradients of the block's outputs.
-///
-/// Which half is asked for shows in the valid edges: all of them is a backward in one piece, some of them a first half,
-/// the others after that the second. (An input of the block may depend on parameters only; its gradient then belongs to
-/// the second half, like a parameter's.)
 class RecomputeNode : public HalvedNode {
  public:
   /// Edges and saved values; run() must follow.
@@ -109,17 +92,11 @@ class RecomputeNode : public HalvedNode {
   }
 
  private:
-  variable_list apply(variable_list&& grads) override {
-    if (c10::GradMode::is_enabled())
-      throw Error("re-computation: a block that is run again has no second derivative; leave create_graph out");
-    const std::vector<char> wanted = valid_edges(*this);
-    if (std::all_of(wanted.begin(), wanted.end(), [](char edge) { return edge; })) return full(grads);
-    const bool second = between_halves_ && !overlap(wanted, first_edges_);
-    return second ? second_half(wanted) : first_half(grads, wanted);
+  std::string second_derivative_error() const override {
+    return "re-computation: a block that is run again has no second derivative; leave create_graph out";
   }
 
-  variable_list full(const variable_list& grads) {
-    forget_half();
+  variable_list full(variable_list& grads) override {
     Again again = run_again(grads, {});
     variable_list result(value_of_edge_.size());
     if (again.roots.empty()) return result;
@@ -137,8 +114,7 @@ class RecomputeNode : public HalvedNode {
     return result;
   }
 
-  variable_list first_half(const variable_list& grads, const std::vector<char>& wanted) {
-    forget_half();
+  variable_list first_half(variable_list& grads, const std::vector<char>& wanted) override {
     Again again = run_again(grads, wanted);
     variable_list asked, made, result(wanted.size());
     for (size_t e = 0; e < wanted.size(); ++e)
@@ -152,18 +128,15 @@ class RecomputeNode : public HalvedNode {
       result[e] = std::move(made[i++]);
       again.sources[e] = at::Tensor();
     }
-    between_halves_ = true;
-    first_edges_ = wanted;
     weights_ = std::move(weights);
     leaves_ = std::move(again.sources);
     return result;
   }
 
-  variable_list second_half(const std::vector<char>& wanted) {
+  variable_list second_half(const std::vector<char>& wanted) override {
     WeightBackward weights = std::move(weights_);
     const std::vector<at::Tensor> leaves = std::move(leaves_);
     leaves_.clear();
-    between_halves_ = false;
     variable_list result(wanted.size());
     if (!weights.pending()) return result;
     stage_backward_weight(weights);
@@ -172,9 +145,7 @@ class RecomputeNode : public HalvedNode {
     return result;
   }
 
-  /// A first half whose second one never came.
-  void forget_half() {
-    between_halves_ = false;
+  void forget_half() override {
     weights_ = WeightBackward();
     leaves_.clear();
   }
@@ -282,8 +253,6 @@ class RecomputeNode : public HalvedNode {
   std::vector<uint32_t> shared_versions_;
 
   // Between the halves.
-  bool between_halves_ = false;
-  std::vector<char> first_edges_;
   WeightBackward weights_;
   std::vector<at::Tensor> leaves_;  // by edge of the second half
 };

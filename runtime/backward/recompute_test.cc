@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/backward/stage_backward.h"
 #include "runtime/capture/interpose.h"
 #include "runtime/error.h"

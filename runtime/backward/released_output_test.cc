@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "runtime/backward/backward_test_models.h"
 #include "runtime/backward/stage_backward.h"
+#include "runtime/backward/testing/backward_test_models.h"
 #include "runtime/error.h"
 
 namespace plumbline::backward {

@@ -1,12 +1,12 @@
-// What stands around an action: custom functions in its place, the times at which it was carried out.
+// Custom functions in place of actions, and the times at which actions were executed.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
-#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
-#include "runtime/transport/transport_around.h"
+#include "runtime/transport/forwarding_transport.h"
 
 namespace plumbline::testing {
 namespace {
@@ -93,7 +93,7 @@ TEST(CustomFunction, StandsAroundTheEnginesOwn) {
         expect_same(context.target(action.microbatch), target_of("mlp", 4).tensor_split(2)[action.microbatch],
                     "target");
         EXPECT_EQ(context.losses().size(), action.stage == 1 ? 2u : 0u);
-        context.carry_out(action);
+        context.execute(action);
         EXPECT_TRUE(action.stage == 0 || context.losses()[action.microbatch].defined());
         ++calls[type];
       };
@@ -137,10 +137,10 @@ TEST(CustomFunction, AnotherRunnerComputesInTheStagesPlace) {
     for (schedule::ActionType type :
          {schedule::ActionType::F, schedule::ActionType::B, schedule::ActionType::I, schedule::ActionType::W})
       options.custom.of_type[type] = [&](std::span<const schedule::Action> actions, engine::ActionContext& context) {
-        if (context.rank() == 0) return context.carry_out(actions[0]);
+        if (context.rank() == 0) return context.execute(actions[0]);
         if (!counting) counting = std::make_unique<Counting>(context.runner(1));
         of_rank_1 = counting.get();
-        context.carry_out(actions[0], *counting);
+        context.execute(actions[0], *counting);
       };
   });
   ASSERT_NE(of_rank_1, nullptr);
@@ -162,7 +162,7 @@ TEST(CustomFunction, OfAGroupStandsForAllOfIt) {
     expect_step(schedule::parse_csv(kGroups, "groups"), [&](engine::EngineOptions& options) {
       options.custom.of_type[schedule::ActionType::F] = [&](auto actions, engine::ActionContext& context) {
         ++forwards;
-        context.carry_out(actions[0]);
+        context.execute(actions[0]);
       };
       options.custom.group = [&](std::span<const schedule::Action> actions, engine::ActionContext& context) {
         ++groups;
@@ -170,7 +170,7 @@ TEST(CustomFunction, OfAGroupStandsForAllOfIt) {
         EXPECT_EQ(actions[0].type, schedule::ActionType::F);
         EXPECT_EQ(actions[1].type, schedule::ActionType::B);
         // The members do not need one another.
-        for (int i : {0, 1}) context.carry_out(actions[descending ? 1 - i : i]);
+        for (int i : {0, 1}) context.execute(actions[descending ? 1 - i : i]);
       };
     });
     EXPECT_EQ(forwards, 3);
@@ -184,7 +184,7 @@ TEST(CustomFunction, OfAKindIsCalledForTheMembersOfAGroupWithoutOne) {
     options.custom.of_type[schedule::ActionType::F] = [&](auto actions, engine::ActionContext& context) {
       ++forwards;
       ASSERT_EQ(actions.size(), 1u);
-      context.carry_out(actions[0]);
+      context.execute(actions[0]);
     };
   });
   EXPECT_EQ(forwards, 6);
@@ -196,7 +196,7 @@ TEST(CustomFunction, OfAGroupFailsAtTheMember) {
     fleet.options.custom.group = function;
     return failure([&] { fleet.train(batch_of("mlp", 4), target_of("mlp", 4)); });
   };
-  EXPECT_EQ(failure_with([](auto actions, engine::ActionContext& context) { context.carry_out(actions[0]); }),
+  EXPECT_EQ(failure_with([](auto actions, engine::ActionContext& context) { context.execute(actions[0]); }),
             "rank 0, position 3 (0B1): the custom function came to its end without having it carried out");
   EXPECT_EQ(failure_with([](auto, engine::ActionContext&) { throw std::runtime_error("no"); }),
             "rank 0, position 2 (0B0): no");
@@ -208,7 +208,7 @@ TEST(EngineTrace, MembersOfAGroupHaveTimesOfTheirOwn) {
     fleet.options.trace = true;
     if (custom)
       fleet.options.custom.group = [](auto actions, engine::ActionContext& context) {
-        for (const schedule::Action& action : actions) context.carry_out(action);
+        for (const schedule::Action& action : actions) context.execute(action);
       };
     fleet.run([](engine::Engine& engine, int) {
       const std::vector<schedule::TimedAction> trace = engine.train({batch_of("mlp", 4)}, target_of("mlp", 4)).trace;
@@ -242,9 +242,9 @@ TEST(CustomFunction, WholeStageActionsAreForIt) {
 
 /// Writes down which sends are begun and waited for, with handles of its own: none is found complete without a wait.
 /// Sends with reserved tags, of the comparison of shapes, go by.
-class SendLog : public transport::TransportAround {
+class SendLog : public transport::ForwardingTransport {
  public:
-  using transport::TransportAround::TransportAround;
+  using transport::ForwardingTransport::ForwardingTransport;
   transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     const transport::Request request = inner_.isend(data, bytes, peer, tag);
     if (tag < 0) return request;
@@ -302,13 +302,12 @@ TEST(CustomFunction, CarriesOutWhatItWasGivenOnce) {
   EXPECT_EQ(failure_of([](auto, engine::ActionContext&) {}),
             where + "the custom function came to its end without having it carried out");
   EXPECT_EQ(failure_of([](auto actions, engine::ActionContext& context) {
-              context.carry_out(actions[0]);
-              context.carry_out(actions[0]);
+              context.execute(actions[0]);
+              context.execute(actions[0]);
             }),
             where + "the custom function asks for 1B0 a second time");
-  EXPECT_EQ(
-      failure_of([](auto, engine::ActionContext& context) { context.carry_out({0, schedule::ActionType::B, 0}); }),
-      where + "the custom function asks for 0B0, which it was not given");
+  EXPECT_EQ(failure_of([](auto, engine::ActionContext& context) { context.execute({0, schedule::ActionType::B, 0}); }),
+            where + "the custom function asks for 0B0, which it was not given");
   EXPECT_EQ(failure_of([](auto, engine::ActionContext&) { throw std::runtime_error("no kernel"); }),
             where + "no kernel");
   EXPECT_EQ(failure_of([](auto, engine::ActionContext&) { throw 5; }),
@@ -320,7 +319,7 @@ TEST(CustomFunction, TransfersAreTheEngines) {
     const bool transfer = schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type);
     Fleet fleet("mlp", placed({0}, 1, 1));
     fleet.options.custom.of_type[type] = [](auto actions, engine::ActionContext& context) {
-      context.carry_out(actions[0]);
+      context.execute(actions[0]);
     };
     const std::string text = refusal([&] { fleet.train(batch_of("mlp", 2), target_of("mlp", 2)); });
     const std::string reason = "rank 0: engine: " + std::string(to_string(type)) +

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
 
 namespace plumbline::testing {

@@ -1,9 +1,9 @@
-// What the engine does when something is wrong: the right error on the right rank, nobody hangs, gradients as before.
+// Errors: each is raised on the right rank with the right text, no rank hangs, and gradients are as before the step.
 #include <algorithm>
 #include <atomic>
 
-#include "runtime/engine/engine_test_models.h"
-#include "runtime/engine/halved_schedules.h"
+#include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/error.h"
 #include "runtime/schedule/text/csv.h"
 

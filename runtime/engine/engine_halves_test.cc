@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "runtime/backward/released_output.h"
-#include "runtime/engine/emulated_stage.h"
-#include "runtime/engine/engine_test_models.h"
-#include "runtime/engine/halved_schedules.h"
+#include "runtime/engine/stage/emulated_stage.h"
+#include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::testing {

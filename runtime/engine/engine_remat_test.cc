@@ -1,8 +1,8 @@
 // Partitioned stages on the engine, against plain autograd over the whole module, bit for bit.
 #include <algorithm>
 
-#include "runtime/engine/engine_test_models.h"
-#include "runtime/engine/halved_schedules.h"
+#include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {

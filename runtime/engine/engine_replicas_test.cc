@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
 
 namespace plumbline::testing {
@@ -357,7 +357,7 @@ TEST(Engine, ParameterThatOnlyTrainingUses) {
     }
     try {
       with_ranks(2, body);
-      FAIL() << "nobody owns 'head' in stage 1";
+      FAIL() << "no rank owns 'head' in stage 1";
     } catch (const InputError& error) {
       EXPECT_NE(std::string(error.what()).find("a stage uses 'head', which it did not"), std::string::npos)
           << error.what();

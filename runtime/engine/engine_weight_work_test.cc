@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "runtime/engine/engine_test_models.h"
-#include "runtime/engine/halved_schedules.h"
+#include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/engine/testing/halved_schedules.h"
 
 namespace plumbline::testing {
 namespace {

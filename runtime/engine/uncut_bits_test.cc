@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
 
-#include "runtime/engine/engine_test_models.h"
+#include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/schedule/orders/generators.h"
 
 namespace plumbline::testing {

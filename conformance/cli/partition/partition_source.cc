@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "conformance/program/prepare.h"
-#include "runtime/engine/stage_trace.h"
+#include "runtime/engine/stage/stage_trace.h"
 #include "runtime/error.h"
 #include "runtime/partition/trace/decompositions.h"
 

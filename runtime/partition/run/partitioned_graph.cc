@@ -32,21 +32,8 @@ std::vector<NodeIndex> nodes_of_kind(const JointGraph& graph, JointKind kind) {
   return found;
 }
 
-/// Which of a node's edges are to be followed.
-std::vector<char> valid_edges(const torch::autograd::Node& node) {
-  std::vector<char> valid(node.num_outputs());
-  for (size_t e = 0; e < valid.size(); ++e) valid[e] = node.should_compute_output(e);
-  return valid;
-}
-
 bool all(const std::vector<char>& flags) {
   return std::all_of(flags.begin(), flags.end(), [](char flag) { return flag; });
-}
-
-bool overlap(const std::vector<char>& a, const std::vector<char>& b) {
-  for (size_t i = 0; i < a.size(); ++i)
-    if (a[i] && b[i]) return true;
-  return false;
 }
 
 at::Tensor zeros_like_result(const JointResult& result) {
@@ -109,7 +96,7 @@ struct PartitionedCall : std::enable_shared_from_this<PartitionedCall> {
 namespace {
 
 /// One run's place in the autograd graph: its inputs are the gradients of the differentiable outputs, its edges lead to
-/// the primals that have a gradient. Between halves, see halved_node.h.
+/// the primals that have a gradient.
 class PartitionedBackward : public backward::HalvedNode {
  public:
   std::shared_ptr<PartitionedCall> graph;
@@ -124,22 +111,16 @@ class PartitionedBackward : public backward::HalvedNode {
   void release_variables() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (SavedVariable& value : saved) value.reset_data();
-    if (!between_halves_) states.clear();
+    if (!between_halves()) states.clear();
   }
 
  private:
-  variable_list apply(variable_list&& grads) override {
-    if (c10::GradMode::is_enabled())
-      throw Error("a partitioned graph has no second derivative; leave create_graph out");
-    const std::vector<char> valid = valid_edges(*this);
-    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
-    if (all(valid)) return full(grads);
-    const bool second = between_halves_ && !overlap(valid, first_edges_);
-    return second ? second_half() : first_half(grads, valid);
+  std::string second_derivative_error() const override {
+    return "a partitioned graph has no second derivative; leave create_graph out";
   }
 
-  variable_list full(variable_list& grads) {
-    forget_half();
+  variable_list full(variable_list& grads) override {
+    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
     variable_list result(primal_of_edge.size());
     const std::vector<char> missing = missing_among(grads);
     if (all(missing) && !missing.empty()) return result;
@@ -151,15 +132,11 @@ class PartitionedBackward : public backward::HalvedNode {
   }
 
   /// Consumes what is saved: a graph that is retained cannot be run in halves.
-  variable_list first_half(variable_list& grads, const std::vector<char>& valid) {
-    forget_half();
+  variable_list first_half(variable_list& grads, const std::vector<char>& valid) override {
+    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
     variable_list result(primal_of_edge.size());
     missing_ = missing_among(grads);
-    first_edges_ = valid;
-    if (all(missing_) && !missing_.empty()) {
-      between_halves_ = true;
-      return result;
-    }
+    if (all(missing_) && !missing_.empty()) return result;
     wanted_.assign(graph->primals.size(), 0);
     for (size_t e = 0; e < valid.size(); ++e)
       if (valid[e]) wanted_[primal_of_edge[e]] = 1;
@@ -167,13 +144,12 @@ class PartitionedBackward : public backward::HalvedNode {
     variable_list gradients;
     std::vector<at::Tensor> inputs = graph->backward_inputs(take_saved(true), grads, backward, missing_);
     backward.run_first(wanted_, std::move(inputs), gradients, carried_, states);
-    between_halves_ = true;
     return by_edge(gradients, result);
   }
 
-  variable_list second_half() {
+  variable_list second_half(const std::vector<char>&) override {
+    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
     variable_list result(primal_of_edge.size());
-    between_halves_ = false;
     if (all(missing_) && !missing_.empty()) return result;
     variable_list gradients;
     graph->backward_for(missing_).run_second(wanted_, std::exchange(carried_, {}), gradients, states);
@@ -181,11 +157,7 @@ class PartitionedBackward : public backward::HalvedNode {
     return by_edge(gradients, result);
   }
 
-  /// A first half whose second one never came.
-  void forget_half() {
-    between_halves_ = false;
-    carried_.clear();
-  }
+  void forget_half() override { carried_.clear(); }
 
   variable_list by_edge(variable_list& gradients, variable_list& result) const {
     for (size_t e = 0; e < primal_of_edge.size(); ++e)
@@ -216,8 +188,7 @@ class PartitionedBackward : public backward::HalvedNode {
   bool consume_ = false;
 
   // Between the halves.
-  bool between_halves_ = false;
-  std::vector<char> first_edges_, wanted_, missing_;
+  std::vector<char> wanted_, missing_;
   variable_list carried_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/trace/trace_testing.h"
 

@@ -1,0 +1,69 @@
+#include "bench/micro/heap_count.h"
+
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace plumbline::bench {
+namespace {
+
+thread_local HeapCount* counting = nullptr;
+
+struct Range {
+  uintptr_t begin = 0, end = 0;
+};
+constexpr size_t kMaxRanges = 64;
+
+/// The code of LibTorch's libraries.
+struct TorchCode {
+  Range ranges[kMaxRanges];  // no vector: operator new asks
+  size_t count = 0;
+
+  TorchCode() { dl_iterate_phdr(add, this); }
+
+  bool contains(const void* address) const {
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    return std::any_of(ranges, ranges + count,
+                       [at](const Range& range) { return range.begin <= at && at < range.end; });
+  }
+
+  static int add(dl_phdr_info* library, size_t, void* self) {
+    auto& code = *static_cast<TorchCode*>(self);
+    const char* const slash = std::strrchr(library->dlpi_name, '/');
+    const std::string_view name = slash ? slash + 1 : library->dlpi_name;
+    if (!name.starts_with("libtorch") && !name.starts_with("libc10")) return 0;
+    for (int i = 0; i < library->dlpi_phnum && code.count < kMaxRanges; ++i) {
+      const auto& part = library->dlpi_phdr[i];
+      if (part.p_type != PT_LOAD || !(part.p_flags & PF_X)) continue;
+      const uintptr_t begin = library->dlpi_addr + part.p_vaddr;
+      code.ranges[code.count++] = {begin, begin + part.p_memsz};
+    }
+    return 0;
+  }
+};
+
+}  // namespace
+
+HeapCount::HeapCount() { counting = this; }
+HeapCount::~HeapCount() { counting = nullptr; }
+
+void HeapCount::note(const void* caller) noexcept {
+  if (!counting) return;
+  static const TorchCode torch;
+  ++(torch.contains(caller) ? counting->of_torch_ : counting->requests_);
+}
+
+}  // namespace plumbline::bench
+
+// In place of the C++ library's, for the whole program.
+void* operator new(std::size_t size) {
+  plumbline::bench::HeapCount::note(__builtin_return_address(0));
+  if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

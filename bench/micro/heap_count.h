@@ -1,0 +1,32 @@
+// HeapCount: how often this thread asks operator new for memory, LibTorch's own requests apart from all others.
+//
+//   HeapCount count;      // from here on
+//   ...
+//   count.requests();
+#pragma once
+
+#include <cstdint>
+
+namespace plumbline::bench {
+
+class HeapCount {
+ public:
+  HeapCount();
+  ~HeapCount();
+  HeapCount(const HeapCount&) = delete;
+  HeapCount& operator=(const HeapCount&) = delete;
+
+  /// Requests made by code outside of LibTorch's libraries: ours, and the C++ library's on our behalf.
+  int64_t requests() const { return requests_; }
+  /// Requests made inside LibTorch's libraries: tensors, autograd nodes. (The elements of a tensor come from another
+  /// allocator and are not counted.)
+  int64_t of_torch() const { return of_torch_; }
+
+  /// For operator new.
+  static void note(const void* caller) noexcept;
+
+ private:
+  int64_t requests_ = 0, of_torch_ = 0;
+};
+
+}  // namespace plumbline::bench

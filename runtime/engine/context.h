@@ -1,0 +1,41 @@
+// EngineContext: what the parts of one rank's engine share, the same from step to step.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/options.h"
+#include "runtime/engine/stage/graph_stage.h"
+#include "runtime/schedule/schedule.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline::engine {
+
+struct EngineContext {
+  transport::Transport& transport;
+  schedule::Schedule schedule;
+  EngineOptions options;
+  std::vector<int> stages;                  ///< of this rank, ascending
+  std::map<int, split::StageState> states;  ///< of those stages, once the first step has begun
+  RandomContext random;
+
+  int rank_of(int stage, int microbatch) const { return schedule.rank_of(stage, microbatch); }
+  bool is_local(int stage, int microbatch) const { return rank_of(stage, microbatch) == transport.rank(); }
+  bool is_last(int stage) const { return stage + 1 == schedule.stages; }
+  int replica_of(int microbatch) const {
+    return schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch[microbatch];
+  }
+  /// The place of one of this rank's stages among them.
+  size_t index_of(int stage) const {
+    return static_cast<size_t>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
+  }
+};
+
+/// "stage 1, micro-batch 0".
+inline std::string place(int stage, int microbatch) {
+  return "stage " + std::to_string(stage) + ", micro-batch " + std::to_string(microbatch);
+}
+
+}  // namespace plumbline::engine

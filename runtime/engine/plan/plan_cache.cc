@@ -1,0 +1,144 @@
+#include "runtime/engine/plan/plan_cache.h"
+
+#include "runtime/engine/stage/stage_trace.h"
+#include "runtime/engine/stage/written_attributes.h"
+#include "runtime/error.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/lowering/lower.h"
+
+namespace plumbline::engine {
+namespace {
+
+/// The actions of an evaluation. The transfers of a lowered schedule stay where they are: what is left of a valid order
+/// is one.
+schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
+  const auto serves = [](schedule::ActionType type) {
+    using enum schedule::ActionType;
+    return type == F || type == SEND_F || type == RECV_F || type == WAIT_SEND_F || type == UNSHARD || type == RESHARD;
+  };
+  schedule::Schedule out = schedule;
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const std::vector<schedule::Action>& actions = schedule.ranks[rank];
+    std::vector<schedule::Action>& kept = out.ranks[rank];
+    kept.clear();
+    for (size_t begin = 0, end = 0; begin < actions.size(); begin = end) {
+      end = schedule::group_end(actions, begin);
+      const size_t before = kept.size();
+      for (size_t i = begin; i < end; ++i)
+        if (serves(actions[i].type)) kept.push_back(actions[i]);
+      if (kept.size() > before) kept.back().overlaps_next = false;
+    }
+  }
+  return out;
+}
+
+/// By graph output of `stage` in this replica: how many consumers take it (StepPlan::Stage::consumers).
+std::vector<int> count_consumers(const EngineContext& context, const Plan& plan, int stage, int replica) {
+  std::vector<int> count(plan.pipes.front().stages[stage].graph.outputs.size());
+  int sent_boundary = -1;
+  for (int c : plan.outgoing[stage]) {
+    const Channel& channel = plan.channels[c];
+    const schedule::Schedule& schedule = context.schedule;
+    const bool local =
+        schedule.rank_of_stage[replica * schedule.stages + channel.consumer_stage] == context.transport.rank();
+    if (!local && channel.boundary == sent_boundary) continue;
+    if (!local) sent_boundary = channel.boundary;
+    ++count[plan.pipes.front().boundaries[channel.boundary].output];
+  }
+  return count;
+}
+
+void refuse_written_buffers(const schedule::Schedule& schedule, const split::Pipe& pipe) {
+  if (schedule.replicas() == 1) return;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const graph::Graph& graph = pipe.stages[stage].graph;
+    const std::set<graph::ValueId> written = written_attributes(graph);
+    for (const graph::Attribute& attribute : graph.attributes)
+      if (written.contains(attribute.value))
+        throw InputError(
+            "engine: the forward of stage " + std::to_string(stage) + " writes '" + attribute.name +
+            "', and schedule " + schedule.name + " has " + std::to_string(schedule.replicas()) +
+            " replicas, of which each would see its own micro-batches only; take a schedule of one replica");
+  }
+}
+
+/// The schedule with its transfers, checked against the model's edges.
+schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule& schedule, bool backward) {
+  schedule::Schedule lowered = backward ? schedule : forwards_only(schedule);
+  const std::vector<schedule::StageEdge> edges = stage_edges(pipe);
+  if (!schedule::has_communication(lowered)) lowered = schedule::lower(lowered, edges);
+  schedule::require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
+  return lowered;
+}
+
+void require_tags(const EngineContext& context, const Plan& plan) {
+  // Strides travel under tags of their own.
+  const int64_t tags = (context.options.keep_strides ? 2 : 1) * plan.tag_count() + kCopyTags;
+  if (tags > context.transport.max_tag())
+    throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
+                     std::to_string(context.schedule.microbatches) +
+                     " micro-batches need more tags than the transport's " +
+                     std::to_string(context.transport.max_tag()) + "; use fewer micro-batches");
+}
+
+}  // namespace
+
+StepPlan& PlanCache::plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
+  key_.assign(1, training);
+  for (const std::vector<at::Tensor>& inputs : microbatches) append_shapes(inputs, key_);
+  const auto known = plans_.find(key_);
+  if (known != plans_.end()) return *known->second;
+  return *plans_.emplace(key_, make(training, microbatches)).first->second;
+}
+
+std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
+  auto made = std::make_unique<StepPlan>();
+  made->plan = make_plan(source_, training, microbatches);
+  const split::Pipe& pipe = made->plan.pipes.front();
+  const schedule::Schedule& schedule = context_.schedule;
+  if (pipe.num_stages() != schedule.stages)
+    throw InputError("engine: the schedule has " + std::to_string(schedule.stages) +
+                     " stages, the model's split points make " + std::to_string(pipe.num_stages()));
+  made->backward = training && context_.options.loss;
+  refuse_written_buffers(schedule, pipe);
+  made->actions = std::move(lowered_for(pipe, schedule, made->backward).ranks[context_.transport.rank()]);
+  require_tags(context_, made->plan);
+  check_recompute(context_.options.recompute, pipe);
+  std::map<int, std::vector<std::string>> choices;
+  for (int stage : context_.stages) choices.emplace(stage, add_stage(*made, stage));
+  made->copies = parameter_copies(context_.states, pipe.shared, schedule);
+  const auto deadline = [&] { return transport::Deadline::after(context_.options.timeout); };
+  check_with_peers(made->plan, context_.transport, deadline());
+  // Whether or not this rank partitions: another one may.
+  if (made->backward && schedule.replicas() > 1) check_same_choices(choices, context_.transport, deadline());
+  return made;
+}
+
+/// Returns what the partitioner chose, by variant.
+std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
+  Plan& plan = made.plan;
+  const EngineOptions& options = context_.options;
+  if (!context_.states.contains(stage))
+    context_.states.emplace(stage, split::make_stage_state(plan.pipes.front(), stage));
+  const split::StageState& state = context_.states.at(stage);
+  std::vector<const graph::Graph*> graphs;
+  for (split::Pipe& pipe : plan.pipes) {
+    split::bind(pipe.stages[stage].graph, state);
+    graphs.push_back(&pipe.stages[stage].graph);
+  }
+  std::unique_ptr<PartitionedStage> partitioned;
+  if (options.remat.on() && made.backward)
+    partitioned = std::make_unique<PartitionedStage>(stage, graphs, gradients_that_come_back(plan.pipes.front(), stage),
+                                                     options.remat);
+  std::vector<std::string> choices = partitioned ? partitioned->choices() : no_choices(graphs.size());
+  StepPlan::Stage& added = made.stages.emplace_back();
+  added.state = &state;
+  added.runner = std::make_unique<GraphStage>(stage, graphs, plan.variants, context_.random, options.recompute,
+                                              std::move(partitioned));
+  if (options.decorate) added.runner = options.decorate(stage, state, std::move(added.runner));
+  for (int replica = 0; replica < context_.schedule.replicas(); ++replica)
+    added.consumers.push_back(count_consumers(context_, plan, stage, replica));
+  return choices;
+}
+
+}  // namespace plumbline::engine

@@ -1,0 +1,54 @@
+// PlanCache: makes what a step needs beforehand, once for each list of micro-batch shapes.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/gradients.h"
+#include "runtime/engine/plan/plan.h"
+#include "runtime/engine/plan/shape_key.h"
+
+namespace plumbline::engine {
+
+/// What stays from step to step for training or evaluation with one list of micro-batch shapes.
+struct StepPlan {
+  /// One of this rank's stages.
+  struct Stage {
+    std::unique_ptr<StageRunner> runner;
+    const split::StageState* state = nullptr;
+    /// By replica and graph output: its consumers on this rank, and one more for all that are on others.
+    std::vector<std::vector<int>> consumers;
+  };
+
+  Plan plan;
+  std::vector<schedule::Action> actions;  ///< of this rank, lowered
+  std::vector<Stage> stages;              ///< as EngineContext::stages
+  bool backward = false;
+  std::vector<ParameterCopies> copies;
+};
+
+class PlanCache {
+ public:
+  /// `context` must outlive it, and gets the states of stages that are new.
+  PlanCache(EngineContext& context, PipeSource source) : context_(context), source_(std::move(source)) {}
+
+  /// The plan for these micro-batches; it stays valid until clear(). Allocates nothing for shapes that are known, as
+  /// far as defined, dtype, sizes and requires_grad of the inputs go. Every rank calls it: a new plan is compared
+  /// between the ranks. Throws InputError where the schedule does not fit the model, Error where ranks disagree.
+  StepPlan& plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
+
+  void clear() { plans_.clear(); }
+
+ private:
+  std::unique_ptr<StepPlan> make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
+  std::vector<std::string> add_stage(StepPlan& made, int stage);
+
+  EngineContext& context_;
+  PipeSource source_;
+  std::unordered_map<ShapeKey, std::unique_ptr<StepPlan>, ShapeKeyHash> plans_;
+  ShapeKey key_;  // of the last step; kept for its memory
+};
+
+}  // namespace plumbline::engine

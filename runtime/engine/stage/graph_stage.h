@@ -1,0 +1,54 @@
+// GraphStage: runs a stage of a Pipe by interpreting its graph.
+#pragma once
+
+#include <memory>
+
+#include "runtime/backward/split/split_backward.h"
+#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/stage_blocks.h"
+#include "runtime/engine/stage/stage_runner.h"
+#include "runtime/graph/interpreter.h"
+#include "runtime/split/pipe.h"
+
+namespace plumbline::engine {
+
+/// What makes the random numbers of a stage the same wherever and whenever it runs; see random_seed.h.
+struct RandomContext {
+  uint64_t run_seed = 0;
+  int64_t step = 0;
+  /// Seeds are run_seed + micro-batch.
+  bool by_microbatch = false;
+};
+
+class GraphStage : public StageRunner {
+ public:
+  /// `graphs` are the captures of the stage for the shapes that occur, bound to one state; `variants[m]` says which of
+  /// them micro-batch m takes. `random` is read at each forward and must outlive the stage. `partitions`, where given,
+  /// run in place of the graphs wherever gradients are recorded.
+  GraphStage(int stage, const std::vector<const graph::Graph*>& graphs, std::vector<int> variants,
+             const RandomContext& random, const RecomputeOptions& recompute = {},
+             std::unique_ptr<PartitionedStage> partitions = nullptr);
+
+  void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override;
+  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override;
+  void backward_weight(int microbatch) override;
+  void drop_halves() noexcept override;
+
+ private:
+  bool recomputes(int microbatch) const;
+
+  int stage_;
+  std::vector<graph::Interpreter> interpreters_;
+  std::vector<StageBlocks> blocks_;  // by variant; none where nothing is recomputed
+  std::unique_ptr<PartitionedStage> partitions_;
+  std::vector<int> variants_;
+  std::vector<backward::WeightBackward> weights_;  // by micro-batch
+  const RandomContext& random_;
+  Recompute recompute_;
+  bool draws_random_numbers_ = false;
+};
+
+}  // namespace plumbline::engine

@@ -1,0 +1,118 @@
+#include "runtime/engine/step/execution.h"
+
+#include <algorithm>
+
+namespace plumbline::engine {
+
+void Execution::run() {
+  const CustomFunction& custom_group = step_.context().options.custom.group;
+  try {
+    while (position_ < actions_.size()) {
+      const size_t end = schedule::group_end(actions_, position_);
+      if (custom_group && end > position_ + 1) {
+        execute_custom(custom_group, actions_.subspan(position_, end - position_));
+        step_.courier().release_completed_sends();
+        position_ = end;
+      }
+      for (; position_ < end; ++position_) {
+        execute_one(actions_[position_]);
+        step_.courier().release_completed_sends();
+      }
+    }
+  } catch (const PeerError&) {
+    throw;  // names the place where it began
+  } catch (...) {
+    throw_with_position();
+  }
+}
+
+void Execution::execute_one(const schedule::Action& action) {
+  timed(action, [&] {
+    const auto& functions = step_.context().options.custom.of_type;
+    if (!functions.empty()) {
+      const auto custom = functions.find(action.type);
+      if (custom != functions.end() && custom->second) return execute_custom(custom->second, {&action, 1});
+    }
+    step_.execute(action);
+  });
+}
+
+/// `actions` begin at position_.
+void Execution::execute_custom(const CustomFunction& function, std::span<const schedule::Action> actions) {
+  std::vector<char>& executed = step_.buffers().executed;
+  executed.assign(actions.size(), false);
+  ActionContext context(*this, actions);
+  const size_t first = position_;
+  function(actions, context);
+  position_ = first;
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (executed[i] || !schedule::is_compute(actions[i].type)) continue;
+    position_ = first + i;
+    throw Error("the custom function came to its end without having it carried out");
+  }
+}
+
+void Execution::execute_member(std::span<const schedule::Action> given, const schedule::Action& action,
+                               StageRunner* substitute) {
+  const auto same = [&](const schedule::Action& each) {
+    return each.stage == action.stage && each.type == action.type && each.microbatch == action.microbatch;
+  };
+  const size_t i = std::find_if(given.begin(), given.end(), same) - given.begin();
+  if (i == given.size()) throw Error("the custom function asks for " + to_string(action) + ", which it was not given");
+  char& executed = step_.buffers().executed[i];
+  if (executed) throw Error("the custom function asks for " + to_string(action) + " a second time");
+  executed = true;
+  const size_t first = position_;
+  position_ += i;
+  // One that stands alone is timed with the function around it.
+  if (given.size() > 1)
+    timed(given[i], [&] { step_.execute(given[i], substitute); });
+  else
+    step_.execute(given[i], substitute);
+  position_ = first;
+}
+
+/// An action begins when the messages it takes have come.
+template <class Work>
+void Execution::timed(const schedule::Action& action, Work&& work) {
+  if (!step_.context().options.trace) return work();
+  const double begin = now();
+  work();
+  step_.result().trace.push_back({action, std::max(begin, step_.courier().last_arrival()), now()});
+}
+
+/// The exception under way, of the same type where it is one of ours, with the place put before its text.
+void Execution::throw_with_position() const {
+  const std::string rank = "rank " + std::to_string(step_.context().transport.rank());
+  const auto located = [&](std::string text) {
+    if (text.starts_with(rank + ": ")) text.erase(0, rank.size() + 2);
+    return rank + ", position " + std::to_string(position_) + " (" + to_string(actions_[position_]) + "): " + text;
+  };
+  try {
+    throw;
+  } catch (const InputError& error) {
+    throw InputError(located(error.what()));
+  } catch (const TimeoutError& error) {
+    throw TimeoutError(located(error.what()));
+  } catch (const std::exception& error) {
+    throw Error(located(graph::error_text(error)));
+  } catch (...) {
+    throw Error(located("an exception that is not a std::exception"));
+  }
+}
+
+int ActionContext::rank() const { return execution_.step().context().transport.rank(); }
+const schedule::Schedule& ActionContext::schedule() const { return execution_.step().context().schedule; }
+bool ActionContext::training() const { return execution_.step().training(); }
+const std::vector<at::Tensor>& ActionContext::inputs(int microbatch) const {
+  return execution_.step().inputs(microbatch);
+}
+const at::Tensor& ActionContext::target(int microbatch) const { return execution_.step().target(microbatch); }
+const std::vector<at::Tensor>& ActionContext::losses() const { return execution_.step().result().losses; }
+StageRunner& ActionContext::runner(int stage) const { return execution_.step().runner(stage); }
+void ActionContext::execute(const schedule::Action& action) { execution_.execute_member(actions_, action, nullptr); }
+void ActionContext::execute(const schedule::Action& action, StageRunner& runner) {
+  execution_.execute_member(actions_, action, &runner);
+}
+
+}  // namespace plumbline::engine

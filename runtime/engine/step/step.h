@@ -1,0 +1,100 @@
+// Step: one step of one rank, from its batch to its results. It executes single actions; their order is execution.h's.
+#pragma once
+
+#include <exception>
+#include <vector>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/plan/plan_cache.h"
+#include "runtime/engine/step/courier.h"
+#include "runtime/engine/step/step_buffers.h"
+#include "runtime/engine/step/stopwatch.h"
+#include "runtime/engine/step_result.h"
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/microbatch/chunk.h"
+
+namespace plumbline::engine {
+
+class Step {
+ public:
+  /// All references must outlive the step. `buffers` are empty; the step's destructor empties them again.
+  /// `loss_weights`: by micro-batch, the gradient of its loss.
+  Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool training,
+       const microbatch::Microbatches& batch, std::vector<double> loss_weights);
+  ~Step() { buffers_.clear(); }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  /// Executes one action of the rank; `substitute`, where given, computes in place of the stage's runner.
+  void execute(const schedule::Action& action, StageRunner* substitute = nullptr);
+
+  /// After the last action: waits for the sends, and makes the gradients of the step final.
+  void finish();
+
+  /// After an error: no transfer touches the step's memory any more, and no runner keeps a first half.
+  void abandon() noexcept;
+
+  const EngineContext& context() const { return context_; }
+  const StepPlan& plan() const { return plan_; }
+  Courier& courier() { return courier_; }
+  StepResult& result() { return result_; }
+  bool training() const { return training_; }
+  const std::vector<at::Tensor>& inputs(int microbatch) const { return batch_.inputs.at(microbatch); }
+  /// Undefined where the batch has none.
+  const at::Tensor& target(int microbatch) const;
+  StageRunner& runner(int stage) const { return *stage_of(stage).runner; }
+  StepBuffers& buffers() { return buffers_; }
+
+ private:
+  /// StageRunner's backward() or backward_input().
+  using Pass = decltype(&StageRunner::backward);
+
+  void receive_forward(int stage, int microbatch);
+  void forward(int stage, int microbatch);
+  void send_forward(int stage, int microbatch);
+  void receive_backward(int stage, int microbatch);
+  void backward(int stage, int microbatch);
+  void backward_input(int stage, int microbatch);
+  void backward_weight(int stage, int microbatch);
+  void send_backward(int stage, int microbatch);
+
+  void take_inputs(int stage, int microbatch);
+  void compute_loss(MicrobatchState& state, int microbatch);
+  const at::Tensor& live_output(const split::Boundary& boundary, int microbatch);
+  void consumed(const split::Boundary& boundary, int microbatch);
+  bool pass_back(int stage, int microbatch, Pass pass);
+  at::Tensor output_gradient(int stage, int microbatch, int output);
+  void finish_input_gradients(int stage, int microbatch);
+  void finish_parameter_gradients(int stage, int microbatch);
+
+  /// Lets a stage compute: the time counts as busy, and an error says where it happened.
+  template <class Work>
+  void compute(int stage, int microbatch, Work&& work) {
+    const Stopwatch busy(result_.times.busy);
+    try {
+      work(substitute_ ? *substitute_ : runner(stage));
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw Error(place(stage, microbatch) + ": " + graph::error_text(error));
+    }
+  }
+
+  const StepPlan::Stage& stage_of(int stage) const { return plan_.stages[context_.index_of(stage)]; }
+  MicrobatchState& state_of(int stage, int microbatch) {
+    return buffers_.microbatches[context_.index_of(stage) * context_.schedule.microbatches + microbatch];
+  }
+
+  EngineContext& context_;
+  StepPlan& plan_;
+  StepBuffers& buffers_;
+  const bool training_;
+  const microbatch::Microbatches& batch_;
+  const std::vector<double> loss_weights_;
+  Courier courier_;
+  StepResult result_;
+  StageRunner* substitute_ = nullptr;
+};
+
+}  // namespace plumbline::engine

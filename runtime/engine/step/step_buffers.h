@@ -1,0 +1,71 @@
+// StepBuffers: the state of a step under way. An engine has one and lends it to each step, so that the vectors keep
+// their memory from step to step and an action allocates nothing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "runtime/engine/step/tensor_transfer.h"
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline::engine {
+
+/// What the I of a micro-batch left to its W.
+enum class WeightHalf : uint8_t {
+  None,
+  FullBackward,  ///< no gradient of an input is wanted
+  Weights,       ///< the gradients of the parameters
+  UserWork,      ///< EngineOptions::weight_work
+};
+
+/// One micro-batch in one of this rank's stages, from its forward to the end of its backward.
+struct MicrobatchState {
+  std::vector<at::Tensor> inputs;                 // by graph input
+  std::vector<PendingReceive> pending_inputs;     // by graph input
+  std::vector<at::Tensor> outputs;                // by graph output; without memory once released
+  std::vector<int> remaining_consumers;           // by graph output: how many have yet to take it
+  std::vector<PendingReceive> pending_gradients;  // by outgoing channel
+  std::vector<at::Tensor> input_grads;            // by graph input
+  at::Tensor loss;
+  WeightHalf weight_half = WeightHalf::None;
+  std::function<void()> user_work;
+
+  /// Drops the values and keeps the memory of the vectors.
+  void clear() {
+    inputs.clear();
+    pending_inputs.clear();
+    outputs.clear();
+    remaining_consumers.clear();
+    pending_gradients.clear();
+    input_grads.clear();
+    loss.reset();
+    weight_half = WeightHalf::None;
+    user_work = nullptr;
+  }
+};
+
+/// A message sent by an action, and the memory that it is read from.
+struct PendingSend {
+  schedule::Action by;
+  at::Tensor tensor;
+  transport::Request request;
+};
+
+struct StepBuffers {
+  std::vector<MicrobatchState> microbatches;  // by stage of the rank, then by micro-batch
+  std::vector<PendingSend> sends;
+  std::vector<at::Tensor> roots, root_grads;  // of the backward under way
+  std::vector<char> executed;                 // by action that a custom function was given
+
+  void clear() {
+    for (MicrobatchState& microbatch : microbatches) microbatch.clear();
+    sends.clear();
+    roots.clear();
+    root_grads.clear();
+  }
+};
+
+}  // namespace plumbline::engine

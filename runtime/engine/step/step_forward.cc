@@ -1,0 +1,144 @@
+// The forward actions of a step: F and its transfers.
+#include <algorithm>
+#include <iterator>
+
+#include "runtime/backward/released_output.h"
+#include "runtime/engine/step/step.h"
+
+namespace plumbline::engine {
+namespace {
+
+void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, const std::vector<at::Tensor>& outputs) {
+  const split::Pipe& pipe = plan.pipe(microbatch);
+  for (int b : pipe.stages[stage].outputs) {
+    const split::Boundary& boundary = pipe.boundaries[b];
+    const at::Tensor& output = outputs[boundary.output];
+    if (!output.defined() || output.scalar_type() != boundary.value.dtype || output.sizes() != boundary.value.sizes)
+      throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " +
+                  graph::describe(output) + ", planned was " +
+                  graph::describe(boundary.value.dtype, boundary.value.sizes) +
+                  " (a value whose size depends on data cannot cross a border)");
+    if (backward && output.requires_grad() && !boundary.value.requires_grad)
+      throw InputError(place(stage, microbatch) + ", value '" + boundary.name +
+                       "': it needed no gradient when the stages were cut, and needs one now that other parameters "
+                       "require gradients; make a new engine after changing requires_grad");
+  }
+}
+
+}  // namespace
+
+void Step::receive_forward(int stage, int microbatch) {
+  MicrobatchState& state = state_of(stage, microbatch);
+  const Plan& plan = plan_.plan;
+  state.pending_inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
+  for (int c : plan.incoming[stage]) {
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
+    if (context_.is_local(boundary.producer, microbatch)) continue;
+    state.pending_inputs[plan.channels[c].consumer_input] = courier_.post_receive(
+        boundary, context_.rank_of(boundary.producer, microbatch), plan.forward_tag(c, microbatch));
+  }
+}
+
+void Step::take_inputs(int stage, int microbatch) {
+  MicrobatchState& state = state_of(stage, microbatch);
+  const Plan& plan = plan_.plan;
+  state.inputs.clear();
+  if (stage == 0)
+    std::ranges::copy_if(batch_.inputs[microbatch], std::back_inserter(state.inputs), &at::Tensor::defined);
+  state.inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
+  for (int c : plan.incoming[stage]) {
+    const split::Boundary& boundary = plan.boundary(c, microbatch);
+    const int i = plan.channels[c].consumer_input;
+    at::Tensor& input = state.inputs[i];
+    if (context_.is_local(boundary.producer, microbatch)) {
+      input = in_transfer_layout(live_output(boundary, microbatch), context_.options.keep_strides);
+      consumed(boundary, microbatch);
+    } else {
+      input = courier_.receive(state.pending_inputs[i], [&] {
+        return place(stage, microbatch) + ", value '" + boundary.name + "' " +
+               graph::describe(boundary.value.dtype, boundary.value.sizes);
+      });
+    }
+    input.requires_grad_(training_ && boundary.value.requires_grad);
+    if (context_.options.observer) context_.options.observer->on_taken(stage, microbatch, boundary.name, input);
+  }
+}
+
+void Step::forward(int stage, int microbatch) {
+  MicrobatchState& state = state_of(stage, microbatch);
+  const split::Pipe& pipe = plan_.plan.pipe(microbatch);
+  const bool last = context_.is_last(stage);
+  take_inputs(stage, microbatch);
+  compute(stage, microbatch, [&](StageRunner& runner) {
+    runner.forward(microbatch, state.inputs, state.outputs);
+    if (last) compute_loss(state, microbatch);
+  });
+  check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
+  state.remaining_consumers = stage_of(stage).consumers[context_.replica_of(microbatch)];
+  if (last)
+    for (const at::Tensor& output : state.outputs)
+      result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);
+  if (context_.options.observer)
+    for (int b : pipe.stages[stage].outputs)
+      context_.options.observer->on_forward(stage, microbatch, pipe.boundaries[b].name,
+                                            state.outputs[pipe.boundaries[b].output].detach());
+  if (plan_.backward) return;
+  state.inputs.clear();
+  state.loss.reset();
+  if (last) state.outputs.clear();
+}
+
+void Step::compute_loss(MicrobatchState& state, int microbatch) {
+  if (!context_.options.loss) return;
+  try {
+    state.loss = context_.options.loss(state.outputs, target(microbatch));
+  } catch (const std::exception& error) {
+    throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + graph::error_text(error));
+  }
+  if (!state.loss.defined() && !plan_.backward) return;
+  if (!state.loss.defined() || state.loss.numel() != 1)
+    throw InputError("engine: the loss of a micro-batch is " + graph::describe(state.loss) + "; a scalar is needed");
+  result_.losses[microbatch] = state.loss.detach();
+}
+
+/// A value for one of its consumers.
+const at::Tensor& Step::live_output(const split::Boundary& boundary, int microbatch) {
+  const at::Tensor& output = state_of(boundary.producer, microbatch).outputs[boundary.output];
+  PLUMBLINE_CHECK(output.defined() && !backward::is_released(output),
+                  place(boundary.producer, microbatch) + ", value '" + boundary.name + "' was released");
+  return output;
+}
+
+/// After a consumer has taken the value. After the last one, the stage gives up its share of the memory: the backward
+/// begins at the value's place in the autograd graph.
+void Step::consumed(const split::Boundary& boundary, int microbatch) {
+  MicrobatchState& state = state_of(boundary.producer, microbatch);
+  at::Tensor& output = state.outputs[boundary.output];
+  if (--state.remaining_consumers[boundary.output] > 0 || !context_.options.release_outputs) return;
+  if (!plan_.backward)
+    output.reset();
+  else if (!context_.options.weight_work)
+    output = boundary.has_gradient && output.requires_grad() ? backward::released_output(output) : at::Tensor();
+}
+
+void Step::send_forward(int stage, int microbatch) {
+  const Plan& plan = plan_.plan;
+  const bool keep_strides = context_.options.keep_strides;
+  // One tensor serves all consumers of a value: channels are ascending by boundary.
+  int sent_boundary = -1;
+  OutgoingTensor outgoing;
+  for (int c : plan.outgoing[stage]) {
+    const Channel& channel = plan.channels[c];
+    if (context_.is_local(channel.consumer_stage, microbatch)) continue;
+    if (channel.boundary != sent_boundary) {
+      sent_boundary = channel.boundary;
+      const split::Boundary& boundary = plan.boundary(c, microbatch);
+      outgoing = make_outgoing(in_transfer_layout(live_output(boundary, microbatch), keep_strides), keep_strides);
+      consumed(boundary, microbatch);
+    }
+    courier_.send({stage, schedule::ActionType::SEND_F, microbatch}, outgoing,
+                  context_.rank_of(channel.consumer_stage, microbatch), plan.forward_tag(c, microbatch));
+  }
+}
+
+}  // namespace plumbline::engine

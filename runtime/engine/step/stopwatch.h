@@ -1,0 +1,26 @@
+// The times of a step.
+#pragma once
+
+#include <chrono>
+
+#include "runtime/transport/transport.h"
+
+namespace plumbline::engine {
+
+/// Seconds on the steady clock.
+inline double now() { return std::chrono::duration<double>(transport::Clock::now().time_since_epoch()).count(); }
+
+/// Adds the time of its scope to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), begin_(now()) {}
+  ~Stopwatch() { sum_ += now() - begin_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& sum_;
+  double begin_;
+};
+
+}  // namespace plumbline::engine

@@ -1,0 +1,36 @@
+// ForwardingTransport: forwards every call to another transport. A transport that observes or disturbs messages derives
+// from it and overrides what differs.
+#pragma once
+
+#include <string>
+
+#include "runtime/transport/transport.h"
+
+namespace plumbline::transport {
+
+class ForwardingTransport : public Transport {
+ public:
+  /// `inner` must outlive it.
+  explicit ForwardingTransport(Transport& inner) : inner_(inner) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  int64_t max_tag() const override { return inner_.max_tag(); }
+  Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    return inner_.isend(data, bytes, peer, tag);
+  }
+  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    return inner_.irecv(data, bytes, peer, tag);
+  }
+  bool test(Request& request) override { return inner_.test(request); }
+  void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
+    inner_.wait(request, deadline, context);
+  }
+  void withdraw() noexcept override { inner_.withdraw(); }
+  void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
+
+ protected:
+  Transport& inner_;
+};
+
+}  // namespace plumbline::transport

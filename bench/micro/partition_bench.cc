@@ -44,8 +44,7 @@ void partition_cut(benchmark::State& state) {
     const partition::JointEdges edges = partition::edges_of(of.graph);
     const partition::OpClasses ops = partition::classify_ops(of.graph, of.policy);
     const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, {});
-    benchmark::DoNotOptimize(
-        partition::min_cut({of.graph, edges, of.policy, ops, classes}, partition::CutRules::of(of.policy)).saved);
+    benchmark::DoNotOptimize(partition::min_cut({of.graph, edges, of.policy, ops, classes}, of.policy.bans).saved);
   }
   count_nodes(state, of);
 }
@@ -88,8 +87,7 @@ void partition_peak_plan(benchmark::State& state) {
 /// Forward and backward graphs, in autograd's order, for what the minimum cut saves.
 void partition_extract(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  const std::vector<partition::NodeIndex> saved =
-      partition::min_cut(of.input, partition::CutRules::of(of.policy)).saved;
+  const std::vector<partition::NodeIndex> saved = partition::min_cut(of.input, of.policy.bans).saved;
   partition::Partition partition;
   partition.graph = of.graph;
   for (auto _ : state) {
@@ -101,8 +99,8 @@ void partition_extract(benchmark::State& state) {
 
 void partition_simulate_memory(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
-  const partition::Partition partition = partition::extract(
-      of.graph, partition::min_cut(of.input, partition::CutRules::of(of.policy)).saved, {}, of.policy, true);
+  const partition::Partition partition =
+      partition::extract(of.graph, partition::min_cut(of.input, of.policy.bans).saved, {}, of.policy, true);
   for (auto _ : state)
     benchmark::DoNotOptimize(
         partition::simulate_memory(partition.graph, of.edges, partition.forward, partition.backward).peak);

@@ -9,7 +9,8 @@
 #include "bench/micro/median.h"
 #include "runtime/error.h"
 #include "runtime/partition/cut/bans.h"
-#include "runtime/partition/cut/max_flow.h"
+#include "runtime/partition/flow/max_flow.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/large_joint_graphs.h"
 
 namespace plumbline::bench {
@@ -58,8 +59,7 @@ CutNetwork cut_network(const std::string& name, int nodes) {
   const partition::OpClasses ops = partition::classify_ops(graph, policy);
   const partition::NodeClasses classes = partition::classify_nodes(graph, edges, policy, {});
   const partition::CutInput input{graph, edges, policy, ops, classes};
-  const std::vector<partition::Ban> bans =
-      partition::banned_from_recomputation(input, partition::CutRules::of(policy), {});
+  const std::vector<partition::Ban> bans = partition::banned_from_recomputation(input, policy.bans, {});
 
   CutNetwork network{.graph = name, .nodes = static_cast<int>(graph.nodes.size()), .vertices = 2, .edges = {}};
   std::vector<int> in(graph.nodes.size(), CutNetwork::kSink);

@@ -11,6 +11,7 @@
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
+#include "runtime/partition/parity/partition_mode.h"
 #include "runtime/transport/mpi.h"
 #endif
 

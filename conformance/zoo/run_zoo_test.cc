@@ -2,7 +2,7 @@
 // autograd on the model itself, bit by bit; the backward whole and in halves.
 #include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
-#include "runtime/partition/run/run_testing.h"
+#include "runtime/partition/testing/run_testing.h"
 
 namespace plumbline::partition {
 namespace {

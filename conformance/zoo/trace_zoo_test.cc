@@ -1,8 +1,8 @@
 // Every model of the corpus, whole and in stages: traced, carried out, and held against plain autograd bit by bit.
 #include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/partition/trace/decompositions.h"
-#include "runtime/partition/trace/trace_testing.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::partition {

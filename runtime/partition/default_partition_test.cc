@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/partition/extract.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/partition/testing/names_of.h"
 #include "runtime/testing/refusal.h"

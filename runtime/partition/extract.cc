@@ -12,9 +12,9 @@
 namespace plumbline::partition {
 namespace {
 
-bool belongs_elsewhere(const JointNode& node, GraphHalf half) {
+bool belongs_elsewhere(const JointNode& node, GraphHalf half, const HalfRules& rules) {
   if (half == GraphHalf::Any) return false;
-  return half == GraphHalf::Forward ? must_be_in_backward(node) : must_be_in_forward(node);
+  return half == GraphHalf::Forward ? rules.only_in_backward(node) : rules.only_in_forward(node);
 }
 
 /// By node: it runs in this half though nobody uses its result.
@@ -54,8 +54,8 @@ const char* name_of(GraphHalf half) {
 }
 
 /// What a copy into an input, which only the backward may do, stands for in the forward: that input.
-NodeIndex copied_into(const JointNode& node) {
-  if (node.op != "aten::copy_" || !must_be_in_backward(node) || node.args.empty()) return kNoNode;
+NodeIndex copied_into(const JointNode& node, const HalfRules& rules) {
+  if (node.op != "aten::copy_" || !rules.only_in_backward(node) || node.args.empty()) return kNoNode;
   return node.args[0].kind == JointArgument::Kind::Node ? node.args[0].node : kNoNode;
 }
 
@@ -125,19 +125,19 @@ std::vector<NodeIndex> Partition::recomputed() const {
 
 Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, const MustRun& must,
                           std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,
-                          bool marks_bind) {
+                          const HalfRules& rules) {
   const auto n = static_cast<NodeIndex>(graph.nodes.size());
   std::vector<char> is_input(n, 0), valid(n, 0), needed = stays_when_dead(graph, must, half);
   for (const NodeIndex input : inputs) is_input[input] = valid[input] = 1;
   for (NodeIndex i = 0; i < n; ++i) {
     const JointNode& node = graph.nodes[i];
-    if (valid[i] || node.is_input() || (marks_bind && belongs_elsewhere(node, half))) continue;
+    if (valid[i] || node.is_input() || belongs_elsewhere(node, half, rules)) continue;
     valid[i] = std::ranges::all_of(edges.inputs(i), [&](NodeIndex input) { return valid[input]; });
   }
   for (NodeIndex& output : outputs) {
     if (output == kNoNode) continue;
-    if (!valid[output] && half == GraphHalf::Forward && marks_bind)
-      if (const NodeIndex target = copied_into(graph.nodes[output]); target != kNoNode && valid[target])
+    if (!valid[output] && half == GraphHalf::Forward)
+      if (const NodeIndex target = copied_into(graph.nodes[output], rules); target != kNoNode && valid[target])
         output = target;
     if (!valid[output]) refuse(graph, edges, valid, output, half);
     needed[output] = 1;
@@ -161,7 +161,7 @@ void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex
   const JointGraph& graph = partition.graph;
   const MustRun must = calls_that_must_run(graph, edges);
   const auto part = [&](std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half) {
-    return extract_subgraph(graph, edges, must, std::move(inputs), std::move(outputs), half, policy.honours_marks);
+    return extract_subgraph(graph, edges, must, std::move(inputs), std::move(outputs), half, policy.halves);
   };
   const auto primals = inputs_of_kind(graph, JointKind::Primal), tangents = inputs_of_kind(graph, JointKind::Tangent),
              forward_seeds = inputs_of_kind(graph, JointKind::ForwardSeed),

@@ -1,5 +1,5 @@
 // Cutting a joint graph along its saved values: which calls run in the forward and in the backward, in which order, and
-// what passes between them. After `_extract_fwd_bwd_modules` and `default_partition` of the functorch partitioners.
+// what passes between them. After `_extract_fwd_bwd_modules` and `default_partition` of PyTorch's partitioners.py.
 #pragma once
 
 #include "runtime/partition/cut/classify.h"
@@ -12,12 +12,12 @@ namespace plumbline::partition {
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
 
 /// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is
-/// valid where all of its inputs are and, if `marks_bind`, not where must_be_in_forward() or must_be_in_backward()
-/// (classify.h) place it in the other half. What `must` run in that half stays though nobody uses it; in `Any`, all
-/// calls with effects. Throws InputError naming an output that is not valid, and what it lacks.
+/// valid where all of its inputs are, but not where `rules` place it in the other half. What `must` run in that half
+/// stays though nobody uses it; in `Any`, all calls with effects. Throws InputError naming an output that is not valid,
+/// and what it lacks.
 Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, const MustRun& must,
                           std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,
-                          bool marks_bind = true);
+                          const HalfRules& rules = {});
 Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs);
 
 /// Divides partition.graph along these values (tensors in `saved`, symbolic scalars in `saved_symbols`; each once, in
@@ -31,10 +31,8 @@ void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex
 Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<NodeIndex> saved_symbols,
                   const Policy& policy, bool reorder);
 
-/// The default partition: everything that the backward uses of the forward is saved. The forward is what its outputs
-/// need (policy.default_by_data_flow, and any graph without marks) or, as newer versions have it, all that stands
-/// before the last node marked as forward; there recompute tags are honoured. Takes the graph as it is: no clean-up
-/// before. Throws InputError naming a node that can neither be saved nor divided.
+/// The default partition: everything that the backward uses of the forward is saved, by Policy::default_saves. Takes
+/// the graph as it is: no clean-up before. Throws InputError naming a node that can neither be saved nor divided.
 Partition default_partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
 
 /// Some node is tagged to be computed again.

@@ -31,21 +31,6 @@ void check(const JointGraph& graph, const PartitionOptions& options) {
                        std::to_string(primals) + ", counted from 0");
   if (!(options.budget >= 0 && options.budget <= 1))
     throw InputError("partition: the budget must lie between 0 and 1, it is " + std::to_string(options.budget));
-  if (!options.runtime.empty() && options.runtime.size() != graph.nodes.size())
-    throw InputError("partition: runtimes for " + std::to_string(options.runtime.size()) + " nodes, the graph has " +
-                     std::to_string(graph.nodes.size()));
-}
-
-/// `next` done after `done`; `runtime` (by node) moves along.
-void follow(Cleaned& done, Cleaned next, std::vector<double>& runtime) {
-  if (!runtime.empty()) {
-    std::vector<double> moved(next.graph.nodes.size(), 0);
-    // Of merged nodes the first is the one that is kept.
-    for (size_t i = next.moved_to.size(); i-- > 0;)
-      if (next.moved_to[i] != kNoNode) moved[next.moved_to[i]] = runtime[i];
-    runtime = std::move(moved);
-  }
-  done = std::move(next);
 }
 
 /// Cuts and records it.
@@ -67,9 +52,9 @@ std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& opt
     case PartitionMode::Bytes:
       return recorded(cuts, {"bytes"}, [&] { return min_bytes_cut(input); });
     case PartitionMode::Aggressive:
-      return by(CutRules::aggressive(input.policy));
+      return by(input.policy.aggressive(input.policy.bans));
     default:
-      return by(CutRules::of(input.policy));
+      return by(input.policy.bans);
   }
 }
 
@@ -99,24 +84,23 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   if (given.mode == PartitionMode::Default) return default_partition(std::move(graph), policy, given);
 
   PartitionOptions options = given;
-  Cleaned cleaned;
-  follow(cleaned, remove_dead_nodes(std::move(graph)), options.runtime);
+  graph = remove_dead_nodes(std::move(graph)).graph;
   const MergedTags tags = is_own(options) ? MergedTags::Kept : MergedTags::Lost;
   // What a forward and its backward each call for themselves is one call once merged, whose result lives from the one
   // to the other. Where that costs more than merging gains, the plan is that of eager mode.
   std::optional<Partition> unmerged;
-  if (policy.cse && is_by_peak(options) && !has_recompute_tags(cleaned.graph))
-    unmerged = default_partition(cleaned.graph, policy, options);
-  if (policy.cse) follow(cleaned, merge_equal_nodes(std::move(cleaned.graph), policy, tags), options.runtime);
-  const std::optional<double> budget_of_graph = take_budget_of_graph(cleaned.graph, options);
-  check(cleaned.graph, options);
-  const bool tagged = has_recompute_tags(cleaned.graph);
-  if (tagged) settle_recompute_tags(cleaned.graph, false);
-  force_saves(cleaned.graph);
+  if (policy.cse && is_by_peak(options) && !has_recompute_tags(graph))
+    unmerged = default_partition(graph, policy, options);
+  if (policy.cse) graph = merge_equal_nodes(std::move(graph), policy, tags).graph;
+  const std::optional<double> budget_of_graph = take_budget_of_graph(graph, options);
+  check(graph, options);
+  const bool tagged = has_recompute_tags(graph);
+  if (tagged) settle_recompute_tags(graph, false);
+  force_saves(graph);
 
   Partition result;
   result.budget_of_graph = budget_of_graph;
-  result.graph = std::move(cleaned.graph);
+  result.graph = std::move(graph);
   const JointEdges edges = edges_of(result.graph);
   const OpClasses ops = classify_ops(result.graph, policy);
   const NodeClasses classes = classify_nodes(result.graph, edges, policy, options.static_inputs);
@@ -132,7 +116,7 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   for (const NodeIndex node : choose(input, options, result.cuts))
     (result.graph.nodes[node].out.kind == JointResult::Kind::Scalar ? saved_symbols : saved).push_back(node);
   divide(result, edges, std::move(saved), std::move(saved_symbols), policy);
-  const bool reorders = tagged || policy.always_reorder;
+  const bool reorders = policy.order.reorders(tagged);
   order_calls(result, edges, policy,
               is_own(options) ? Reordering::KeepsEffects
               : reorders      ? Reordering::AsPyTorch

@@ -1,8 +1,8 @@
 // partition(): a joint graph becomes a forward graph, a backward graph, and the values saved in between.
 //
-// After AOTAutograd's `default_partition` and `min_cut_rematerialization_partition` (functorch partitioners), which the
-// torch policies follow to the node, and two modes of our own: `Bytes` (the fewest saved bytes, proven) and a budget by
-// the simulated peak.
+// After AOTAutograd's `default_partition` and `min_cut_rematerialization_partition` (_functorch/partitioners.py), which
+// the torch policies follow to the node, and two modes of our own: `Bytes` (the fewest saved bytes, proven) and a
+// budget by the simulated peak.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/joint_graph.h"
+#include "runtime/partition/policy/policy.h"
 
 namespace plumbline::partition {
 
@@ -25,9 +25,12 @@ struct Subgraph {
 };
 
 enum class PartitionMode : uint8_t { Default, MinCut, Aggressive, Bytes, Budget };
-/// Exact is PyTorch's `dp`, whose rounding may exceed the capacity by a little; Bytes never does. See knapsack.h.
-enum class KnapsackSolver : uint8_t { Exact, Greedy, Hirschberg, KneePoint, Bytes };
 struct BudgetProblem;  // runtime/partition/budget/budget.h
+/// Which candidates a budget saves, by index; none set: knapsack_dp() of knapsack.h.
+struct BudgetSolver {
+  std::string name = {};  ///< as a mode spells it ("budget=0.25:greedy")
+  std::function<std::vector<int>(const BudgetProblem&)> solve = {};
+};
 /// What a budget counts.
 enum class BudgetMeasure : uint8_t {
   Saved,  ///< as PyTorch: saved bytes, between those of the inputs (0) and of the minimum cut (1)
@@ -38,13 +41,7 @@ struct PartitionOptions {
   PartitionMode mode = PartitionMode::MinCut;
   double budget = 1;  ///< of mode Budget, 0 to 1
   BudgetMeasure measure = BudgetMeasure::Saved;
-  KnapsackSolver solver = KnapsackSolver::Exact;
-  /// In place of `solver`, if set: the items to save.
-  std::function<std::vector<int>(const BudgetProblem&)> own_solver = {};
-  /// Seconds (or FLOPs: any unit) that a node takes to run again, by node of the graph given; empty: estimate_runtime.
-  std::vector<double> runtime = {};
-  /// The same as a function; unset: JointNode::flops, at least 1.
-  std::function<double(const JointGraph&, NodeIndex)> estimate_runtime = {};
+  BudgetSolver solver = {};
   /// Indices among the primals: live as long as the module, so saving them costs nothing.
   std::vector<int> static_inputs = {};
 };
@@ -76,11 +73,6 @@ struct Partition {
 /// Throws InputError: a budget outside 0 to 1, static_inputs out of range, no cut exists (see min_cut.h), or something
 /// in the graph that cannot be partitioned, by name. A graph that is moved in is not copied.
 Partition partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
-
-/// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak", "budget=0.25:greedy" (also exact,
-/// hirschberg, knee-point, bytes). Throws InputError for anything else.
-PartitionOptions parse_partition_mode(const std::string& text);
-std::string to_string(const PartitionOptions& options);
 
 /// The same for the same graph, policy and options on every rank; differs where ranks chose other saved values. Over
 /// the structure and the chosen names, not over memory addresses.

@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/partition.h"
 #include "runtime/partition/testing/names_of.h"
 #include "runtime/partition/testing/random_joint_graph.h"

@@ -9,6 +9,9 @@
 #include "runtime/partition/budget/frontier.h"
 #include "runtime/partition/cut/classify.h"
 #include "runtime/partition/extract.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/older_rules.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/partition/testing/names_of.h"
 #include "runtime/partition/testing/pytorch_graphs.h"
@@ -224,7 +227,7 @@ TEST(Partition, DeadAndEqualNodesGoFirst) {
                   mul = build.call("mul", {tangent, exp_1}, 400);
   const JointGraph graph = build.graph({exp}, {mul});
   Policy policy = torch_2_15();
-  policy.cse_keeps_forward_only_apart = false;
+  policy.kept_apart = &older_rules::nothing_apart;
   const Partition merged = partition_by(graph, "min-cut", policy);
   EXPECT_EQ(names_of(merged.graph, merged.recomputed()).size() + merged.graph.nodes.size(), 7u)
       << "primals_1, tangents_1, cos, exp, exp_1 and mul are left, and cos runs twice";
@@ -234,7 +237,7 @@ TEST(Partition, DeadAndEqualNodesGoFirst) {
   EXPECT_EQ(partition_by(graph, "default").graph.nodes.size(), graph.nodes.size());
 }
 
-TEST(Partition, RuntimesMoveWithTheirNodes) {
+TEST(Partition, ABudgetKeepsTheCostlyCall) {
   // Two products with one weight each; the budget has room for one of them. Dead calls stand before both.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(4096), w = build.primal(4096), v = build.primal(4096), tangent = build.tangent(4096);
@@ -246,12 +249,12 @@ TEST(Partition, RuntimesMoveWithTheirNodes) {
                   mm_2 = build.call("mm", {mul, v}, 4096), sin_1 = build.call("sin", {mm}, 4096),
                   mul_1 = build.call("mul", {mm_2, sin_1}, 4096), mm_3 = build.call("mm", {x, mul_1}, 4096),
                   mm_4 = build.call("mm", {cos, mul}, 4096);
-  const JointGraph graph = build.graph({cos_1}, {kNoNode, mm_3, mm_4});
   for (const NodeIndex dear : {mm, mm_1}) {
+    JointGraph graph = build.graph({cos_1}, {kNoNode, mm_3, mm_4});
+    for (JointNode& node : graph.nodes) node.flops = 1;
+    graph.nodes[dear].flops = 1000;
     PartitionOptions options = parse_partition_mode("budget=0.5");
     options.static_inputs = {1, 2};
-    options.runtime.assign(graph.nodes.size(), 1);
-    options.runtime[dear] = 1000;
     const Partition made = partition(graph, torch_2_15(), options);
     const Names kept = saved(made);
     EXPECT_EQ(std::ranges::count(kept, graph.nodes[dear].name), 1) << graph.nodes[dear].name;
@@ -366,10 +369,6 @@ TEST(Partition, WhatCannotBePartitionedIsRefusedByName) {
   options.mode = PartitionMode::Budget;
   testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
                        "the budget must lie between 0 and 1, it is 1.5");
-  options = {};
-  options.runtime = {1, 2};
-  testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
-                       "runtimes for 2 nodes, the graph has 14");
   graph.nodes[0].kind = JointKind::OtherInput;
   testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), {}); }),
                        "the input 'primals_1' is neither a tensor nor a number of the forward");

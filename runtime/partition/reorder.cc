@@ -164,9 +164,8 @@ void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& 
 
 void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, Reordering reordering) {
   const JointGraph& graph = partition.graph;
-  reorder_as_autograd(graph, edges, partition.backward, policy.always_reorder ? ReorderBy::Graph : ReorderBy::Depth,
-                      reordering);
-  if (!policy.always_reorder) return;
+  reorder_as_autograd(graph, edges, partition.backward, policy.order.by, reordering);
+  if (!policy.order.raises_getitems) return;
   raise_getitems(graph, edges, partition.forward);
   raise_getitems(graph, edges, partition.backward);
 }

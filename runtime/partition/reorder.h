@@ -1,22 +1,16 @@
 // The order in which the calls of a divided graph run, which decides how long recomputed values live. After
-// `reordering_to_mimic_autograd_engine` of the functorch partitioners and `raise_getitems` beside it.
+// `reordering_to_mimic_autograd_engine` of PyTorch's partitioners.py and `raise_getitems` beside it.
 #pragma once
 
 #include "runtime/partition/partition.h"
 
 namespace plumbline::partition {
 
-/// Which calls come first where several could.
-enum class ReorderBy : uint8_t {
-  Graph,  ///< graph order among the calls that one step of the backward needs
-  Depth   ///< the seed: first the argument that is the longest way from the inputs
-};
-
 /// Whether the backward is reordered, and what becomes of calls with effects, and of draws that the backward alone
 /// makes, where they stand before the first call that reads a tangent.
 enum class Reordering : uint8_t {
   None,
-  AsPyTorch,    ///< but for copies (not in the seed) they run where their results are first needed, or not at all
+  AsPyTorch,    ///< but for copies (not by depth) they run where their results are first needed, or not at all
   KeepsEffects  ///< all of them run, in graph order, and nothing that stands before a call that writes comes behind it
 };
 
@@ -30,8 +24,7 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
 /// early.
 void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& part);
 
-/// The order of both halves under a policy: the backward is reordered, then, in newer versions than the seed
-/// (policy.always_reorder), getitems are raised.
+/// The order of both halves under Policy::order: the backward is reordered, then getitems are raised.
 void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, Reordering reordering);
 
 }  // namespace plumbline::partition

@@ -121,10 +121,10 @@ TEST(Reorder, TheSeedLeavesGetitemsWhereTheyAre) {
   const std::vector<NodeIndex> ops = {of.split, of.split_1, of.a[1], of.sin, of.a[0], of.b[0], of.b[1], of.cat};
   partition.forward = {{of.x, of.y}, ops, {of.cat}};
   Policy policy;
-  policy.always_reorder = false;
+  policy.order.raises_getitems = false;
   order_calls(partition, edges_of(of.graph), policy, Reordering::None);
   EXPECT_EQ(partition.forward.ops, ops);
-  policy.always_reorder = true;
+  policy.order.raises_getitems = true;
   order_calls(partition, edges_of(of.graph), policy, Reordering::None);
   EXPECT_NE(partition.forward.ops, ops);
 }

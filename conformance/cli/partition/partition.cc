@@ -11,9 +11,12 @@
 #include "runtime/json_place.h"
 #include "runtime/partition/budget/frontier.h"
 #include "runtime/partition/joint/joint_dot.h"
-#include "runtime/partition/joint/joint_json.h"
-#include "runtime/partition/joint/recorded.h"
-#include "runtime/partition/joint/statistics.h"
+#include "runtime/partition/parity/answer_names.h"
+#include "runtime/partition/parity/joint_graph_file.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
+#include "runtime/partition/parity/recorded.h"
+#include "runtime/partition/parity/statistics.h"
 
 namespace plumbline::cli {
 namespace {
@@ -220,7 +223,8 @@ void add_partition(CLI::App& app, Command& chosen) {
       "  plumbline partition mine.json --mode budget=0.25 --explain         a quarter of the way from none to all\n"
       "  plumbline partition mine.json --must-save gelu --dot mine.svg      a word of your own, and a picture\n"
       "  plumbline partition mlp.json.gz --runs                             PyTorch's recorded answers, are they met?\n"
-      "The form of the file is plumbline-joint-graph/1 (runtime/partition/joint/joint_json.h); its nodes may carry "
+      "The form of the file is plumbline-joint-graph/1 (runtime/partition/parity/joint_graph_file.h); its nodes may "
+      "carry "
       "recompute\n"
       "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage "
       "once).");

@@ -5,6 +5,7 @@
 #include "conformance/program/prepare.h"
 #include "runtime/engine/stage/stage_trace.h"
 #include "runtime/error.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/trace/decompositions.h"
 
 namespace plumbline::cli {

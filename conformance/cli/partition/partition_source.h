@@ -4,7 +4,7 @@
 #include <string>
 
 #include "conformance/program/options.h"
-#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 
 namespace plumbline::cli {
 

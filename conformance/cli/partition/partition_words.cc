@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/clean.h"
+#include "runtime/partition/parity/partition_mode.h"
 
 namespace plumbline::cli {
 namespace {
@@ -26,7 +27,7 @@ std::vector<char> nodes_of_backward(const partition::JointGraph& graph, const pa
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const partition::JointNode& node = graph.nodes[i];
     backward[i] = node.kind == partition::JointKind::Tangent || node.kind == partition::JointKind::BackwardSeed ||
-                  (policy.honours_marks && partition::must_be_in_backward(node));
+                  policy.halves.only_in_backward(node);
     partition::for_each_input(node, [&](partition::NodeIndex input) { backward[i] |= backward[input]; });
   }
   return backward;

@@ -8,7 +8,9 @@
 #include "runtime/engine/stage/stage_trace.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/partition/cut/policy.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
+#include "runtime/transport/collectives.h"
 
 namespace plumbline::engine {
 namespace {

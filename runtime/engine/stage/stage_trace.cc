@@ -8,7 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "runtime/error.h"
-#include "runtime/partition/joint/missing_tangents.h"
+#include "runtime/partition/run/missing_tangents.h"
 #include "runtime/partition/trace/layout.h"
 
 namespace plumbline::engine {

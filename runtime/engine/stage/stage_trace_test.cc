@@ -3,7 +3,7 @@
 #include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/graph/random_turn.h"
 #include "runtime/partition/run/run.h"
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::engine {

@@ -25,34 +25,7 @@ std::vector<NodeIndex> forward_inputs(const JointGraph& graph) {
   return inputs;
 }
 
-bool is_written_afterwards(const JointGraph& graph, const std::vector<NodeIndex>& inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [&](NodeIndex i) { return graph.nodes[i].epilogue_mutation; });
-}
-
 int storage_of(const JointNode& node) { return node.out.kind == JointResult::Kind::Tensor ? node.out.storage : -1; }
-
-std::vector<int> solve(const BudgetProblem& problem, const PartitionOptions& options) {
-  if (options.own_solver) return options.own_solver(problem);
-  switch (options.solver) {
-    case KnapsackSolver::Exact:
-      return knapsack_dp(problem.knapsack).kept;
-    case KnapsackSolver::Greedy:
-      return knapsack_greedy(problem.knapsack).kept;
-    case KnapsackSolver::Hirschberg:
-      return knapsack_hirschberg(problem.knapsack).kept;
-    case KnapsackSolver::KneePoint:
-      return knapsack_knee_point(problem.knapsack).kept;
-    case KnapsackSolver::Bytes:
-      return knapsack_in_bytes(problem.bytes, problem.knapsack.values, problem.capacity_bytes).kept;
-  }
-  PLUMBLINE_CHECK(false, "a solver without a case");
-}
-
-double checked_runtime(const JointGraph& graph, NodeIndex node, double runtime) {
-  if (runtime >= 0 && !std::isinf(runtime)) return runtime;
-  throw InputError("partition: node " + graph.nodes[node].name + " has a runtime of " + std::to_string(runtime) +
-                   "; it must be 0 or more");
-}
 
 /// The way from the budget to the saved values of one graph.
 class Budgeter {
@@ -64,10 +37,9 @@ class Budgeter {
 
   std::vector<NodeIndex> saved() {
     const double budget = options_.budget;
-    if (budget == 0 && !(input_.policy.epilogue_mutation_infinite && is_written_afterwards(input_.graph, inputs_)))
-      return inputs_;
+    if (budget == 0 && !is_an_input_overwritten()) return inputs_;
 
-    CutRules rules = CutRules::of(input_.policy);
+    CutRules rules = input_.policy.bans;
     std::vector<NodeIndex> saved = cut(rules);
     if (budget == 1) return saved;
     const int64_t most_bytes = bytes_of(input_.graph, saved);
@@ -85,7 +57,7 @@ class Budgeter {
     if (share(saved) < budget) return saved;
 
     make_problem(cuts_.back().banned);
-    if (problem_.candidates.empty()) return exhausted(std::move(saved));
+    if (problem_.candidates.empty()) return input_.policy.exhausted_budget(std::move(saved), inputs_, must_save_);
     problem_.knapsack.capacity = budget;
     problem_.capacity_bytes =
         static_cast<int64_t>(std::floor(budget * static_cast<double>(most_bytes - inputs_bytes_)));
@@ -102,6 +74,10 @@ class Budgeter {
     return std::move(result.saved);
   }
 
+  bool is_an_input_overwritten() const {
+    return std::ranges::any_of(inputs_, [&](NodeIndex i) { return input_.policy.overwritten(input_.ops.facts[i]); });
+  }
+
   /// How much of the way from budget 0 to budget 1 these values take.
   double share(const std::vector<NodeIndex>& saved) const {
     return (gigabytes(bytes_of(input_.graph, saved)) - gigabytes(inputs_bytes_)) / range_;
@@ -115,7 +91,7 @@ class Budgeter {
     std::vector<char> is_inputs(graph.storage_bytes.size() + 1, 0);
     for (NodeIndex node : inputs_) is_inputs[storage_of(graph.nodes[node]) + 1] = 1;
     for (NodeIndex node : banned) {
-      if (input_.classes.distance_to_backward[node] >= NodeClasses::kFar) continue;
+      if (input_.classes.distance_to_backward[node] >= kFarFromBackward) continue;
       if (is_inputs[storage_of(graph.nodes[node]) + 1]) continue;
       const bool must_save = graph.nodes[node].recompute == CheckpointPolicy::MustSave;
       (must_save ? must_save_ : problem_.candidates).push_back(node);
@@ -125,25 +101,16 @@ class Budgeter {
     for (NodeIndex node : problem_.candidates) {
       problem_.bytes.push_back(cut_bytes(graph.nodes[node]));
       problem_.knapsack.weights.push_back(gigabytes(problem_.bytes.back()) / range_);
-      problem_.knapsack.values.push_back(options_.runtime.empty()
-                                             ? estimated_runtime(graph, options_, node)
-                                             : checked_runtime(graph, node, options_.runtime[node]));
+      problem_.knapsack.values.push_back(recomputation_cost(graph.nodes[node]));
     }
-  }
-
-  /// Nothing is left for the knapsack to choose.
-  std::vector<NodeIndex> exhausted(std::vector<NodeIndex> last) const {
-    if (!input_.policy.exhausted_budget_saves_inputs) return last;
-    std::vector<NodeIndex> saved = inputs_;
-    saved.insert(saved.end(), must_save_.begin(), must_save_.end());
-    std::sort(saved.begin(), saved.end());
-    return saved;
   }
 
   /// By node: a candidate that the solver does not save.
   std::vector<char> given_up() const {
     std::vector<char> result(input_.graph.nodes.size(), 0);
-    const KnapsackChoice choice{.value = 0, .kept = solve(problem_, options_)};
+    const KnapsackChoice choice = options_.solver.solve
+                                      ? KnapsackChoice{.value = 0, .kept = options_.solver.solve(problem_)}
+                                      : knapsack_dp(problem_.knapsack);
     const std::vector<char> kept = kept_items(choice, problem_.candidates.size());
     for (size_t item = 0; item < kept.size(); ++item) result[problem_.candidates[item]] = !kept[item];
     return result;
@@ -165,15 +132,9 @@ std::vector<NodeIndex> saved_within_budget(const CutInput& input, const Partitio
                                            std::vector<CutRecord>& cuts) {
   if (!(options.budget >= 0 && options.budget <= 1))
     throw InputError("partition: budget " + std::to_string(options.budget) + "; it must be from 0 to 1");
-  PLUMBLINE_CHECK(options.runtime.empty() || options.runtime.size() == input.graph.nodes.size(),
-                  "a runtime for each node");
   return Budgeter(input, options, cuts).saved();
 }
 
-double estimated_runtime(const JointGraph& graph, const PartitionOptions& options, NodeIndex node) {
-  const double runtime =
-      options.estimate_runtime ? options.estimate_runtime(graph, node) : std::max(graph.nodes[node].flops, 1.0);
-  return checked_runtime(graph, node, runtime);
-}
+double recomputation_cost(const JointNode& node) { return std::max(node.flops, 1.0); }
 
 }  // namespace plumbline::partition

@@ -16,26 +16,24 @@
 
 namespace plumbline::partition {
 
-/// What a solver of one's own is asked (PartitionOptions::own_solver).
+/// What a BudgetSolver is asked.
 struct BudgetProblem {
   const JointGraph& graph;
   std::vector<NodeIndex> candidates = {};  ///< by item; the largest first
   std::vector<int64_t> bytes = {};         ///< by item
   int64_t capacity_bytes = 0;
-  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values the runtimes; the capacity is the
-  /// budget.
+  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values recomputation_cost(); the capacity is
+  /// the budget.
   KnapsackProblem knapsack = {};
 };
 
 /// The saved values (ascending), by PyTorch's rules for options.budget; appends the cuts made on the way to `cuts`.
-/// options.runtime is by node of input.graph.
-/// Throws InputError as min_cut() does, for a budget outside 0 to 1, for a runtime that is negative or no number, and
-/// for an own solver's items that do not exist or stand twice.
+/// Throws InputError as min_cut() does, for a budget outside 0 to 1, and for a solver's items that do not exist or
+/// stand twice.
 std::vector<NodeIndex> saved_within_budget(const CutInput& input, const PartitionOptions& options,
                                            std::vector<CutRecord>& cuts);
 
-/// What running the node again costs: options.estimate_runtime, or its FLOPs, at least 1. options.runtime is not looked
-/// at. Throws InputError for what is negative or no number.
-double estimated_runtime(const JointGraph& graph, const PartitionOptions& options, NodeIndex node);
+/// What computing the node again costs: its FLOPs, at least 1.
+double recomputation_cost(const JointNode& node);
 
 }  // namespace plumbline::partition

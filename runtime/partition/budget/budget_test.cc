@@ -8,6 +8,9 @@
 #include "runtime/error.h"
 #include "runtime/partition/budget/frontier.h"
 #include "runtime/partition/budget/memory.h"
+#include "runtime/partition/parity/joint_graph_file.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/testing/refusal.h"
@@ -142,37 +145,26 @@ TEST(Budget, ZeroWithAnInputThatIsWrittenAfterwards) {
 }
 
 // The products take 400, 800 and 1200 bytes and 1000, 2000 and 3000 operations.
-TEST(Budget, RuntimesDecideWhatIsKept) {
-  const Prepared prepared(chain({400, 800, 1200}));
-  PartitionOptions options = within(0.6);
-  EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_2"}));
-  options.estimate_runtime = [](const JointGraph& graph, NodeIndex node) {
-    return graph.nodes[node].name == "mm_1" ? 10.0 : 1.0;
-  };
-  EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm", "mm_1"}));
-  // Measured times go before the function.
-  for (const JointNode& node : prepared.graph.nodes) options.runtime.push_back(node.name == "mm_2" ? 50 : 1);
-  EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_2"}));
-  options.runtime.clear();
-  options.estimate_runtime = [](const JointGraph&, NodeIndex) { return -1.0; };
-  EXPECT_EQ(testing::refusal([&] { saved_names(prepared, options); }),
-            "partition: node mm_2 has a runtime of -1.000000; it must be 0 or more");
+TEST(Budget, CostsDecideWhatIsKept) {
+  JointGraph graph = chain({400, 800, 1200});
+  EXPECT_EQ(saved_names(Prepared(graph), within(0.6)), (std::vector<std::string>{"mm_2"}));
+  for (JointNode& node : graph.nodes) node.flops = node.name == "mm_1" ? 10 : 1;
+  EXPECT_EQ(saved_names(Prepared(graph), within(0.6)), (std::vector<std::string>{"mm", "mm_1"}));
 }
 
 TEST(Budget, EverySolverKeepsTheBudget) {
   const Prepared prepared(chain({400, 800, 1200, 440, 360, 2000}));
   const double all = 400 + 800 + 1200 + 440 + 360 + 2000;
-  for (KnapsackSolver solver : {KnapsackSolver::Exact, KnapsackSolver::Greedy, KnapsackSolver::Hirschberg,
-                                KnapsackSolver::KneePoint, KnapsackSolver::Bytes}) {
+  for (const std::string solver : {"exact", "greedy", "hirschberg", "knee-point", "bytes"}) {
     for (int tenths = 1; tenths < 10; ++tenths) {
       PartitionOptions options = within(tenths / 10.0);
-      options.solver = solver;
+      options.solver = parse_partition_mode("budget=0.5:" + solver).solver;
       std::vector<CutRecord> cuts;
       double bytes = 0;
       for (NodeIndex node : saved_within_budget(prepared.input(), options, cuts))
         if (prepared.graph.nodes[node].kind != JointKind::Primal)
           bytes += static_cast<double>(prepared.graph.nodes[node].out.bytes);
-      EXPECT_LE(bytes, all * tenths / 10 + 1e-6) << static_cast<int>(solver) << " " << tenths;
+      EXPECT_LE(bytes, all * tenths / 10 + 1e-6) << solver << " " << tenths;
       EXPECT_EQ(cuts.size(), 4u);
     }
   }
@@ -181,7 +173,7 @@ TEST(Budget, EverySolverKeepsTheBudget) {
 TEST(Budget, ASolverOfOnesOwn) {
   const Prepared prepared(chain({400, 800, 1200}));
   PartitionOptions options = within(0.5);
-  options.own_solver = [&](const BudgetProblem& problem) {
+  options.solver.solve = [&](const BudgetProblem& problem) {
     EXPECT_EQ(&problem.graph, &prepared.graph);
     EXPECT_EQ(names(problem.graph, problem.candidates), (std::set<std::string>{"mm", "mm_1", "mm_2"}));
     EXPECT_EQ(problem.bytes, (std::vector<int64_t>{1200, 800, 400}));
@@ -190,7 +182,7 @@ TEST(Budget, ASolverOfOnesOwn) {
     return std::vector<int>{1};
   };
   EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_1"}));
-  options.own_solver = [](const BudgetProblem&) { return std::vector<int>{3}; };
+  options.solver.solve = [](const BudgetProblem&) { return std::vector<int>{3}; };
   EXPECT_EQ(testing::refusal([&] { saved_names(prepared, options); }),
             "knapsack: item 3 is kept, but there are only 3, from 0");
 }
@@ -233,12 +225,10 @@ TEST(Frontier, EachPointIsWhatItsBudgetSaves) {
   }
 }
 
-TEST(Frontier, MeasuredTimesArePricedByNode) {
-  const JointGraph graph = chain({400, 800});
-  PartitionOptions options;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    options.runtime.push_back(graph.nodes[i].op == "aten::mm" ? 0.5 : 0.25);
-  EXPECT_EQ(budget_frontier(graph, load_policy("torch-2.15"), options).front().recomputation, 0.5 + 0.25 + 0.5);
+TEST(Frontier, CallsArePricedByTheirCost) {
+  JointGraph graph = chain({400, 800});
+  for (JointNode& node : graph.nodes) node.flops = node.op == "aten::mm" ? 50 : 25;
+  EXPECT_EQ(budget_frontier(graph, load_policy("torch-2.15"), {}).front().recomputation, 50 + 25 + 50);
 }
 
 TEST(Frontier, TextAndPicture) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <unordered_map>
 #include <utility>
 
 #include "runtime/partition/budget/budget.h"
@@ -17,8 +16,6 @@ class Pricer {
   Pricer(const JointGraph& graph, const Policy& policy, PartitionOptions options)
       : graph_(graph), policy_(policy), options_(std::move(options)) {
     options_.mode = PartitionMode::Budget;
-    if (!options_.runtime.empty() && options_.runtime.size() == graph.nodes.size())
-      for (size_t i = 0; i < graph.nodes.size(); ++i) measured_[graph.nodes[i].name] = options_.runtime[i];
   }
 
   BudgetPoint at(double budget) {
@@ -32,20 +29,15 @@ class Pricer {
                       .saved = made.saved};
     point.saved.insert(point.saved.end(), made.saved_symbols.begin(), made.saved_symbols.end());
     for (NodeIndex node : made.recomputed())
-      if (made.graph.nodes[node].kind == JointKind::Call) point.recomputation += runtime(made.graph, node);
+      if (made.graph.nodes[node].kind == JointKind::Call)
+        point.recomputation += recomputation_cost(made.graph.nodes[node]);
     return point;
   }
 
  private:
-  double runtime(const JointGraph& cleaned, NodeIndex node) const {
-    if (!measured_.empty()) return measured_.at(cleaned.nodes[node].name);
-    return estimated_runtime(cleaned, options_, node);
-  }
-
   const JointGraph& graph_;
   const Policy& policy_;
   PartitionOptions options_;
-  std::unordered_map<std::string, double> measured_;  // by name: clean-up moves the nodes
 };
 
 bool has_budget(const JointNode& node) { return node.memory_budget.has_value(); }

@@ -1,5 +1,5 @@
 // What each budget buys: the frontier between memory saved and time to compute again, over all budgets. After
-// `visualize_memory_budget_pareto` of the functorch partitioners.
+// `visualize_memory_budget_pareto` of PyTorch's partitioners.py.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct BudgetPoint {
   int64_t saved_bytes = 0;    ///< of the saved values as tensors, inputs among them; as MemoryProfile::saved_nodes
   int64_t saved_storage = 0;  ///< really held for them: MemoryProfile::saved_storage
   int64_t peak = 0;           ///< simulated, of forward and backward
-  double recomputation = 0;   ///< runtime of the calls that are made again, in the unit of the options
+  double recomputation = 0;   ///< recomputation_cost() of the calls that are made again
   std::vector<NodeIndex> saved = {};  ///< in the graph after clean-up
 };
 

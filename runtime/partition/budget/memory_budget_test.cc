@@ -8,6 +8,7 @@
 
 #include "runtime/partition/budget/budget.h"
 #include "runtime/partition/joint/joint_flops.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/partition.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 
@@ -276,14 +277,6 @@ TEST(MemoryBudget, prioritize_cheaper_matmul2) {
   EXPECT_EQ(eager(graph), (Cost{40, 320}));
   EXPECT_EQ(within(graph, 28.0 / 40), (Cost{28, 320 + 2 * 2 * 6}));
   EXPECT_EQ(within(graph, 16.0 / 40), (Cost{12, 320 + 2 * 2 * 6 + 4 * 4 * 4}));
-}
-
-// The chain of matmul_even_chain with times in place of operations: a product takes a hundred times as long as a cos.
-TEST(MemoryBudget, profile) {
-  const JointGraph graph = even_chain(5);
-  PartitionOptions options{.mode = PartitionMode::Budget, .budget = 0.2};
-  for (const JointNode& node : graph.nodes) options.runtime.push_back(node.flops > 1 ? 1.2e-3 : 1.2e-5);
-  EXPECT_EQ(cost_of(graph, options), (Cost{2, eager(graph).flops + 3}));
 }
 
 // Attention costs more than the product where 2 S > D in units, and what costs less is made again.

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/names_of.h"
 #include "runtime/partition/testing/random_joint_graph.h"
 #include "runtime/testing/refusal.h"

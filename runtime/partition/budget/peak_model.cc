@@ -16,18 +16,18 @@ bool is_scalar(const JointNode& node) { return node.out.kind == JointResult::Kin
 
 }  // namespace
 
-PeakModel::PeakModel(const CutInput& input, const PartitionOptions& options)
+PeakModel::PeakModel(const CutInput& input)
     : input_(input),
       count_(static_cast<NodeIndex>(input.graph.nodes.size())),
       halves_(halves_of(input)),
       memory_(input.graph, input.edges) {
   find_bases();
   find_rules();
-  runtime_.assign(count_, 0);
+  cost_.assign(count_, 0);
   for (NodeIndex i = 0; i < count_; ++i)
     // Views and getitems are no work.
     if (input_.graph.nodes[i].kind == JointKind::Call && !is_view(i))
-      runtime_[i] = options.runtime.empty() ? estimated_runtime(input_.graph, options, i) : options.runtime[i];
+      cost_[i] = recomputation_cost(input_.graph.nodes[i]);
   saved_.assign(count_, 0);
   in_forward_ = in_backward_ = again_ = placed_ = saved_;
   last_use_.assign(count_, kNever);
@@ -63,8 +63,7 @@ void PeakModel::find_rules() {
   for (NodeIndex i = 0; i < count_; ++i) {
     const JointNode& node = graph.nodes[i];
     const auto inputs = input_.edges.inputs(i);
-    if (node.kind == JointKind::Primal && node.epilogue_mutation && input_.policy.epilogue_mutation_infinite &&
-        is_tensor(node))
+    if (node.kind == JointKind::Primal && is_tensor(node) && input_.policy.overwritten(input_.ops.facts[i]))
       lost[memory_.begin(i)] = 1;
     given_[i] = node.is_input() || node.kind == JointKind::GetAttr;
     is_getitem_[i] = node.kind == JointKind::GetItem;
@@ -155,7 +154,7 @@ void PeakModel::make_backward() {
   }
   // What no step asked for comes last, all outputs together.
   collect(input_.graph.backward_outputs());
-  if (input_.policy.always_reorder) raise_getitems(backward_, placed_);
+  if (input_.policy.order.raises_getitems) raise_getitems(backward_, placed_);
 }
 
 /// Every getitem goes right after its call. `among`: by node, it is one of the calls.
@@ -198,7 +197,7 @@ void PeakModel::make_forward() {
   forward_.clear();
   for (NodeIndex i = 0; i < count_; ++i)
     if (in_forward_[i] && !given_[i]) forward_.push_back(i);
-  if (input_.policy.always_reorder) raise_getitems(forward_, in_forward_);
+  if (input_.policy.order.raises_getitems) raise_getitems(forward_, in_forward_);
 }
 
 void PeakModel::hold(NodeIndex node) {
@@ -238,7 +237,7 @@ PeakModel::Answer PeakModel::ask(const std::vector<char>& saved) {
   for (NodeIndex i = 0; i < count_; ++i) {
     again_[i] = !given_[i] && in_forward_[i] && placed_[i];
     if (!again_[i]) continue;
-    answer.recompute += runtime_[i];
+    answer.recompute += cost_[i];
     if (forced_[i]) answer.allowed = false;
   }
 

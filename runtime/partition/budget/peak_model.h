@@ -16,12 +16,12 @@ namespace plumbline::partition {
 
 class PeakModel {
  public:
-  /// `input` must outlive it. Runtimes are those of options, or estimated as budget.h does.
-  PeakModel(const CutInput& input, const PartitionOptions& options);
+  /// `input` must outlive it.
+  explicit PeakModel(const CutInput& input);
 
   struct Answer {
     int64_t peak = 0;      ///< bytes
-    double recompute = 0;  ///< runtime of the calls that run again
+    double recompute = 0;  ///< recomputation_cost() of the calls that run again
     bool allowed = true;   ///< nothing runs again that may not
   };
   /// `saved`: by node. What need not be saved is left out by itself, so too much may be asked for.
@@ -43,7 +43,8 @@ class PeakModel {
   const std::vector<NodeIndex>& base() const { return base_; }
   /// By node: bytes that it costs to save it as the only value of its storage.
   int64_t bytes(NodeIndex node) const;
-  double runtime(NodeIndex node) const { return runtime_[node]; }
+  /// recomputation_cost(); 0 of views and getitems.
+  double cost(NodeIndex node) const { return cost_[node]; }
   const CutInput& input() const { return input_; }
 
  private:
@@ -68,7 +69,7 @@ class PeakModel {
   // Rules.
   std::vector<char> given_, made_, savable_, forced_, reads_tangent_, is_getitem_, is_tuple_;
   std::vector<NodeIndex> tangents_;
-  std::vector<double> runtime_;
+  std::vector<double> cost_;
 
   // Of one answer.
   std::vector<char> saved_, in_forward_, in_backward_, again_, placed_;

@@ -20,7 +20,7 @@ struct Candidate {
 /// What is saved together: a value, or all results of one call.
 struct Item {
   std::vector<NodeIndex> nodes;
-  double worth = 0;  ///< runtime for a byte
+  double worth = 0;  ///< cost for a byte
 };
 
 class Planner {
@@ -29,7 +29,7 @@ class Planner {
       : input_(input),
         options_(options),
         nodes_(input.graph.nodes.size()),
-        model_(input, options),
+        model_(input),
         asks_left_(std::clamp<int64_t>(2'000'000 / std::max<int64_t>(1, std::ssize(input.graph.nodes)), 18, 240)) {}
 
   PeakPlan plan() {
@@ -121,10 +121,10 @@ class Planner {
       consider(saved);
     };
     attempt([&] { return min_bytes_cut(input_).saved; });
-    attempt([&] { return min_cut(input_, CutRules::of(input_.policy)).saved; });
+    attempt([&] { return min_cut(input_, input_.policy.bans).saved; });
     PartitionOptions by_saved = options_;
     by_saved.measure = BudgetMeasure::Saved;
-    by_saved.solver = KnapsackSolver::Greedy;
+    by_saved.solver.solve = [](const BudgetProblem& problem) { return knapsack_greedy(problem.knapsack).kept; };
     std::vector<CutRecord> unused;
     for (const double budget : {0.5, 0.25, 0.1}) {
       by_saved.budget = budget;
@@ -166,7 +166,7 @@ class Planner {
     const std::vector<char>& again = model_.recomputed();
     std::vector<Item> items;
     for (NodeIndex i = static_cast<NodeIndex>(nodes_) - 1; i >= 0; --i) {
-      if (!again[i] || model_.runtime(i) <= 0) continue;
+      if (!again[i] || model_.cost(i) <= 0) continue;
       Item item;
       if (input_.graph.nodes[i].multi_output) {
         for (const NodeIndex part : input_.edges.users(i))
@@ -177,7 +177,7 @@ class Planner {
       if (item.nodes.empty()) continue;
       int64_t bytes = 1;
       for (const NodeIndex node : item.nodes) bytes += model_.bytes(node);
-      item.worth = model_.runtime(i) / static_cast<double>(bytes);
+      item.worth = model_.cost(i) / static_cast<double>(bytes);
       items.push_back(std::move(item));
     }
     std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.worth > b.worth; });

@@ -22,13 +22,13 @@ struct PeakPlan {
   int64_t most = 0;              ///< bytes: the peak when nothing is computed again, as in the default mode
   int64_t limit = 0;             ///< bytes: floor + budget * (most - floor), or `least` where that is more
   int64_t peak = 0;              ///< bytes: of this plan; at most `limit`
-  double recompute = 0;          ///< runtime of what it computes again, in the options' unit
+  double recompute = 0;          ///< recomputation_cost() of what it computes again
 };
 
 /// The plan that computes the least again of those tried whose peak is within options.budget: a share of the way from
 /// what no plan can get below to the peak of saving everything. A budget that no plan meets, as 0, gives the plan of
 /// the lowest peak. How many are tried depends on the size of the graph alone, never on a clock, so that every rank
-/// finds the same. Throws InputError as min_cut() does, and for a runtime that is negative or no number.
+/// finds the same. Throws InputError as min_cut() does.
 PeakPlan plan_by_peak(const CutInput& input, const PartitionOptions& options);
 
 /// Its saved values, for partition(); adds a record to `cuts`.

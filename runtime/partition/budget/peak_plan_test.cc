@@ -5,6 +5,8 @@
 
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/budget/peak_model.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/large_joint_graphs.h"
 #include "runtime/partition/testing/prepared_graph.h"
 #include "runtime/partition/testing/random_joint_graph.h"
@@ -41,8 +43,7 @@ void compare_with_simulation(const testing::RandomJointOptions& of, unsigned gra
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const PreparedGraph p(testing::random_joint_graph(random, of));
-    PartitionOptions options;
-    PeakModel model(p.input, options);
+    PeakModel model(p.input);
     for (int choice = 0; choice < 4; ++choice) {
       std::vector<char> saved(p.graph.nodes.size(), 0);
       std::vector<NodeIndex> nodes;
@@ -82,7 +83,7 @@ TEST(PeakModel, TheFloorOfTheBackwardStandsBesideAllOutputsOnce) {
   for (const NodeIndex output : outputs) gradient = build.call("mul", {gradient, output}, 16);
   const PreparedGraph p(build.graph(outputs, {gradient}));
   // All outputs, the gradient before and the one that is made.
-  EXPECT_EQ(PeakModel(p.input, {}).floor(), (3000 + 2) * 16);
+  EXPECT_EQ(PeakModel(p.input).floor(), (3000 + 2) * 16);
 }
 
 void plans_keep_their_limits(testing::RandomJointOptions of, unsigned graphs) {

@@ -19,8 +19,7 @@ class Bans {
         ban_(input.graph.nodes.size(), Ban::None) {}
 
   std::vector<Ban> run() {
-    tagged_ =
-        std::any_of(ops_.facts.begin(), ops_.facts.end(), [](const NodeFacts& node) { return node.must_recompute; });
+    too_far_applies_ = rules_.ban_too_far && policy_.distance.applies(ops_);
     if (rules_.ban_materialized_backward) find_materialized_backward();
     for (NodeIndex i = 0; i < count(); ++i) {
       if (classes_.tangents_closure[i] && classes_.required_backward[i]) continue;
@@ -42,20 +41,19 @@ class Bans {
   void ban(NodeIndex i, Ban reason) {
     const NodeFacts& node = ops_.facts[i];
     if (ban_[i] != Ban::None) return;
-    if (policy_.never_ban_views && ops_.view[i]) return;
-    if (!dont_ban_.empty() && dont_ban_[i] && !(policy_.never_unban_collectives && node.collective)) return;
-    if (policy_.recompute_tags_force && node.must_recompute) return;
-    if (policy_.never_ban_symbolic_floats && node.symbolic_float) return;
+    if (std::ranges::any_of(policy_.never_banned, [&](NodeRule holds) { return holds(node); })) return;
+    if (!dont_ban_.empty() && dont_ban_[i] && !policy_.never_given_up(node)) return;
+    if (policy_.forced_to_recompute(node)) return;
     ban_[i] = reason;
   }
 
   Ban reason_of(NodeIndex i) const {
     const NodeFacts& node = ops_.facts[i];
     if (!node.call) return Ban::None;
-    if (node.getitem && !policy_.allowlist_holds_getitems) return Ban::None;
+    const bool outside_allowlist = policy_.outside_allowlist(node);
+    if (node.getitem && outside_allowlist) return Ban::None;
     if (node.must_save) return Ban::MustSave;
-    if (node.must_recompute || (policy_.recompute_views && ops_.view[i])) return Ban::None;
-    if (node.lift && !policy_.allowlist_holds_getitems) return Ban::None;
+    if (node.must_recompute || policy_.never_saved(node) || outside_allowlist) return Ban::None;
     if (rules_.ban_not_in_allowlist) {
       if (!ops_.recomputable[i]) return Ban::NotInAllowlist;
     } else {
@@ -64,7 +62,7 @@ class Bans {
     }
     if (node.getitem || node.lift) return Ban::None;
     if (rules_.ban_materialized_backward && materialized_backward_[i]) return Ban::MaterializedBackward;
-    if (rules_.ban_too_far && too_far(i)) return Ban::TooFar;
+    if (too_far_applies_ && policy_.distance.bans(classes_.distance_to_backward[i])) return Ban::TooFar;
     if (rules_.ban_reductions && node.reduces) return Ban::Reduction;
     return Ban::None;
   }
@@ -79,24 +77,17 @@ class Bans {
         if (materialized) break;
         materialized =
             (!in_forward(user) && !fusible(ops_, i, user)) ||
-            (ops_.view[user] && !(policy_.views_hide_forward_uses && in_forward(user)) && materialized_backward_[user]);
+            (materialized_backward_[user] && policy_.passes_materialization(ops_.facts[user], in_forward(user)));
       }
       materialized_backward_[i] = materialized;
     }
-  }
-
-  bool too_far(NodeIndex i) const {
-    const int distance = classes_.distance_to_backward[i];
-    return policy_.max_distance > 0 && distance > policy_.max_distance &&
-           (policy_.max_distance_below == 0 || distance < policy_.max_distance_below) &&
-           (policy_.distance_counts_with_tags || !tagged_);
   }
 
   /// Where a value is used near and far, with something between that cannot be fused, the far uses are not computed
   /// again: they would need it beyond that border.
   void ban_used_far_apart() {
     // By node: the order of the first node that a chain of fusible uses from here runs into without fusing with it.
-    std::vector<int32_t> first_unfusible(count(), NodeClasses::kFar);
+    std::vector<int32_t> first_unfusible(count(), kFarFromBackward);
     for (NodeIndex i = count(); i-- > 0;)
       for (const NodeIndex user : edges_.users(i)) {
         if (!in_forward(user)) continue;
@@ -105,7 +96,7 @@ class Bans {
       }
     for (NodeIndex i = 0; i < count(); ++i) {
       if (!in_forward(i)) continue;
-      int32_t border = NodeClasses::kFar;
+      int32_t border = kFarFromBackward;
       for (const NodeIndex user : edges_.users(i))
         if (in_forward(user)) border = std::min(border, first_unfusible[user]);
       for (const NodeIndex user : edges_.users(i))
@@ -144,7 +135,7 @@ class Bans {
   const NodeClasses& classes_;
   const CutRules& rules_;
   const std::vector<char>& dont_ban_;
-  bool tagged_ = false;
+  bool too_far_applies_ = false;
   std::vector<char> materialized_backward_;
   std::vector<Ban> ban_;
 };

@@ -1,4 +1,4 @@
-// What a minimum cut may not compute again: the bans of `solve_min_cut` of the functorch partitioners.
+// What a minimum cut may not compute again: the bans of `solve_min_cut` of PyTorch's partitioners.py.
 #pragma once
 
 #include <string_view>
@@ -34,8 +34,7 @@ std::vector<Ban> banned_from_recomputation(const CutInput& input, const CutRules
 /// Whether a cut may go through a node that is no symbolic scalar.
 inline bool can_be_saved(const CutInput& input, NodeIndex node) {
   const NodeFacts& facts = input.ops.facts[node];
-  return facts.tensor && !(facts.updated_later && input.policy.epilogue_mutation_infinite) &&
-         !(input.policy.recompute_views && input.ops.view[node]);
+  return facts.tensor && !input.policy.overwritten(facts) && !input.policy.never_saved(facts);
 }
 
 /// Whether the pair may become one kernel, `producer` into `user`.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 
 namespace plumbline::partition {
@@ -18,7 +19,7 @@ std::vector<Ban> bans(const JointGraph& graph, const std::string& name) {
   const JointEdges edges = edges_of(graph);
   const OpClasses ops = classify_ops(graph, policy);
   const NodeClasses classes = classify_nodes(graph, edges, policy, {});
-  return banned_from_recomputation({graph, edges, policy, ops, classes}, CutRules::of(policy), {});
+  return banned_from_recomputation({graph, edges, policy, ops, classes}, policy.bans, {});
 }
 
 TEST(Bans, UsesFartherThanTheFirstUnfusibleOne) {

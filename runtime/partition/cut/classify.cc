@@ -26,7 +26,7 @@ std::vector<Trait> traits_of(const JointGraph& graph, const JointEdges& edges, c
     traits.push_back({.input = node.is_input(),
                       .forward_input = is_forward_input(node),
                       .tangent = node.kind == JointKind::Tangent,
-                      .only_in_backward = policy.honours_marks && must_be_in_backward(node),
+                      .only_in_backward = policy.halves.only_in_backward(node),
                       .stays_when_dead = must.in_forward[i] && has_effects(node)});
   }
   return traits;
@@ -92,12 +92,15 @@ NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, con
   NodeClasses classes;
   classes.required_forward = required_in_forward(graph, traits, edges);
   classes.required_backward = required_in_backward(traits, edges);
-  classes.tangents_closure = classes.required_backward;
+  std::vector<char> is_gradient(n, 0);
   for (const NodeIndex output : graph.backward_outputs())
-    if (output != kNoNode) classes.required_backward[output] = 1;
-  if (policy.only_inputs_pass_through_as_gradients)
-    for (size_t i = 0; i < n; ++i)
-      classes.tangents_closure[i] = classes.required_backward[i] && !traits[i].forward_input;
+    if (output != kNoNode) is_gradient[output] = 1;
+  classes.tangents_closure.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    const bool needs_tangent = classes.required_backward[i];
+    classes.tangents_closure[i] = policy.belongs_to_backward(needs_tangent, is_gradient[i], traits[i].forward_input);
+    classes.required_backward[i] = needs_tangent || is_gradient[i];
+  }
 
   classes.forward_order.assign(n, -1);
   int32_t order = 0;
@@ -107,7 +110,7 @@ NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, con
   classes.distance_to_backward.assign(n, 0);
   for (NodeIndex i = static_cast<NodeIndex>(n); i-- > 0;) {
     if (!classes.required_forward[i]) continue;
-    int32_t distance = policy.outputs_are_next_to_backward && edges.is_output[i] ? 1 : NodeClasses::kFar;
+    int32_t distance = edges.is_output[i] ? policy.output_distance : kFarFromBackward;
     for (const NodeIndex user : edges.users(i)) distance = std::min(distance, classes.distance_to_backward[user] + 1);
     classes.distance_to_backward[i] = distance;
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/joint_graph_builder.h"
 #include "runtime/testing/refusal.h"
 
@@ -12,7 +13,7 @@ namespace plumbline::partition {
 namespace {
 
 using testing::JointGraphBuilder;
-constexpr int32_t kFar = NodeClasses::kFar;
+constexpr int32_t kFar = kFarFromBackward;
 
 NodeClasses classify(const JointGraph& graph, const std::string& policy, const std::vector<int>& statics = {}) {
   return classify_nodes(graph, edges_of(graph), load_policy(policy), statics);

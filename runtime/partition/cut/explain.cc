@@ -37,7 +37,7 @@ std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex
         i == 0 ? std::string(describe(bans[node])) : "it needs '" + input.graph.nodes[chain[i - 1]].name + "'";
     if (i > 0) text += "; ";
     text += named(input.graph.nodes[node]);
-    if (input.policy.recompute_tags_force && input.ops.facts[node].must_recompute) {
+    if (input.policy.forced_to_recompute(input.ops.facts[node])) {
       text += " is tagged to be computed again, and " + why_not_again;
       continue;
     }

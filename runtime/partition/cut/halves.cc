@@ -9,12 +9,13 @@ Halves halves_of(const CutInput& input) {
   const auto n = static_cast<NodeIndex>(input.graph.nodes.size());
   MustRun must = calls_that_must_run(input.graph, input.edges);
   Halves halves{input.classes.required_forward, std::vector<char>(n, 0), std::move(must.in_backward)};
-  // Not classes.tangents_closure: to the seed, forward values that are returned as gradients belong to it.
+  // Not classes.tangents_closure: by the rules of PyTorch 2.3, forward values that are returned as gradients belong to
+  // it.
   for (NodeIndex i = 0; i < n; ++i) {
     const JointNode& node = input.graph.nodes[i];
     const auto inputs = input.edges.inputs(i);
     halves.only_backward[i] =
-        node.kind == JointKind::Tangent || (input.policy.honours_marks && must_be_in_backward(node)) ||
+        node.kind == JointKind::Tangent || input.policy.halves.only_in_backward(node) ||
         std::any_of(inputs.begin(), inputs.end(), [&](NodeIndex needed) { return halves.only_backward[needed]; });
   }
   std::vector<char> used = halves.stays_in_backward;  // by the backward

@@ -5,7 +5,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/cut/halves.h"
-#include "runtime/partition/cut/max_flow.h"
+#include "runtime/partition/flow/max_flow.h"
 
 namespace plumbline::partition {
 namespace {
@@ -43,7 +43,7 @@ class MinBytes {
  private:
   bool is_random(NodeIndex i) const { return ops_.random[i] || draws_random_numbers(graph_.nodes[i]); }
   /// The policy would not run it again.
-  bool too_dear(NodeIndex i) const { return is_random(i) || ops_.compute_intensive[i]; }
+  bool too_expensive_to_recompute(NodeIndex i) const { return is_random(i) || ops_.compute_intensive[i]; }
 
   Way way(NodeIndex i) const {
     const JointNode& node = graph_.nodes[i];
@@ -53,7 +53,7 @@ class MinBytes {
       case JointKind::GetAttr:
         return Way::Free;
       case JointKind::Primal:
-        return node.epilogue_mutation && policy_.epilogue_mutation_infinite ? Way::Lost : Way::Given;
+        return policy_.overwritten(ops_.facts[i]) ? Way::Lost : Way::Given;
       case JointKind::ForwardSeed:
       case JointKind::OtherInput:
         return Way::Given;
@@ -64,7 +64,7 @@ class MinBytes {
     if (halves_.only_backward[i]) return Way::Backward;
     if (runs_once(node)) return Way::Forbidden;
     if (must_recompute(node) || !halves_.in_forward[i] || node.kind == JointKind::GetItem) return Way::Again;
-    return too_dear(i) ? Way::Forbidden : Way::Again;
+    return too_expensive_to_recompute(i) ? Way::Forbidden : Way::Again;
   }
 
   bool can_be_saved(NodeIndex i) const {
@@ -92,7 +92,7 @@ class MinBytes {
         // A view's word MUST_SAVE is the storage's; as a call it may be made again.
         const bool again = ways_[i] == Way::Again || ways_[i] == Way::Backward ||
                            (node.recompute == CheckpointPolicy::MustSave && !must_be_in_forward(node) &&
-                            !has_effects(node) && !too_dear(i));
+                            !has_effects(node) && !too_expensive_to_recompute(i));
         const NodeIndex base = again ? common_base(i) : kNoNode;
         if (base != kNoNode && lies_in(node.out, graph_.nodes[base].out.storage)) {
           within_[i] = base;

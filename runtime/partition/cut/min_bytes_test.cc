@@ -41,11 +41,11 @@ bool tagged_recompute(const JointNode& node) {
 
 CutResult fewest(const JointGraph& graph) {
   const JointEdges edges = edges_of(graph);
-  Policy policy;
-  OpClasses ops;
-  for (const JointNode& node : graph.nodes) {
-    ops.compute_intensive.push_back(intensive(node));
-    ops.random.push_back(random_call(node));
+  const Policy policy;
+  OpClasses ops = classify_ops(graph, policy);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    ops.compute_intensive[i] = intensive(graph.nodes[i]);
+    ops.random[i] = random_call(graph.nodes[i]);
   }
   const NodeClasses classes = classify_nodes(graph, edges, policy, {});
   return min_bytes_cut({graph, edges, policy, ops, classes});

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/cut/bans.h"
 #include "runtime/partition/cut/explain.h"
-#include "runtime/partition/cut/max_flow.h"
+#include "runtime/partition/flow/max_flow.h"
 
 namespace plumbline::partition {
 namespace {
@@ -27,31 +27,11 @@ void refuse_foreign_inputs(const JointGraph& graph) {
   }
 }
 
-/// What saving a tensor weighs: its bytes, times 1.1 for each step that it is away from the backward (1 to 100), and
-/// twice that where it need not be written to memory otherwise.
-int64_t tensor_weight(const CutInput& input, NodeIndex index) {
-  static const auto powers = [] {
-    std::array<double, 101> powers;
-    for (int i = 0; i <= 100; ++i) powers[i] = std::pow(1.1, i);
-    return powers;
-  }();
-  if (input.policy.params_free_to_save && input.classes.is_static[index]) return 0;
-  const NodeFacts& node = input.ops.facts[index];
-  const double weight =
-      static_cast<double>(node.bytes) * powers[std::clamp(input.classes.distance_to_backward[index], 1, 100)];
-  const int64_t whole = weight < 0x1p60 ? static_cast<int64_t>(weight) : int64_t{1} << 60;
-  const auto users = input.edges.users(index);
-  const bool materialized =
-      node.input || input.edges.is_output[index] ||
-      !std::all_of(users.begin(), users.end(), [&](NodeIndex user) { return fusible(input.ops, index, user); });
-  return materialized ? whole : 2 * whole;
-}
-
 int64_t weight(const CutInput& input, NodeIndex index) {
   const NodeFacts& node = input.ops.facts[index];
   if (node.symbolic) return node.symbolic_float ? 4 : 1;
   if (!can_be_saved(input, index)) return FlowNetwork::kUnbounded;
-  return tensor_weight(input, index);
+  return input.policy.weight(input, index);
 }
 
 /// Each node that the forward can compute is an edge from its `in` to its `out`: cut there, it is saved. What only the
@@ -63,7 +43,7 @@ class Network {
     for (const NodeIndex i : node_of_) {
       if (bans[i] != Ban::None) network_.add_edge(kSource, in(i), FlowNetwork::kUnbounded);
       if (input.classes.required_backward[i]) network_.add_edge(out(i), kSink, FlowNetwork::kUnbounded);
-      if (input.policy.recompute_tags_force && input.ops.facts[i].must_recompute) {
+      if (input.policy.forced_to_recompute(input.ops.facts[i])) {
         network_.add_edge(in(i), kSink, FlowNetwork::kUnbounded);
         continue;
       }
@@ -111,24 +91,25 @@ class Network {
 
 }  // namespace
 
-CutRules CutRules::of(const Policy& policy) {
-  return {policy.ban_used_far_apart,   policy.ban_long_fusible_chains, policy.ban_materialized_backward,
-          policy.ban_not_in_allowlist, policy.ban_reductions,          true};
+int64_t rules::weight_by_distance(const CutInput& input, NodeIndex index) {
+  static const auto powers = [] {
+    std::array<double, 101> powers;
+    for (int i = 0; i <= 100; ++i) powers[i] = std::pow(1.1, i);
+    return powers;
+  }();
+  const NodeFacts& node = input.ops.facts[index];
+  const double weight =
+      static_cast<double>(node.bytes) * powers[std::clamp(input.classes.distance_to_backward[index], 1, 100)];
+  const int64_t whole = weight < 0x1p60 ? static_cast<int64_t>(weight) : int64_t{1} << 60;
+  const auto users = input.edges.users(index);
+  const bool materialized =
+      node.input || input.edges.is_output[index] ||
+      !std::all_of(users.begin(), users.end(), [&](NodeIndex user) { return fusible(input.ops, index, user); });
+  return materialized ? whole : 2 * whole;
 }
 
-CutRules CutRules::aggressive(const Policy& policy) {
-  const bool others = !policy.aggressive_only_denies;
-  return {false, false, false, false, others && policy.ban_reductions, others};
-}
-
-std::vector<std::string> CutRules::names() const {
-  std::vector<std::string> names;
-  if (ban_used_far_apart) names.emplace_back("used_far_apart");
-  if (ban_long_fusible_chains) names.emplace_back("long_fusible_chains");
-  if (ban_materialized_backward) names.emplace_back("materialized_backward");
-  if (ban_not_in_allowlist) names.emplace_back("not_in_allowlist");
-  if (ban_reductions) names.emplace_back("reductions");
-  return names;
+int64_t rules::weight_with_free_parameters(const CutInput& input, NodeIndex index) {
+  return input.classes.is_static[index] ? 0 : weight_by_distance(input, index);
 }
 
 CutResult min_cut(const CutInput& input, const CutRules& rules, const std::vector<char>& dont_ban) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/random_joint_graph.h"
 #include "runtime/testing/refusal.h"
 
@@ -26,7 +27,7 @@ NamedCut cut(const JointGraph& graph, const Policy& policy, const std::vector<in
   const JointEdges edges = edges_of(graph);
   const OpClasses ops = classify_ops(graph, policy);
   const NodeClasses classes = classify_nodes(graph, edges, policy, statics);
-  const CutResult result = min_cut({graph, edges, policy, ops, classes}, rules ? *rules : CutRules::of(policy));
+  const CutResult result = min_cut({graph, edges, policy, ops, classes}, rules ? *rules : policy.bans);
   NamedCut named;
   for (const NodeIndex i : result.saved) named.saved.push_back(graph.nodes[i].name);
   for (const NodeIndex i : result.banned) named.banned.push_back(graph.nodes[i].name);
@@ -123,12 +124,13 @@ TEST(MinCut, BansByDistanceAreTheSeedsAndNotInTaggedGraphs) {
   EXPECT_EQ(cut(graph, load_policy("seed")).banned, (Names{"primals_1", "exp", "exp_1", "exp_2", "mm"}));
   EXPECT_EQ(cut(graph, load_policy("seed-nvfuser")).banned, (Names{"primals_1", "mm"}));
   EXPECT_EQ(cut(graph, load_policy("torch-2.15")).banned, (Names{"primals_1", "mm"}));
-  const CutRules aggressive = CutRules::aggressive(load_policy("seed"));
+  const Policy seed = load_policy("seed");
+  const CutRules aggressive = seed.aggressive(seed.bans);
   EXPECT_EQ(cut(graph, load_policy("seed"), {}, &aggressive).banned, (Names{"primals_1", "mm"}));
   graph.nodes[2].recompute = CheckpointPolicy::PreferRecompute;
   EXPECT_EQ(cut(graph, load_policy("seed")).banned, (Names{"primals_1", "mm"}));
   Policy near = load_policy("torch-2.15");
-  near.max_distance = 3;
+  near.distance.beyond = 3;
   EXPECT_EQ(cut(graph, near).banned, (Names{"primals_1", "exp_1", "exp_2", "mm"}));  // exp has the tag
 }
 

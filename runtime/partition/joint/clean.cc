@@ -65,16 +65,6 @@ Cleaned rebuild(JointGraph graph, std::vector<NodeIndex> target) {
   return {std::move(graph), std::move(target)};
 }
 
-/// By node: a gradient depends on it, or it is one.
-std::vector<char> needed_by_gradients(const JointGraph& graph) {
-  std::vector<char> needed(graph.nodes.size(), 0);
-  for (const NodeIndex output : graph.backward_outputs())
-    if (output != kNoNode) needed[output] = 1;
-  for (size_t i = graph.nodes.size(); i-- > 0;)
-    if (needed[i]) for_each_input(graph.nodes[i], [&](NodeIndex input) { needed[input] = 1; });
-  return needed;
-}
-
 void forbid(const JointArgument& argument, std::vector<char>& mergeable) {
   if (argument.kind == Argument::Node) mergeable[argument.node] = 0;
   for (const JointArgument& item : argument.items) forbid(item, mergeable);
@@ -244,10 +234,18 @@ Cleaned remove_dead_nodes(JointGraph graph) {
   return keep_nodes(std::move(graph), live);
 }
 
+std::vector<char> rules::values_of_gradients(const JointGraph& graph) {
+  std::vector<char> needed(graph.nodes.size(), 0);
+  for (const NodeIndex output : graph.backward_outputs())
+    if (output != kNoNode) needed[output] = 1;
+  for (size_t i = graph.nodes.size(); i-- > 0;)
+    if (needed[i]) for_each_input(graph.nodes[i], [&](NodeIndex input) { needed[input] = 1; });
+  return needed;
+}
+
 Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tags) {
   const std::vector<char> mergeable = mergeable_nodes(graph);
-  std::vector<char> backward;
-  if (policy.cse_keeps_forward_only_apart) backward = needed_by_gradients(graph);
+  const std::vector<char> class_of = policy.kept_apart(graph);
   std::vector<NodeIndex> target(graph.nodes.size());
   std::iota(target.begin(), target.end(), 0);
   // Calls before and after one that writes may read different things under one name.
@@ -261,7 +259,7 @@ Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tag
     map_inputs(node, [&](NodeIndex input) { return target[input]; });
     if (!mergeable[i]) continue;
     target[i] = table.find_or_insert(mix(hash_of(node), static_cast<uint64_t>(writes)), i, [&](NodeIndex other) {
-      return writes_before[other] == writes_before[i] && (backward.empty() || backward[other] == backward[i]) &&
+      return writes_before[other] == writes_before[i] && (class_of.empty() || class_of[other] == class_of[i]) &&
              equal_calls(graph.nodes[other], node) &&
              (tags == MergedTags::Lost || !contradict(graph.nodes[other], node));
     });

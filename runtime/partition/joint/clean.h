@@ -1,13 +1,13 @@
 // Clean-up of a joint graph before it is partitioned: dead nodes go, equal ones are merged, tags of checkpoint regions
 // are settled at their borders. After `eliminate_dead_code` of torch.fx, and `fx_graph_cse` and
-// `cleanup_recompute_tags` of functorch. All linear; a graph that is moved in is not copied.
+// `cleanup_recompute_tags` of PyTorch. All linear; a graph that is moved in is not copied.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/joint_graph.h"
+#include "runtime/partition/policy/policy.h"
 
 namespace plumbline::partition {
 
@@ -31,8 +31,7 @@ enum class MergedTags : uint8_t {
 ///
 /// Never merged: inputs and constants; impure and random calls; `empty`; what shares memory with an output (the caller
 /// gets as many tensors as eager mode gives); buffers that a functionalised call writes; sizes that depend on data.
-/// With Policy::cse_keeps_forward_only_apart, nor a value that gradients depend on with one that they do not, which
-/// could make a value cross that need not.
+/// Nor nodes that Policy::kept_apart tells apart.
 Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tags = MergedTags::Lost);
 
 /// A node to be recomputed becomes MUST_SAVE where a later checkpoint region reads it (so that a region can start from

@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "runtime/partition/parity/joint_graph_file.h"
+#include "runtime/partition/parity/policies/older_rules.h"
 #include "runtime/partition/testing/golden_files.h"
 
 namespace plumbline::partition {
@@ -18,7 +20,7 @@ using Merged = std::map<std::string, std::string>;
 
 Policy policy_of(const std::string& torch) {
   Policy policy;
-  policy.cse_keeps_forward_only_apart = torch != "2.11.0";
+  if (torch == "2.11.0") policy.kept_apart = &older_rules::nothing_apart;
   return policy;
 }
 
@@ -99,7 +101,7 @@ JointArgument list(std::vector<JointArgument> items) { return {.kind = Argument:
 
 Merged merged(const JointGraph& graph, bool apart = true) {
   Policy policy;
-  policy.cse_keeps_forward_only_apart = apart;
+  if (!apart) policy.kept_apart = &older_rules::nothing_apart;
   const Cleaned cleaned = merge_equal_nodes(graph, policy);
   verify(cleaned.graph);
   return changes(graph, cleaned).second;

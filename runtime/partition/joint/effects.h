@@ -9,7 +9,7 @@
 namespace plumbline::partition {
 
 /// It draws from a generator: seeded (ATen's tag nondeterministic_seeded), unless it is one of the attention calls
-/// whose probability of dropout is written as 0. After `is_rng_op` of the functorch partitioners.
+/// whose probability of dropout is written as 0. After `is_rng_op` of PyTorch's partitioners.py.
 bool draws_random_numbers(const JointNode& node);
 
 /// It must run where nobody uses its result: it writes, or is impure. A random draw alone is no effect here.
@@ -33,5 +33,26 @@ MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges);
 bool is_collective(const JointNode& node);
 /// Waiting for a collective; may be repeated.
 bool is_collective_wait(const JointNode& node);
+
+/// An input of the forward: a primal, or a random seed of the forward.
+inline bool is_forward_input(const JointNode& node) {
+  return node.kind == JointKind::Primal || node.kind == JointKind::ForwardSeed;
+}
+
+/// By its mark, or as a mutation that was not traced in the backward: it may run in the forward only.
+inline bool must_be_in_forward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInForward ||
+         (node.writes && node.mark != JointMark::IsBackward && node.mark != JointMark::MustBeInBackward);
+}
+
+/// By its mark, or as a mutation that was traced there: it may run in the backward only.
+inline bool must_be_in_backward(const JointNode& node) {
+  return node.mark == JointMark::MustBeInBackward || (node.writes && node.mark == JointMark::IsBackward);
+}
+
+/// The user wants it run again: MUST_RECOMPUTE or PREFER_RECOMPUTE.
+inline bool must_recompute(const JointNode& node) {
+  return node.recompute == CheckpointPolicy::MustRecompute || node.recompute == CheckpointPolicy::PreferRecompute;
+}
 
 }  // namespace plumbline::partition

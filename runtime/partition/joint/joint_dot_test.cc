@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/partition/joint/result_text.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/recorded_partition.h"
 #include "runtime/testing/dot_checker.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/testing/golden_files.h"
 
 namespace plumbline::partition {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/partition/joint/missing_tangents.h"
-#include "runtime/partition/split_backward_graph.h"
+#include "runtime/partition/run/missing_tangents.h"
+#include "runtime/partition/run/split_backward_graph.h"
 
 namespace plumbline::partition {
 namespace {

@@ -3,33 +3,16 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
 
-#include <array>
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/graph/parse_argument.h"
+#include "runtime/partition/trace/joint_argument.h"
 
 namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
-
-constexpr std::array<std::pair<const char*, at::MemoryFormat>, 4> kMemoryFormats{{
-    {"contiguous_format", at::MemoryFormat::Contiguous},
-    {"preserve_format", at::MemoryFormat::Preserve},
-    {"channels_last", at::MemoryFormat::ChannelsLast},
-    {"channels_last_3d", at::MemoryFormat::ChannelsLast3d},
-}};
-
-constexpr std::array<std::pair<const char*, at::Layout>, 8> kLayouts{{
-    {"strided", at::Layout::Strided},
-    {"sparse_coo", at::Layout::Sparse},
-    {"sparse_csr", at::Layout::SparseCsr},
-    {"sparse_csc", at::Layout::SparseCsc},
-    {"sparse_bsr", at::Layout::SparseBsr},
-    {"sparse_bsc", at::Layout::SparseBsc},
-    {"jagged", at::Layout::Jagged},
-    {"_mkldnn", at::Layout::Mkldnn},
-}};
 
 template <class Table>
 auto named(const Table& table, const std::string& name, const char* what) {
@@ -119,13 +102,12 @@ class Binder {
     }
   }
 
-  static bool is_tensor(const c10::Type& type) { return without_optional(type).kind() == c10::TypeKind::TensorType; }
-  static const c10::Type& without_optional(const c10::Type& type) {
-    return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
+  static bool is_tensor(const c10::Type& type) {
+    return graph::without_optional(type).kind() == c10::TypeKind::TensorType;
   }
   /// Of a list, or of an optional one.
   static const c10::TypePtr* element_of(const c10::Type& type) {
-    const c10::Type& inner = without_optional(type);
+    const c10::Type& inner = graph::without_optional(type);
     return inner.kind() == c10::TypeKind::ListType ? &inner.castRaw<c10::ListType>()->getElementType() : nullptr;
   }
 
@@ -137,7 +119,7 @@ class Binder {
     }
     const JointArgument argument = number_of(given).value_or(given);
     if (const c10::TypePtr* const element = element_of(type)) return list(argument, *element, type);
-    const c10::Type& wanted = without_optional(type);
+    const c10::Type& wanted = graph::without_optional(type);
     const bool integral = argument.kind == Kind::Integer || argument.kind == Kind::Symbolic;
     switch (wanted.kind()) {
       case c10::TypeKind::TensorType: {
@@ -158,9 +140,9 @@ class Binder {
       case c10::TypeKind::SymIntType:
         if (integral || argument.kind == Kind::Bool) return argument.integer;
         if (argument.kind == Kind::Dtype) return static_cast<int64_t>(scalar_type_of(argument.text));
-        if (argument.kind == Kind::Layout) return static_cast<int64_t>(named(kLayouts, argument.text, "layout"));
+        if (argument.kind == Kind::Layout) return static_cast<int64_t>(named(kLayoutNames, argument.text, "layout"));
         if (argument.kind == Kind::MemoryFormat)
-          return static_cast<int64_t>(named(kMemoryFormats, argument.text, "memory format"));
+          return static_cast<int64_t>(named(kMemoryFormatNames, argument.text, "memory format"));
         break;
       case c10::TypeKind::ScalarTypeType:
         if (argument.kind == Kind::Dtype) return static_cast<int64_t>(scalar_type_of(argument.text));

@@ -13,9 +13,9 @@
 #include "runtime/backward/make_node.h"
 #include "runtime/backward/requires_gradient.h"
 #include "runtime/error.h"
-#include "runtime/partition/joint/missing_tangents.h"
 #include "runtime/partition/run/backward_runner.h"
 #include "runtime/partition/run/bind_call.h"
+#include "runtime/partition/run/missing_tangents.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/trace/layout.h"
 

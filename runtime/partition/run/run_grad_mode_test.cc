@@ -1,8 +1,10 @@
 // Kernels that look at the grad mode, under every partition, against the module itself.
 #include <gtest/gtest.h>
 
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/run/run.h"
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 
 namespace plumbline::partition {
 namespace {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/graph/text.h"
-#include "runtime/partition/run/run_testing.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
+#include "runtime/partition/testing/run_testing.h"
 
 namespace plumbline::partition {
 namespace {

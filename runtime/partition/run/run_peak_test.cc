@@ -3,8 +3,10 @@
 #include <ATen/Parallel.h>
 
 #include "runtime/partition/budget/memory.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/run/run.h"
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/allocation_count.h"
 
 namespace plumbline::partition {

@@ -8,11 +8,13 @@
 #include <filesystem>
 
 #include "runtime/graph/random_turn.h"
-#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/parity/joint_graph_file.h"
+#include "runtime/partition/parity/partition_mode.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/testdata_path.h"
-#include "runtime/partition/trace/joint_run_testing.h"
+#include "runtime/partition/testing/joint_run_testing.h"
 
 namespace plumbline::partition {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/partition/cut/max_flow.h"
+#include "runtime/partition/flow/max_flow.h"
 
 namespace plumbline::testing {
 

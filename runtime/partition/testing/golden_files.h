@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/testdata_path.h"
 
 namespace plumbline::partition {

@@ -7,6 +7,7 @@
 
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/partition/extract.h"
+#include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/reorder.h"
 
 namespace plumbline::testing {

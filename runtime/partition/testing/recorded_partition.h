@@ -4,7 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/partition.h"
 
 namespace plumbline::partition {

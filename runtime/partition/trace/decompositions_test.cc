@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 
 namespace plumbline::partition {
 namespace {

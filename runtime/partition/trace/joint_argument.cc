@@ -1,34 +1,22 @@
 #include "runtime/partition/trace/joint_argument.h"
 
 #include <ATen/core/jit_type.h>
-#include <c10/core/Layout.h>
-#include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
+
+#include "runtime/error.h"
+#include "runtime/graph/parse_argument.h"
 
 namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
 
-const c10::Type& without_optional(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
-}
-
-std::string memory_format_name(c10::MemoryFormat format) {
-  switch (format) {
-    case c10::MemoryFormat::Contiguous:
-      return "contiguous_format";
-    case c10::MemoryFormat::Preserve:
-      return "preserve_format";
-    case c10::MemoryFormat::ChannelsLast:
-      return "channels_last";
-    default:
-      return "channels_last_3d";
-  }
-}
-
-std::string layout_name(c10::Layout layout) {
-  return layout == c10::Layout::Strided ? "strided" : layout == c10::Layout::Mkldnn ? "_mkldnn" : "sparse_coo";
+template <class Names, class Value>
+std::string name_in(const Names& names, Value value) {
+  for (const auto& [name, known] : names)
+    if (known == value) return name;
+  throw InputError("the joint graph has no name for a layout or memory format of number " +
+                   std::to_string(static_cast<int>(value)));
 }
 
 /// A dtype, layout or memory format is an integer to the dispatcher.
@@ -41,11 +29,11 @@ JointArgument integer(int64_t value, const c10::Type& type) {
       break;
     case c10::TypeKind::LayoutType:
       argument.kind = Kind::Layout;
-      argument.text = layout_name(static_cast<c10::Layout>(value));
+      argument.text = name_in(kLayoutNames, static_cast<c10::Layout>(value));
       break;
     case c10::TypeKind::MemoryFormatType:
       argument.kind = Kind::MemoryFormat;
-      argument.text = memory_format_name(static_cast<c10::MemoryFormat>(value));
+      argument.text = name_in(kMemoryFormatNames, static_cast<c10::MemoryFormat>(value));
       break;
     default:
       argument.kind = Kind::Integer;
@@ -75,7 +63,7 @@ std::string torch_dtype_name(at::ScalarType dtype) { return std::string(c10::get
 
 JointArgument joint_argument(const c10::IValue& value, const c10::Type& optional_type,
                              const std::function<JointArgument(const at::Tensor&)>& tensor) {
-  const c10::Type& type = without_optional(optional_type);
+  const c10::Type& type = graph::without_optional(optional_type);
   JointArgument argument;
   if (value.isNone()) return argument;
   if (value.isTensor()) return value.toTensor().defined() ? tensor(value.toTensor()) : argument;

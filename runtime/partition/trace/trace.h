@@ -7,7 +7,7 @@
 // Parameters, buffers, inputs and the default generator are as before when it returns. The graph is specialised to the
 // shapes of the inputs.
 //
-// After AOTAutograd's joint tracing (torch/_functorch/aot_autograd.py); see also functorch's partitioners.
+// After AOTAutograd's joint tracing (torch/_functorch/aot_autograd.py); see also _functorch/partitioners.py.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Traces of graphs as they are written, with what the capture of a module in C++ does not make: regions of autocast,
 // writes to inputs, branches. The oracle is the interpreter with plain autograd.
 #include "runtime/graph/text.h"
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::partition {

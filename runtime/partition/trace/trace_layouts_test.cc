@@ -1,10 +1,11 @@
 // That values lie in a joint graph as they do in eager mode, and that random numbers fall where they fall there.
 #include <algorithm>
 
-#include "runtime/partition/cut/policy.h"
 #include "runtime/partition/joint/clean.h"
+#include "runtime/partition/parity/policies/policy_file.h"
+#include "runtime/partition/policy/policy.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/partition/trace/layout.h"
-#include "runtime/partition/trace/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::partition {

@@ -2,9 +2,9 @@
 // same operators on the same shapes in the same order.
 #include <algorithm>
 
-#include "runtime/partition/joint/joint_json.h"
+#include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/testdata_path.h"
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 
 namespace plumbline::partition {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/graph/text.h"
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::partition {

@@ -1,0 +1,99 @@
+// One pass over the nodes, for all cuts to come.
+#include <unordered_map>
+
+#include "runtime/partition/joint/effects.h"
+#include "runtime/partition/policy/op_classes.h"
+#include "runtime/partition/policy/policy.h"
+
+namespace plumbline::partition {
+namespace {
+
+enum : uint8_t { kRecomputable = 1, kView = 2, kRandom = 4, kComputeIntensive = 8, kCat = 16, kLift = 32 };
+
+std::unordered_map<std::string_view, uint8_t> classes_by_name(const Policy& policy) {
+  std::unordered_map<std::string_view, uint8_t> classes;
+  const auto enter = [&](const OpSet& ops, uint8_t bit) {
+    for (const std::string& op : ops) classes[op] |= bit;
+  };
+  enter(policy.recomputable, kRecomputable);
+  if (policy.recomputes_pointwise) enter(policy.pointwise, kRecomputable);
+  enter(policy.view, kView);
+  enter(policy.random, kRandom);
+  enter(policy.compute_intensive, kComputeIntensive);
+  classes["aten::cat"] |= kCat;
+  classes["aten::lift_fresh"] |= kLift;
+  classes["aten::lift_fresh_copy"] |= kLift;
+  return classes;
+}
+
+/// Counted are the tensors that stand directly among the positional arguments, as often as they do.
+bool reduces(const JointNode& node, const std::vector<NodeFacts>& facts, int64_t bytes, const Policy& policy) {
+  int64_t in = 0;
+  for (const JointArgument& argument : node.args) {
+    if (argument.kind != JointArgument::Kind::Node) continue;
+    const NodeFacts& input = facts[argument.node];
+    in += input.symbolic_noninteger ? policy.symbolic_noninteger_bytes : input.bytes;
+  }
+  return bytes * 4 < in;
+}
+
+NodeFacts facts_of(const JointNode& node, uint8_t classes, const std::vector<NodeFacts>& before, const Policy& policy) {
+  NodeFacts facts{.bytes = cut_bytes(node)};
+  facts.input = node.is_input();
+  facts.primal = node.kind == JointKind::Primal;
+  facts.forward_seed = node.kind == JointKind::ForwardSeed;
+  facts.getitem = node.kind == JointKind::GetItem;
+  facts.call = facts.getitem || node.kind == JointKind::Call;
+  facts.view = (classes & kView) != 0;
+  facts.lift = (classes & kLift) != 0;
+  facts.collective = is_collective(node);
+  facts.must_save = node.recompute == CheckpointPolicy::MustSave;
+  facts.must_recompute = must_recompute(node);
+  facts.tensor = node.out.kind == JointResult::Kind::Tensor;
+  facts.symbolic = node.out.kind == JointResult::Kind::Scalar;
+  facts.symbolic_float = facts.symbolic && node.out.dtype == "float";
+  facts.symbolic_noninteger = facts.symbolic && node.out.dtype != "int";
+  facts.updated_later = node.epilogue_mutation;
+  const int64_t bytes = facts.symbolic_noninteger ? policy.symbolic_noninteger_bytes : facts.bytes;
+  facts.reduces = facts.call && reduces(node, before, bytes, policy);
+  return facts;
+}
+
+}  // namespace
+
+OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
+  const auto by_name = classes_by_name(policy);
+  const size_t n = graph.nodes.size();
+  OpClasses result;
+  for (auto* by_node : {&result.recomputable, &result.random, &result.compute_intensive, &result.fusible, &result.cat})
+    by_node->assign(n, 0);
+  result.facts.reserve(n);
+  for (size_t i = 0; i < n; ++i) {
+    const JointNode& node = graph.nodes[i];
+    uint8_t classes = 0;
+    if (node.kind == JointKind::Call || node.kind == JointKind::GetItem) {
+      const auto found =
+          by_name.find(node.kind == JointKind::GetItem ? "operator::getitem" : std::string_view(node.op));
+      if (found != by_name.end()) classes = found->second;
+    }
+    result.recomputable[i] = (classes & kRecomputable) != 0;
+    result.random[i] = (classes & kRandom) != 0;
+    result.compute_intensive[i] = (classes & kComputeIntensive) != 0;
+    result.fusible[i] = (classes & (kRecomputable | kRandom)) != 0;
+    result.cat[i] = (classes & kCat) != 0;
+    result.facts.push_back(facts_of(node, classes, result.facts, policy));
+  }
+  return result;
+}
+
+int64_t cut_bytes(const JointNode& node) {
+  const auto tensors = [](const auto& self, const JointResult& out) -> int64_t {
+    if (out.kind == JointResult::Kind::Tensor) return out.bytes;
+    int64_t sum = 0;
+    for (const JointResult& item : out.items) sum += self(self, item);
+    return sum;
+  };
+  return node.out.kind == JointResult::Kind::Scalar ? 1 : tensors(tensors, node.out);
+}
+
+}  // namespace plumbline::partition

@@ -100,19 +100,9 @@ std::optional<TensorMap> run_on_transport(transport::Transport& transport, const
   return merge_results(ranks);
 }
 
-CaseVerdict unsupported(const reference::Case& c, const std::string& schedule, const std::string& reason) {
-  CaseVerdict verdict;
-  verdict.case_id = c.id;
-  verdict.title = c.title;
-  verdict.schedule = schedule;
-  verdict.truth = c.truth;
-  verdict.status = Status::Unsupported;
-  verdict.reason = reason;
-  return verdict;
-}
-
 int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, const RunRanks& run) {
   Judge judge(options.seed);
+  const std::unique_ptr<ModelFacts> models = built_models(options.seed);
   RunReport report;
   const int stages = static_cast<int>(options.split.size()) + 1;
   int ran = 0;
@@ -121,22 +111,21 @@ int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, c
     schedule::Schedule schedule;
     try {
       schedule = schedule_over_stages({name, ""}, stages, ranks, c.microbatches);
-      if (const std::string reason = why_unsupported(c, schedule, options.seed); !reason.empty())
-        throw InputError(reason);
+      if (const std::string reason = why_unsupported(c, schedule, *models); !reason.empty()) throw InputError(reason);
     } catch (const InputError& error) {
-      report.verdicts.push_back(unsupported(c, name, error.what()));
+      report.verdicts.push_back({{c.id, name}, c.title, {}, {}, {}, {c.truth, Status::Unsupported, error.what()}});
       continue;
     }
     const std::optional<TensorMap> results = run(c, {schedule, options.seed});
     ++ran;
     if (!results) continue;
-    report.verdicts.push_back(judge.judge(c, schedule, *results));
+    report.verdicts.push_back({{c.id, schedule.name}, c.title, {}, {}, {}, judge.judge(c, schedule, *results)});
     judged_here = true;
   }
-  if (ran == 0) throw InputError("hold: nothing to run: " + report.verdicts.front().reason);
+  if (ran == 0) throw InputError("hold: nothing to run: " + report.verdicts.front().finding.reason);
   if (!judged_here) return 0;  // the judge sits on another rank
   std::printf("%s", matrix_text(report.verdicts).c_str());
-  for (const CaseVerdict& verdict : report.verdicts) std::printf("%s\n", sentence(verdict).c_str());
+  for (const Verdict& verdict : report.verdicts) std::printf("%s\n", sentence(verdict).c_str());
   return exit_code(report);
 }
 

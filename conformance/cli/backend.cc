@@ -3,14 +3,13 @@
 #include <torch/version.h>
 
 #include <cstdio>
-#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/plan/plan.h"
-#include "conformance/plan/remat.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/launch.h"
 #include "conformance/protocol/protocol.h"
@@ -39,43 +38,27 @@ int describe_backend() {
   return 0;
 }
 
-/// Answers for the cases of a job; what a model's stages say is worked out once.
-class Planner {
- public:
-  explicit Planner(const conformance::Job& job) : job_(job) {}
-
-  std::string why_not(const conformance::JobCase& item) {
-    try {
-      std::string note;
-      const reference::Case c =
-          conformance::with_microbatches(conformance::find_case(item.id), job_.microbatches, note);
-      const schedule::Schedule schedule =
-          conformance::make_schedule({item.schedule, item.csv}, job_.ranks, c.microbatches);
-      std::string why = conformance::why_unsupported(c, schedule, job_.seed);
-      const engine::RematOptions remat{job_.remat, job_.remat_policy};
-      return why.empty() && remat.on() ? why_no_remat(c, schedule.stages, remat) : why;
-    } catch (const InputError& error) {
-      return error.what();
-    }
+/// Why the runtime cannot run a case of the job; empty when it can.
+std::string why_not(const conformance::JobCase& item, const conformance::Job& job, conformance::ModelFacts& models) {
+  try {
+    std::string note;
+    const reference::Case c = conformance::with_microbatches(conformance::find_case(item.id), job.microbatches, note);
+    const schedule::Schedule schedule =
+        conformance::make_schedule({item.schedule, item.csv}, job.ranks, c.microbatches);
+    std::string why = conformance::why_unsupported(c, schedule, models);
+    const engine::RematOptions remat{job.remat, job.remat_policy};
+    return why.empty() && remat.on() ? models.why_not_partitioned(c, schedule.stages, remat) : why;
+  } catch (const InputError& error) {
+    return error.what();
   }
-
- private:
-  std::string why_no_remat(const reference::Case& c, int stages, const engine::RematOptions& remat) {
-    const auto [it, is_new] = known_.try_emplace({c.id, stages});
-    if (is_new) it->second = conformance::why_not_partitioned(c, stages, job_.seed, remat);
-    return it->second;
-  }
-
-  const conformance::Job& job_;
-  std::map<std::pair<std::string, int>, std::string> known_;
-};
+}
 
 int plan(const BackendOptions& options) {
   const conformance::Job job = conformance::read_job(options.job);
-  Planner planner(job);
+  const std::unique_ptr<conformance::ModelFacts> models = conformance::built_models(job.seed);
   nlohmann::json answers = nlohmann::json::array();
   for (const conformance::JobCase& item : job.cases) {
-    const std::string why = planner.why_not(item);
+    const std::string why = why_not(item, job, *models);
     answers.push_back({{"id", item.id}, {"schedule", item.schedule}, {"supported", why.empty()}});
     if (!why.empty()) answers.back()["why"] = why;
   }

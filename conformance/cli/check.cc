@@ -38,8 +38,8 @@ int check(const Options& options) {
   std::cout << conformance::matrix_text(
       result.verdicts, {conformance::wants_colour(STDOUT_FILENO), conformance::terminal_columns(STDOUT_FILENO)});
   std::vector<std::string> failures;
-  for (const conformance::CaseVerdict& verdict : result.verdicts)
-    if (conformance::is_failure(verdict.status)) failures.push_back(conformance::sentence(verdict));
+  for (const conformance::Verdict& verdict : result.verdicts)
+    if (conformance::is_failure(verdict.finding.status)) failures.push_back(conformance::sentence(verdict));
   list(std::cout, failures, "\n");
   for (const std::string& note : result.notes) std::cout << "note: " << note << '\n';
   if (result.beyond_profile > 0)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/named_runs.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/random_fault.h"
 #include "conformance/mutants/try_mutants.h"
@@ -17,6 +18,7 @@ namespace plumbline::cli {
 namespace {
 
 struct MutantsOptions {
+  NamedRuns named;
   conformance::RunOptions runs;
   std::string mutants = "*";
   bool matrix = false, full = false, json = false;
@@ -47,15 +49,15 @@ int list(const MutantsOptions& options) {
 }
 
 /// What the profile consists of, on ranks that are threads.
-std::vector<conformance::MatrixRun> places(conformance::RunOptions options) {
-  options.transport = conformance::TransportKind::Threads;
-  options.transport_given = true;
-  options.profile_given = true;
+std::vector<conformance::RunId> places(conformance::RunOptions options) {
+  options.selection.transport = conformance::TransportKind::Threads;
+  options.selection.profile = options.selection.profile_or_default();
   options.throughput = false;
-  std::vector<conformance::MatrixRun> places;
-  for (const conformance::PlannedRun& run : make_plan(options).runs)
-    if (run.unsupported.empty() && run.item.csv == conformance::find_case(run.item.id).schedule_csv)
-      places.push_back({run.item.id, run.item.schedule, run.ranks});
+  std::vector<conformance::RunId> places;
+  const std::unique_ptr<conformance::ModelFacts> models = conformance::built_models(options.seed);
+  for (const conformance::PlannedRun& run : make_plan(options, *models).runs)
+    if (run.unsupported.empty() && run.csv == conformance::find_case(run.id.case_id).schedule_csv)
+      places.push_back({run.id.case_id, run.id.schedule, run.id.ranks});
   return places;
 }
 
@@ -97,10 +99,12 @@ int recorded(const MutantsOptions& options) {
 /// The command that repeats one fault; the runs to choose from are part of it.
 std::string repeat(const MutantsOptions& options, uint64_t seed) {
   std::string line = "plumbline mutants --random 1 --seed " + std::to_string(seed);
-  if (options.runs.profile != "core") line += " --profile " + options.runs.profile;
-  if (!options.runs.case_glob.empty()) line += " --case " + conformance::shell_word(options.runs.case_glob);
-  if (options.runs.schedule_given) line += " --schedule " + conformance::shell_word(options.runs.schedules);
-  if (options.runs.ranks_given) line += " --ranks " + std::to_string(options.runs.ranks);
+  const conformance::Selection& chosen = options.runs.selection;
+  if (const std::string profile = chosen.profile_or_default(); profile != conformance::Selection().profile_or_default())
+    line += " --profile " + profile;
+  if (!chosen.case_glob.empty()) line += " --case " + conformance::shell_word(chosen.case_glob);
+  if (chosen.schedules) line += " --schedule " + conformance::shell_word(*chosen.schedules);
+  if (chosen.ranks) line += " --ranks " + std::to_string(*chosen.ranks);
   return line;
 }
 
@@ -163,14 +167,14 @@ void add_mutants(CLI::App& app, Command& chosen) {
                             ->check(CLI::Range(1, 1000000))
                             ->excludes(matrix_flag);
   std::vector<CLI::Option*> of_runs = {
-      command->add_option("--profile", options->runs.profile, "Whose runs: core, nightly or smoke")
+      command->add_option("--profile", options->named.profile, "Whose runs: core, nightly or smoke")
           ->capture_default_str(),
-      command->add_option("--case", options->runs.case_glob, "Only cases whose id matches this pattern")
+      command->add_option("--case", options->runs.selection.case_glob, "Only cases whose id matches this pattern")
           ->type_name("GLOB"),
-      command->add_option("--schedule", options->runs.schedules, "Only schedules whose name matches")
+      command->add_option("--schedule", options->named.schedules, "Only schedules whose name matches")
           ->type_name("GLOB")
           ->capture_default_str(),
-      command->add_option("--ranks", options->runs.ranks, "Only on so many ranks")->check(CLI::Range(1, 64)),
+      command->add_option("--ranks", options->named.ranks, "Only on so many ranks")->check(CLI::Range(1, 64)),
       command
           ->add_option("--seed", options->runs.seed,
                        "With --matrix: of parameters, data and random layers; with --random: of the first fault, the "
@@ -198,8 +202,7 @@ void add_mutants(CLI::App& app, Command& chosen) {
                            ->excludes(matrix_flag)
                            ->excludes(random);
   command->callback([options, command, of_runs, matrix_flag, random, known, &chosen] {
-    options->runs.ranks_given = command->count("--ranks") > 0;
-    options->runs.schedule_given = command->count("--schedule") > 0;
+    options->named.select(*command, options->runs.selection);
     if (matrix_flag->count() == 0 && random->count() == 0)
       for (const CLI::Option* option : of_runs)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --matrix or --random");

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "conformance/cli/commands.h"
+#include "conformance/protocol/report_folder.h"
 #include "conformance/report/page/page.h"
 #include "conformance/report/read_json.h"
 #include "runtime/write_text.h"
@@ -19,7 +20,8 @@ struct Options {
 int report(const Options& options) {
   std::vector<conformance::PageReport> reports;
   for (const std::filesystem::path& folder : options.folders) {
-    reports.push_back({conformance::page_label(folder), conformance::read_report_json(folder / "report.json")});
+    reports.push_back(
+        {conformance::page_label(folder), conformance::read_report_json(conformance::ReportFolder(folder).report())});
     const std::string label = reports.back().label;
     const auto same = std::count_if(reports.begin(), reports.end(),
                                     [&](const conformance::PageReport& r) { return r.label == label; });

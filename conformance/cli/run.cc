@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/named_runs.h"
 #include "conformance/cli/program_options.h"
 #include "conformance/program/run.h"
 #include "conformance/protocol/process.h"
@@ -56,10 +57,10 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, program::Progra
 
 /// What both kinds of run take, from where the options of a run of cases put it.
 void take_common_options(const conformance::RunOptions& run, program::ProgramOptions& program) {
-  if (run.schedule_given) program.schedule = run.schedules;
+  if (run.selection.schedules) program.schedule = *run.selection.schedules;
   program.microbatches = run.microbatches;
-  program.ranks = run.ranks_given ? run.ranks : 0;
-  program.mpi = run.transport == conformance::TransportKind::Mpi;
+  program.ranks = run.selection.ranks.value_or(0);
+  program.mpi = run.selection.transport == conformance::TransportKind::Mpi;
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
   program.recompute.policy = engine::parse_recompute(run.recompute);
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == engine::Recompute::Never)
@@ -75,6 +76,7 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
 
 void add_run(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<conformance::RunOptions>();
+  auto named = std::make_shared<NamedRuns>();
   auto program = std::make_shared<program::ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "run",
@@ -83,18 +85,18 @@ void add_run(CLI::App& app, Command& chosen) {
       "tensor\n"
       "that differ, and prints the command that repeats just it. Also works as: mpirun -n 4 plumbline run");
   command
-      ->add_option("--profile", options->profile,
+      ->add_option("--profile", named->profile,
                    "core: every case, under each kind of schedule, on 2, 4 and 8 ranks, over each transport, and "
                    "every feature under every schedule, where no option says which; nightly: all combinations; ranks: "
                    "every feature and schedule on each of 1 to 8 ranks; smoke: "
                    "a few, fast, on 4 ranks; a feature: the cases that have it (plumbline list --profiles)")
       ->capture_default_str();
   command->add_option(
-      "--case", options->case_glob,
+      "--case", options->selection.case_glob,
       "Only cases whose id matches this pattern (* and ?), of any profile; on 4 ranks as threads, where "
       "neither another option nor --profile says otherwise");
   command
-      ->add_option("--schedule", options->schedules,
+      ->add_option("--schedule", named->schedules,
                    "Only schedules whose name matches this pattern (`plumbline schedule --help` tells them apart), or "
                    "a schedule of your own from a file (mine.csv, in PyTorch's compute form); several with commas "
                    "between; for a program one of them (1f1b)")
@@ -109,13 +111,13 @@ void add_run(CLI::App& app, Command& chosen) {
   const std::map<std::string, conformance::TransportKind> transports = {
       {"threads", conformance::TransportKind::Threads}, {"mpi", conformance::TransportKind::Mpi}};
   command
-      ->add_option("--transport", options->transport,
+      ->add_option("--transport", named->transport,
                    "threads: ranks are threads of one process; mpi: processes under mpirun")
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi")
       ->default_str("threads");
   command
-      ->add_option("--ranks", options->ranks,
+      ->add_option("--ranks", named->ranks,
                    "How many ranks; the schedule says how many stages each has (for a program: as many as its stages "
                    "take)")
       ->check(CLI::Range(1, 4096))
@@ -169,13 +171,10 @@ void add_run(CLI::App& app, Command& chosen) {
   const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
-    options->profile_given = command->count("--profile") > 0;
-    options->ranks_given = command->count("--ranks") > 0;
-    options->transport_given = command->count("--transport") > 0;
-    if (throughput->count() == 0) options->throughput = options->case_glob.empty() && options->mutant.empty();
+    named->select(*command, options->selection);
+    if (throughput->count() == 0) options->throughput = options->selection.case_glob.empty() && options->mutant.empty();
     options->program = own_path();
     options->command_line = command_line();
-    options->schedule_given = command->count("--schedule") > 0;
     if (remat->count() > 0)
       partition::parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
     if (chooser->count() == 0) {

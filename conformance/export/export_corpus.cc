@@ -46,7 +46,7 @@ void export_one(const reference::Case& c, const ChosenSchedule& chosen, const Ex
   exported.ranks = static_cast<int>(schedule.ranks.size());
   exported.stages = schedule.stages;
   exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);
-  exported.refused = why_unsupported(c, schedule, request.seed);
+  exported.refused = why_unsupported(c, schedule, *built_models(request.seed));
   if (!exported.refused.empty()) return;
   const fs::path folder = request.out / exported.folder;
   // What an earlier export left there, with what it expected of another version, is no part of this one.

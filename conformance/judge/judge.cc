@@ -66,7 +66,7 @@ struct Judge::Oracle {
   TensorMap detached;
   /// Why the oracles cannot be trusted here; empty when they agree.
   std::string problem;
-  /// What a reader of the verdict should know about it; mostly empty.
+  /// What a reader of the finding should know about it; mostly empty.
   std::string note;
 };
 
@@ -158,21 +158,17 @@ const Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule:
   return *oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
-CaseVerdict Judge::judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& all,
-                         const std::vector<reference::ResultKind>& delivers) {
+Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& all,
+                     const std::vector<reference::ResultKind>& delivers) {
   const auto delivered = [&](const TensorMap& map) { return delivers.empty() ? map : of_kinds(map, delivers); };
   const TensorMap results = delivered(all);
-  CaseVerdict verdict;
-  verdict.case_id = c.id;
-  verdict.title = c.title;
-  verdict.schedule = schedule.name;
-  verdict.dtype = dtype_text(c.dtype);
-  verdict.truth = c.truth;
+  Finding finding;
+  finding.truth = c.truth;
   const Oracle& oracle = oracle_for(c, schedule);
   if (!oracle.problem.empty()) {
-    verdict.status = Status::Error;
-    verdict.reason = oracle.problem;
-    return verdict;
+    finding.status = Status::Error;
+    finding.reason = oracle.problem;
+    return finding;
   }
   const CompareMode mode = c.truth == reference::Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
   std::vector<Difference> differences = compare(delivered(oracle.detached), results, mode);
@@ -183,7 +179,7 @@ CaseVerdict Judge::judge(const reference::Case& c, const schedule::Schedule& sch
     checked = of_kinds(results, kWhole);
     const std::vector<Difference> outside =
         compare(delivered(bounded_for(c).value), checked, CompareMode::Bounded, bounded_for(c).bounds);
-    verdict.bound_use = bound_use(bounded_for(c).value, checked, bounded_for(c).bounds);
+    finding.bound_use = bound_use(bounded_for(c).value, checked, bounded_for(c).bounds);
     if (outside.empty())
       std::erase_if(differences, [](const Difference& d) { return d.what == DifferenceKind::Value; });
     else if (differences.empty())
@@ -192,18 +188,18 @@ CaseVerdict Judge::judge(const reference::Case& c, const schedule::Schedule& sch
   std::set<std::string> kinds;
   for (const auto& [key, tensor] : checked) {
     kinds.insert(std::string(reference::kind_name(reference::parse_result_key(key).kind)));
-    verdict.elements += element_count(tensor);
+    finding.elements += element_count(tensor);
   }
-  verdict.tensors = static_cast<int64_t>(checked.size());
-  verdict.checked.assign(kinds.begin(), kinds.end());
-  set_differences(verdict, differences);
-  verdict.reason = oracle.note;
-  if (verdict.status == Status::Pass && c.truth == reference::Truth::Exact && zero_fraction(results) > kMostZeros) {
-    verdict.status = Status::Mistrusted;
-    verdict.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +
+  finding.tensors = static_cast<int64_t>(checked.size());
+  finding.checked.assign(kinds.begin(), kinds.end());
+  set_differences(finding, differences);
+  finding.reason = oracle.note;
+  if (finding.status == Status::Pass && c.truth == reference::Truth::Exact && zero_fraction(results) > kMostZeros) {
+    finding.status = Status::Mistrusted;
+    finding.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +
                      " % of all gradients are zero";
   }
-  return verdict;
+  return finding;
 }
 
 reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {

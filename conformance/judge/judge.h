@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/finding.h"
 #include "conformance/protocol/protocol.h"
 #include "reference/case.h"
 #include "runtime/schedule/schedule.h"
@@ -25,10 +25,10 @@ class Judge {
   explicit Judge(uint64_t seed) : seed_(seed) {}
 
   /// Judges the results of a case under one schedule, which says into how many stages its model is cut. What an oracle
-  /// has to say is computed once for each order of accumulation. Fills everything of the verdict but ranks, transport,
-  /// seconds and repro. Of `results` only the kinds in `delivers` are compared (none: all), and they must be complete.
-  CaseVerdict judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
-                    const std::vector<reference::ResultKind>& delivers = {});
+  /// has to say is computed once for each order of accumulation. Of `results` only the kinds in `delivers` are compared
+  /// (none: all), and they must be complete.
+  Finding judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
+                const std::vector<reference::ResultKind>& delivers = {});
 
  private:
   struct Oracle;

@@ -3,47 +3,43 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/rank_files.h"
 #include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/report_folder.h"
 #include "runtime/one_line.h"
 
 namespace plumbline::conformance {
 
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
-                                              const RunCircumstances& run) {
+                                              const RunConditions& run) {
   if (run.foreign) return result_files(group, item);
   std::vector<std::filesystem::path> files;
   for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(group, item, r));
   return files;
 }
 
-CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item,
-                        const RunCircumstances& run) {
-  CaseVerdict verdict;
+Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, const RunConditions& run) {
+  Finding finding;
   std::string note;
   try {
     const reference::Case& known = find_case(item.id);
-    verdict.case_id = known.id;
-    verdict.title = known.title;
-    verdict.schedule = item.schedule;
-    verdict.truth = known.truth;
-    verdict.dtype = dtype_text(known.dtype);
+    finding.truth = known.truth;
     const TensorMap results =
         merge_rank_files(run.foreign ? result_files_of_ranks(group, item, run.ranks) : rank_files(group, item, run));
     reference::Case c = with_microbatches(known, run.microbatches, note);
     if (run.foreign && run.backend != nullptr && demote(c, *run.backend, note) && c.dtype == reference::Dtype::F64) {
-      verdict.status = Status::Skipped;
-      verdict.reason = note + ", and there is nothing more exact than float64 to bound it with";
-      return verdict;
+      finding.status = Status::Skipped;
+      finding.reason = note + ", and there is nothing more exact than float64 to bound it with";
+      return finding;
     }
     const schedule::Schedule schedule =
         make_schedule(ChosenSchedule{item.schedule, item.csv}, run.ranks, c.microbatches);
-    verdict = judge.judge(c, schedule, results,
+    finding = judge.judge(c, schedule, results,
                           run.backend == nullptr ? std::vector<reference::ResultKind>() : run.backend->delivers);
   } catch (const std::exception& error) {
-    verdict.status = Status::Error;
-    verdict.reason = one_line(error.what());
+    finding.status = Status::Error;
+    finding.reason = one_line(error.what());
   }
-  if (verdict.reason.empty()) verdict.reason = note;
-  return verdict;
+  if (finding.reason.empty()) finding.reason = note;
+  return finding;
 }
 
 }  // namespace plumbline::conformance

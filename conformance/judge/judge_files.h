@@ -9,8 +9,8 @@
 
 namespace plumbline::conformance {
 
-/// Under what circumstances a run left its files.
-struct RunCircumstances {
+/// What else decides how the files of a run are judged.
+struct RunConditions {
   int ranks = 1;
   int microbatches = 0;  ///< as in with_microbatches()
   bool foreign = false;  ///< by a backend that is not our runtime: any of its ranks may have written
@@ -19,11 +19,9 @@ struct RunCircumstances {
 
 /// The files that the ranks of one run leave in the folder of their group.
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
-                                              const RunCircumstances& run);
+                                              const RunConditions& run);
 
-/// Status Error, with a reason of one line that names the file, when one of them is missing or cannot be read. Ranks,
-/// transport, backend, device, seconds and repro are left to the caller.
-CaseVerdict judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item,
-                        const RunCircumstances& run);
+/// Status Error, with a reason of one line that names the file, when one of them is missing or cannot be read.
+Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, const RunConditions& run);
 
 }  // namespace plumbline::conformance

@@ -46,10 +46,10 @@ TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
   for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
     for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
       const reference::Case& c = find_case(id);
-      const CaseVerdict verdict =
+      const Finding finding =
           judge.judge(c, schedule::make_schedule(schedule, kRanks, c.microbatches), right_results(c));
-      EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
-      EXPECT_GT(verdict.tensors, 20) << id;
+      EXPECT_EQ(finding.status, Status::Pass) << sentence(finding);
+      EXPECT_GT(finding.tensors, 20) << id;
     }
   }
 }
@@ -94,11 +94,11 @@ TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
       int64_t index = 0;
       while (element_as_double(tensor, index) == 0) ++index;
       scale_element(tensor, index, 1.001f);
-      const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
-      ASSERT_EQ(verdict.status, Status::Fail) << id << " " << key;
-      EXPECT_EQ(to_string(verdict.first->key), key);
-      EXPECT_EQ(verdict.first->index, index);
-      EXPECT_EQ(verdict.differing, 1);
+      const Finding finding = judge.judge(c, gpipe(c), results);
+      ASSERT_EQ(finding.status, Status::Fail) << id << " " << key;
+      EXPECT_EQ(to_string(finding.first->key), key);
+      EXPECT_EQ(finding.first->index, index);
+      EXPECT_EQ(finding.differing, 1);
     }
   }
 }
@@ -125,8 +125,8 @@ TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
     for (auto& [key, tensor] : results)
       if (reference::parse_result_key(key).kind == reference::ResultKind::Grad)
         for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, factor);
-    const CaseVerdict verdict = judge.judge(c, gpipe(c), results);
-    EXPECT_EQ(verdict.status, Status::Fail) << factor;
+    const Finding finding = judge.judge(c, gpipe(c), results);
+    EXPECT_EQ(finding.status, Status::Fail) << factor;
   }
   // One unit in the last place of every gradient is rounding, and passes.
   TensorMap results = right_results(c);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/protocol/report_folder.h"
 #include "reference/result_key.h"
 #include "runtime/error.h"
 

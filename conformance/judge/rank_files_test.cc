@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"

@@ -14,11 +14,11 @@ HostTensor f32(std::vector<int64_t> shape, const std::vector<float>& values) {
   return tensor;
 }
 
-CaseVerdict verdict_of(const TensorMap& expected, const TensorMap& actual) {
-  CaseVerdict verdict;
-  verdict.case_id = "exact-mlp";
-  verdict.schedule = "1f1b";
-  set_differences(verdict, compare(expected, actual, CompareMode::Numeric));
+Verdict verdict_of(const TensorMap& expected, const TensorMap& actual) {
+  Verdict verdict;
+  verdict.run.case_id = "exact-mlp";
+  verdict.run.schedule = "1f1b";
+  set_differences(verdict.finding, compare(expected, actual, CompareMode::Numeric));
   return verdict;
 }
 
@@ -28,12 +28,12 @@ TEST(Verdict, SentenceOfTheFirstDifference) {
   std::vector<float> wrong = values;
   for (const int i : {3, 5, 7, 9, 11}) wrong[i] *= 1.001f;
   const std::string key = "0/backward/2/3/v17";
-  CaseVerdict verdict = verdict_of({{key, f32({2, 8}, values)}}, {{key, f32({2, 8}, wrong)}});
+  Verdict verdict = verdict_of({{key, f32({2, 8}, values)}}, {{key, f32({2, 8}, wrong)}});
   EXPECT_EQ(sentence(verdict),
             "FAIL exact-mlp x 1f1b: step 0, stage 2, micro-batch 3: backward `v17` f32[2,8] differs in 5 of 16 "
             "elements; first at [0,3]: expected 4, got 4.004");
-  verdict.differing = 3;
-  verdict.reason = "demoted";
+  verdict.finding.differing = 3;
+  verdict.finding.reason = "demoted";
   EXPECT_TRUE(sentence(verdict).ends_with("got 4.004 (and 2 more tensors) [demoted]")) << sentence(verdict);
 }
 
@@ -44,10 +44,10 @@ TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
       std::memcpy(made.data.data(), values.data(), made.data.size());
       return made;
     };
-    CaseVerdict verdict;
-    set_differences(verdict,
+    Verdict verdict;
+    set_differences(verdict.finding,
                     compare({{"0/grad/-/-/w", tensor(bits)}}, {{"0/grad/-/-/w", tensor(wrong)}}, CompareMode::Bitwise));
-    verdict.truth = reference::Truth::SameOrder;
+    verdict.finding.truth = reference::Truth::SameOrder;
     return sentence(verdict);
   };
   EXPECT_TRUE(said("BF16", {0x3f80, 0x4000}, {0x3f80, 0x4003}).ends_with("got 2.046875, 3 ulp apart"));
@@ -56,10 +56,10 @@ TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
   EXPECT_TRUE(said("I16", {1}, {2}).ends_with("expected 1, got 2"));
 
   const std::string key = "0/backward/2/3/v17";
-  CaseVerdict verdict = verdict_of({{key, f32({}, {1})}}, {{key, f32({}, {-1})}});
+  Verdict verdict = verdict_of({{key, f32({}, {1})}}, {{key, f32({}, {-1})}});
   EXPECT_TRUE(sentence(verdict).ends_with("expected 1, got -1")) << "whole numbers are not counted in ulp";
-  verdict.truth = reference::Truth::SameOrder;
-  verdict.differing = 2;
+  verdict.finding.truth = reference::Truth::SameOrder;
+  verdict.finding.differing = 2;
   EXPECT_TRUE(sentence(verdict).ends_with("got -1, 2.131e+09 ulp apart (and 1 more tensor)")) << sentence(verdict);
 }
 
@@ -93,32 +93,32 @@ TEST(Verdict, SentencesOfBoundedDifferences) {
 }
 
 TEST(Verdict, OtherSentences) {
-  CaseVerdict verdict;
-  verdict.case_id = "evil\ncase\x1b[2J";
-  verdict.schedule = "gpipe";
-  verdict.status = Status::Timeout;
-  verdict.reason = "no end within 5 s";
+  Verdict verdict;
+  verdict.run.case_id = "evil\ncase\x1b[2J";
+  verdict.run.schedule = "gpipe";
+  verdict.finding.status = Status::Timeout;
+  verdict.finding.reason = "no end within 5 s";
   EXPECT_EQ(sentence(verdict), "TIMEOUT evil case\\x1b[2J x gpipe: no end within 5 s");
   verdict = {};
-  verdict.case_id = "a";
-  verdict.schedule = "b";
-  verdict.status = Status::Pass;
-  verdict.truth = reference::Truth::SameOrder;
-  verdict.tensors = 12;
-  verdict.checked = {"forward", "grad"};
+  verdict.run.case_id = "a";
+  verdict.run.schedule = "b";
+  verdict.finding.status = Status::Pass;
+  verdict.finding.truth = reference::Truth::SameOrder;
+  verdict.finding.tensors = 12;
+  verdict.finding.checked = {"forward", "grad"};
   EXPECT_EQ(sentence(verdict), "PASS a x b: 12 tensors (forward, grad) equal bit for bit");
 }
 
 TEST(Verdict, ListsAtMostTwentyDifferences) {
   TensorMap expected;
   for (int m = 0; m < 30; ++m) expected["0/forward/0/" + std::to_string(m) + "/a"] = f32({}, {1});
-  const CaseVerdict verdict = verdict_of(expected, {});
-  EXPECT_EQ(verdict.status, Status::Fail);
-  EXPECT_EQ(verdict.all.size(), 20u);
-  EXPECT_EQ(verdict.differing, 30);
-  EXPECT_EQ(verdict.first->key.microbatch, 0);
-  EXPECT_EQ(verdict_of(expected, expected).status, Status::Pass);
-  EXPECT_FALSE(verdict_of(expected, expected).first.has_value());
+  const Verdict verdict = verdict_of(expected, {});
+  EXPECT_EQ(verdict.finding.status, Status::Fail);
+  EXPECT_EQ(verdict.finding.all.size(), 20u);
+  EXPECT_EQ(verdict.finding.differing, 30);
+  EXPECT_EQ(verdict.finding.first->key.microbatch, 0);
+  EXPECT_EQ(verdict_of(expected, expected).finding.status, Status::Pass);
+  EXPECT_FALSE(verdict_of(expected, expected).finding.first.has_value());
 }
 
 TEST(Verdict, StatusesHaveNamesAndSymbolsOfTheirOwn) {

@@ -204,11 +204,12 @@ bool any_holds(const std::vector<VersionRange>& ranges, const std::string& versi
 
 bool equal_or_any(const std::string& wanted, const std::string& is) { return wanted.empty() || wanted == is; }
 
-bool is_about(const Waiver& waiver, const CaseVerdict& verdict, const std::string& version) {
-  return matches_one(waiver.case_globs, verdict.case_id) && matches_one(waiver.schedule_globs, verdict.schedule) &&
+bool is_about(const Waiver& waiver, const Verdict& verdict, const std::string& version) {
+  return matches_one(waiver.case_globs, verdict.run.case_id) &&
+         matches_one(waiver.schedule_globs, verdict.run.schedule) &&
          (waiver.backend_glob.empty() || matches(waiver.backend_glob, verdict.backend)) &&
-         equal_or_any(waiver.transport, verdict.transport) && equal_or_any(waiver.dtype, verdict.dtype) &&
-         equal_or_any(waiver.device, verdict.device) && any_holds(waiver.ranks, std::to_string(verdict.ranks)) &&
+         equal_or_any(waiver.transport, verdict.run.transport) && equal_or_any(waiver.dtype, verdict.dtype) &&
+         equal_or_any(waiver.device, verdict.device) && any_holds(waiver.ranks, std::to_string(verdict.run.ranks)) &&
          any_holds(waiver.version, version);
 }
 
@@ -231,8 +232,8 @@ std::string first_of(const std::vector<std::string>& globs) {
   return globs.front() + (globs.size() > 1 ? " and " + std::to_string(globs.size() - 1) + " more" : "");
 }
 
-void add_reason(CaseVerdict& verdict, const std::string& reason) {
-  verdict.reason += (verdict.reason.empty() ? "" : "; ") + reason;
+void add_reason(Verdict& verdict, const std::string& reason) {
+  verdict.finding.reason += (verdict.finding.reason.empty() ? "" : "; ") + reason;
 }
 
 }  // namespace
@@ -255,7 +256,7 @@ bool VersionRange::holds(const std::string& version) const {
 Waivers::Waivers(std::vector<Waiver> waivers, std::chrono::year_month_day day)
     : waivers_(std::move(waivers)), matched_(waivers_.size()), day_(day) {}
 
-CaseVerdict Waivers::applied(CaseVerdict verdict, const std::string& backend_version) {
+Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
   const Waiver *expected = nullptr, *other = nullptr, *old = nullptr;
   for (size_t i = 0; i < waivers_.size(); ++i) {
     const Waiver& waiver = waivers_[i];
@@ -263,19 +264,19 @@ CaseVerdict Waivers::applied(CaseVerdict verdict, const std::string& backend_ver
     matched_[i] = true;
     if (waiver.expires < day_) {
       old = &waiver;
-    } else if (verdict.status == waiver.expect || verdict.status == Status::Pass) {
+    } else if (verdict.finding.status == waiver.expect || verdict.finding.status == Status::Pass) {
       if (expected == nullptr) expected = &waiver;
     } else {
       other = &waiver;
     }
   }
   if (expected != nullptr) {
-    verdict.status = verdict.status == Status::Pass ? Status::XPass : Status::XFail;
+    verdict.finding.status = verdict.finding.status == Status::Pass ? Status::XPass : Status::XFail;
     verdict.waiver = told(*expected);
-    if (verdict.status == Status::XPass) verdict.waiver = "passes, so take this waiver away: " + verdict.waiver;
-  } else if (is_failure(verdict.status) && other != nullptr) {
+    if (verdict.finding.status == Status::XPass) verdict.waiver = "passes, so take this waiver away: " + verdict.waiver;
+  } else if (is_failure(verdict.finding.status) && other != nullptr) {
     add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)));
-  } else if (is_failure(verdict.status) && old != nullptr) {
+  } else if (is_failure(verdict.finding.status) && old != nullptr) {
     add_reason(verdict, "the waiver at " + old->where + " expired on " + to_string(old->expires));
   }
   return verdict;

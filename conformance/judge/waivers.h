@@ -62,7 +62,7 @@ class Waivers {
 
   /// The verdict, with Pass as XPass and an expected failure as XFail where a waiver that has not expired speaks of it.
   /// Where waivers do, but of another failure, or are too old, the verdict stays, and its reason says so.
-  CaseVerdict applied(CaseVerdict verdict, const std::string& backend_version);
+  Verdict applied(Verdict verdict, const std::string& backend_version);
 
   /// Waivers that have expired although a verdict seen is theirs, a line each: these fail the run.
   std::vector<std::string> expired() const;

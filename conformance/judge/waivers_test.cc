@@ -39,16 +39,16 @@ Waivers waivers(const std::string& text, std::chrono::year_month_day day = kToda
   return {read_waivers(folder / "w.toml", kIds), day};
 }
 
-CaseVerdict verdict(Status status) {
-  CaseVerdict v;
-  v.case_id = "tied-lm";
-  v.schedule = "zb-v";
+Verdict verdict(Status status) {
+  Verdict v;
+  v.run.case_id = "tied-lm";
+  v.run.schedule = "zb-v";
   v.backend = "torch-pipelining";
   v.device = "cpu";
   v.dtype = "bf16";
-  v.ranks = 4;
-  v.transport = "mpi";
-  v.status = status;
+  v.run.ranks = 4;
+  v.run.transport = "mpi";
+  v.finding.status = status;
   return v;
 }
 
@@ -64,12 +64,12 @@ TEST(Waivers, TurnTheExpectedFailureAndThePassAndNothingElse) {
                                                            {Unsupported, Unsupported}};
   for (const auto& [before, after] : outcomes) {
     Waivers some = waivers(waiver_text());
-    const CaseVerdict judged = some.applied(verdict(before), "2.14.1+cpu");
-    EXPECT_EQ(judged.status, after) << status_name(before);
+    const Verdict judged = some.applied(verdict(before), "2.14.1+cpu");
+    EXPECT_EQ(judged.finding.status, after) << status_name(before);
     EXPECT_EQ(judged.waiver.find("counted twice (https://example.org/1, until 2026-11-22)") != std::string::npos,
               before != after)
         << judged.waiver;
-    EXPECT_EQ(judged.reason.find("expects fail") != std::string::npos, before == after && is_failure(before));
+    EXPECT_EQ(judged.finding.reason.find("expects fail") != std::string::npos, before == after && is_failure(before));
     EXPECT_TRUE(some.unused().empty());
     EXPECT_TRUE(some.expired().empty());
   }
@@ -77,28 +77,28 @@ TEST(Waivers, TurnTheExpectedFailureAndThePassAndNothingElse) {
 
 TEST(Waivers, HoldOnlyWhereTheirConditionsDo) {
   const auto status = [](const auto& change, const std::string& version = "2.14") {
-    CaseVerdict v = verdict(Status::Fail);
+    Verdict v = verdict(Status::Fail);
     change(v);
-    return waivers(waiver_text()).applied(v, version).status;
+    return waivers(waiver_text()).applied(v, version).finding.status;
   };
-  EXPECT_EQ(status([](CaseVerdict&) {}), Status::XFail);
-  EXPECT_EQ(status([](CaseVerdict&) {}, "2.11.0"), Status::XFail);
-  EXPECT_EQ(status([](CaseVerdict& v) { v.ranks = 8; }), Status::XFail);
-  EXPECT_EQ(status([](CaseVerdict&) {}, "2.15.0"), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict&) {}, "2.9"), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict&) {}, ""), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict& v) { v.ranks = 2; }), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict& v) { v.case_id = "exact-mlp"; }), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict& v) { v.schedule = "1f1b"; }), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict& v) { v.transport = "threads"; }), Status::Fail);
-  EXPECT_EQ(status([](CaseVerdict& v) { v.dtype = "f32"; }), Status::Fail);
+  EXPECT_EQ(status([](Verdict&) {}), Status::XFail);
+  EXPECT_EQ(status([](Verdict&) {}, "2.11.0"), Status::XFail);
+  EXPECT_EQ(status([](Verdict& v) { v.run.ranks = 8; }), Status::XFail);
+  EXPECT_EQ(status([](Verdict&) {}, "2.15.0"), Status::Fail);
+  EXPECT_EQ(status([](Verdict&) {}, "2.9"), Status::Fail);
+  EXPECT_EQ(status([](Verdict&) {}, ""), Status::Fail);
+  EXPECT_EQ(status([](Verdict& v) { v.run.ranks = 2; }), Status::Fail);
+  EXPECT_EQ(status([](Verdict& v) { v.run.case_id = "exact-mlp"; }), Status::Fail);
+  EXPECT_EQ(status([](Verdict& v) { v.run.schedule = "1f1b"; }), Status::Fail);
+  EXPECT_EQ(status([](Verdict& v) { v.run.transport = "threads"; }), Status::Fail);
+  EXPECT_EQ(status([](Verdict& v) { v.dtype = "f32"; }), Status::Fail);
 }
 
 TEST(Waivers, CasesAndSchedulesMayBeLists) {
   const auto status = [](const std::string& id, const std::string& schedule, const std::string& text) {
-    CaseVerdict v = verdict(Status::Fail);
-    v.case_id = id, v.schedule = schedule;
-    return waivers(text).applied(v, "2.14").status;
+    Verdict v = verdict(Status::Fail);
+    v.run.case_id = id, v.run.schedule = schedule;
+    return waivers(text).applied(v, "2.14").finding.status;
   };
   const std::string cases = waiver_text("\"tied-*\"", "[\"exact-mlp\", \"*-lm\"]");
   EXPECT_EQ(status("exact-mlp", "zb-v", cases), Status::XFail);
@@ -113,18 +113,18 @@ TEST(Waivers, CasesAndSchedulesMayBeLists) {
 TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
   Waivers old = waivers(waiver_text(), 2026y / 11 / 23);
   EXPECT_TRUE(old.expired().empty()) << "nothing was judged yet";
-  const CaseVerdict judged = old.applied(verdict(Status::Fail), "2.14");
-  EXPECT_EQ(judged.status, Status::Fail);
-  EXPECT_NE(judged.reason.find("w.toml:3 expired on 2026-11-22"), std::string::npos) << judged.reason;
+  const Verdict judged = old.applied(verdict(Status::Fail), "2.14");
+  EXPECT_EQ(judged.finding.status, Status::Fail);
+  EXPECT_NE(judged.finding.reason.find("w.toml:3 expired on 2026-11-22"), std::string::npos) << judged.finding.reason;
   ASSERT_EQ(old.expired().size(), 1u);
   EXPECT_NE(old.expired()[0].find("expired on 2026-11-22"), std::string::npos);
-  EXPECT_EQ(waivers(waiver_text(), 2026y / 11 / 23).applied(verdict(Status::Pass), "2.14").status, Status::Pass);
+  EXPECT_EQ(waivers(waiver_text(), {2026, 11, 23}).applied(verdict(Status::Pass), "2.14").finding.status, Status::Pass);
 }
 
 TEST(Waivers, OneThatIsAboutNothingIsTold) {
   Waivers some = waivers(waiver_text());
-  CaseVerdict other = verdict(Status::Pass);
-  other.case_id = "exact-mlp";
+  Verdict other = verdict(Status::Pass);
+  other.run.case_id = "exact-mlp";
   some.applied(other, "2.14");
   ASSERT_EQ(some.unused().size(), 1u);
   EXPECT_NE(some.unused()[0].find("w.toml:3 (tied-* x zb-*)"), std::string::npos) << some.unused()[0];
@@ -179,14 +179,14 @@ TEST(Waivers, AreReadStrictly) {
     testing::expect_line(testing::refusal([&] { waivers(text); }), "", "w.toml" + expected);
   }
   EXPECT_EQ(waivers("schema = \"plumbline-waivers/1\"\n").all().size(), 0u);
-  EXPECT_EQ(waivers(waiver_text("\">=4\"", "[2, \">=8\"]")).applied(verdict(Status::Fail), "2.14").status,
+  EXPECT_EQ(waivers(waiver_text("\">=4\"", "[2, \">=8\"]")).applied(verdict(Status::Fail), "2.14").finding.status,
             Status::Fail);
 }
 
 TEST(Waivers, VersionsCompareByTheirNumbers) {
   const auto holds = [](const std::string& condition, const std::string& version) {
     std::string text = waiver_text("\">=2.11, <2.15\"", "\"" + condition + "\"");
-    return waivers(text).applied(verdict(Status::Fail), version).status == Status::XFail;
+    return waivers(text).applied(verdict(Status::Fail), version).finding.status == Status::XFail;
   };
   EXPECT_TRUE(holds("2.15", "2.15.0+cpu"));
   EXPECT_TRUE(holds("==2.15.0", "2.15"));

@@ -5,6 +5,7 @@
 #include "conformance/backend/engine_subject.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/rank_files.h"
+#include "conformance/judge/verdict.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "reference/host_results.h"
 #include "runtime/error.h"
@@ -21,7 +22,7 @@ constexpr auto kShort = std::chrono::seconds(1);
 
 }  // namespace
 
-FaultRunner::Place& FaultRunner::find(const MatrixRun& run) {
+FaultRunner::Place& FaultRunner::find(const RunId& run) {
   const auto it = places_.find(run);
   if (it != places_.end()) return it->second;
   const reference::Case& c = find_case(run.case_id);
@@ -29,20 +30,20 @@ FaultRunner::Place& FaultRunner::find(const MatrixRun& run) {
       .first->second;
 }
 
-MutantRun FaultRunner::traits(const MatrixRun& run) {
+MutantRun FaultRunner::traits(const RunId& run) {
   const Place& place = find(run);
   const auto [it, is_new] = traits_.try_emplace({run.case_id, place.schedule.stages});
   if (is_new) it->second = case_traits(place.of, place.schedule.stages, seed_);
   return {place.of, place.schedule, it->second};
 }
 
-const FaultOutcome& FaultRunner::untouched(const MatrixRun& run) {
+const FaultOutcome& FaultRunner::untouched(const RunId& run) {
   Place& place = find(run);
   if (!place.untouched) place.untouched = this->run(run, {}, kPatient);
   return *place.untouched;
 }
 
-FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(const FaultSite&)>& make,
+FaultOutcome FaultRunner::run(const RunId& run, const std::function<Fault(const FaultSite&)>& make,
                               transport::Clock::duration timeout) {
   const Place& place = find(run);
   FaultOutcome outcome;
@@ -60,10 +61,10 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
                                  reference::to_host(run_case_on_rank(place.of, around ? *around : transport, options))};
     });
     outcome.results = merge_results(ranks);
-    const CaseVerdict verdict = judge_.judge(place.of, place.schedule, outcome.results);
-    outcome.status = verdict.status;
-    outcome.reason = sentence(verdict);
-    if (verdict.first) outcome.first = verdict.first->key;
+    const Finding finding = judge_.judge(place.of, place.schedule, outcome.results);
+    outcome.status = finding.status;
+    outcome.reason = sentence(Verdict{{place.of.id, place.schedule.name}, {}, {}, {}, {}, finding});
+    if (finding.first) outcome.first = finding.first->key;
   } catch (const TimeoutError& error) {
     outcome.status = Status::Timeout;
     outcome.reason = one_line(error.what());
@@ -76,7 +77,7 @@ FaultOutcome FaultRunner::run(const MatrixRun& run, const std::function<Fault(co
   return outcome;
 }
 
-std::pair<Kill, std::string> FaultRunner::kill(const MatrixRun& place, const Mutant& mutant) {
+std::pair<Kill, std::string> FaultRunner::kill(const RunId& place, const Mutant& mutant) {
   if (const std::string lacks = why_not(mutant, traits(place)); !lacks.empty()) return {Kill::NotApplicable, lacks};
   const FaultOutcome outcome = run(place, mutant.make, mutant.hangs ? kShort : kPatient);
   switch (outcome.status) {

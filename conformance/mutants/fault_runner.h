@@ -25,17 +25,17 @@ class FaultRunner {
   explicit FaultRunner(uint64_t seed) : seed_(seed), judge_(seed) {}
 
   /// The runtime as it is; run once for each place.
-  const FaultOutcome& untouched(const MatrixRun& place);
+  const FaultOutcome& untouched(const RunId& place);
 
   /// With the fault that `make` puts around each rank. A wait that takes longer than `timeout` ends the run.
-  FaultOutcome run(const MatrixRun& place, const std::function<Fault(const FaultSite&)>& make,
+  FaultOutcome run(const RunId& place, const std::function<Fault(const FaultSite&)>& make,
                    transport::Clock::duration timeout);
 
   /// What `mutant` comes to there, and why; the untouched runtime must have passed.
-  std::pair<Kill, std::string> kill(const MatrixRun& place, const Mutant& mutant);
+  std::pair<Kill, std::string> kill(const RunId& place, const Mutant& mutant);
 
   /// What `place` is for why_not().
-  MutantRun traits(const MatrixRun& place);
+  MutantRun traits(const RunId& place);
 
  private:
   struct Place {
@@ -43,11 +43,11 @@ class FaultRunner {
     schedule::Schedule schedule;
     std::optional<FaultOutcome> untouched;
   };
-  Place& find(const MatrixRun& place);
+  Place& find(const RunId& place);
 
   uint64_t seed_;
   Judge judge_;
-  std::map<MatrixRun, Place> places_;
+  std::map<RunId, Place> places_;
   std::map<std::pair<std::string, int>, CaseTraits> traits_;  // by case and stages
 };
 

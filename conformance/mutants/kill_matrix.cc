@@ -26,7 +26,7 @@ constexpr std::pair<Kill, std::string_view> kNames[] = {{Kill::Untested, "untest
 /// In the order of the runs, each once.
 std::vector<std::string> cases_of(const KillMatrix& matrix) {
   std::vector<std::string> cases;
-  for (const MatrixRun& run : matrix.runs)
+  for (const RunId& run : matrix.runs)
     if (std::find(cases.begin(), cases.end(), run.case_id) == cases.end()) cases.push_back(run.case_id);
   return cases;
 }
@@ -56,11 +56,6 @@ std::set<std::string> killing_cases(const KillMatrix& matrix, const MatrixRow& r
 std::string list(const std::vector<std::string>& names) { return names.empty() ? "none" : join(names); }
 
 }  // namespace
-
-std::string to_string(const MatrixRun& run) {
-  return run.case_id + " x " + run.schedule + " (" + std::to_string(run.ranks) +
-         (run.ranks == 1 ? " rank)" : " ranks)");
-}
 
 std::string_view kill_name(Kill kill) {
   return std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& n) { return n.first == kill; })->second;
@@ -134,7 +129,7 @@ std::string matrix_text(const KillMatrix& matrix) {
 
 void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix) {
   nlohmann::json runs = nlohmann::json::array(), rows = nlohmann::json::array(), broken = nlohmann::json::array();
-  for (const MatrixRun& run : matrix.runs)
+  for (const RunId& run : matrix.runs)
     runs.push_back({{"case", run.case_id}, {"schedule", run.schedule}, {"ranks", run.ranks}});
   for (const MatrixRow& row : matrix.rows) {
     nlohmann::json cells = nlohmann::json::array(), reasons = nlohmann::json::array();

@@ -2,24 +2,15 @@
 // torch.
 #pragma once
 
-#include <compare>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "conformance/protocol/run_id.h"
+
 namespace plumbline::conformance {
-
-struct MatrixRun {
-  std::string case_id;
-  std::string schedule;
-  int ranks = 0;
-  auto operator<=>(const MatrixRun&) const = default;
-};
-
-/// "exact-tied x zb-v (4 ranks)".
-std::string to_string(const MatrixRun& run);
 
 /// What became of a mutant in one run.
 enum class Kill {
@@ -52,7 +43,7 @@ struct MatrixRow {
 };
 
 struct KillMatrix {
-  std::vector<MatrixRun> runs;
+  std::vector<RunId> runs;
   std::vector<MatrixRow> rows;
   /// Runs that do not pass without a fault, and why.
   std::map<size_t, std::string> broken;
@@ -74,7 +65,7 @@ void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix)
 
 /// Recorded killers: for each mutant the runs that are known to give it away.
 struct Killer {
-  MatrixRun run;
+  RunId run;
   Kill by = Kill::Fail;
   bool operator==(const Killer&) const = default;
 };

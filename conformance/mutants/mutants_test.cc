@@ -21,7 +21,7 @@ constexpr uint64_t kSeed = 5;
 constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"};
 
 /// Four stages, on as many ranks as the schedule takes for them.
-MatrixRun over_four_stages(const std::string& id, const std::string& name) {
+RunId over_four_stages(const std::string& id, const std::string& name) {
   const schedule::Schedule schedule = schedule_over_stages({name, ""}, 4, 0, find_case(id).microbatches);
   return {id, name, static_cast<int>(schedule.ranks.size())};
 }

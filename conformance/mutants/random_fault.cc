@@ -178,7 +178,7 @@ std::string_view fault_end_name(FaultEnd end) {
   return std::array<std::string_view, 4>{"caught", "no-effect", "allowed", "missed"}[static_cast<size_t>(end)];
 }
 
-const RandomFaults::Events& RandomFaults::events(const MatrixRun& run) {
+const RandomFaults::Events& RandomFaults::events(const RunId& run) {
   const auto it = events_.find(run);
   if (it != events_.end()) return it->second;
   std::vector<std::vector<int64_t>> by_rank(run.ranks, std::vector<int64_t>(kSites));

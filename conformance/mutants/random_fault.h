@@ -20,7 +20,7 @@ enum class FaultEnd { Caught, NoEffect, Allowed, Missed };
 
 struct RandomFault {
   uint64_t seed = 0;
-  MatrixRun run;
+  RunId run;
   std::string what;  ///< "bit 3 of element 12 of a message from rank 1 (its 7th)"
   FaultEnd end = FaultEnd::Missed;
   Status status = Status::NotRun;
@@ -33,7 +33,7 @@ std::string_view fault_end_name(FaultEnd end);
 class RandomFaults {
  public:
   /// `runs` are those that pass without a fault; at least one.
-  RandomFaults(std::vector<MatrixRun> runs, FaultRunner& runner) : runs_(std::move(runs)), runner_(runner) {}
+  RandomFaults(std::vector<RunId> runs, FaultRunner& runner) : runs_(std::move(runs)), runner_(runner) {}
 
   /// Draws the fault of this seed and puts it in.
   RandomFault put_in(uint64_t seed);
@@ -41,11 +41,11 @@ class RandomFaults {
  private:
   /// How many events of a kind each rank has in a run, by kind and rank.
   using Events = std::vector<std::vector<int64_t>>;
-  const Events& events(const MatrixRun& run);
+  const Events& events(const RunId& run);
 
-  std::vector<MatrixRun> runs_;
+  std::vector<RunId> runs_;
   FaultRunner& runner_;
-  std::map<MatrixRun, Events> events_;
+  std::map<RunId, Events> events_;
 };
 
 /// How many ended how, in a line. Ends with a newline.

@@ -9,7 +9,7 @@
 namespace plumbline::conformance {
 namespace {
 
-std::vector<MatrixRun> some_runs() {
+std::vector<RunId> some_runs() {
   return {{"exact-mlp-sum", "1f1b", 2},
           {"exact-tied", "zb-v", 2},
           {"exact-skip", "interleaved-1f1b", 2},

@@ -11,7 +11,7 @@ namespace plumbline::conformance {
 namespace {
 
 /// The runs in the order in which a mutant meets them: the first of every case, the second of every case, ...
-std::vector<size_t> in_rounds(const std::vector<MatrixRun>& runs) {
+std::vector<size_t> in_rounds(const std::vector<RunId>& runs) {
   std::map<std::string, int> seen;
   std::vector<std::pair<int, size_t>> rounds;
   for (size_t i = 0; i < runs.size(); ++i) rounds.emplace_back(seen[runs[i].case_id]++, i);
@@ -23,7 +23,7 @@ std::vector<size_t> in_rounds(const std::vector<MatrixRun>& runs) {
 
 class Trial {
  public:
-  Trial(const std::vector<MatrixRun>& runs, FaultRunner& runner, const TryOptions& options)
+  Trial(const std::vector<RunId>& runs, FaultRunner& runner, const TryOptions& options)
       : runner_(runner), options_(options), order_(in_rounds(runs)) {
     matrix_.runs = runs;
   }
@@ -105,8 +105,8 @@ std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& 
   return problems;
 }
 
-KillMatrix try_mutants(const std::vector<MatrixRun>& runs, const std::vector<const Mutant*>& mutants,
-                       FaultRunner& runner, const TryOptions& options) {
+KillMatrix try_mutants(const std::vector<RunId>& runs, const std::vector<const Mutant*>& mutants, FaultRunner& runner,
+                       const TryOptions& options) {
   Trial trial(runs, runner, options);
   for (const Mutant* mutant : mutants) trial.add(*mutant);
   return trial.take();

@@ -23,8 +23,8 @@ std::vector<const Mutant*> select_mutants(const std::string& pattern);
 
 /// For each mutant one run of every case, then a second of every case, and so on; a case that gave it away comes again
 /// only after all others. A run is used only when it passes without a fault.
-KillMatrix try_mutants(const std::vector<MatrixRun>& runs, const std::vector<const Mutant*>& mutants,
-                       FaultRunner& runner, const TryOptions& options);
+KillMatrix try_mutants(const std::vector<RunId>& runs, const std::vector<const Mutant*>& mutants, FaultRunner& runner,
+                       const TryOptions& options);
 
 /// Whether every mutant has two recorded killers, each of which passes without a fault and gives it away in the way
 /// that is recorded. One line for each that is not so.

@@ -1,23 +1,17 @@
 #include "conformance/plan/plan.h"
 
-#include <torch/nn/module.h>
-
 #include <algorithm>
 #include <map>
 #include <ranges>
 #include <set>
 #include <tuple>
 
-#include "conformance/corpus/case_pipe.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "conformance/judge/judge.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/plan/covering.h"
-#include "conformance/plan/remat.h"
 #include "conformance/protocol/chosen_schedule.h"
-#include "reference/models/zoo.h"
-#include "runtime/engine/plan/plan.h"
 #include "runtime/error.h"
 #include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
@@ -35,36 +29,8 @@ constexpr const char* kSmokeSchedules = "gpipe,1f1b,interleaved-1f1b,zb-v";
 /// What is measured where the user named no schedule.
 constexpr const char* kMeasuredSchedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};
 
-/// What a case asks of a schedule.
-struct CaseNeeds {
-  int most_stages = 1;
-  bool has_buffers = false, trains = false;
-};
-
-CaseNeeds needs_of(const reference::Case& c, uint64_t seed) {
-  const models::Model model = models::make_model(c.model, c.dtype, seed);
-  return {most_stages(model), !model.module->buffers().empty(),
-          std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end()};
-}
-
-/// Which stages hand values to which, as the model of a case is cut.
-std::vector<schedule::StageEdge> edges_of(const reference::Case& c, int stages, uint64_t seed) {
-  return engine::stage_edges(case_pipe(c, models::make_model(c.model, c.dtype, seed), stages, seed));
-}
-
-std::string why_unsupported(const reference::Case& c, const CaseNeeds& needs, const schedule::Schedule& schedule,
-                            uint64_t seed) {
-  if (schedule.stages > needs.most_stages)
-    return std::to_string(needs.most_stages - 1) + " split points, enough for " + std::to_string(needs.most_stages) +
-           " stages; the schedule has " + std::to_string(schedule.stages);
-  if (needs.trains && !schedule::has_backward(schedule)) return "it trains, and the schedule has no backward";
-  if (needs.trains && needs.has_buffers && schedule.replicas() > 1)
-    return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
-           " replicas of the model, each with its own";
-  if (!schedule::has_communication(schedule)) return {};
-  const std::vector<std::string> problems = schedule::violations(
-      schedule, edges_of(c, schedule.stages, seed), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
-  return problems.empty() ? "" : problems.front();
+bool trains(const reference::Case& c) {
+  return std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end();
 }
 
 /// How many ranks the schedules are for, if all come from files and for as many; else 0.
@@ -104,37 +70,36 @@ int kind_of(const schedule::Schedule& schedule) {
 /// Everything that a run could consist of; the values of the four factors by number.
 class Choices {
  public:
-  explicit Choices(const RunOptions& options, bool one_group) : options_(options) {
-    const bool whole_profile = options.profile_given || (options.case_glob.empty() && options.mutant.empty());
-    const bool spread = whole_profile && !one_group && options.profile != "smoke";
-    const bool is_full = options.profile == "nightly" || options.profile == "full";
-    pairs_only = (options.case_glob.empty() || options.profile_given) && !is_full && options.profile != "smoke";
+  Choices(const RunOptions& options, ModelFacts& models, std::optional<int> processes)
+      : options_(options), selection_(options.selection), models_(models) {
+    const std::string profile_name = selection_.profile_or_default();
+    const bool all_cases = selection_.case_glob.empty();
+    const bool whole_profile = selection_.profile || (all_cases && options.mutant.empty());
+    const bool spread = whole_profile && !processes && profile_name != "smoke";
+    const bool is_full = profile_name == "nightly" || profile_name == "full";
+    pairs_only = (all_cases || selection_.profile) && !is_full && profile_name != "smoke";
     whole = spread;
-    every_rank = options.profile == "ranks";
-    cases = options.case_glob.empty() ? profile(options.profile) : select(corpus(), options.case_glob);
+    every_rank = profile_name == "ranks";
+    cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);
     for (reference::Case& c : cases) {
       too_few_rows_.push_back(options.microbatches <= c.rows
                                   ? std::string()
                                   : std::to_string(c.rows) + " rows, too few for --microbatches " +
                                         std::to_string(options.microbatches));
-      if (!too_few_rows_.back().empty()) {
-        needs_.emplace_back();
-        continue;
-      }
+      if (!too_few_rows_.back().empty()) continue;
       std::string note;
       c = with_microbatches(c, options.microbatches, note);
-      needs_.push_back(needs_of(c, options.seed));
     }
-    const bool few = options.profile == "smoke" && options.case_glob.empty() && !options.schedule_given;
-    std::string patterns = few ? kSmokeSchedules : options.schedules;
+    const bool few = profile_name == "smoke" && all_cases && !selection_.schedules;
+    std::string patterns = few ? kSmokeSchedules : selection_.schedules.value_or("*");
     const bool own = take_own_schedule(patterns) || few;
     if (!patterns.empty()) schedules = choose_schedules(patterns);
     if (own && std::ranges::any_of(cases, [](const reference::Case& c) { return !c.schedule_csv.empty(); }))
       schedules.push_back({kOwnSchedule, ""});
     if (schedules.empty())
       throw InputError("--schedule: 'own' means the schedule that a case brings, and no such case is chosen");
-    ranks = {options.ranks};
-    if (!options.ranks_given && !one_group) {
+    ranks = {processes.value_or(selection_.ranks_or_default())};
+    if (!selection_.ranks && !processes) {
       if (const int own = ranks_of_files(schedules); own > 0) {
         ranks = {own};
       } else if (spread) {
@@ -142,10 +107,9 @@ class Choices {
       }
     }
     keep_ranks_of_backend();
-    transports = {options.transport};
+    transports = {processes ? TransportKind::Mpi : selection_.transport_or_default()};
 #if PLUMBLINE_HAS_MPI
-    if (spread && !options.transport_given && options.transport != TransportKind::Own)
-      transports = {TransportKind::Threads, TransportKind::Mpi};
+    if (spread && !selection_.transport) transports = {TransportKind::Threads, TransportKind::Mpi};
 #endif
   }
 
@@ -163,26 +127,26 @@ class Choices {
       it->second = why_not_own(row);
     } else if (is_new) {
       const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
-      it->second = refusal.empty() ? why_unsupported(cases[row[0]], needs_[row[0]], schedule, options_.seed) : refusal;
-      if (it->second.empty() && options_.remat.on() && needs_[row[0]].trains)
-        it->second = why_not_partitioned(row[0], schedule.stages);
+      it->second = refusal.empty() ? why_unsupported(cases[row[0]], schedule, models_) : refusal;
+      if (it->second.empty() && options_.remat.on() && trains(cases[row[0]]))
+        it->second = models_.why_not_partitioned(cases[row[0]], schedule.stages, options_.remat);
     }
     return it->second;
   }
 
   PlannedRun run(const Row& row) {
     const ChosenSchedule& schedule = schedules[row[1]];
-    if (!is_own(row))
-      return {{cases[row[0]].id, schedule.name, schedule.csv}, ranks[row[2]], transports[row[3]], why_not(row)};
+    RunId id{cases[row[0]].id, schedule.name, ranks[row[2]], transport_name(transports[row[3]])};
+    if (!is_own(row)) return {id, schedule.csv, why_not(row)};
     const std::string& csv = cases[row[0]].schedule_csv;
-    const int own_ranks = csv.empty() ? ranks[row[2]] : static_cast<int>(std::ranges::count(csv, '\n'));
-    return {{cases[row[0]].id, schedule.name, csv}, own_ranks, transports[row[3]], why_not(row)};
+    if (!csv.empty()) id.ranks = static_cast<int>(std::ranges::count(csv, '\n'));
+    return {id, csv, why_not(row)};
   }
 
   /// What core, or the profile of all numbers of ranks, has to show with such a row, one word each.
   std::vector<std::string> shown_by(const Row& row) {
     const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
-    const std::string r = "ranks " + std::to_string(every_rank ? run(row).ranks : ranks[row[2]]);
+    const std::string r = "ranks " + std::to_string(every_rank ? run(row).id.ranks : ranks[row[2]]);
     const std::string t = transport_name(transports[row[3]]);
     if (every_rank) {
       std::vector<std::string> words = {s + r, r + t};
@@ -218,10 +182,10 @@ class Choices {
     if (can.empty()) return;
     std::erase_if(ranks, [&](int n) { return std::ranges::find(can, n) == can.end(); });
     if (!ranks.empty()) return;
-    if (options_.ranks_given) {
+    if (selection_.ranks) {
       std::vector<std::string> numbers;
       for (const int n : can) numbers.push_back(std::to_string(n));
-      throw InputError("--ranks: " + std::to_string(options_.ranks) + " given; the backend's file says " +
+      throw InputError("--ranks: " + std::to_string(*selection_.ranks) + " given; the backend's file says " +
                        join(numbers));
     }
     ranks = {can.back()};
@@ -235,16 +199,15 @@ class Choices {
     if (c.schedule_csv.empty()) return "it has no schedule of its own";
     if (!is_own(row)) return "it has a schedule of its own, which must be followed (--schedule own)";
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
-    if (options_.ranks_given && ranks[row[2]] != own_ranks)
+    if (selection_.ranks && ranks[row[2]] != own_ranks)
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
     if (!options_.backend_ranks.empty() &&
         std::ranges::find(options_.backend_ranks, own_ranks) == options_.backend_ranks.end())
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
     if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
     try {
-      return why_unsupported(c, needs_[row[0]],
-                             make_schedule(ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks, c.microbatches),
-                             options_.seed);
+      return why_unsupported(c, make_schedule(ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks, c.microbatches),
+                             models_);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -262,19 +225,12 @@ class Choices {
     return it->second;
   }
 
-  const std::string& why_not_partitioned(int index, int stages) {
-    const auto [it, is_new] = not_partitioned_.try_emplace({index, stages});
-    if (is_new)
-      it->second = plumbline::conformance::why_not_partitioned(cases[index], stages, options_.seed, options_.remat);
-    return it->second;
-  }
-
   const RunOptions& options_;
+  const Selection& selection_;
+  ModelFacts& models_;
   std::vector<std::string> too_few_rows_;  ///< by case: empty, or why there are not so many micro-batches
-  std::vector<CaseNeeds> needs_;
   std::map<std::tuple<int, int, int>, Made> made_;
   std::map<std::tuple<int, int, int>, std::string> reasons_;
-  std::map<std::pair<int, int>, std::string> not_partitioned_;  // by case and stages
 };
 
 std::vector<Row> every_row(const std::vector<int>& sizes) {
@@ -316,9 +272,10 @@ std::vector<RunGroup> group(const RunOptions& options, const std::vector<Planned
   std::map<std::pair<int, TransportKind>, RunGroup> groups;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].unsupported.empty()) continue;
-    const auto [it, is_new] = groups.try_emplace({runs[i].ranks, runs[i].transport});
-    if (is_new) it->second = {runs[i].transport, empty_job(options, runs[i].ranks), {}};
-    it->second.job.cases.push_back(runs[i].item);
+    const TransportKind transport = transport_kind(runs[i].id.transport).value();
+    const auto [it, is_new] = groups.try_emplace({runs[i].id.ranks, transport});
+    if (is_new) it->second = {transport, empty_job(options, runs[i].id.ranks), {}};
+    it->second.job.cases.push_back(job_case(runs[i]));
     it->second.runs.push_back(i);
   }
   std::vector<RunGroup> all;
@@ -327,15 +284,15 @@ std::vector<RunGroup> group(const RunOptions& options, const std::vector<Planned
 }
 
 [[noreturn]] void refuse(const PlannedRun& run) {
-  throw InputError("nothing to run: " + run.item.id + " x " + run.item.schedule + " on " + std::to_string(run.ranks) +
-                   (run.ranks == 1 ? " rank: " : " ranks: ") + run.unsupported);
+  throw InputError("nothing to run: " + run.id.case_id + " x " + run.id.schedule + " on " +
+                   std::to_string(run.id.ranks) + (run.id.ranks == 1 ? " rank: " : " ranks: ") + run.unsupported);
 }
 
 /// A file that the user named is refused when it fits no case: it may be broken, which "unsupported" would hide.
 void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file) {
   const PlannedRun* first = nullptr;
   for (const PlannedRun& run : runs) {
-    if (run.item.schedule != file) continue;
+    if (run.id.schedule != file) continue;
     if (run.unsupported.empty()) return;
     if (!first) first = &run;
   }
@@ -343,17 +300,18 @@ void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file)
 }
 
 /// What is to be measured: schedules that can be had for so many ranks and 8 micro-batches.
-std::vector<JobThroughput> measurements(const RunOptions& options, const std::vector<ChosenSchedule>& schedules) {
+std::vector<JobThroughput> measurements(const RunOptions& options, int ranks,
+                                        const std::vector<ChosenSchedule>& schedules, ModelFacts& models) {
   constexpr int kMicrobatches = 8;
   const char* model = "transformer-lm";
-  const int most = most_stages(models::make_model(model, reference::Dtype::F32, options.seed));
+  const int most = models.most_stages(model, reference::Dtype::F32);
   std::vector<JobThroughput> items;
   for (const ChosenSchedule& schedule : schedules) {
-    if (!schedule.csv.empty() || (!options.schedule_given &&
+    if (!schedule.csv.empty() || (!options.selection.schedules &&
                                   std::ranges::find(kMeasuredSchedules, schedule.name) == std::end(kMeasuredSchedules)))
       continue;
     try {
-      if (make_schedule(schedule, options.ranks, kMicrobatches).stages > most) continue;
+      if (make_schedule(schedule, ranks, kMicrobatches).stages > most) continue;
     } catch (const InputError&) {
       continue;  // what a schedule cannot do is told with its cases
     }
@@ -378,20 +336,28 @@ Job empty_job(const RunOptions& options, int ranks) {
   return job;
 }
 
-std::string transport_name(TransportKind kind) {
-  return kind == TransportKind::Own ? "own" : kind == TransportKind::Mpi ? "mpi" : "threads";
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models) {
+  const int most_stages = models.most_stages(c.model, c.dtype);
+  if (schedule.stages > most_stages)
+    return std::to_string(most_stages - 1) + " split points, enough for " + std::to_string(most_stages) +
+           " stages; the schedule has " + std::to_string(schedule.stages);
+  if (trains(c) && !schedule::has_backward(schedule)) return "it trains, and the schedule has no backward";
+  if (trains(c) && schedule.replicas() > 1 && models.has_buffers(c))
+    return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
+           " replicas of the model, each with its own";
+  if (!schedule::has_communication(schedule)) return {};
+  const std::vector<std::string> problems = schedule::violations(
+      schedule, models.edges(c, schedule.stages), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
+  return problems.empty() ? "" : problems.front();
 }
 
-std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed) {
-  return why_unsupported(c, needs_of(c, seed), schedule, seed);
-}
-
-RunPlan make_plan(const RunOptions& options, bool one_group) {
-  if (options.ranks < 1) throw InputError("--ranks: " + std::to_string(options.ranks) + " given; 1 or more are needed");
+RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes) {
+  const int ranks = processes.value_or(options.selection.ranks_or_default());
+  if (ranks < 1) throw InputError("--ranks: " + std::to_string(ranks) + " given; 1 or more are needed");
   if (options.microbatches < 0)
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
   engine::check_remat(options.remat, options.recompute != "never");
-  Choices choices(options, one_group);
+  Choices choices(options, models, processes);
   if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
     throw InputError("--mutant: " + options.mutant + " needs " +
                      std::to_string(find_mutant(options.mutant).least_ranks) + " ranks or more");
@@ -403,8 +369,9 @@ RunPlan make_plan(const RunOptions& options, bool one_group) {
   for (const ChosenSchedule& schedule : choices.schedules)
     if (!schedule.csv.empty()) require_a_run(plan.runs, schedule.name);
   if (options.throughput) {
-    RunGroup last{options.transport, empty_job(options, options.ranks), {}};
-    last.job.throughput = measurements(options, choices.schedules);
+    const TransportKind transport = processes ? TransportKind::Mpi : options.selection.transport_or_default();
+    RunGroup last{transport, empty_job(options, ranks), {}};
+    last.job.throughput = measurements(options, ranks, choices.schedules, models);
     if (!last.job.throughput.empty()) plan.groups.push_back(std::move(last));
   }
   return plan;

@@ -4,36 +4,37 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "conformance/plan/model_facts.h"
+#include "conformance/plan/planned_run.h"
 #include "conformance/protocol/job.h"
+#include "conformance/protocol/transport_kind.h"
 #include "reference/case.h"
 #include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::conformance {
 
-enum class TransportKind {
-  Threads,
-  Mpi,
-  Own,  ///< of a backend that is not our runtime
+/// Which runs the user asked for. What is left open is chosen by make_plan().
+struct Selection {
+  std::optional<std::string> profile;
+  std::string case_glob;                 ///< empty: the whole profile
+  std::optional<std::string> schedules;  ///< patterns and .csv files, see choose_schedules()
+  std::optional<TransportKind> transport;
+  std::optional<int> ranks;
+
+  /// Where they are left open: core, threads, 4.
+  std::string profile_or_default() const { return profile.value_or("core"); }
+  TransportKind transport_or_default() const { return transport.value_or(TransportKind::Threads); }
+  int ranks_or_default() const { return ranks.value_or(4); }
 };
 
-/// "threads", "mpi" or "own".
-std::string transport_name(TransportKind kind);
-
 struct RunOptions {
-  std::string profile = "core";
-  bool profile_given = false;
-  std::string case_glob;        ///< empty: the whole profile
-  std::string schedules = "*";  ///< patterns and .csv files, see choose_schedules()
-  bool schedule_given = false;
-  TransportKind transport = TransportKind::Threads;
-  bool transport_given = false;  ///< the user named one; under mpirun it must be mpi
-  int ranks = 4;
-  bool ranks_given = false;  ///< the user named a number; under mpirun it must be mpirun's
-  int microbatches = 0;      ///< 0: each case's own
+  Selection selection;
+  int microbatches = 0;  ///< 0: each case's own
   std::string mutant;
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
@@ -47,13 +48,6 @@ struct RunOptions {
   std::filesystem::path waivers;  ///< empty: nothing is waived
   std::string program;            ///< this executable, to start ranks with
   std::string command_line;       ///< for the report
-};
-
-struct PlannedRun {
-  JobCase item;
-  int ranks = 0;
-  TransportKind transport = TransportKind::Threads;
-  std::string unsupported;  ///< why it cannot be; empty: it runs
 };
 
 /// The runs that one launch of ranks carries out.
@@ -77,18 +71,20 @@ Job empty_job(const RunOptions& options, int ranks);
 /// threads and over MPI where there is MPI: nightly (or full) with all there are, core with rows (covering.h) that hold
 /// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
-/// with a number of ranks, with a transport. Everything else, and `one_group`, runs on `ranks` over `transport`. A
+/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A
 /// number of ranks, a transport or schedules that the user named are the only ones. The profile smoke takes a few
 /// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it
 /// has.
 ///
+/// `processes`: mpirun has started so many already, and everything runs on them.
+///
 /// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
 /// what was asked for, or nothing under a schedule from a file, can be, with the reason.
-RunPlan make_plan(const RunOptions& options, bool one_group = false);
+RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes = {});
 
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
 /// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
 /// schedule has transfers of its own that are not those its stages need.
-std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed);
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models);
 
 }  // namespace plumbline::conformance

@@ -20,6 +20,10 @@
 namespace plumbline::conformance {
 namespace {
 
+RunPlan make_plan(const RunOptions& options, std::optional<int> processes = {}) {
+  return conformance::make_plan(options, *built_models(options.seed), processes);
+}
+
 using Row = std::tuple<std::string, std::string, int, TransportKind>;
 
 RunOptions quiet() {
@@ -28,7 +32,9 @@ RunOptions quiet() {
   return options;
 }
 
-Row row_of(const PlannedRun& run) { return {run.item.id, run.item.schedule, run.ranks, run.transport}; }
+Row row_of(const PlannedRun& run) {
+  return {run.id.case_id, run.id.schedule, run.id.ranks, *transport_kind(run.id.transport)};
+}
 
 std::set<Row> rows(const RunPlan& plan, bool supported) {
   std::set<Row> out;
@@ -49,7 +55,7 @@ std::vector<std::string> promised_by(const Row& row) {
 TEST(Plan, CoreShowsEveryPairThatItPromises) {
   RunOptions options = quiet();
   const RunPlan core = make_plan(options);
-  options.profile = "nightly";
+  options.selection.profile = "nightly";
   const RunPlan nightly = make_plan(options);
   const std::set<Row> all = rows(nightly, true), some = rows(core, true);
   std::set<std::string> wanted, shown;
@@ -67,7 +73,7 @@ TEST(Plan, CoreShowsEveryPairThatItPromises) {
 /// 1 to 8 ranks, asked for one by one.
 TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
   RunOptions options = quiet();
-  options.profile = "ranks";
+  options.selection.profile = "ranks";
   const std::set<Row> some = rows(make_plan(options), true);
   const auto said_by = [](const Row& row) {
     const auto& [id, schedule, ranks, transport] = row;
@@ -81,9 +87,8 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
     for (const std::string& word : said_by(row)) shown.insert(word);
   for (int ranks = 1; ranks <= 8; ++ranks) {
     RunOptions one = quiet();
-    one.profile = "nightly";
-    one.ranks = ranks;
-    one.ranks_given = true;
+    one.selection.profile = "nightly";
+    one.selection.ranks = ranks;
     for (const Row& row : rows(make_plan(one), true))
       for (const std::string& word : said_by(row)) wanted.insert(word);
     for (const char* feature : {"exact", "same-order", "none", "dicts", "shared", "uneven"})
@@ -106,21 +111,19 @@ TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
 
 TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
   RunOptions options = quiet();
-  options.case_glob = "exact-own-three-ranks";
+  options.selection.case_glob = "exact-own-three-ranks";
   EXPECT_EQ(rows(make_plan(options), true),
             (std::set<Row>{{"exact-own-three-ranks", "own", 3, TransportKind::Threads}}));
-  options.schedules = "own";
-  options.schedule_given = true;
-  options.ranks = 3;
-  options.ranks_given = true;
+  options.selection.schedules = "own";
+  options.selection.ranks = 3;
   EXPECT_EQ(make_plan(options).groups.at(0).job.cases.at(0).csv, find_case("exact-own-three-ranks").schedule_csv);
-  options.ranks = 2;
+  options.selection.ranks = 2;
   EXPECT_THROW(make_plan(options), InputError);
-  options.ranks_given = false;
-  options.schedules = "1f1b";
+  options.selection.ranks.reset();
+  options.selection.schedules = "1f1b";
   EXPECT_THROW(make_plan(options), InputError);
-  options.case_glob = "mlp";
-  options.schedules = "own";
+  options.selection.case_glob = "mlp";
+  options.selection.schedules = "own";
   EXPECT_THROW(make_plan(options), InputError);
 }
 
@@ -137,10 +140,10 @@ TEST(Plan, GroupsHoldTheRunsThatCanBe) {
       const PlannedRun& run = plan.runs.at(group.runs[i]);
       EXPECT_TRUE(seen.insert(group.runs[i]).second);
       EXPECT_EQ(run.unsupported, "");
-      EXPECT_EQ(run.ranks, group.job.ranks);
-      EXPECT_EQ(run.transport, group.transport);
-      EXPECT_EQ(run.item.id, group.job.cases[i].id);
-      EXPECT_EQ(run.item.schedule, group.job.cases[i].schedule);
+      EXPECT_EQ(run.id.ranks, group.job.ranks);
+      EXPECT_EQ(run.id.transport, transport_name(group.transport));
+      EXPECT_EQ(run.id.case_id, group.job.cases[i].id);
+      EXPECT_EQ(run.id.schedule, group.job.cases[i].schedule);
     }
   }
   EXPECT_EQ(seen.size(), rows(plan, true).size());
@@ -148,33 +151,29 @@ TEST(Plan, GroupsHoldTheRunsThatCanBe) {
 
 TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
   RunOptions options = quiet();
-  options.ranks_given = true;
-  options.ranks = 2;
+  options.selection.ranks = 2;
   for (const PlannedRun& run : make_plan(options).runs)
-    EXPECT_TRUE(run.ranks == 2 || run.unsupported.find("its own schedule is for") == 0) << run.item.id;
-  options.transport_given = true;
+    EXPECT_TRUE(run.id.ranks == 2 || run.unsupported.find("its own schedule is for") == 0) << run.id.case_id;
+  options.selection.transport = TransportKind::Threads;
   EXPECT_EQ(make_plan(options).groups.size(), 1u);
-  options.schedules = "1f1b";
-  options.schedule_given = true;
+  options.selection.schedules = "1f1b";
   EXPECT_EQ(make_plan(options).runs.size(), corpus().size() - profile("own-schedule").size());
 
   // A case alone runs on 4 ranks as threads; with a profile beside it, everywhere that the profile goes.
   options = quiet();
-  options.case_glob = "mlp";
-  options.schedules = "gpipe";
+  options.selection.case_glob = "mlp";
+  options.selection.schedules = "gpipe";
   EXPECT_EQ(rows(make_plan(options), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Threads}}));
-  options.profile = "nightly";
-  options.profile_given = true;
+  options.selection.profile = "nightly";
   EXPECT_EQ(make_plan(options).runs.size(), 3u * (1 + PLUMBLINE_HAS_MPI));
   // Under mpirun there is one group whatever the profile.
-  options.transport = TransportKind::Mpi;
-  EXPECT_EQ(rows(make_plan(options, /*one_group=*/true), true),
-            (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Mpi}}));
+  options.selection.transport = TransportKind::Mpi;
+  EXPECT_EQ(rows(make_plan(options, /*processes=*/4), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Mpi}}));
 }
 
 TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
   const auto reason = [](const std::string& id, const schedule::Schedule& schedule) {
-    return why_unsupported(find_case(id), schedule, 1);
+    return why_unsupported(find_case(id), schedule, *built_models(1));
   };
   EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 16, 4)), "");
   EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 17, 4)),
@@ -200,19 +199,21 @@ TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
   const std::string path = (folder / "v.csv").string();
   std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
   RunOptions options = quiet();
-  options.schedules = path;
-  options.schedule_given = true;
-  options.ranks = 2;
-  options.ranks_given = true;
+  options.selection.schedules = path;
+  options.selection.ranks = 2;
   const RunPlan plan = make_plan(options);
   for (const PlannedRun& run : plan.runs) {
-    EXPECT_EQ(run.unsupported.empty(), find_case(run.item.id).microbatches == 1) << run.item.id;
-    EXPECT_NE(run.item.csv, "") << run.item.id;
+    EXPECT_EQ(run.unsupported.empty(), find_case(run.id.case_id).microbatches == 1) << run.id.case_id;
+    EXPECT_NE(run.csv, "") << run.id.case_id;
   }
-  options.case_glob = "mlp";  // 4 micro-batches
-  const std::string why = testing::refusal([&] { make_plan(options); });
-  testing::expect_part(why, "nothing to run: mlp x");
-  testing::expect_part(why, "it has 1 micro-batches, not 4");
+  options.selection.case_glob = "mlp";  // 4 micro-batches
+  try {
+    make_plan(options);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing to run: mlp x"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("it has 1 micro-batches, not 4"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
@@ -220,20 +221,18 @@ TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
   const std::string path = (folder / "ranks.csv").string();
   std::ofstream(path) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n";
   RunOptions options = quiet();
-  options.case_glob = "exact-one-microbatch";
-  options.schedules = path;
-  options.schedule_given = true;
+  options.selection.case_glob = "exact-one-microbatch";
+  options.selection.schedules = path;
   const auto ranks = [&] {
     std::vector<int> found;
-    for (const PlannedRun& run : make_plan(options).runs) found.push_back(run.ranks);
+    for (const PlannedRun& run : make_plan(options).runs) found.push_back(run.id.ranks);
     return found;
   };
   EXPECT_EQ(ranks(), std::vector<int>{3});
-  options.schedules += ",1f1b";
-  options.ranks = 2;
+  *options.selection.schedules += ",1f1b";
   EXPECT_THROW(ranks(), InputError) << "beside a name there is no number that both have";
-  options.ranks_given = true;
-  options.schedules = path;
+  options.selection.ranks = 2;
+  options.selection.schedules = path;
   EXPECT_THROW(ranks(), InputError) << "what the user says counts";
 }
 
@@ -243,18 +242,21 @@ TEST(Plan, AFileThatFitsNoCaseIsRefused) {
   const std::string path = (folder / "broken.csv").string();
   std::ofstream(path) << "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n";
   RunOptions options = quiet();
-  options.case_glob = "exact-one-microbatch";
-  options.schedules = "1f1b," + path;
-  options.schedule_given = true;
-  options.ranks = 2;
-  options.ranks_given = true;
-  testing::expect_part(testing::refusal([&] { make_plan(options); }),
-                       path + " on 2 ranks: rank 1, position 2 (1SEND_B0)");
+  options.selection.case_glob = "exact-one-microbatch";
+  options.selection.schedules = "1f1b," + path;
+  options.selection.ranks = 2;
+  try {
+    make_plan(options);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find(path + " on 2 ranks: rank 1, position 2 (1SEND_B0)"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
   RunOptions options;
-  options.profile = "smoke";
+  options.selection.profile = "smoke";
   const RunPlan plan = make_plan(options);
   const Job& last = plan.groups.back().job;
   EXPECT_TRUE(last.cases.empty());

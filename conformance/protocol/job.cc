@@ -1,9 +1,8 @@
 #include "conformance/protocol/job.h"
 
-#include <charconv>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "conformance/protocol/report_folder.h"
 #include "runtime/json_place.h"
 #include "runtime/tensor_file.h"
 #include "runtime/write_text.h"
@@ -44,11 +43,6 @@ JobThroughput read_throughput(const JsonPlace& json) {
   return {json["schedule"].text(),           json["model"].text(),         not_negative(json["forward_ms"]),
           not_negative(json["backward_ms"]), json["rows"].small(0, kMost), json["microbatches"].small(0, kMost),
           json["steps"].small(0, kMost),     json["trace"].boolean()};
-}
-
-std::string result_prefix(const JobCase& c) {
-  if (!c.results.empty()) return c.results;
-  return (std::filesystem::path(c.schedule).filename() / c.id / "rank").string();
 }
 
 nlohmann::json to_json(const JobCase& c) {
@@ -106,34 +100,6 @@ Job read_job(const std::filesystem::path& path) {
   if (const auto items = json.find("throughput"))
     for (const JsonPlace& item : items->items()) job.throughput.push_back(read_throughput(item));
   return job;
-}
-
-std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank) {
-  return out / (result_prefix(c) + std::to_string(rank) + ".safetensors");
-}
-
-std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c) {
-  const std::filesystem::path prefix = out / result_prefix(c);
-  const std::string begin = prefix.filename().string(), end = ".safetensors";
-  std::map<int, std::filesystem::path> files;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size()) continue;
-    int rank = 0;
-    const char* last = name.data() + name.size() - end.size();
-    const auto [stop, error] = std::from_chars(name.data() + begin.size(), last, rank);
-    const bool is_number =
-        error == std::errc() && stop == last && std::to_string(rank) == std::string(name.data() + begin.size(), last);
-    if (is_number && rank >= 0) files.emplace(rank, entry.path());
-  }
-  std::vector<std::filesystem::path> ordered;
-  for (const auto& [rank, file] : files) ordered.push_back(file);
-  return ordered;
-}
-
-std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {
-  return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");
 }
 
 }  // namespace plumbline::conformance

@@ -14,8 +14,8 @@ struct JobCase {
   std::string csv = {};  ///< the schedule itself, where it is none of the named ones
   /// Where the exported case lies, from the job file's folder; empty: a backend that knows the corpus goes by `id`.
   std::string folder = {};
-  /// What the names of its result files begin with, below the output folder; see result_path(). Empty in a job that has
-  /// not been written yet.
+  /// What the names of its result files begin with, below the output folder; see result_path() in report_folder.h.
+  /// Empty in a job that has not been written yet.
   std::string results = {};
 };
 
@@ -54,12 +54,5 @@ void write_job(const std::filesystem::path& path, const Job& job);
 
 /// Throws InputError naming the file and what is wrong in it.
 Job read_job(const std::filesystem::path& path);
-
-/// Where a rank leaves the results of a case, below the output folder, under the schedule's name (of a file without its
-/// folders): never read before it is complete.
-std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
-/// The files that ranks left for a case, ascending by rank; with none written, none.
-std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
-std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
 
 }  // namespace plumbline::conformance

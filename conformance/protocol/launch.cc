@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "conformance/protocol/process.h"
+#include "conformance/protocol/report_folder.h"
 #include "runtime/one_line.h"
 
 namespace plumbline::conformance {
@@ -118,7 +119,7 @@ ProcessOptions options_for(const BackendSpec& spec, const std::string& verb, int
 
 std::filesystem::path written_job(const Job& job, const std::filesystem::path& out) {
   std::filesystem::create_directories(out);
-  std::filesystem::path file = std::filesystem::absolute(out) / "job.json";
+  std::filesystem::path file = job_path(std::filesystem::absolute(out));
   write_job(file, job);
   return file;
 }

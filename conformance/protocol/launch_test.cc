@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"

@@ -46,32 +46,28 @@ std::string what_is_missing(const AgainstVerdict& verdict, const std::vector<ref
                        : "it says that it delivers " + join(kinds) + ", of which both runs recorded nothing in common";
 }
 
-void fill(CaseVerdict& verdict, const AgainstVerdict& found, const std::vector<reference::ResultKind>& delivers) {
-  for (const reference::ResultKind kind : found.kinds) verdict.checked.emplace_back(reference::kind_name(kind));
-  verdict.tensors = found.compared();
-  verdict.elements = found.elements;
-  verdict.differing = found.differing;
-  verdict.first = found.first;
-  if (found.first) verdict.all = {*found.first};
-  verdict.truth = found.reordered + found.rounded > 0 ? reference::Truth::Bounded : reference::Truth::SameOrder;
+void fill(Finding& finding, const AgainstVerdict& found, const std::vector<reference::ResultKind>& delivers) {
+  for (const reference::ResultKind kind : found.kinds) finding.checked.emplace_back(reference::kind_name(kind));
+  finding.tensors = found.compared();
+  finding.elements = found.elements;
+  finding.differing = found.differing;
+  finding.first = found.first;
+  if (found.first) finding.all = {*found.first};
+  finding.truth = found.reordered + found.rounded > 0 ? reference::Truth::Bounded : reference::Truth::SameOrder;
   const std::string missing = what_is_missing(found, delivers);
   if (found.first) {
-    verdict.status = Status::Fail;
-    verdict.reason = found.where;
+    finding.status = Status::Fail;
+    finding.reason = found.where;
   } else if (found.compared() == 0) {
-    verdict.status = Status::Error;
-    verdict.reason = "it has no value in common with its run on one rank";
+    finding.status = Status::Error;
+    finding.reason = "it has no value in common with its run on one rank";
   } else {
-    verdict.status = missing.empty() ? Status::Pass : Status::Fail;
-    verdict.reason = missing.empty() ? remarks(found) : missing;
+    finding.status = missing.empty() ? Status::Pass : Status::Fail;
+    finding.reason = missing.empty() ? remarks(found) : missing;
   }
 }
 
 }  // namespace
-
-std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item) {
-  return result_path(out, item, 0).parent_path();
-}
 
 std::optional<std::string> why_no_baseline(const std::filesystem::path& one) {
   try {
@@ -83,21 +79,21 @@ std::optional<std::string> why_no_baseline(const std::filesystem::path& one) {
   return std::nullopt;
 }
 
-CaseVerdict judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
-                            const std::vector<reference::ResultKind>& delivers) {
-  CaseVerdict verdict;
-  verdict.truth = reference::Truth::SameOrder;
+Finding judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
+                        const std::vector<reference::ResultKind>& delivers) {
+  Finding finding;
+  finding.truth = reference::Truth::SameOrder;
   try {
     const Recording expected = read_recording_of(one, 1), actual = read_recording_of(run, ranks);
     if (expected.steps() != actual.steps())
       throw InputError(run.string() + ": " + counted(actual.steps(), "step") + ", on one rank it recorded " +
                        std::to_string(expected.steps()));
-    fill(verdict, hold_against(actual, expected), delivers);
+    fill(finding, hold_against(actual, expected), delivers);
   } catch (const std::exception& error) {
-    verdict.status = Status::Error;
-    verdict.reason = one_line(error.what());
+    finding.status = Status::Error;
+    finding.reason = one_line(error.what());
   }
-  return verdict;
+  return finding;
 }
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// A verdict on what a backend recorded of a model of its own: held against what it recorded of the same model on one
+// A finding about what a backend recorded of a model of its own: held against what it recorded of the same model on one
 // rank (against.h), and as complete as it said that it would be. No torch.
 #pragma once
 
@@ -7,15 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "conformance/judge/verdict.h"
-#include "conformance/protocol/job.h"
+#include "conformance/judge/finding.h"
 #include "conformance/protocol/protocol.h"
 #include "conformance/recording/recording.h"
 
 namespace plumbline::conformance {
-
-/// Where the recording of a model lies, below the output folder: rank<R>.json is `results` of the job with ".json".
-std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item);
 
 /// Of the run on one rank: what is wrong with it, in one line; nothing when others can be held against it.
 std::optional<std::string> why_no_baseline(const std::filesystem::path& one);
@@ -23,9 +19,8 @@ std::optional<std::string> why_no_baseline(const std::filesystem::path& one);
 /// Holds the recording in `run`, of a run that was to have this many ranks, against the one in `one`. Status Error,
 /// with a reason of one line, where it cannot be read, is of another number of ranks or steps, or where nothing can be
 /// compared; Fail where a value differs, a parameter was not recorded, or a kind that the backend says it delivers.
-/// Truth is SameOrder where all is equal bit for bit, else Bounded. The case, schedule, ranks, transport, backend,
-/// seconds and repro are left to the caller.
-CaseVerdict judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
-                            const std::vector<reference::ResultKind>& delivers);
+/// Truth is SameOrder where all is equal bit for bit, else Bounded.
+Finding judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
+                        const std::vector<reference::ResultKind>& delivers);
 
 }  // namespace plumbline::conformance

@@ -20,7 +20,7 @@ constexpr reference::ResultKind kAll[] = {reference::ResultKind::Forward, refere
 class JudgeRecording : public ::testing::Test {
  protected:
   JudgeRecording() { sample::write(one_, sample::made(false)); }
-  CaseVerdict judge(const sample::Made& run, int ranks = 2) {
+  Finding judge(const sample::Made& run, int ranks = 2) {
     sample::write(run_, run);
     return judge_recording(one_, run_, ranks, {std::begin(kAll), std::end(kAll)});
   }
@@ -36,25 +36,25 @@ void drop(sample::Made& run, const std::string& part) {
 
 TEST_F(JudgeRecording, AWholeOneThatIsEqualPasses) {
   EXPECT_FALSE(why_no_baseline(one_)) << *why_no_baseline(one_);
-  const CaseVerdict verdict = judge(sample::made(true));
-  EXPECT_EQ(verdict.status, Status::Pass) << verdict.reason;
-  EXPECT_EQ(verdict.truth, reference::Truth::SameOrder);
-  EXPECT_EQ(verdict.checked, (std::vector<std::string>{"forward", "loss", "backward", "grad", "buffer"}));
-  EXPECT_EQ(verdict.tensors, 75);  // 4 modules x 3 micro-batches x 5 values, 3 losses, 4 x 3 of parameters and buffers
-  EXPECT_EQ(verdict.elements, 147);
-  EXPECT_EQ(verdict.reason, "");
+  const Finding finding = judge(sample::made(true));
+  EXPECT_EQ(finding.status, Status::Pass) << finding.reason;
+  EXPECT_EQ(finding.truth, reference::Truth::SameOrder);
+  EXPECT_EQ(finding.checked, (std::vector<std::string>{"forward", "loss", "backward", "grad", "buffer"}));
+  EXPECT_EQ(finding.tensors, 75);  // 4 modules x 3 micro-batches x 5 values, 3 losses, 4 x 3 of parameters and buffers
+  EXPECT_EQ(finding.elements, 147);
+  EXPECT_EQ(finding.reason, "");
 }
 
 TEST_F(JudgeRecording, AFaultIsNamedWithWhereToLook) {
   sample::Made run = sample::made(true);
   sample::element(run.at("0/backward/0/1/layers.0:out"), 0) += 1;
   sample::element(run.at("0/grad/0/-/embed.weight"), 0) += 1;
-  const CaseVerdict verdict = judge(run);
-  EXPECT_EQ(verdict.status, Status::Fail);
-  EXPECT_EQ(to_string(verdict.first.value().key), "0/backward/0/1/layers.0:out");
-  EXPECT_EQ(verdict.all.size(), 1u);
-  EXPECT_EQ(verdict.differing, 2);
-  EXPECT_NE(verdict.reason.find("on the way from stage 1 to stage 0"), std::string::npos) << verdict.reason;
+  const Finding finding = judge(run);
+  EXPECT_EQ(finding.status, Status::Fail);
+  EXPECT_EQ(to_string(finding.first.value().key), "0/backward/0/1/layers.0:out");
+  EXPECT_EQ(finding.all.size(), 1u);
+  EXPECT_EQ(finding.differing, 2);
+  EXPECT_NE(finding.reason.find("on the way from stage 1 to stage 0"), std::string::npos) << finding.reason;
 }
 
 TEST_F(JudgeRecording, SumsInAnotherOrderAreToldAndPass) {
@@ -68,10 +68,10 @@ TEST_F(JudgeRecording, SumsInAnotherOrderAreToldAndPass) {
   one.at("0/grad/-/-/head.weight") = sample::f32({16777216, 16777216});
   run.at("0/grad/1/-/head.weight") = sample::f32({16777218, 16777218});
   sample::write(one_, one);
-  const CaseVerdict verdict = judge(run);
-  EXPECT_EQ(verdict.status, Status::Pass) << sentence(verdict);
-  EXPECT_EQ(verdict.truth, reference::Truth::Bounded);
-  EXPECT_EQ(verdict.reason, "1 gradient equal but for the order of a sum");
+  const Finding finding = judge(run);
+  EXPECT_EQ(finding.status, Status::Pass) << sentence(finding);
+  EXPECT_EQ(finding.truth, reference::Truth::Bounded);
+  EXPECT_EQ(finding.reason, "1 gradient equal but for the order of a sum");
 }
 
 TEST_F(JudgeRecording, WhatIsNotWholeDoesNotPass) {
@@ -106,26 +106,26 @@ TEST_F(JudgeRecording, WhatIsNotWholeDoesNotPass) {
     fs::remove_all(run_);
     sample::Made run = sample::made(true);
     lack.take(run);
-    const CaseVerdict verdict = judge(run);
-    EXPECT_EQ(verdict.status, lack.status) << lack.reason << "\n" << sentence(verdict);
-    EXPECT_NE(verdict.reason.find(lack.reason), std::string::npos) << lack.reason << "\n" << verdict.reason;
+    const Finding finding = judge(run);
+    EXPECT_EQ(finding.status, lack.status) << lack.reason << "\n" << sentence(finding);
+    EXPECT_NE(finding.reason.find(lack.reason), std::string::npos) << lack.reason << "\n" << finding.reason;
   }
 }
 
 TEST_F(JudgeRecording, ARankOrAStepThatIsNotThereIsAnError) {
   sample::write(run_, sample::made(true));
   fs::remove(run_ / "rank1.json");
-  CaseVerdict verdict = judge_recording(one_, run_, 2, {});
-  EXPECT_EQ(verdict.status, Status::Error);
-  EXPECT_NE(verdict.reason.find("rank1.json is missing, the run had 2 ranks"), std::string::npos) << verdict.reason;
+  Finding finding = judge_recording(one_, run_, 2, {});
+  EXPECT_EQ(finding.status, Status::Error);
+  EXPECT_NE(finding.reason.find("rank1.json is missing, the run had 2 ranks"), std::string::npos) << finding.reason;
 
   sample::Made longer = sample::made(false);
   longer.index["files"] = {"rank0.step0.safetensors", "rank0.step1.safetensors"};
   sample::write(one_, longer);
   write_tensor_file(one_ / "rank0.step1.safetensors", {});
-  verdict = judge(sample::made(true));
-  EXPECT_EQ(verdict.status, Status::Error);
-  EXPECT_NE(verdict.reason.find("1 step, on one rank it recorded 2"), std::string::npos) << verdict.reason;
+  finding = judge(sample::made(true));
+  EXPECT_EQ(finding.status, Status::Error);
+  EXPECT_NE(finding.reason.find("1 step, on one rank it recorded 2"), std::string::npos) << finding.reason;
 }
 
 TEST_F(JudgeRecording, NoBaselineIsOneThatCannotBeReadToItsEnd) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "conformance/protocol/report_folder.h"
 #include "runtime/write_text.h"
 
 namespace plumbline::conformance {
@@ -64,30 +65,30 @@ Json to_json(const BoundUse& use) {
           {"norm_ratio", number(use.norm_ratio)}};
 }
 
-Json to_json(const CaseVerdict& v) {
-  Json json = {{"case", v.case_id},
+Json to_json(const Verdict& v) {
+  Json json = {{"case", v.run.case_id},
                {"title", v.title},
-               {"schedule", v.schedule},
+               {"schedule", v.run.schedule},
                {"backend", v.backend},
                {"device", v.device},
                {"dtype", v.dtype},
-               {"ranks", v.ranks},
-               {"transport", v.transport},
-               {"truth", to_string(v.truth)},
-               {"status", status_name(v.status)},
-               {"reason", v.reason},
+               {"ranks", v.run.ranks},
+               {"transport", v.run.transport},
+               {"truth", to_string(v.finding.truth)},
+               {"status", status_name(v.finding.status)},
+               {"reason", v.finding.reason},
                {"sentence", sentence(v)},
-               {"checked", v.checked},
-               {"tensors", v.tensors},
-               {"elements", v.elements},
+               {"checked", v.finding.checked},
+               {"tensors", v.finding.tensors},
+               {"elements", v.finding.elements},
                {"seconds", number(v.seconds)},
                {"repro", v.repro},
                {"waiver", v.waiver},
-               {"bound_use", v.bound_use ? to_json(*v.bound_use) : Json(nullptr)},
-               {"first", v.first ? to_json(*v.first) : Json(nullptr)},
-               {"differing_tensors", v.differing},
+               {"bound_use", v.finding.bound_use ? to_json(*v.finding.bound_use) : Json(nullptr)},
+               {"first", v.finding.first ? to_json(*v.finding.first) : Json(nullptr)},
+               {"differing_tensors", v.finding.differing},
                {"differences", Json::array()}};
-  for (const Difference& difference : v.all) json["differences"].push_back(to_json(difference));
+  for (const Difference& difference : v.finding.all) json["differences"].push_back(to_json(difference));
   return json;
 }
 
@@ -127,15 +128,15 @@ void write_report_json(const std::filesystem::path& path, const RunReport& repor
                      {"device", backend.device},
                      {"describe", backend.describe.empty() ? Json(nullptr) : Json::parse(backend.describe)}};
   for (const auto& [status, count] : count_statuses(report.verdicts)) json["summary"][status_name(status)] = count;
-  for (const CaseVerdict& verdict : report.verdicts) json["verdicts"].push_back(to_json(verdict));
+  for (const Verdict& verdict : report.verdicts) json["verdicts"].push_back(to_json(verdict));
   for (size_t i = 0; i < report.throughput.size(); ++i) {
     const Throughput& throughput = report.throughput[i];
     json["throughput"].push_back(to_json(throughput));
     json["throughput"].back()["timeline"] = nullptr;
     if (throughput.timeline.empty()) continue;
-    const std::filesystem::path name = std::filesystem::path("timelines") / (std::to_string(i) + ".svg");
-    std::filesystem::create_directories(path.parent_path() / "timelines");
-    write_text_file(path.parent_path() / name, throughput.timeline);
+    const std::filesystem::path name = timeline_name(i), picture = path.parent_path() / name;
+    std::filesystem::create_directories(picture.parent_path());
+    write_text_file(picture, throughput.timeline);
     json["throughput"].back()["timeline"] = name.string();
   }
   write_text_file(path, text_of(json, 2));
@@ -147,7 +148,7 @@ std::string throughput_json(const std::vector<Throughput>& throughput) {
   return text_of(json, 2);
 }
 
-void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict) {
+void append_jsonl(const std::filesystem::path& path, const Verdict& verdict) {
   append_text_file(path, text_of(to_json(verdict), -1));
 }
 

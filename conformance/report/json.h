@@ -20,6 +20,6 @@ void write_report_json(const std::filesystem::path& path, const RunReport& repor
 std::string throughput_json(const std::vector<Throughput>& throughput);
 
 /// Adds one verdict as one line and hands it to the system at once. InputError when the place cannot be written.
-void append_jsonl(const std::filesystem::path& path, const CaseVerdict& verdict);
+void append_jsonl(const std::filesystem::path& path, const Verdict& verdict);
 
 }  // namespace plumbline::conformance

@@ -37,8 +37,8 @@ struct Counts {
   int skipped = 0;
   double seconds = 0.0;
 
-  void add(const CaseVerdict& verdict) {
-    const char* element = outcome_element(verdict.status);
+  void add(const Verdict& verdict) {
+    const char* element = outcome_element(verdict.finding.status);
     const std::string_view outcome = element == nullptr ? "" : element;
     ++tests;
     failures += outcome == "failure";
@@ -66,25 +66,26 @@ std::string seconds_text(double seconds) {
 }
 
 /// Everything a person needs who sees only this element.
-std::string details(const CaseVerdict& verdict) {
+std::string details(const Verdict& verdict) {
   std::string text = sentence(verdict) + "\n";
-  for (size_t i = 1; i < verdict.all.size(); ++i) text += "also: " + sentence(verdict.all[i]) + "\n";
-  if (verdict.differing > static_cast<int64_t>(verdict.all.size()))
-    text += "and " + std::to_string(verdict.differing - static_cast<int64_t>(verdict.all.size())) + " more tensors\n";
+  for (size_t i = 1; i < verdict.finding.all.size(); ++i) text += "also: " + sentence(verdict.finding.all[i]) + "\n";
+  if (verdict.finding.differing > static_cast<int64_t>(verdict.finding.all.size()))
+    text += "and " + std::to_string(verdict.finding.differing - static_cast<int64_t>(verdict.finding.all.size())) +
+            " more tensors\n";
   if (!verdict.repro.empty()) text += "repeat: " + verdict.repro + "\n";
   return text;
 }
 
-void add_case(pugi::xml_node suite, const CaseVerdict& verdict) {
+void add_case(pugi::xml_node suite, const Verdict& verdict) {
   pugi::xml_node node = suite.append_child("testcase");
-  set_attribute(node, "classname", "plumbline." + verdict.schedule);
-  const std::string place = place_of(verdict);
-  set_attribute(node, "name", verdict.case_id + (place.empty() ? "" : " (" + place + ")"));
+  set_attribute(node, "classname", "plumbline." + verdict.run.schedule);
+  const std::string place = place_of(verdict.run);
+  set_attribute(node, "name", verdict.run.case_id + (place.empty() ? "" : " (" + place + ")"));
   set_attribute(node, "time", seconds_text(verdict.seconds));
-  const char* element = outcome_element(verdict.status);
+  const char* element = outcome_element(verdict.finding.status);
   if (element == nullptr) return;
   pugi::xml_node outcome = node.append_child(element);
-  set_attribute(outcome, "type", std::string(status_name(verdict.status)));
+  set_attribute(outcome, "type", std::string(status_name(verdict.finding.status)));
   set_attribute(outcome, "message", sentence(verdict));
   outcome.text().set(xml_characters(details(verdict)).c_str());
 }
@@ -115,7 +116,7 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
   pugi::xml_node root = document.append_child("testsuites");
   set_attribute(root, "name", "plumbline");
   Counts total;
-  for (const CaseVerdict& verdict : report.verdicts) total.add(verdict);
+  for (const Verdict& verdict : report.verdicts) total.add(verdict);
   const int broken = static_cast<int>(report.broken.size());
   total.tests += broken;
   total.errors += broken;
@@ -125,8 +126,8 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
     pugi::xml_node suite = root.append_child("testsuite");
     set_attribute(suite, "name", schedule);
     Counts counts;
-    for (const CaseVerdict& verdict : report.verdicts)
-      if (verdict.schedule == schedule) counts.add(verdict);
+    for (const Verdict& verdict : report.verdicts)
+      if (verdict.run.schedule == schedule) counts.add(verdict);
     set_counts(suite, counts);
     set_attribute(suite, "time", seconds_text(counts.seconds));
     pugi::xml_node properties = suite.append_child("properties");
@@ -135,8 +136,8 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
       set_attribute(property, "name", name);
       set_attribute(property, "value", value);
     }
-    for (const CaseVerdict& verdict : report.verdicts)
-      if (verdict.schedule == schedule) add_case(suite, verdict);
+    for (const Verdict& verdict : report.verdicts)
+      if (verdict.run.schedule == schedule) add_case(suite, verdict);
   }
   if (broken != 0) add_broken(root, report.broken);
   std::ostringstream text;

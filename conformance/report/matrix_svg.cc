@@ -191,10 +191,10 @@ double draw_headings(pugi::xml_node svg, const Matrix& matrix, double column, do
 }
 
 /// What a cell stands for, a line each: all of the worst, of the others what and where they are.
-std::string sentences(const std::vector<const CaseVerdict*>& verdicts) {
+std::string sentences(const std::vector<const Verdict*>& verdicts) {
   std::string text = sentence(*verdicts.front());
   for (size_t i = 1; i < verdicts.size(); ++i)
-    text += "\nalso " + std::string(status_name(verdicts[i]->status)) + " (" + place_of(*verdicts[i]) + ")";
+    text += "\nalso " + std::string(status_name(verdicts[i]->finding.status)) + " (" + place_of(verdicts[i]->run) + ")";
   return text;
 }
 
@@ -218,8 +218,10 @@ double draw_matrix(pugi::xml_node svg, const RunReport& report, double top) {
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i].empty()) continue;
       const double gap = column > 20 ? 4 : 1;
-      add_cell(add_titled(svg, sentences(row.cells[i])), row.cells[i].front()->status,
-               cells_x + static_cast<double>(i) * column + gap / 2, y + 2, column - gap, row_height - 4);
+      svg += "<g><title>" + xml_escaped(sentences(row.cells[i])) + "</title>\n" +
+             cell(row.cells[i].front()->finding.status, cells_x + static_cast<double>(i) * column + gap / 2, y + 2,
+                  column - gap, row_height - 4) +
+             "</g>\n";
     }
     y += row_height;
   }

@@ -102,36 +102,37 @@ Difference difference_at(const JsonPlace& place) {
   return d;
 }
 
-CaseVerdict verdict_at(const JsonPlace& place) {
+Verdict verdict_at(const JsonPlace& place) {
   place.expect_only({"case",       "title",   "schedule", "backend", "device",    "dtype",   "ranks",
                      "transport",  "truth",   "status",   "reason",  "sentence",  "checked", "tensors",
                      "elements",   "seconds", "repro",    "waiver",  "bound_use", "first",   "differing_tensors",
                      "differences"});
-  CaseVerdict v;
-  v.case_id = place["case"].text();
+  Verdict v;
+  v.run.case_id = place["case"].text();
   v.title = place["title"].text();
-  v.schedule = place["schedule"].text();
+  v.run.schedule = place["schedule"].text();
   v.backend = place["backend"].text();
   v.device = place["device"].text();
   v.dtype = place["dtype"].text();
-  v.ranks = place["ranks"].small(0, std::numeric_limits<int>::max());
-  v.transport = place["transport"].text();
-  v.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
-  v.status = status_at(place["status"]);
-  v.reason = place["reason"].text();
-  v.checked = texts(place["checked"]);
-  v.tensors = place["tensors"].integer(0);
-  v.elements = place["elements"].integer(0);
+  v.run.ranks = place["ranks"].small(0, std::numeric_limits<int>::max());
+  v.run.transport = place["transport"].text();
+  v.finding.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
+  v.finding.status = status_at(place["status"]);
+  v.finding.reason = place["reason"].text();
+  v.finding.checked = texts(place["checked"]);
+  v.finding.tensors = place["tensors"].integer(0);
+  v.finding.elements = place["elements"].integer(0);
   v.seconds = number(place["seconds"]);
   v.repro = place["repro"].text();
   v.waiver = place["waiver"].text();
   if (const JsonPlace use = place["bound_use"]; !use.is_null()) {
     use.expect_only({"key", "ratio", "norm_key", "norm_ratio"});
-    v.bound_use = BoundUse{use["key"].text(), number(use["ratio"]), use["norm_key"].text(), number(use["norm_ratio"])};
+    v.finding.bound_use =
+        BoundUse{use["key"].text(), number(use["ratio"]), use["norm_key"].text(), number(use["norm_ratio"])};
   }
-  if (const JsonPlace first = place["first"]; !first.is_null()) v.first = difference_at(first);
-  v.differing = place["differing_tensors"].integer(0);
-  for (const JsonPlace& item : place["differences"].items()) v.all.push_back(difference_at(item));
+  if (const JsonPlace first = place["first"]; !first.is_null()) v.finding.first = difference_at(first);
+  v.finding.differing = place["differing_tensors"].integer(0);
+  for (const JsonPlace& item : place["differences"].items()) v.finding.all.push_back(difference_at(item));
   return v;
 }
 
@@ -192,9 +193,9 @@ RunReport read_report_json(const std::filesystem::path& path) {
   return report;
 }
 
-std::vector<CaseVerdict> read_jsonl(const std::filesystem::path& path, size_t* complete_bytes) {
+std::vector<Verdict> read_jsonl(const std::filesystem::path& path, size_t* complete_bytes) {
   const std::string text = read_file(path);
-  std::vector<CaseVerdict> verdicts;
+  std::vector<Verdict> verdicts;
   size_t begin = 0;
   for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string source = path.string() + ":" + std::to_string(verdicts.size() + 1);

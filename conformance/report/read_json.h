@@ -16,6 +16,6 @@ RunReport read_report_json(const std::filesystem::path& path);
 
 /// results.jsonl, in its order. A last line without its end is what an interrupted run leaves: it is dropped, and
 /// `complete_bytes`, where given, is set to the length of what comes before it.
-std::vector<CaseVerdict> read_jsonl(const std::filesystem::path& path, size_t* complete_bytes = nullptr);
+std::vector<Verdict> read_jsonl(const std::filesystem::path& path, size_t* complete_bytes = nullptr);
 
 }  // namespace plumbline::conformance

@@ -24,15 +24,15 @@ TEST(ReadReport, ComesBackAsItWasWritten) {
   EXPECT_EQ(read_file(folder / "b/timelines/0.svg"), report.throughput[0].timeline);
   ASSERT_EQ(read.verdicts.size(), report.verdicts.size());
   for (size_t i = 0; i < read.verdicts.size(); ++i) {
-    const CaseVerdict &was = report.verdicts[i], &is = read.verdicts[i];
+    const Verdict &was = report.verdicts[i], &is = read.verdicts[i];
     EXPECT_EQ(sentence(is), sentence(was));
-    EXPECT_EQ(is.status, was.status);
-    EXPECT_EQ(is.all.size(), was.all.size());
-    EXPECT_EQ(is.bound_use, was.bound_use);
+    EXPECT_EQ(is.finding.status, was.finding.status);
+    EXPECT_EQ(is.finding.all.size(), was.finding.all.size());
+    EXPECT_EQ(is.finding.bound_use, was.finding.bound_use);
     EXPECT_EQ(is.waiver, was.waiver);
-    EXPECT_EQ(is.first.has_value(), was.first.has_value());
-    if (was.first) {
-      EXPECT_EQ(is.first->around, was.first->around);
+    EXPECT_EQ(is.finding.first.has_value(), was.finding.first.has_value());
+    if (was.finding.first) {
+      EXPECT_EQ(is.finding.first->around, was.finding.first->around);
     }
   }
   EXPECT_EQ(read.broken, report.broken);

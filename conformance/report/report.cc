@@ -10,17 +10,17 @@ int exit_code(const RunReport& report) {
   if (!report.broken.empty()) return 1;
   bool any_pass = false;
   bool any_not_run = false;
-  for (const CaseVerdict& verdict : report.verdicts) {
-    if (is_failure(verdict.status)) return 1;
-    any_pass |= verdict.status == Status::Pass || verdict.status == Status::XFail;
-    any_not_run |= verdict.status == Status::NotRun;
+  for (const Verdict& verdict : report.verdicts) {
+    if (is_failure(verdict.finding.status)) return 1;
+    any_pass |= verdict.finding.status == Status::Pass || verdict.finding.status == Status::XFail;
+    any_not_run |= verdict.finding.status == Status::NotRun;
   }
   return any_pass && !any_not_run ? 0 : 3;
 }
 
-std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts) {
+std::map<Status, int> count_statuses(const std::vector<Verdict>& verdicts) {
   std::map<Status, int> counts;
-  for (const CaseVerdict& verdict : verdicts) ++counts[verdict.status];
+  for (const Verdict& verdict : verdicts) ++counts[verdict.finding.status];
   return counts;
 }
 
@@ -29,21 +29,22 @@ void put_in_order(std::vector<std::string>& schedules) {
   std::ranges::stable_sort(schedules, {}, [&](const std::string& name) { return std::ranges::find(known, name); });
 }
 
-Matrix matrix_of(const std::vector<CaseVerdict>& verdicts) {
+Matrix matrix_of(const std::vector<Verdict>& verdicts) {
   Matrix matrix;
-  for (const CaseVerdict& verdict : verdicts)
-    if (std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.schedule) == matrix.schedules.end())
-      matrix.schedules.push_back(verdict.schedule);
+  for (const Verdict& verdict : verdicts)
+    if (std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.run.schedule) == matrix.schedules.end())
+      matrix.schedules.push_back(verdict.run.schedule);
   put_in_order(matrix.schedules);
   std::map<std::string, size_t> row_of;
-  for (const CaseVerdict& verdict : verdicts) {
-    const auto [place, is_new] = row_of.emplace(verdict.case_id, matrix.rows.size());
+  for (const Verdict& verdict : verdicts) {
+    const auto [place, is_new] = row_of.emplace(verdict.run.case_id, matrix.rows.size());
     if (is_new)
-      matrix.rows.push_back({verdict.case_id, verdict.title, verdict.truth,
-                             std::vector<std::vector<const CaseVerdict*>>(matrix.schedules.size())});
-    const auto column = std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.schedule);
+      matrix.rows.push_back({verdict.run.case_id, verdict.title, verdict.finding.truth,
+                             std::vector<std::vector<const Verdict*>>(matrix.schedules.size())});
+    const auto column = std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.run.schedule);
     auto& cell = matrix.rows[place->second].cells[static_cast<size_t>(column - matrix.schedules.begin())];
-    const bool worst = !cell.empty() && worse(cell.front()->status, verdict.status) != cell.front()->status;
+    const bool worst =
+        !cell.empty() && worse(cell.front()->finding.status, verdict.finding.status) != cell.front()->finding.status;
     cell.insert(worst ? cell.begin() : cell.end(), &verdict);
   }
   return matrix;

@@ -47,7 +47,7 @@ struct RunReport {
   /// Variables of the environment that can change what was measured or computed.
   std::vector<std::pair<std::string, std::string>> environment;
   BackendIdentity backend;
-  std::vector<CaseVerdict> verdicts;
+  std::vector<Verdict> verdicts;
   std::vector<Throughput> throughput;
   /// What failed outside of any case, a line each.
   std::vector<std::string> broken;
@@ -61,7 +61,7 @@ struct RunReport {
 int exit_code(const RunReport& report);
 
 /// How many verdicts have each status; statuses without one are absent.
-std::map<Status, int> count_statuses(const std::vector<CaseVerdict>& verdicts);
+std::map<Status, int> count_statuses(const std::vector<Verdict>& verdicts);
 
 /// Puts the names of schedules in the order in which they are shown (schedule_kinds()); behind them, in the order in
 /// which they stand, those that are no kind: files, and schedules of a case's own.
@@ -73,7 +73,7 @@ struct Matrix {
     std::string case_id;
     std::string title;
     reference::Truth truth = reference::Truth::Exact;
-    std::vector<std::vector<const CaseVerdict*>> cells;  ///< for each schedule its verdicts, the worst one first
+    std::vector<std::vector<const Verdict*>> cells;  ///< for each schedule its verdicts, the worst one first
   };
   std::vector<std::string> schedules;
   std::vector<Row> rows;
@@ -81,6 +81,6 @@ struct Matrix {
 
 /// Of several verdicts for one cell (on several ranks, over several transports) the worst comes first, to be shown; the
 /// others follow in their order. The cells point into `verdicts`.
-Matrix matrix_of(const std::vector<CaseVerdict>& verdicts);
+Matrix matrix_of(const std::vector<Verdict>& verdicts);
 
 }  // namespace plumbline::conformance

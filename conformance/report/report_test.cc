@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-CaseVerdict verdict(const std::string& case_id, const std::string& schedule, Status status,
-                    const std::string& reason = "") {
-  CaseVerdict v;
-  v.case_id = case_id;
-  v.schedule = schedule;
-  v.status = status;
-  v.reason = reason;
+Verdict verdict(const std::string& case_id, const std::string& schedule, Status status,
+                const std::string& reason = "") {
+  Verdict v;
+  v.run.case_id = case_id;
+  v.run.schedule = schedule;
+  v.finding.status = status;
+  v.finding.reason = reason;
   return v;
 }
 
@@ -63,9 +63,9 @@ TEST(Report, ExitCode) {
 }
 
 TEST(Report, MatrixTextForPeople) {
-  const std::vector<CaseVerdict> verdicts = {
-      verdict("mlp", "gpipe", Status::Pass), verdict("mlp", "1f1b", Status::Fail),
-      verdict("transformer-lm", "gpipe", Status::Unsupported), verdict("mlp", "gpipe", Status::Mistrusted)};
+  const std::vector<Verdict> verdicts = {verdict("mlp", "gpipe", Status::Pass), verdict("mlp", "1f1b", Status::Fail),
+                                         verdict("transformer-lm", "gpipe", Status::Unsupported),
+                                         verdict("mlp", "gpipe", Status::Mistrusted)};
   EXPECT_EQ(matrix_text(verdicts),
             "case            gpipe  1f1b\n"
             "mlp               M     X\n"
@@ -88,8 +88,8 @@ TEST(Report, MatrixTextForPeople) {
 
 TEST(Report, ACellHoldsAllItsRunsAndShowsTheWorst) {
   const auto on = [](int ranks, const char* transport, Status status) {
-    CaseVerdict v = verdict("mlp", "zb-v", status, status == Status::Pass ? "" : "because");
-    v.ranks = ranks, v.transport = transport;
+    Verdict v = verdict("mlp", "zb-v", status, status == Status::Pass ? "" : "because");
+    v.run.ranks = ranks, v.run.transport = transport;
     return v;
   };
   RunReport report;
@@ -111,12 +111,12 @@ TEST(Report, ACellHoldsAllItsRunsAndShowsTheWorst) {
 }
 
 TEST(Report, SchedulesStandInTheirOrderAndStrangersBehindThem) {
-  std::vector<CaseVerdict> verdicts;
+  std::vector<Verdict> verdicts;
   for (const char* schedule : {"own", "zb-v", "gpipe", "mine.csv", "1f1b", "zb-v"})
     verdicts.push_back(verdict("mlp", schedule, Status::Pass));
   const Matrix matrix = matrix_of(verdicts);
   EXPECT_EQ(matrix.schedules, (std::vector<std::string>{"gpipe", "1f1b", "zb-v", "own", "mine.csv"}));
-  EXPECT_EQ(matrix.rows.at(0).cells.at(2), (std::vector<const CaseVerdict*>{&verdicts[1], &verdicts[5]}));
+  EXPECT_EQ(matrix.rows.at(0).cells.at(2), (std::vector<const Verdict*>{&verdicts[1], &verdicts[5]}));
 }
 
 TEST(Report, ThroughputText) {
@@ -198,13 +198,14 @@ TEST_F(ReportFiles, WhatFailedOutsideOfCasesIsInBothFiles) {
 TEST_F(ReportFiles, JsonReadsBack) {
   RunReport report = report_of({Status::Pass, Status::Unsupported});
   report.context = {{"version", "0.1.0"}, {"commit", "abc \xff"}};
-  CaseVerdict failed = verdict("mlp", "gpipe", Status::Pass);
+  Verdict failed = verdict("mlp", "gpipe", Status::Pass);
   failed.repro = "plumbline run --case mlp";
   HostTensor expected{"F32", {1}, std::vector<std::byte>(4)};
   HostTensor actual = expected;
   const float not_finite = std::numeric_limits<float>::infinity();
   std::memcpy(actual.data.data(), &not_finite, 4);
-  set_differences(failed, compare({{"0/grad/-/-/w", expected}}, {{"0/grad/-/-/w", actual}}, CompareMode::Numeric));
+  set_differences(failed.finding,
+                  compare({{"0/grad/-/-/w", expected}}, {{"0/grad/-/-/w", actual}}, CompareMode::Numeric));
   report.verdicts.push_back(failed);
   report.throughput.push_back({"gpipe", "real: mlp", 2, 4, 0.5, 8.0, 0.25, 0.2, 1.1, {{0.4, 0.1}, {0.3, 0.2}}});
   write_report_json(folder_ / "report.json", report);
@@ -241,8 +242,8 @@ TEST(MatrixSvg, IsWellFormedAndShowsEveryCellAndBar) {
   report.context = {{"version", "0.1.0"}, {"commit", "<abc>"}};
   for (const char* schedule : {"gpipe", "1f1b", "a&b"})
     for (const char* case_id : {"mlp", "<script>"}) report.verdicts.push_back(verdict(case_id, schedule, Status::Pass));
-  report.verdicts.back().status = Status::Error;
-  report.verdicts.back().reason = "died & \x02";
+  report.verdicts.back().finding.status = Status::Error;
+  report.verdicts.back().finding.reason = "died & \x02";
   report.throughput.push_back({"1f1b", "sleep 5/10 ms", 8, 16, 0.35, 45.0, 0.4, 0.2, 1.02, {}});
   report.throughput.push_back(
       {"gpipe", "sleep 5/10 ms", 8, 16, 0.35, 45.0, std::numeric_limits<double>::quiet_NaN(), 0.1, 1.02, {}});

@@ -36,7 +36,7 @@ std::string symbol(Status status, bool colour) {
   return "\x1b[" + std::string(code) + "m" + plain + "\x1b[0m";
 }
 
-std::string legend(const std::vector<CaseVerdict>& verdicts, bool colour) {
+std::string legend(const std::vector<Verdict>& verdicts, bool colour) {
   const std::map<Status, int> counts = count_statuses(verdicts);
   std::string line;
   for (const Status status : all_statuses) {
@@ -62,7 +62,7 @@ std::string range(const std::vector<RankTime>& times, double RankTime::* member)
 
 }  // namespace
 
-std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions options) {
+std::string matrix_text(const std::vector<Verdict>& verdicts, TextOptions options) {
   if (verdicts.empty()) return "no cases\n";
   const Matrix matrix = matrix_of(verdicts);
   size_t name_width = 4;
@@ -85,7 +85,7 @@ std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions op
     for (size_t i = 0; i < headings.size(); ++i) {
       const size_t before = (headings[i].size() - 1) / 2;  // the symbol stands in the middle of its column
       line += "  " + std::string(before, ' ');
-      line += row.cells[i].empty() ? " " : symbol(row.cells[i].front()->status, options.colour);
+      line += row.cells[i].empty() ? " " : symbol(row.cells[i].front()->finding.status, options.colour);
       line += std::string(headings[i].size() - 1 - before, ' ');
     }
     text += without_trailing_spaces(line) + "\n";

@@ -14,7 +14,7 @@ struct TextOptions {
 };
 
 /// Cases as rows, schedules as columns, a symbol in each cell, and the legend with counts. Ends with a newline.
-std::string matrix_text(const std::vector<CaseVerdict>& verdicts, TextOptions options = {});
+std::string matrix_text(const std::vector<Verdict>& verdicts, TextOptions options = {});
 
 /// A table with a row for each measurement, and a line under it where ranks shared the `cores` of the machine (0:
 /// unknown); empty when there is none. Ends with a newline.

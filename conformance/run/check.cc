@@ -9,7 +9,7 @@
 #include "conformance/plan/plan.h"
 #include "conformance/report/context.h"
 #include "conformance/report/read_json.h"
-#include "conformance/run/left_by_run.h"
+#include "conformance/run/run_artifacts.h"
 #include "conformance/run/run_record.h"
 #include "runtime/error.h"
 #include "runtime/one_line.h"
@@ -24,17 +24,16 @@ bool chosen(const std::string& glob, const std::string& id) {
 }
 
 /// What the run said itself. report.json is its last word; results.jsonl is what an interrupted one leaves.
-std::vector<CaseVerdict> recorded_verdicts(const fs::path& folder) {
-  std::vector<CaseVerdict> lines;
-  if (fs::exists(folder / "results.jsonl")) lines = read_jsonl(folder / "results.jsonl");
-  return fs::exists(folder / "report.json") ? read_report_json(folder / "report.json").verdicts : lines;
+std::vector<Verdict> recorded_verdicts(const ReportFolder& folder) {
+  std::vector<Verdict> lines;
+  if (fs::exists(folder.verdict_log())) lines = read_jsonl(folder.verdict_log());
+  return fs::exists(folder.report()) ? read_report_json(folder.report()).verdicts : lines;
 }
 
-TransportKind transport_of(const CheckOptions& options, const RecordedRun& run) {
-  for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Own})
-    if (transport_name(kind) == run.transport) return kind;
-  throw InputError((options.folder / "run.json").string() + ": transport '" + one_line(run.transport) + "' of " +
-                   one_line(name_of(run)) + ": expected threads, mpi or own");
+void require_transport(const ReportFolder& folder, const RunId& run) {
+  if (transport_kind(run.transport)) return;
+  throw InputError(folder.run_record().string() + ": transport '" + one_line(run.transport) + "' of " +
+                   one_line(to_string(run)) + ": expected threads, mpi or own");
 }
 
 /// As the comparison had it, before waivers.
@@ -44,8 +43,8 @@ Status judged_status(Status status) {
 }
 
 /// Whether the run ended without results, so that there is nothing to judge.
-bool left_nothing(const CaseVerdict& verdict) {
-  switch (verdict.status) {
+bool left_nothing(const Verdict& verdict) {
+  switch (verdict.finding.status) {
     case Status::Unsupported:
     case Status::Skipped:
     case Status::Error:
@@ -53,45 +52,44 @@ bool left_nothing(const CaseVerdict& verdict) {
     case Status::NotRun:
       return true;
     case Status::XFail:
-      return !verdict.first && verdict.tensors == 0;
+      return !verdict.finding.first && verdict.finding.tensors == 0;
     default:
       return false;
   }
 }
 
-bool agree(const CaseVerdict& recorded, const CaseVerdict& judged) {
-  if (judged_status(recorded.status) != judged_status(judged.status)) return false;
-  if (recorded.first.has_value() != judged.first.has_value() || recorded.differing != judged.differing) return false;
-  return recorded.tensors == judged.tensors &&
-         (!recorded.first || sentence(*recorded.first) == sentence(*judged.first));
+bool agree(const Verdict& recorded, const Verdict& judged) {
+  if (judged_status(recorded.finding.status) != judged_status(judged.finding.status)) return false;
+  if (recorded.finding.first.has_value() != judged.finding.first.has_value() ||
+      recorded.finding.differing != judged.finding.differing)
+    return false;
+  return recorded.finding.tensors == judged.finding.tensors &&
+         (!recorded.finding.first || sentence(*recorded.finding.first) == sentence(*judged.finding.first));
 }
 
 class Checker {
  public:
   explicit Checker(const CheckOptions& options)
       : options_(options),
-        record_(read_run_record(options.folder / "run.json")),
-        recorded_(recorded_verdicts(options.folder)),
+        folder_(options.folder),
+        record_(read_run_record(folder_.run_record())),
+        recorded_(recorded_verdicts(folder_)),
         backend_(record_.describe.empty()
                      ? BackendDescription()
-                     : parse_description(record_.describe, (options.folder / "run.json").string() + ": describe")),
+                     : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
         judge_(record_.seed) {}
 
   CheckResult run() {
     if (own_models() && !options_.profile.empty())
       throw InputError("--profile: " + options_.profile + " has cases, and " + record_.backend +
                        " ran models of its own");
-    for (const RecordedRun& run : record_.runs) {
+    for (const PlannedRun& run : record_.runs) {
       if (!own_models()) require_case(run);
-      const FinishedRun finished = {options_.folder,
-                                    record_.microbatches,
-                                    {run.case_id, run.schedule, run.csv},
-                                    run.ranks,
-                                    transport_of(options_, run)};
-      const LeftByRun left = left_by(finished, backend_);
-      if (run.unsupported.empty()) expected_files_.insert(left.files.begin(), left.files.end());
-      expected_files_.insert(left.baseline.begin(), left.baseline.end());
-      if (chosen(options_.case_glob, run.case_id)) check(run, finished, left);
+      require_transport(folder_, run.id);
+      const RunArtifacts artifacts = artifacts_of(run, folder_, backend_);
+      if (run.unsupported.empty()) expected_files_.insert(artifacts.files.begin(), artifacts.files.end());
+      expected_files_.insert(artifacts.baseline.begin(), artifacts.baseline.end());
+      if (chosen(options_.case_glob, run.id.case_id)) check(run, artifacts);
     }
     if (result_.verdicts.empty())
       throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
@@ -110,61 +108,59 @@ class Checker {
  private:
   bool own_models() const { return backend_.level == CaseLevel::Own; }
 
-  void check(const RecordedRun& run, const FinishedRun& finished, const LeftByRun& left) {
-    const auto said = std::find_if(recorded_.begin(), recorded_.end(),
-                                   [&](const CaseVerdict& verdict) { return is_of(verdict, run); });
+  void check(const PlannedRun& run, const RunArtifacts& artifacts) {
+    const auto said =
+        std::find_if(recorded_.begin(), recorded_.end(), [&](const Verdict& verdict) { return verdict.run == run.id; });
     const bool is_recorded = said != recorded_.end();
-    const bool any_file =
-        std::any_of(left.files.begin(), left.files.end(), [](const fs::path& file) { return fs::exists(file); });
-    CaseVerdict verdict;
+    const bool any_file = std::any_of(artifacts.files.begin(), artifacts.files.end(),
+                                      [](const fs::path& file) { return fs::exists(file); });
+    Verdict verdict;
     if (is_recorded && left_nothing(*said)) {
       verdict = *said;
     } else if (!run.unsupported.empty()) {
-      verdict.status = Status::Unsupported;
-      verdict.reason = run.unsupported;
+      verdict.finding.status = Status::Unsupported;
+      verdict.finding.reason = run.unsupported;
     } else if (!is_recorded && !any_file) {
-      verdict.status = Status::NotRun;
-      verdict.reason = "the run ended before it";
+      verdict.finding.status = Status::NotRun;
+      verdict.finding.reason = "the run ended before it";
     } else {
-      verdict = judge_left(finished, backend_, judge_);
-      hold_against_the_said(verdict, is_recorded ? &*said : nullptr, left.folder);
+      verdict.finding = judge_artifacts(run, record_.microbatches, folder_, backend_, judge_);
+      verdict.run = {run.id.case_id, run.id.schedule};  // a problem names the folder, which says the rest
+      compare_with_recorded(verdict, is_recorded ? &*said : nullptr, artifacts.folder);
     }
     describe(verdict, run, is_recorded ? &*said : nullptr);
     result_.verdicts.push_back(std::move(verdict));
   }
 
   /// Notes as a problem where files cannot be judged, or say something else than the run did.
-  void hold_against_the_said(CaseVerdict& verdict, const CaseVerdict* said, const fs::path& folder) {
-    if (verdict.status == Status::Error) {
-      result_.problems.push_back(verdict.reason);
+  void compare_with_recorded(Verdict& verdict, const Verdict* said, const fs::path& folder) {
+    if (verdict.finding.status == Status::Error) {
+      result_.problems.push_back(verdict.finding.reason);
     } else if (said != nullptr && !agree(*said, verdict)) {
       result_.problems.push_back(one_line(folder.string() + ": the run recorded \"" + sentence(*said) +
                                           "\", its files say \"" + sentence(verdict) + "\""));
     } else if (said != nullptr) {
-      verdict.status = said->status;  // as waived
+      verdict.finding.status = said->finding.status;  // as waived
       verdict.waiver = said->waiver;
     }
   }
 
-  void require_case(const RecordedRun& run) const {
+  void require_case(const PlannedRun& run) const {
     try {
-      find_case(run.case_id);
+      find_case(run.id.case_id);
     } catch (const InputError& error) {
-      throw InputError(one_line((options_.folder / "run.json").string() + ": " + error.what()));
+      throw InputError(one_line(folder_.run_record().string() + ": " + error.what()));
     }
   }
 
-  void describe(CaseVerdict& verdict, const RecordedRun& run, const CaseVerdict* said) const {
-    verdict.case_id = run.case_id;
-    verdict.schedule = run.schedule;
+  void describe(Verdict& verdict, const PlannedRun& run, const Verdict* said) const {
+    verdict.run = run.id;
     if (!own_models()) {
-      const reference::Case& c = find_case(run.case_id);
+      const reference::Case& c = find_case(run.id.case_id);
       verdict.title = c.title;
       verdict.dtype = dtype_text(c.dtype);
     }
     verdict.backend = record_.backend;
-    verdict.ranks = run.ranks;
-    verdict.transport = run.transport;
     if (said == nullptr) return;
     verdict.device = said->device;
     verdict.seconds = said->seconds;
@@ -173,47 +169,44 @@ class Checker {
 
   /// Verdicts on what was never planned.
   void strangers() {
-    for (const CaseVerdict& verdict : recorded_)
+    for (const Verdict& verdict : recorded_)
       if (std::none_of(record_.runs.begin(), record_.runs.end(),
-                       [&](const RecordedRun& run) { return is_of(verdict, run); }))
-        result_.problems.push_back((options_.folder / "results.jsonl").string() + ": a verdict on " +
-                                   one_line(verdict.case_id + " x " + verdict.schedule) +
+                       [&](const PlannedRun& run) { return verdict.run == run.id; }))
+        result_.problems.push_back(folder_.verdict_log().string() + ": a verdict on " +
+                                   one_line(verdict.run.case_id + " x " + verdict.run.schedule) +
                                    ", which is not among the runs of run.json");
   }
 
   void look_for_extra_files() {
-    const fs::path results = options_.folder / "results";
+    const fs::path results = folder_.results();
     if (!fs::exists(results)) return;
     for (const auto& entry : fs::recursive_directory_iterator(results))
-      if (entry.is_regular_file() && entry.path().extension() == ".safetensors" &&
-          entry.path().filename().string().starts_with("rank") && !expected_files_.contains(entry.path()))
+      if (entry.is_regular_file() && is_result_file(entry.path()) && !expected_files_.contains(entry.path()))
         result_.problems.push_back(one_line(entry.path().string()) + ": no run of run.json leaves such a file");
   }
 
   void hold_against_profile() {
     RunOptions options;
-    options.profile = options_.profile;
-    options.profile_given = true;
+    options.selection.profile = options_.profile;
     options.seed = record_.seed;
     options.microbatches = record_.microbatches;
     options.throughput = false;
-    const RunPlan plan = make_plan(options);
-    std::set<std::string> there, wanted;
-    for (const RecordedRun& run : record_.runs) there.insert(name_of(run));
+    const RunPlan plan = make_plan(options, *built_models(options.seed));
+    std::set<RunId> there, wanted;
+    for (const PlannedRun& run : record_.runs) there.insert(run.id);
     for (const PlannedRun& run : plan.runs) {
-      if (!chosen(options_.case_glob, run.item.id)) continue;
-      const std::string name =
-          name_of({run.item.id, run.item.schedule, {}, run.ranks, transport_name(run.transport), {}});
-      wanted.insert(name);
-      if (!there.contains(name)) result_.missing.push_back(name);
+      if (!chosen(options_.case_glob, run.id.case_id)) continue;
+      wanted.insert(run.id);
+      if (!there.contains(run.id)) result_.missing.push_back(to_string(run.id));
     }
-    for (const RecordedRun& run : record_.runs)
-      result_.beyond_profile += chosen(options_.case_glob, run.case_id) && !wanted.contains(name_of(run)) ? 1 : 0;
+    for (const PlannedRun& run : record_.runs)
+      result_.beyond_profile += chosen(options_.case_glob, run.id.case_id) && !wanted.contains(run.id) ? 1 : 0;
   }
 
   const CheckOptions& options_;
+  const ReportFolder folder_;
   RunRecord record_;
-  std::vector<CaseVerdict> recorded_;
+  std::vector<Verdict> recorded_;
   BackendDescription backend_;
   Judge judge_;
   std::set<fs::path> expected_files_;

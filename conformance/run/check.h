@@ -22,7 +22,7 @@ struct CheckOptions {
 };
 
 struct CheckResult {
-  std::vector<CaseVerdict> verdicts;  ///< in the order of run.json
+  std::vector<Verdict> verdicts;  ///< in the order of run.json
   /// What makes the folder no sound record, a line each that names the file: a result that cannot be read or is
   /// missing, a file too much, a verdict that is not the recorded one.
   std::vector<std::string> problems;

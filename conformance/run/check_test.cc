@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "conformance/report/read_json.h"
+#include "conformance/run/open_report.h"
 #include "conformance/run/run_job.h"
 #include "conformance/run/session.h"
 #include "runtime/error.h"
@@ -26,22 +27,21 @@ constexpr const char* kRank1 = "results/threads-2/1f1b/exact-mlp-mean/rank1.safe
 class Check : public ::testing::Test {
  protected:
   Check() {
-    options_.case_glob = "exact-mlp-mean";
-    options_.schedules = "gpipe,1f1b";
-    options_.schedule_given = true;
-    options_.ranks = 2;
-    options_.ranks_given = true;
+    options_.selection.case_glob = "exact-mlp-mean";
+    options_.selection.schedules = "gpipe,1f1b";
+    options_.selection.ranks = 2;
     options_.throughput = false;
     options_.report = folder_ / "report";
   }
 
   /// The ranks of the plan as threads, judged as they end; `most` ends it early, as an interruption does.
   int run(size_t most = std::numeric_limits<size_t>::max()) {
-    const RunPlan plan = make_plan(options_);
+    const RunPlan plan = make_plan(options_, *built_models(options_.seed));
     Session session(options_, plan, said_, {}, open_report_folder(options_, plan));
     size_t done = 0;
     for (const RunGroup& group : plan.groups) {
-      run_job_on_threads(group.job, session.results(group.job.ranks, group.transport), [](const std::string&) {});
+      run_job_on_threads(group.job, ReportFolder(options_.report).job_output(group.job.ranks, group.transport),
+                         [](const std::string&) {});
       for (const size_t index : group.runs)
         if (!session.judged(index) && done++ < most) session.done(index);
     }
@@ -70,7 +70,7 @@ TEST_F(Check, ComesToTheVerdictsOfTheRunThatWroteTheFolder) {
   const CheckResult result = check();
   EXPECT_EQ(result.problems, std::vector<std::string>{});
   EXPECT_EQ(exit_code(result), 0);
-  const std::vector<CaseVerdict> said = read_report_json(options_.report / "report.json").verdicts;
+  const std::vector<Verdict> said = read_report_json(options_.report / "report.json").verdicts;
   ASSERT_EQ(result.verdicts.size(), 2u);
   ASSERT_EQ(said.size(), 2u);
   for (size_t i = 0; i < said.size(); ++i) EXPECT_EQ(sentence(result.verdicts[i]), sentence(said[i]));
@@ -83,12 +83,12 @@ TEST_F(Check, FailuresAreFoundAgain) {
   const CheckResult result = check();
   EXPECT_EQ(result.problems, std::vector<std::string>{});
   EXPECT_EQ(exit_code(result), 1);
-  const std::vector<CaseVerdict> said = read_report_json(options_.report / "report.json").verdicts;
+  const std::vector<Verdict> said = read_report_json(options_.report / "report.json").verdicts;
   for (size_t i = 0; i < said.size(); ++i) {
-    EXPECT_EQ(result.verdicts[i].status, Status::Fail);
+    EXPECT_EQ(result.verdicts[i].finding.status, Status::Fail);
     EXPECT_EQ(sentence(result.verdicts[i]), sentence(said[i]));
-    ASSERT_TRUE(said[i].first);
-    EXPECT_FALSE(said[i].first->around.empty());
+    ASSERT_TRUE(said[i].finding.first);
+    EXPECT_FALSE(said[i].finding.first->around.empty());
   }
 }
 
@@ -185,9 +185,9 @@ TEST_F(Check, AnInterruptedRunGoesOnWhereItEnded) {
   options_.seed = 2;
   EXPECT_NE(refusal([&] { run(); }).find("seed is 2, the interrupted run had 1"), std::string::npos);
   options_.seed = 1;
-  options_.schedules = "gpipe";
+  options_.selection.schedules = "gpipe";
   EXPECT_NE(refusal([&] { run(); }).find("the number of runs is 1, the interrupted run had 2"), std::string::npos);
-  options_.schedules = "gpipe,1f1b";
+  options_.selection.schedules = "gpipe,1f1b";
   const fs::path log = options_.report / "results.jsonl";
   const std::string first = read_file(log);
   write_file(log, first + "{\"case\": \"exact-m");  // it was interrupted in the middle of a line
@@ -202,12 +202,12 @@ TEST_F(Check, AnInterruptedRunGoesOnWhereItEnded) {
 
 TEST_F(Check, WaivedFailuresAreExpectedAndPassesAreNot) {
   options_.mutant = "drop-last-microbatch";
-  options_.schedules = "1f1b";
+  options_.selection.schedules = "1f1b";
   waive("fail");
   EXPECT_EQ(run(), 0) << said_.str();
   EXPECT_NE(said_.str().find("w.toml:9 (exact-tied-* x *) is about nothing"), std::string::npos) << said_.str();
   const CheckResult result = check();
-  EXPECT_EQ(result.verdicts.at(0).status, Status::XFail);
+  EXPECT_EQ(result.verdicts.at(0).finding.status, Status::XFail);
   EXPECT_EQ(exit_code(result), 0);
   EXPECT_EQ(result.problems, std::vector<std::string>{});
 
@@ -220,7 +220,7 @@ TEST_F(Check, WaivedFailuresAreExpectedAndPassesAreNot) {
   options_.mutant.clear();
   waive("fail");
   EXPECT_EQ(run(), 1);
-  EXPECT_EQ(check().verdicts.at(0).status, Status::XPass);
+  EXPECT_EQ(check().verdicts.at(0).finding.status, Status::XPass);
   EXPECT_EQ(exit_code(check()), 1);
 }
 

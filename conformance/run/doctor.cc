@@ -18,8 +18,10 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
+#include "conformance/judge/verdict.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/process.h"
+#include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule_source.h"
 #include "conformance/recording/judge_recording.h"
 #include "conformance/run/export_job.h"
@@ -160,13 +162,16 @@ class BackendExamination {
     });
     steps_.needed("run on several", [&] { return run_own(several, ranks(), "several"); });
     steps_.needed("first comparison", [&] {
-      CaseVerdict verdict =
-          judge_recording(baseline, recording_folder(folder_.path() / "several", several), ranks(), backend_.delivers);
-      verdict.case_id = several.id, verdict.schedule = several.schedule;
-      if (verdict.status != Status::Pass) throw Error(sentence(verdict));
-      return sentence(verdict);
+      return passed(several, judge_recording(baseline, recording_folder(folder_.path() / "several", several), ranks(),
+                                             backend_.delivers));
     });
     return steps_.exit_code();
+  }
+
+  static std::string passed(const JobCase& item, const Finding& finding) {
+    const std::string line = sentence(Verdict{{item.id, item.schedule}, {}, {}, {}, {}, finding});
+    if (finding.status != Status::Pass) throw Error(line);
+    return line;
   }
 
   std::string plan_own(const JobCase& item, int count) {
@@ -289,10 +294,8 @@ class BackendExamination {
     std::string note;
     demote(c, backend_, note);
     Judge judge(job_.seed);
-    const CaseVerdict verdict =
-        judge.judge(c, make_schedule({item.schedule, ""}, job_.ranks, c.microbatches), results_, backend_.delivers);
-    if (verdict.status != Status::Pass) throw Error(sentence(verdict));
-    return sentence(verdict);
+    return passed(item, judge.judge(c, make_schedule({item.schedule, ""}, job_.ranks, c.microbatches), results_,
+                                    backend_.delivers));
   }
 
   std::string given_;

@@ -5,6 +5,7 @@
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/judge.h"
 #include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
@@ -16,7 +17,7 @@ std::string export_for_job(JobCase& item, const Job& job, int microbatches, cons
   const schedule::Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
   if (demote(c, backend, note) && case_traits(c, schedule.stages, job.seed).draws_random_numbers)
     return "with random layers it can only be held to the same bits, but it is " + note;
-  item.folder = (std::filesystem::path("cases") / std::filesystem::path(item.schedule).filename() / item.id).string();
+  item.folder = exported_case(item).string();
   item.csv.clear();  // it is in the folder
   try {
     export_case(c, schedule, job.seed, out / item.folder);

@@ -36,11 +36,11 @@ void Progress::working_on(const std::string& what) {
   draw();
 }
 
-void Progress::finished(const CaseVerdict& verdict) {
+void Progress::finished(const Verdict& verdict) {
   ++done_;
-  if (verdict.status == Status::Pass) {
+  if (verdict.finding.status == Status::Pass) {
     ++ok_;
-  } else if (is_failure(verdict.status)) {
+  } else if (is_failure(verdict.finding.status)) {
     ++failed_;
   } else {
     ++other_;
@@ -50,7 +50,7 @@ void Progress::finished(const CaseVerdict& verdict) {
     std::string count = std::to_string(done_);
     if (count.size() < total.size()) count.insert(0, total.size() - count.size(), ' ');
     out_ << '[' << count << '/' << total << "] " << sentence(verdict) << std::endl;
-  } else if (is_failure(verdict.status) || verdict.status == Status::NotRun) {
+  } else if (is_failure(verdict.finding.status) || verdict.finding.status == Status::NotRun) {
     note(options_.colour ? "\x1b[31m" + sentence(verdict) + "\x1b[0m" : sentence(verdict));
   } else {
     draw();

@@ -38,7 +38,7 @@ class Progress {
   void working_on(const std::string& what);
 
   /// A case is finished.
-  void finished(const CaseVerdict& verdict);
+  void finished(const Verdict& verdict);
 
   /// A line that stays, above the live one.
   void note(const std::string& line);

@@ -7,12 +7,12 @@
 namespace plumbline::conformance {
 namespace {
 
-CaseVerdict verdict(Status status, const std::string& reason = "") {
-  CaseVerdict v;
-  v.case_id = "mlp";
-  v.schedule = "1f1b";
-  v.status = status;
-  v.reason = reason;
+Verdict verdict(Status status, const std::string& reason = "") {
+  Verdict v;
+  v.run.case_id = "mlp";
+  v.run.schedule = "1f1b";
+  v.finding.status = status;
+  v.finding.reason = reason;
   return v;
 }
 

@@ -7,6 +7,7 @@
 #include "conformance/judge/judge.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/report_folder.h"
 #include "conformance/run/throughput.h"
 #include "reference/host_results.h"
 #include "runtime/graph/error_text.h"

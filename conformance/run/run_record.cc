@@ -26,16 +26,6 @@ std::string told(const std::string& value) { return value.empty() ? "none" : val
 
 }  // namespace
 
-std::string name_of(const RecordedRun& run) {
-  return run.case_id + " x " + run.schedule + " (" + std::to_string(run.ranks) +
-         (run.ranks == 1 ? " rank, " : " ranks, ") + run.transport + ")";
-}
-
-bool is_of(const CaseVerdict& verdict, const RecordedRun& run) {
-  return verdict.case_id == run.case_id && verdict.schedule == run.schedule && verdict.ranks == run.ranks &&
-         verdict.transport == run.transport;
-}
-
 void write_run_record(const std::filesystem::path& path, const RunRecord& record) {
   nlohmann::ordered_json json = {{"schema", kSchema},
                                  {"backend", record.backend},
@@ -46,12 +36,12 @@ void write_run_record(const std::filesystem::path& path, const RunRecord& record
                                  {"runs", nlohmann::ordered_json::array()}};
   if (!record.describe.empty()) json["describe"] = nlohmann::ordered_json::parse(record.describe);
   for (const auto& [name, value] : record.options) json["options"][name] = value;
-  for (const RecordedRun& run : record.runs)
-    json["runs"].push_back({{"case", run.case_id},
-                            {"schedule", run.schedule},
+  for (const PlannedRun& run : record.runs)
+    json["runs"].push_back({{"case", run.id.case_id},
+                            {"schedule", run.id.schedule},
                             {"csv", run.csv},
-                            {"ranks", run.ranks},
-                            {"transport", run.transport},
+                            {"ranks", run.id.ranks},
+                            {"transport", run.id.transport},
                             {"unsupported", run.unsupported}});
   write_text_file(path, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
@@ -74,8 +64,10 @@ RunRecord read_run_record(const std::filesystem::path& path) {
     record.options.emplace_back(name, options[name.c_str()].text());
   for (const JsonPlace& run : place["runs"].items()) {
     run.expect_only({"case", "schedule", "csv", "ranks", "transport", "unsupported"});
-    record.runs.push_back({run["case"].text(), run["schedule"].text(), run["csv"].text(), run["ranks"].small(1, most),
-                           run["transport"].text(), run["unsupported"].text()});
+    record.runs.push_back(
+        {{run["case"].text(), run["schedule"].text(), run["ranks"].small(1, most), run["transport"].text()},
+         run["csv"].text(),
+         run["unsupported"].text()});
   }
   return record;
 }
@@ -100,9 +92,9 @@ std::string difference(const RunRecord& earlier, const RunRecord& now) {
     return differ("the number of runs", std::to_string(earlier.runs.size()), std::to_string(now.runs.size()));
   for (size_t i = 0; i < now.runs.size(); ++i) {
     if (earlier.runs[i] == now.runs[i]) continue;
-    const bool same_name = name_of(earlier.runs[i]) == name_of(now.runs[i]);
+    const bool same_name = earlier.runs[i].id == now.runs[i].id;
     const std::string more = same_name ? " with another schedule or another reason not to run it" : "";
-    return differ("run " + std::to_string(i), name_of(earlier.runs[i]), name_of(now.runs[i]) + more);
+    return differ("run " + std::to_string(i), to_string(earlier.runs[i].id), to_string(now.runs[i].id) + more);
   }
   return {};
 }

@@ -8,21 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/plan/planned_run.h"
 
 namespace plumbline::conformance {
-
-/// One case under one schedule on so many ranks.
-struct RecordedRun {
-  std::string case_id;
-  std::string schedule;  ///< a name, or the path of the file that held `csv`
-  std::string csv;
-  int ranks = 0;
-  std::string transport;
-  std::string unsupported;  ///< why it was not to be run; empty: it was
-
-  bool operator==(const RecordedRun&) const = default;
-};
 
 struct RunRecord {
   uint64_t seed = 1;
@@ -31,13 +19,8 @@ struct RunRecord {
   std::string describe;  ///< what it said about itself, as JSON; empty: it was not asked
   /// Everything else that results depend on: version, commit, mutant, recompute, ...
   std::vector<std::pair<std::string, std::string>> options;
-  std::vector<RecordedRun> runs;
+  std::vector<PlannedRun> runs;
 };
-
-/// "exact-mlp-mean x 1f1b (4 ranks, mpi)"
-std::string name_of(const RecordedRun& run);
-/// Whether the verdict speaks of that run.
-bool is_of(const CaseVerdict& verdict, const RecordedRun& run);
 
 /// InputError when the place cannot be written.
 void write_run_record(const std::filesystem::path& path, const RunRecord& record);

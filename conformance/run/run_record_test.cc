@@ -17,7 +17,7 @@ RunRecord record() {
           "runtime",
           R"({"version":"2","name":"x"})",
           {{"commit", "abc"}, {"mutant", ""}},
-          {{"mlp", "1f1b", "", 4, "mpi", ""}, {"mlp", "a/b.csv", "0F0,0B0\n", 1, "threads", "too few rows"}}};
+          {{{"mlp", "1f1b", 4, "mpi"}}, {{"mlp", "a/b.csv", 1, "threads"}, "0F0,0B0\n", "too few rows"}}};
 }
 
 TEST(RunRecord, ComesBackAsItWasWritten) {
@@ -45,7 +45,7 @@ TEST(RunRecord, NamesTheFirstThingThatIsNotAsBefore) {
   EXPECT_EQ(changed([](RunRecord& r) { r.options.pop_back(), r.options.emplace_back("new", "1"); }),
             "new is 1, the interrupted run had none");
   EXPECT_EQ(changed([](RunRecord& r) { r.runs.pop_back(); }), "the number of runs is 1, the interrupted run had 2");
-  EXPECT_EQ(changed([](RunRecord& r) { r.runs[0].ranks = 2; }),
+  EXPECT_EQ(changed([](RunRecord& r) { r.runs[0].id.ranks = 2; }),
             "run 0 is mlp x 1f1b (2 ranks, mpi), the interrupted run had mlp x 1f1b (4 ranks, mpi)");
   EXPECT_NE(changed([](RunRecord& r) { r.runs[1].csv = "0F0\n"; }), "");
 }

@@ -8,8 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "conformance/plan/own_models.h"
+#include "conformance/protocol/report_folder.h"
+#include "conformance/run/baseline_runs.h"
 #include "conformance/run/export_job.h"
-#include "conformance/run/own_models.h"
+#include "conformance/run/open_report.h"
 #include "conformance/run/run_job.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
@@ -79,7 +82,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   BackendSpec foreign;
   if (!is_runtime) {
     foreign = read_backend(given.backend);
-    options.transport = TransportKind::Own;
+    options.selection.transport = TransportKind::Own;
     options.backend_ranks = foreign.ranks;
     options.throughput = false;
     if (options.waivers.empty()) options.waivers = foreign.waivers;
@@ -89,28 +92,30 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
                         ? runtime_backend(options.program, transport == TransportKind::Mpi, options.timeout_seconds)
                         : foreign);
   };
+  const std::unique_ptr<ModelFacts> models = built_models(options.seed);
   BackendDescription backend;
   try {
     backend = launcher(TransportKind::Threads).describe();
   } catch (const BackendError& error) {
-    make_plan(options);  // what is wrong with the user's input is told before this
+    make_plan(options, *models);  // what is wrong with the user's input is told before this
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 3;
   }
   const bool own_models = backend.level == CaseLevel::Own;
-  RunPlan plan = own_models ? plan_own_models(options, backend) : make_plan(options);
-  if (own_models) options.profile = "its own models";
+  RunPlan plan = own_models ? plan_own_models(options, backend) : make_plan(options, *models);
+  if (own_models) options.selection.profile = "its own models";
+  const ReportFolder folder(options.report);
   Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
-  std::optional<OneRankRuns> one_rank;
-  if (own_models) one_rank.emplace(plan, options, Launcher(foreign), session);
+  std::optional<BaselineRuns> baselines;
+  if (own_models) baselines.emplace(plan, options, Launcher(foreign), session);
   for (RunGroup& group : plan.groups) {
     drop_judged(group, session);
     if (group.job.cases.empty() && group.job.throughput.empty()) continue;
-    const std::filesystem::path results = session.results(group.job.ranks, group.transport);
+    const std::filesystem::path results = folder.job_output(group.job.ranks, group.transport);
     keep_cases(group, session, [&](JobCase& item) -> std::pair<Status, std::string> {
       if (own_models) {
-        std::filesystem::remove_all(recording_of(options.report, item, group.job.ranks));
-        return one_rank->of(item.id);
+        std::filesystem::remove_all(folder.recording(item, group.job.ranks));
+        return baselines->of(item.id);
       }
       std::string why_not;
       if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
@@ -127,32 +132,31 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   return session.report();
 }
 
-int run_inside_mpi(const RunOptions& given, std::ostream& out) {
+int run_inside_mpi(const RunOptions& options, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
-  if (given.backend != "runtime")
-    throw InputError("--backend: " + given.backend + " is started by plumbline itself; leave mpirun out");
+  if (options.backend != "runtime")
+    throw InputError("--backend: " + options.backend + " is started by plumbline itself; leave mpirun out");
   transport::MpiSession mpi;
   try {
-    RunOptions options = given;
-    options.ranks = mpi.size();
-    options.transport = TransportKind::Mpi;
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
     const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
+    const std::unique_ptr<ModelFacts> models = built_models(options.seed);
     // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
     RunPlan plan;
     std::optional<Session> session;
     int code = 0;
     if (mpi.rank() == 0) {
       try {
-        if (given.ranks_given && given.ranks != mpi.size())
-          throw InputError("--ranks: " + std::to_string(given.ranks) + " given, but mpirun started " +
+        const Selection& selection = options.selection;
+        if (selection.ranks && selection.ranks != mpi.size())
+          throw InputError("--ranks: " + std::to_string(*selection.ranks) + " given, but mpirun started " +
                            std::to_string(mpi.size()));
-        if (given.transport_given && given.transport != TransportKind::Mpi)
+        if (selection.transport && selection.transport != TransportKind::Mpi)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         if (options.resume)
           throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
-        plan = make_plan(options, /*one_group=*/true);
+        plan = make_plan(options, *models, mpi.size());
         open_report_folder(options, plan);
         session.emplace(options, plan, out);
       } catch (const InputError& error) {
@@ -162,10 +166,10 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     }
     code = agree(code);
     if (code != 0) return code;
-    if (mpi.rank() != 0) plan = make_plan(options, /*one_group=*/true);
+    if (mpi.rank() != 0) plan = make_plan(options, *models, mpi.size());
 
     for (const RunGroup& group : plan.groups) {
-      const std::filesystem::path results = options.report / results_folder(mpi.size(), group.transport);
+      const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), group.transport);
       run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {
         const LaunchEvent event = parse_event(line);
         if (!event.throughput && !event.done) session->begins(group.runs.at(event.index));
@@ -178,7 +182,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     mpi.abort(graph::error_text(error));
   }
 #else
-  (void)given, (void)out;
+  (void)options, (void)out;
   throw InputError("this plumbline was built without MPI");
 #endif
 }

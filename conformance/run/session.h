@@ -13,24 +13,11 @@
 #include "conformance/judge/waivers.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/protocol.h"
+#include "conformance/protocol/report_folder.h"
 #include "conformance/report/report.h"
 #include "conformance/run/progress.h"
-#include "conformance/run/run_record.h"
 
 namespace plumbline::conformance {
-
-/// What a run with these options sets out to do.
-RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
-
-/// Makes the report folder of a run, with an empty results/ and run.json in it. With RunOptions::resume it goes on in
-/// the folder of an interrupted run instead, and returns the verdicts that one came to. Throws InputError when the
-/// folder cannot be made or written, when there is a results/ that is not an earlier report's, when there is nothing to
-/// resume, and when the interrupted run was another one (which names the first difference).
-std::vector<CaseVerdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
-                                            const BackendDescription& backend = {});
-
-/// "results/mpi-4", within the report folder.
-std::filesystem::path results_folder(int ranks, TransportKind transport);
 
 class Session {
  public:
@@ -38,12 +25,7 @@ class Session {
   /// without a name, our own runtime, which delivers everything. What the plan calls unsupported is noted at once,
   /// unless `earlier`, from open_report_folder(), has it. Throws InputError for waivers that cannot be read.
   Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend = {},
-          std::vector<CaseVerdict> earlier = {});
-
-  /// Where the ranks of a group leave their files.
-  std::filesystem::path results(int ranks, TransportKind transport) const {
-    return options_.report / results_folder(ranks, transport);
-  }
+          std::vector<Verdict> earlier = {});
 
   /// Run `index` of the plan is under way.
   void begins(size_t index);
@@ -61,7 +43,7 @@ class Session {
 
   bool judged(size_t index) const { return judged_.contains(index); }
   /// Of a run that is judged.
-  const CaseVerdict& verdict(size_t index) const { return verdicts_.at(index); }
+  const Verdict& verdict(size_t index) const { return verdicts_.at(index); }
 
   /// Something that is no run of the plan is under way.
   void working_on(const std::string& what) { progress_.working_on(what); }
@@ -70,17 +52,18 @@ class Session {
   int report();
 
  private:
-  CaseVerdict empty_verdict(size_t index) const;
-  void finish(size_t index, CaseVerdict verdict);
+  Verdict empty_verdict(size_t index) const;
+  void finish(size_t index, Verdict verdict);
   void print(const RunReport& report);
 
   const RunOptions& options_;
   const RunPlan& plan_;
+  const ReportFolder folder_;
   std::ostream& out_;
   Judge judge_;
   Waivers waivers_;
   BackendDescription backend_;
-  std::vector<CaseVerdict> verdicts_;
+  std::vector<Verdict> verdicts_;
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;

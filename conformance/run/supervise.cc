@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
 
 namespace plumbline::conformance {

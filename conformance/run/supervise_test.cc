@@ -8,6 +8,7 @@
 #include <map>
 #include <thread>
 
+#include "conformance/protocol/report_folder.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/tensor_file.h"
 #include "runtime/testing/processes.h"

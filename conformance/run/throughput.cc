@@ -11,6 +11,7 @@
 
 #include "conformance/backend/predicted_trace.h"
 #include "conformance/corpus/corpus.h"
+#include "conformance/protocol/report_folder.h"
 #include "reference/loss.h"
 #include "reference/models/zoo.h"
 #include "runtime/engine/engine.h"

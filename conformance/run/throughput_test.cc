@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/temporary_folder.h"
 #include "runtime/transport/threads.h"

@@ -33,14 +33,14 @@ class Page {
  public:
   explicit Page(const std::vector<PageReport>& reports) : reports_(reports) {
     for (size_t r = 0; r < reports.size(); ++r) {
-      for (const CaseVerdict& verdict : reports[r].report.verdicts) {
-        if (row_of_.try_emplace(verdict.case_id, rows_.size()).second)
-          rows_.push_back({verdict.case_id, verdict.title, verdict.truth});
-        if (std::find(schedules_.begin(), schedules_.end(), verdict.schedule) == schedules_.end())
-          schedules_.push_back(verdict.schedule);
-        cells_[{verdict.case_id, verdict.schedule, r}].push_back(verdicts_.size());
+      for (const Verdict& verdict : reports[r].report.verdicts) {
+        if (row_of_.try_emplace(verdict.run.case_id, rows_.size()).second)
+          rows_.push_back({verdict.run.case_id, verdict.title, verdict.finding.truth});
+        if (std::find(schedules_.begin(), schedules_.end(), verdict.run.schedule) == schedules_.end())
+          schedules_.push_back(verdict.run.schedule);
+        cells_[{verdict.run.case_id, verdict.run.schedule, r}].push_back(verdicts_.size());
         verdicts_.push_back({&verdict, r});
-        ++counts_[verdict.status];
+        ++counts_[verdict.finding.status];
       }
     }
     put_in_order(schedules_);
@@ -56,7 +56,7 @@ class Page {
 
  private:
   struct Shown {
-    const CaseVerdict* verdict;
+    const Verdict* verdict;
     size_t report;
   };
 
@@ -120,9 +120,9 @@ class Page {
     std::set<std::string> truths, transports;
     std::set<int> ranks;
     for (const Shown& shown : verdicts_) {
-      truths.insert(std::string(to_string(shown.verdict->truth)));
-      transports.insert(shown.verdict->transport);
-      ranks.insert(shown.verdict->ranks);
+      truths.insert(std::string(to_string(shown.verdict->finding.truth)));
+      transports.insert(shown.verdict->run.transport);
+      ranks.insert(shown.verdict->run.ranks);
     }
     Values truth_values, rank_values, transport_values, report_values;
     for (const std::string& truth : truths) truth_values.emplace_back(truth, truth);
@@ -149,11 +149,11 @@ class Page {
   std::string cell(const Row& row, size_t schedule, size_t report) const {
     const auto it = cells_.find({row.case_id, schedules_[schedule], report});
     if (it == cells_.end()) return "<td></td>";
-    Status shown = verdicts_[it->second.front()].verdict->status;
+    Status shown = verdicts_[it->second.front()].verdict->finding.status;
     size_t first = it->second.front();
     std::string ids;
     for (const size_t index : it->second) {
-      const Status status = verdicts_[index].verdict->status;
+      const Status status = verdicts_[index].verdict->finding.status;
       if (worse(shown, status) != shown) shown = status, first = index;
       ids += (ids.empty() ? "" : " ") + std::to_string(index);
     }

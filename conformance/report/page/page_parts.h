@@ -17,7 +17,6 @@ std::string_view page_symbol(Status status);
 
 /// An <article> with everything known about one verdict: its sentence, how to repeat it, the first difference with what
 /// stands around it, what was checked. `id` is its fragment's name; `report` the number of its report on the page.
-std::string verdict_article(const CaseVerdict& verdict, const std::string& id, size_t report,
-                            const std::string& backend);
+std::string verdict_article(const Verdict& verdict, const std::string& id, size_t report, const std::string& backend);
 
 }  // namespace plumbline::conformance

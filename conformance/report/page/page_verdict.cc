@@ -66,13 +66,14 @@ std::string used(const char* what, double ratio, const std::string& key) {
          "</meter></p>\n";
 }
 
-std::string differences(const CaseVerdict& v) {
-  if (!v.first) return {};
-  std::string html = measured(*v.first) + neighbourhood(*v.first);
-  if (v.all.size() < 2) return html;
-  html += "<details><summary>" + std::to_string(v.differing - 1) + " more that differ, in causal order</summary><ul>\n";
-  for (size_t i = 1; i < v.all.size(); ++i) html += element("li", sentence(v.all[i])) + "\n";
-  if (const int64_t rest = v.differing - static_cast<int64_t>(v.all.size()); rest > 0)
+std::string differences(const Verdict& v) {
+  if (!v.finding.first) return {};
+  std::string html = measured(*v.finding.first) + neighbourhood(*v.finding.first);
+  if (v.finding.all.size() < 2) return html;
+  html += "<details><summary>" + std::to_string(v.finding.differing - 1) +
+          " more that differ, in causal order</summary><ul>\n";
+  for (size_t i = 1; i < v.finding.all.size(); ++i) html += element("li", sentence(v.finding.all[i])) + "\n";
+  if (const int64_t rest = v.finding.differing - static_cast<int64_t>(v.finding.all.size()); rest > 0)
     html += "<li>and " + std::to_string(rest) + " that are not listed</li>\n";
   return html + "</ul></details>\n";
 }
@@ -105,15 +106,15 @@ std::string_view page_symbol(Status status) {
   return "?";
 }
 
-std::string verdict_article(const CaseVerdict& v, const std::string& id, size_t report, const std::string& backend) {
-  const std::string status(status_name(v.status)), truth(to_string(v.truth)), place = place_of(v);
+std::string verdict_article(const Verdict& v, const std::string& id, size_t report, const std::string& backend) {
+  const std::string status(status_name(v.finding.status)), truth(to_string(v.finding.truth)), place = place_of(v.run);
   std::string html =
-      "<article class=\"verdict " + status + "\"" + attribute("id", id) + attribute("data-case", v.case_id) +
-      attribute("data-schedule", v.schedule) + attribute("data-status", status) + attribute("data-truth", truth) +
-      attribute("data-report", std::to_string(report)) + attribute("data-ranks", std::to_string(v.ranks)) +
-      attribute("data-transport", v.transport) + ">\n";
-  html += "<h3><span class=\"symbol\" aria-hidden=\"true\">" + std::string(page_symbol(v.status)) + "</span> " +
-          xml_escaped(v.case_id + " \xc3\x97 " + v.schedule) + " <small>" +
+      "<article class=\"verdict " + status + "\"" + attribute("id", id) + attribute("data-case", v.run.case_id) +
+      attribute("data-schedule", v.run.schedule) + attribute("data-status", status) + attribute("data-truth", truth) +
+      attribute("data-report", std::to_string(report)) + attribute("data-ranks", std::to_string(v.run.ranks)) +
+      attribute("data-transport", v.run.transport) + ">\n";
+  html += "<h3><span class=\"symbol\" aria-hidden=\"true\">" + std::string(page_symbol(v.finding.status)) + "</span> " +
+          xml_escaped(v.run.case_id + " \xc3\x97 " + v.run.schedule) + " <small>" +
           xml_escaped(join(std::vector<std::string>{status, backend}) + (place.empty() ? "" : ", " + place)) +
           "</small></h3>\n";
   if (!v.title.empty()) html += "<p class=\"title\">" + xml_escaped(v.title) + "</p>\n";
@@ -121,15 +122,16 @@ std::string verdict_article(const CaseVerdict& v, const std::string& id, size_t 
   if (!v.repro.empty())
     html += "<p class=\"repro\"><code>" + xml_escaped(v.repro) +
             "</code> <button type=\"button\" class=\"copy\" hidden>Copy</button></p>\n";
-  if (v.bound_use)
-    html += used("Error against bound, worst element", v.bound_use->ratio, v.bound_use->key) +
-            used("Norm of the error, worst tensor", v.bound_use->norm_ratio, v.bound_use->norm_key);
+  if (v.finding.bound_use)
+    html += used("Error against bound, worst element", v.finding.bound_use->ratio, v.finding.bound_use->key) +
+            used("Norm of the error, worst tensor", v.finding.bound_use->norm_ratio, v.finding.bound_use->norm_key);
   html += differences(v);
   html += "<p class=\"facts\">Truth: " + truth;
   if (!v.dtype.empty()) html += "; dtype: " + xml_escaped(v.dtype);
   if (!v.device.empty()) html += "; device: " + xml_escaped(v.device);
-  if (!v.checked.empty()) html += "; checked: " + xml_escaped(join(v.checked));
-  if (v.tensors > 0) html += "; " + std::to_string(v.tensors) + " tensors, " + std::to_string(v.elements) + " elements";
+  if (!v.finding.checked.empty()) html += "; checked: " + xml_escaped(join(v.finding.checked));
+  if (v.finding.tensors > 0)
+    html += "; " + std::to_string(v.finding.tensors) + " tensors, " + std::to_string(v.finding.elements) + " elements";
   return html + "; " + general(v.seconds) + " s</p>\n</article>\n";
 }
 

@@ -8,48 +8,49 @@
 
 namespace plumbline::conformance {
 
-inline CaseVerdict sample_verdict(const std::string& case_id, const std::string& schedule, Status status,
-                                  const std::string& reason = "") {
-  CaseVerdict v;
-  v.case_id = case_id;
+inline Verdict sample_verdict(const std::string& case_id, const std::string& schedule, Status status,
+                              const std::string& reason = "") {
+  Verdict v;
+  v.run.case_id = case_id;
   v.title = "the case " + case_id;
-  v.schedule = schedule;
+  v.run.schedule = schedule;
   v.backend = "runtime";
   v.device = "cpu";
   v.dtype = "f32";
-  v.ranks = 4;
-  v.transport = "threads";
-  v.status = status;
-  v.reason = reason;
-  v.checked = {"forward", "grad"};
-  v.tensors = 3;
-  v.elements = 24;
+  v.run.ranks = 4;
+  v.run.transport = "threads";
+  v.finding.status = status;
+  v.finding.reason = reason;
+  v.finding.checked = {"forward", "grad"};
+  v.finding.tensors = 3;
+  v.finding.elements = 24;
   v.seconds = 0.5;
   v.repro = "plumbline run --case " + case_id + " --schedule " + schedule;
   return v;
 }
 
 /// Twelve numbers, the sixth of them wrong, and another tensor missing.
-inline CaseVerdict sample_failure() {
+inline Verdict sample_failure() {
   std::vector<double> expected(12, 1.0), actual(12, 1.0);
   actual[5] = std::numeric_limits<double>::infinity();
-  CaseVerdict v = sample_verdict("exact-<mlp>", "1f1b", Status::Fail);
-  set_differences(v, compare({{"0/backward/2/3/v17", make_f64({2, 6}, expected)}, {"0/grad/-/-/w", make_f64({}, {1})}},
-                             {{"0/backward/2/3/v17", make_f64({2, 6}, actual)}}, CompareMode::Numeric));
+  Verdict v = sample_verdict("exact-<mlp>", "1f1b", Status::Fail);
+  set_differences(v.finding,
+                  compare({{"0/backward/2/3/v17", make_f64({2, 6}, expected)}, {"0/grad/-/-/w", make_f64({}, {1})}},
+                          {{"0/backward/2/3/v17", make_f64({2, 6}, actual)}}, CompareMode::Numeric));
   return v;
 }
 
 /// Bounded: the second of three elements is two bounds away.
-inline CaseVerdict sample_bounded() {
-  CaseVerdict v = sample_verdict("bounded-lm", "zb-v", Status::Fail);
-  v.truth = reference::Truth::Bounded;
+inline Verdict sample_bounded() {
+  Verdict v = sample_verdict("bounded-lm", "zb-v", Status::Fail);
+  v.finding.truth = reference::Truth::Bounded;
   Bounds bounds;
   bounds.elements["0/output/3/0/o"] = make_f64({3}, {0.5, 0.5, 0.5});
   bounds.norms["0/output/3/0/o"] = {10.0, 0.0};
   const TensorMap expected = {{"0/output/3/0/o", make_f64({3}, {1, 2, 3})}};
   const TensorMap actual = {{"0/output/3/0/o", make_f64({3}, {1.25, 3, 3})}};
-  set_differences(v, compare(expected, actual, CompareMode::Bounded, bounds));
-  v.bound_use = bound_use(expected, actual, bounds);
+  set_differences(v.finding, compare(expected, actual, CompareMode::Bounded, bounds));
+  v.finding.bound_use = bound_use(expected, actual, bounds);
   return v;
 }
 

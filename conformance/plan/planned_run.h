@@ -1,0 +1,22 @@
+// One run of a plan, as it is planned and as run.json keeps it. No torch.
+#pragma once
+
+#include <string>
+
+#include "conformance/protocol/job.h"
+#include "conformance/protocol/run_id.h"
+
+namespace plumbline::conformance {
+
+struct PlannedRun {
+  RunId id;
+  std::string csv = {};          ///< the schedule itself, where it is none of the named ones
+  std::string unsupported = {};  ///< why it cannot be run; empty: it can
+
+  bool operator==(const PlannedRun&) const = default;
+};
+
+/// How it stands in a job.
+inline JobCase job_case(const PlannedRun& run) { return {run.id.case_id, run.id.schedule, run.csv}; }
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,83 @@
+#include "conformance/protocol/report_folder.h"
+
+#include <charconv>
+#include <map>
+
+#include "conformance/protocol/protocol.h"
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr const char* kResultExtension = ".safetensors";
+constexpr const char* kTimelines = "timelines";
+
+}  // namespace
+
+std::vector<std::filesystem::path> ReportFolder::outcome() const {
+  return {results(), path_ / kTimelines, report(), junit(), matrix_picture(), matrix_page()};
+}
+
+std::filesystem::path ReportFolder::job_output(int ranks, TransportKind transport) const {
+  return results() / (transport_name(transport) + "-" + std::to_string(ranks));
+}
+
+std::filesystem::path ReportFolder::recording(const JobCase& item, int ranks) const {
+  return recording_folder(job_output(ranks, TransportKind::Own), item);
+}
+
+std::filesystem::path ReportFolder::baseline_recording(const std::string& model) const {
+  return recording({model, kOneRank}, 1);
+}
+
+std::filesystem::path timeline_name(size_t index) {
+  return std::filesystem::path(kTimelines) / (std::to_string(index) + ".svg");
+}
+
+std::filesystem::path job_path(const std::filesystem::path& out) { return out / "job.json"; }
+
+std::string result_prefix(const JobCase& c) {
+  if (!c.results.empty()) return c.results;
+  return (std::filesystem::path(c.schedule).filename() / c.id / "rank").string();
+}
+
+std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank) {
+  return out / (result_prefix(c) + std::to_string(rank) + kResultExtension);
+}
+
+std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c) {
+  const std::filesystem::path prefix = out / result_prefix(c);
+  const std::string begin = prefix.filename().string(), end = kResultExtension;
+  std::map<int, std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size()) continue;
+    int rank = 0;
+    const char* last = name.data() + name.size() - end.size();
+    const auto [stop, error] = std::from_chars(name.data() + begin.size(), last, rank);
+    const bool is_number =
+        error == std::errc() && stop == last && std::to_string(rank) == std::string(name.data() + begin.size(), last);
+    if (is_number && rank >= 0) files.emplace(rank, entry.path());
+  }
+  std::vector<std::filesystem::path> ordered;
+  for (const auto& [rank, file] : files) ordered.push_back(file);
+  return ordered;
+}
+
+bool is_result_file(const std::filesystem::path& file) {
+  return file.extension() == kResultExtension && file.filename().string().starts_with("rank");
+}
+
+std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item) {
+  return result_path(out, item, 0).parent_path();
+}
+
+std::filesystem::path exported_case(const JobCase& item) {
+  return std::filesystem::path("cases") / std::filesystem::path(item.schedule).filename() / item.id;
+}
+
+std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {
+  return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");
+}
+
+}  // namespace plumbline::conformance

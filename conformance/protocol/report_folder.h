@@ -1,0 +1,73 @@
+// Every path of a report folder. No other file joins such names.
+//
+//   run.json                            what the run set out to do (run_record.h)
+//   results.jsonl                       its verdicts, a line each, as they come (json.h)
+//   report.json                         everything, at the end; timelines/0.svg: pictures that it names
+//   junit.xml  matrix.svg  matrix.html  the same for other readers
+//   results/mpi-4/                      the output folder of a job (--out), by transport and number of ranks:
+//     job.json                            the job
+//     1f1b/ID/rank0.safetensors           results of a rank; rank0.json, where it is a recording (recording.h)
+//     cases/1f1b/ID/                      the exported case, for a backend that has nothing but files
+//     throughput/0/rank0.json             times of a rank, of one measurement
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "conformance/protocol/job.h"
+#include "conformance/protocol/transport_kind.h"
+
+namespace plumbline::conformance {
+
+class ReportFolder {
+ public:
+  explicit ReportFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path run_record() const { return path_ / "run.json"; }
+  std::filesystem::path verdict_log() const { return path_ / "results.jsonl"; }
+  std::filesystem::path report() const { return path_ / "report.json"; }
+  std::filesystem::path junit() const { return path_ / "junit.xml"; }
+  std::filesystem::path matrix_picture() const { return path_ / "matrix.svg"; }
+  std::filesystem::path matrix_page() const { return path_ / "matrix.html"; }
+  std::filesystem::path results() const { return path_ / "results"; }
+
+  /// Everything but run.json and results.jsonl: what a new run removes before it begins.
+  std::vector<std::filesystem::path> outcome() const;
+
+  /// The output folder of the jobs on so many ranks.
+  std::filesystem::path job_output(int ranks, TransportKind transport) const;
+  /// Of a backend's own model: the recording of a run, and of the run on one rank that it is compared with.
+  std::filesystem::path recording(const JobCase& item, int ranks) const;
+  std::filesystem::path baseline_recording(const std::string& model) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The picture of a measurement, by its place in the report; from the report folder.
+std::filesystem::path timeline_name(size_t index);
+
+/// The job file in an output folder.
+std::filesystem::path job_path(const std::filesystem::path& out);
+
+/// What the names of the case's result files begin with, below the output folder: JobCase::results, or what it will be.
+std::string result_prefix(const JobCase& c);
+
+/// Where a rank leaves the results of a case, below the output folder, under the schedule's name (of a file without its
+/// folders): never read before it is complete.
+std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
+/// The files that ranks left for a case, ascending by rank; with none written, none.
+std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
+/// Whether a file is named as result files are.
+bool is_result_file(const std::filesystem::path& file);
+
+/// The folder of the recording of a model: rank<R>.json is `results` of the job with ".json".
+std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item);
+/// Where a case is exported to, from the output folder.
+std::filesystem::path exported_case(const JobCase& item);
+/// Where a rank leaves its times of a measurement.
+std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
+
+}  // namespace plumbline::conformance

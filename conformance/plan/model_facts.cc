@@ -8,7 +8,7 @@
 #include "conformance/corpus/case_pipe.h"
 #include "conformance/plan/remat.h"
 #include "reference/models/zoo.h"
-#include "runtime/engine/plan.h"
+#include "runtime/engine/plan/plan.h"
 
 namespace plumbline::conformance {
 namespace {

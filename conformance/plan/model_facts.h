@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reference/case.h"
-#include "runtime/engine/partitioned_stage.h"
+#include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/schedule/check/check.h"
 
 namespace plumbline::conformance {

@@ -1,6 +1,6 @@
 #include "runtime/engine/stage/partitioned_stage.h"
 
-#include "runtime/partition/trace/trace_testing.h"
+#include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
 #include "runtime/testing/spawn.h"
 

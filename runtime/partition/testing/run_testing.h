@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/backward/split_backward.h"
+#include "runtime/backward/split/split_backward.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/run/run.h"

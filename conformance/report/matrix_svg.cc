@@ -218,10 +218,8 @@ double draw_matrix(pugi::xml_node svg, const RunReport& report, double top) {
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i].empty()) continue;
       const double gap = column > 20 ? 4 : 1;
-      svg += "<g><title>" + xml_escaped(sentences(row.cells[i])) + "</title>\n" +
-             cell(row.cells[i].front()->finding.status, cells_x + static_cast<double>(i) * column + gap / 2, y + 2,
-                  column - gap, row_height - 4) +
-             "</g>\n";
+      add_cell(add_titled(svg, sentences(row.cells[i])), row.cells[i].front()->finding.status,
+               cells_x + static_cast<double>(i) * column + gap / 2, y + 2, column - gap, row_height - 4);
     }
     y += row_height;
   }

@@ -10,6 +10,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/context.h"
 #include "conformance/report/read_json.h"
+#include "runtime/fnv1a.h"
 #include "runtime/error.h"
 #include "runtime/one_line.h"
 #include "runtime/tensor_file.h"
@@ -21,9 +22,7 @@ namespace {
 /// A file that decides verdicts, with a digest (FNV-1a) of what is in it: a changed one is another run's.
 std::string with_digest(const std::filesystem::path& path) {
   if (path.empty()) return {};
-  uint64_t digest = 14695981039346656037u;
-  for (const char c : read_file(path)) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return path.string() + " (" + std::to_string(digest) + ")";
+  return path.string() + " (" + std::to_string(fnv1a(read_file(path))) + ")";
 }
 
 /// What an interrupted run in `report` came to, if it was this one. Takes away the line that it did not finish.

@@ -18,6 +18,7 @@
 #include "runtime/microbatch/signature.h"
 #include "runtime/split/loss_mark.h"
 #include "runtime/split/module_pipe.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::reference {
 namespace {

@@ -118,7 +118,8 @@ TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
   EXPECT_NE(judged.finding.reason.find("w.toml:3 expired on 2026-11-22"), std::string::npos) << judged.finding.reason;
   ASSERT_EQ(old.expired().size(), 1u);
   EXPECT_NE(old.expired()[0].find("expired on 2026-11-22"), std::string::npos);
-  EXPECT_EQ(waivers(waiver_text(), 2026y / 11 / 23).applied(verdict(Status::Pass), "2.14").finding.status, Status::Pass);
+  EXPECT_EQ(waivers(waiver_text(), 2026y / 11 / 23).applied(verdict(Status::Pass), "2.14").finding.status,
+            Status::Pass);
 }
 
 TEST(Waivers, OneThatIsAboutNothingIsTold) {

@@ -12,8 +12,8 @@ namespace plumbline::partition {
 enum class GraphHalf : uint8_t { Any, Forward, Backward };
 
 /// The calls that make `outputs` from `inputs` (which may be inner nodes), without dead ones, in graph order. A call is
-/// valid where all of its inputs are, but not where `rules` place it in the other half. What `must` run in that half
-/// stays though nobody uses it; in `Any`, all calls with effects. Throws InputError naming an output that is not valid,
+/// valid where all of its inputs are, but not where `rules` place it in the other half. Calls that `must` run in that
+/// half stay without users; in `Any`, all calls with effects do. Throws InputError naming an output that is not valid,
 /// and what it lacks.
 Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, const MustRun& must,
                           std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,

@@ -32,7 +32,7 @@ std::vector<Hash> run(const partition::JointGraph& graph, const partition::Subgr
   }
   std::vector<Hash> out;
   for (const partition::NodeIndex output : part.outputs) {
-    EXPECT_TRUE(output == partition::kNoNode || values.contains(output)) << "an output that nobody made";
+    EXPECT_TRUE(output == partition::kNoNode || values.contains(output)) << "an output that no node computes";
     out.push_back(output == partition::kNoNode ? 0 : values[output]);
   }
   return out;

@@ -9,7 +9,7 @@
 #include "conformance/backend/predicted_trace.h"
 #include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/chosen_schedule.h"
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/json.h"
@@ -105,13 +105,11 @@ int measure(const ThroughputOptions& options) {
     throw InputError("--svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
   conformance::end_children_on_signals();
-  conformance::BackendSpec runtime =
-      conformance::runtime_backend(plumbline_path(), options.transport == "mpi", job.timeout_seconds);
-  runtime.one_case = std::chrono::milliseconds(0);  // a measurement takes as long as it was asked to
-  runtime.silence = std::chrono::minutes(10);
-  const conformance::Launcher launcher(std::move(runtime));
+  conformance::BackendSpec spec = conformance::runtime_backend(plumbline_path(), job.timeout_seconds);
+  spec.silence = std::chrono::minutes(10);  // a measurement may take long
+  const conformance::CommandBackend runtime(std::move(spec), conformance::transport_kind(options.transport).value());
   std::vector<conformance::Throughput> measured;
-  const conformance::LaunchResult result = launcher.run(job, out.path(), [&](const conformance::LaunchEvent& event) {
+  const conformance::JobResult result = runtime.run(job, out.path(), [&](const conformance::JobEvent& event) {
     if (!event.done) return;
     measured.push_back(
         conformance::read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));

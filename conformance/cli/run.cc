@@ -77,6 +77,7 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
 void add_run(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<conformance::RunOptions>();
   auto named = std::make_shared<NamedRuns>();
+  auto backend = std::make_shared<std::string>(conformance::kRuntime);
   auto program = std::make_shared<program::ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "run",
@@ -103,7 +104,7 @@ void add_run(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command
       ->add_option(
-          "--backend", options->backend,
+          "--backend", *backend,
           "Who runs the cases: our own runtime; a program as a backend.toml says (conformance/INTERPRETING.md); "
           "or a command in quotes, which is started with the words describe, plan and run")
       ->type_name("runtime|FILE.toml|CMD")
@@ -173,7 +174,6 @@ void add_run(CLI::App& app, Command& chosen) {
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
     if (throughput->count() == 0) options->throughput = options->selection.case_glob.empty() && options->mutant.empty();
-    options->program = own_path();
     options->command_line = command_line();
     if (remat->count() > 0)
       partition::parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
@@ -186,14 +186,14 @@ void add_run(CLI::App& app, Command& chosen) {
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
-      chosen = [options, program] { return program::run_program(*program, options->program, arguments(), std::cout); };
+      chosen = [options, program] { return program::run_program(*program, own_path(), arguments(), std::cout); };
       return;
     }
-    if (options->backend != "runtime")
+    options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
+    if (options->backend.foreign)
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
         if (command->count(name) > 0)
-          throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " +
-                           options->backend);
+          throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " + *backend);
     chosen = [options] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI

@@ -62,7 +62,7 @@ RunPlan plan_own_models(const RunOptions& options, const BackendDescription& bac
       matching(backend.models, selection.case_glob.empty() ? "*" : selection.case_glob, "--case", backend.name);
   const std::vector<std::string> schedules =
       matching(*backend.schedules, selection.schedules.value_or("*"), "--schedule", backend.name);
-  const std::vector<int> ranks = numbers_of_ranks(selection, options.backend_ranks);
+  const std::vector<int> ranks = numbers_of_ranks(selection, options.backend.ranks);
   RunPlan plan;
   for (const int n : ranks) plan.groups.push_back({TransportKind::Own, empty_job(options, n), {}});
   for (const std::string& model : models)

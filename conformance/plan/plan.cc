@@ -178,7 +178,7 @@ class Choices {
   using Made = std::pair<schedule::Schedule, std::string>;  ///< the schedule, or why there is none
 
   void keep_ranks_of_backend() {
-    const std::vector<int>& can = options_.backend_ranks;
+    const std::vector<int>& can = options_.backend.ranks;
     if (can.empty()) return;
     std::erase_if(ranks, [&](int n) { return std::ranges::find(can, n) == can.end(); });
     if (!ranks.empty()) return;
@@ -201,8 +201,8 @@ class Choices {
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
     if (selection_.ranks && ranks[row[2]] != own_ranks)
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
-    if (!options_.backend_ranks.empty() &&
-        std::ranges::find(options_.backend_ranks, own_ranks) == options_.backend_ranks.end())
+    if (!options_.backend.ranks.empty() &&
+        std::ranges::find(options_.backend.ranks, own_ranks) == options_.backend.ranks.end())
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
     if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
     try {

@@ -10,6 +10,7 @@
 
 #include "conformance/plan/model_facts.h"
 #include "conformance/plan/planned_run.h"
+#include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/job.h"
 #include "conformance/protocol/transport_kind.h"
 #include "reference/case.h"
@@ -41,12 +42,10 @@ struct RunOptions {
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = true;
-  std::string backend = "runtime";  ///< or a FILE.toml, or a command; see backend_file.h
-  std::vector<int> backend_ranks;   ///< how many ranks it can be; empty: any number
+  BackendSpec backend;
   std::filesystem::path report = "plumbline-report";
   bool resume = false;            ///< go on with the interrupted run in `report`
   std::filesystem::path waivers;  ///< empty: nothing is waived
-  std::string program;            ///< this executable, to start ranks with
   std::string command_line;       ///< for the report
 };
 

@@ -155,15 +155,15 @@ bool fill(std::string& word, const std::map<std::string, std::string>& values, s
 
 }  // namespace
 
-BackendSpec runtime_backend(const std::string& program, bool mpi, double timeout_seconds) {
+BackendSpec runtime_backend(const std::string& program, double timeout_seconds) {
   BackendSpec spec;
   spec.name = "plumbline runtime";
-  spec.given = "runtime";
+  spec.given = kRuntime;
+  spec.foreign = false;
   spec.argv = {program, "backend"};
-  if (mpi) spec.launcher = {"mpirun", "-n", "{np}"};
-  spec.run_words = {"--transport", mpi ? "mpi" : "threads"};
-  // Ranks say nothing while they start and while they are in a case: these are only for ranks that hang where they wait
-  // for nothing.
+  spec.launcher = {"mpirun", "-n", "{np}"};
+  // Ranks print nothing while they start and while they execute a case: these limits are for ranks that hang outside of
+  // a wait for a message.
   spec.start = spec.silence = seconds(60 + 2 * timeout_seconds);
   spec.one_case = std::chrono::milliseconds(0);
   return spec;
@@ -227,13 +227,17 @@ BackendSpec read_backend(const std::string& given) {
   return spec;
 }
 
-std::vector<std::string> words_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
-                                   const std::string& out) {
+BackendSpec find_backend(const std::string& given, const std::string& program, double timeout_seconds) {
+  return given == kRuntime ? runtime_backend(program, timeout_seconds) : read_backend(given);
+}
+
+std::vector<std::string> words_for(const BackendSpec& spec, TransportKind transport, const std::string& verb, int ranks,
+                                   const std::string& job, const std::string& out) {
   const std::map<std::string, std::string> values = {
       {"{verb}", verb}, {"{job}", job}, {"{out}", out}, {"{np}", std::to_string(ranks)}};
   std::set<std::string> used;
   std::vector<std::string> words;
-  if (spec.launcher_verbs.contains(verb))
+  if (transport != TransportKind::Threads && spec.launcher_verbs.contains(verb))
     for (std::string word : spec.launcher)
       if (fill(word, values, used)) words.push_back(std::move(word));
   used.clear();
@@ -242,7 +246,7 @@ std::vector<std::string> words_for(const BackendSpec& spec, const std::string& v
   if (!used.contains("{verb}")) words.push_back(verb);
   if (!job.empty() && !used.contains("{job}")) words.insert(words.end(), {"--job", job});
   if (!out.empty() && !used.contains("{out}")) words.insert(words.end(), {"--out", out});
-  if (verb == "run") words.insert(words.end(), spec.run_words.begin(), spec.run_words.end());
+  if (verb == "run" && !spec.foreign) words.insert(words.end(), {"--transport", transport_name(transport)});
   return words;
 }
 

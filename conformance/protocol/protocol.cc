@@ -192,4 +192,15 @@ std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const J
   return answers;
 }
 
+std::string plan_text(const Job& job, const std::vector<std::optional<PlanAnswer>>& answers) {
+  nlohmann::json json = nlohmann::json::array();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) continue;
+    json.push_back(
+        {{"id", job.cases[i].id}, {"schedule", job.cases[i].schedule}, {"supported", answers[i]->supported}});
+    if (!answers[i]->supported) json.back()["why"] = answers[i]->why;
+  }
+  return json.dump(1);
+}
+
 }  // namespace plumbline::conformance

@@ -62,4 +62,7 @@ struct PlanAnswer {
 /// about what the job does not hold, or a second one.
 std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
 
+/// The inverse: the answers to `job` as JSON.
+std::string plan_text(const Job& job, const std::vector<std::optional<PlanAnswer>>& answers);
+
 }  // namespace plumbline::conformance

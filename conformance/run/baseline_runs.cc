@@ -33,7 +33,7 @@ class BaselineRuns::Observer : public JobObserver {
   Session& session_;
 };
 
-BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const Launcher& launcher, Session& session) {
+BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const Backend& backend, Session& session) {
   std::set<std::string> wanted, used;
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const std::string& model = plan.runs[i].id.case_id;
@@ -54,7 +54,7 @@ BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const
   }
   if (job.cases.empty()) return;
   Observer observer(*this, job, options, session);
-  supervise(launcher, job, folder.job_output(1, TransportKind::Own), observer, Delivery::Recording);
+  supervise(backend, job, folder.job_output(1, TransportKind::Own), observer, Delivery::Recording);
 }
 
 BaselineRuns::Outcome BaselineRuns::of(const std::string& model) const {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/backend.h"
 #include "conformance/run/session.h"
 
 namespace plumbline::conformance {
@@ -14,7 +14,7 @@ class BaselineRuns {
  public:
   /// Runs on one rank what `plan` has; models all of whose runs `session` has judged are left out, and a baseline by
   /// which an earlier part of the run was judged stays as it is.
-  BaselineRuns(const RunPlan& plan, const RunOptions& options, const Launcher& launcher, Session& session);
+  BaselineRuns(const RunPlan& plan, const RunOptions& options, const Backend& backend, Session& session);
 
   using Outcome = std::pair<Status, std::string>;
   /// What becomes of the model's other runs: Pass, they can be judged; NotRun, the backend did not start, which has

@@ -20,6 +20,7 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/judge/verdict.h"
 #include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule_source.h"
@@ -117,7 +118,7 @@ std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
   if (!starts_programs) return found + " (starts Python programs: not tried by itself)";
   BackendSpec trivial = spec;
   trivial.argv = {"sh", "-c", "echo rank"};
-  std::vector<std::string> words = words_for(trivial, "run", ranks, "", "");
+  std::vector<std::string> words = words_for(trivial, TransportKind::Own, "run", ranks, "", "");
   words.pop_back();  // the verb
   const ProcessResult result = run_words(words, spec);
   if (!result.succeeded() || lines_in(result.output) != static_cast<size_t>(ranks))
@@ -177,7 +178,7 @@ class BackendExamination {
   std::string plan_own(const JobCase& item, int count) {
     job_.ranks = count;
     job_.cases = {item};
-    const auto answer = Launcher(spec_).plan(job_, folder_.path()).front();
+    const auto answer = CommandBackend(spec_).plan(job_, folder_.path()).front();
     const std::string what =
         item.id + " x " + item.schedule + " on " + std::to_string(count) + (count == 1 ? " rank" : " ranks");
     if (!answer) throw Error("no answer for " + what + "; every case of the job needs one");
@@ -205,7 +206,7 @@ class BackendExamination {
   }
 
   std::string describe_verb() {
-    backend_ = Launcher(spec_).describe();
+    backend_ = CommandBackend(spec_).describe();
     std::vector<std::string> kinds;
     for (const reference::ResultKind kind : backend_.delivers) kinds.emplace_back(reference::kind_name(kind));
     return backend_.name + " " + backend_.version + "; " +
@@ -242,7 +243,7 @@ class BackendExamination {
       else
         why_none += "; " + c.id + ": " + why;
     }
-    const auto answers = Launcher(spec_).plan(job_, folder_.path());
+    const auto answers = CommandBackend(spec_).plan(job_, folder_.path());
     for (size_t i = 0; i < answers.size(); ++i) {
       const JobCase item = job_.cases[i];
       if (!answers[i])
@@ -259,7 +260,7 @@ class BackendExamination {
   std::string run(const fs::path& out) {
     bool done = false;
     std::string failed;
-    const LaunchResult result = Launcher(spec_).run(job_, out, [&](const LaunchEvent& event) {
+    const JobResult result = CommandBackend(spec_).run(job_, out, [&](const JobEvent& event) {
       done = done || event.done;
       failed += event.failed;
     });

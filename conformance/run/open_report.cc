@@ -47,7 +47,7 @@ std::vector<Verdict> earlier_verdicts(const ReportFolder& report, const RunRecor
 }  // namespace
 
 BackendDescription or_runtime(BackendDescription backend) {
-  if (backend.name.empty()) backend.name = "runtime", backend.version = plumbline_version();
+  if (backend.name.empty()) backend.name = kRuntime, backend.version = plumbline_version();
   return backend;
 }
 

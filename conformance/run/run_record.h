@@ -15,7 +15,7 @@ namespace plumbline::conformance {
 struct RunRecord {
   uint64_t seed = 1;
   int microbatches = 0;  ///< in place of each case's own; 0: the case's own
-  std::string backend = "runtime";
+  std::string backend;
   std::string describe;  ///< what it said about itself, as JSON; empty: it was not asked
   /// Everything else that results depend on: version, commit, mutant, recompute, ...
   std::vector<std::pair<std::string, std::string>> options;

@@ -8,12 +8,13 @@
 #include <string>
 #include <utility>
 
+#include "conformance/backend/runtime.h"
 #include "conformance/plan/own_models.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/baseline_runs.h"
 #include "conformance/run/export_job.h"
 #include "conformance/run/open_report.h"
-#include "conformance/run/run_job.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
@@ -78,26 +79,18 @@ void keep_cases(RunGroup& group, Session& session,
 
 int run_supervised(const RunOptions& given, std::ostream& out) {
   RunOptions options = given;
-  const bool is_runtime = given.backend == "runtime";
-  BackendSpec foreign;
-  if (!is_runtime) {
-    foreign = read_backend(given.backend);
+  const BackendSpec& spec = options.backend;
+  if (spec.foreign) {
     options.selection.transport = TransportKind::Own;
-    options.backend_ranks = foreign.ranks;
     options.throughput = false;
-    if (options.waivers.empty()) options.waivers = foreign.waivers;
+    if (options.waivers.empty()) options.waivers = spec.waivers;
   }
-  const auto launcher = [&](TransportKind transport) {
-    return Launcher(is_runtime
-                        ? runtime_backend(options.program, transport == TransportKind::Mpi, options.timeout_seconds)
-                        : foreign);
-  };
   const std::unique_ptr<ModelFacts> models = built_models(options.seed);
   BackendDescription backend;
   try {
-    backend = launcher(TransportKind::Threads).describe();
+    backend = CommandBackend(spec).describe();
   } catch (const BackendError& error) {
-    make_plan(options, *models);  // what is wrong with the user's input is told before this
+    make_plan(options, *models);  // an error in the user's input is reported before this one
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 3;
   }
@@ -107,7 +100,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   const ReportFolder folder(options.report);
   Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
   std::optional<BaselineRuns> baselines;
-  if (own_models) baselines.emplace(plan, options, Launcher(foreign), session);
+  if (own_models) baselines.emplace(plan, options, CommandBackend(spec), session);
   for (RunGroup& group : plan.groups) {
     drop_judged(group, session);
     if (group.job.cases.empty() && group.job.throughput.empty()) continue;
@@ -120,13 +113,13 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
       std::string why_not;
       if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
         why_not = backend.name + " does not have this schedule";
-      else if (!is_runtime)
+      else if (spec.foreign)
         why_not = export_for_job(item, group.job, options.microbatches, backend, results);
       return {why_not.empty() ? Status::Pass : Status::Unsupported, why_not};
     });
     GroupObserver observer(session, group);
     if (!group.job.cases.empty() || !group.job.throughput.empty())
-      supervise(launcher(group.transport), group.job, results, observer,
+      supervise(CommandBackend(spec, group.transport), group.job, results, observer,
                 own_models ? Delivery::Recording : Delivery::Results);
   }
   return session.report();
@@ -134,8 +127,8 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
 
 int run_inside_mpi(const RunOptions& options, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
-  if (options.backend != "runtime")
-    throw InputError("--backend: " + options.backend + " is started by plumbline itself; leave mpirun out");
+  if (options.backend.foreign)
+    throw InputError("--backend: " + options.backend.given + " is started by plumbline itself; leave mpirun out");
   transport::MpiSession mpi;
   try {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
@@ -170,8 +163,7 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
 
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), group.transport);
-      run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {
-        const LaunchEvent event = parse_event(line);
+      Runtime(transport.get()).run(group.job, results, [&](const JobEvent& event) {
         if (!event.throughput && !event.done) session->begins(group.runs.at(event.index));
         if (!event.throughput && event.done) session->done(group.runs.at(event.index));
         if (event.throughput && event.done) session->measured(event.index, group.job.throughput[event.index], group);

@@ -145,10 +145,11 @@ Verdict Session::empty_verdict(size_t index) const {
     verdict.finding.truth = c.truth;
   }
   verdict.finding.reason = not_started_.empty() ? "the run ended before it" : not_started_;
-  verdict.repro = "plumbline run --case " + run.case_id + " --schedule " + shell_word(run.schedule) +
-                  (run.transport == transport_name(TransportKind::Own) ? " --backend " + shell_word(options_.backend)
-                                                                       : " --transport " + run.transport) +
-                  " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
+  verdict.repro =
+      "plumbline run --case " + run.case_id + " --schedule " + shell_word(run.schedule) +
+      (run.transport == transport_name(TransportKind::Own) ? " --backend " + shell_word(options_.backend.given)
+                                                           : " --transport " + run.transport) +
+      " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
   if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
   if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
   if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;

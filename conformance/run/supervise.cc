@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
 
@@ -11,9 +12,9 @@ namespace {
 
 class Supervisor {
  public:
-  Supervisor(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+  Supervisor(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
              Delivery delivery)
-      : launcher_(launcher),
+      : backend_(backend),
         job_(job),
         out_(out),
         observer_(observer),
@@ -25,7 +26,7 @@ class Supervisor {
   bool plan() {
     if (job_.cases.empty()) return true;
     try {
-      const std::vector<std::optional<PlanAnswer>> answers = launcher_.plan(job_, out_);
+      const std::vector<std::optional<PlanAnswer>> answers = backend_.plan(job_, out_);
       for (size_t i = 0; i < answers.size(); ++i) {
         const std::optional<PlanAnswer>& answer = answers[i];
         if (!answer)
@@ -49,7 +50,7 @@ class Supervisor {
     for (const size_t i : cases) rest.cases.push_back(job_.cases[i]);
     for (const size_t i : measurements) rest.throughput.push_back(job_.throughput[i]);
     std::optional<size_t> running, measuring;
-    const LaunchResult result = launcher_.run(rest, out_, [&](const LaunchEvent& event) {
+    const JobResult result = backend_.run(rest, out_, [&](const JobEvent& event) {
       const size_t index = event.throughput ? measurements[event.index] : cases[event.index];
       if ((event.throughput ? measured_ : settled_)[index])
         throw BadEvent("an event about " + std::string(event.throughput ? "measurement " : "case ") +
@@ -81,7 +82,7 @@ class Supervisor {
         measured_[i] = true;
       }
     } else if (!started_) {
-      observer_.not_started(launcher_.spec().name + ": run: " + reason_of(result));
+      observer_.not_started(backend_.name() + ": run: " + reason_of(result));
       return false;
     } else {
       observer_.broken(ranks() + (result.any_event ? "failed between two cases: " : "did not start again: ") +
@@ -93,7 +94,7 @@ class Supervisor {
 
  private:
   std::string ranks() const {
-    return launcher_.spec().name + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
+    return backend_.name() + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
   }
 
   static std::vector<size_t> open(const std::vector<bool>& finished) {
@@ -124,7 +125,7 @@ class Supervisor {
     observer_.done(index);
   }
 
-  const Launcher& launcher_;
+  const Backend& backend_;
   const Job& job_;
   const std::filesystem::path& out_;
   JobObserver& observer_;
@@ -135,9 +136,9 @@ class Supervisor {
 
 }  // namespace
 
-void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+void supervise(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
                Delivery delivery) {
-  Supervisor supervisor(launcher, job, out, observer, delivery);
+  Supervisor supervisor(backend, job, out, observer, delivery);
   if (!supervisor.plan()) return;
   while (supervisor.launch()) {
   }

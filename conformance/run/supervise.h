@@ -5,7 +5,7 @@
 #include <string>
 
 #include "conformance/judge/verdict.h"
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/backend.h"
 
 namespace plumbline::conformance {
 
@@ -32,7 +32,7 @@ enum class Delivery { Results, Recording };
 /// Asks for the plan, then runs what is supported. A case in which the backend crashes, hangs, or says what cannot be
 /// read is failed, its processes are ended, and it is started anew with the rest. Every case is heard of once, unless
 /// the backend does not start.
-void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+void supervise(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
                Delivery delivery = Delivery::Results);
 
 }  // namespace plumbline::conformance

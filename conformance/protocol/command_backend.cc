@@ -1,4 +1,4 @@
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/command_backend.h"
 
 #include <algorithm>
 #include <cctype>
@@ -15,7 +15,7 @@ namespace {
 /// Splits output into lines as it comes and picks out the events. No event is long: of a longer line nothing is kept.
 class EventReader {
  public:
-  explicit EventReader(const std::function<void(const LaunchEvent&)>& on_event) : on_event_(on_event) {}
+  explicit EventReader(const OnEvent& on_event) : on_event_(on_event) {}
   void read(std::string_view piece) {
     size_t begin = 0, end = line_.size();  // what is left of earlier pieces holds no end of line
     line_ += piece;
@@ -31,7 +31,7 @@ class EventReader {
 
  private:
   static constexpr size_t kLongest = 4096;
-  const std::function<void(const LaunchEvent&)>& on_event_;
+  const OnEvent& on_event_;
   std::string line_;
   bool too_long_ = false;
 };
@@ -40,7 +40,7 @@ class EventReader {
 class Limits {
  public:
   explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "did not begin"); }
-  void saw(const LaunchEvent& event) {
+  void saw(const JobEvent& event) {
     if (!event.done && event.throughput)
       due_ = {};
     else if (event.done)
@@ -99,16 +99,16 @@ std::string torchruns_root_cause(const std::vector<std::string>& lines) {
 bool names_an_exception(std::string_view line) {
   if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
   const std::string_view word = line.substr(0, line.find(':'));
-  const bool is_name =
-      !word.empty() && word.size() < line.size() &&
-      std::ranges::all_of(word, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  const bool is_name = !word.empty() && word.size() < line.size() && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '.';
+  });
   return is_name && (word.ends_with("Error") || word.ends_with("Exception")) && !word.ends_with(".ChildFailedError");
 }
 
-ProcessOptions options_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
-                           const std::string& out) {
+ProcessOptions options_for(const BackendSpec& spec, TransportKind transport, const std::string& verb, int ranks,
+                           const std::string& job, const std::string& out) {
   ProcessOptions process;
-  process.argv = words_for(spec, verb, ranks, job, out);
+  process.argv = words_for(spec, transport, verb, ranks, job, out);
   process.environment = rank_environment();
   for (const auto& [name, value] : spec.environment) process.environment[name] = value;
   process.directory = spec.folder.string();
@@ -124,8 +124,8 @@ std::filesystem::path written_job(const Job& job, const std::filesystem::path& o
   return file;
 }
 
-LaunchResult result_of(const ProcessResult& ended) {
-  LaunchResult result;
+JobResult result_of(const ProcessResult& ended) {
+  JobResult result;
   result.succeeded = ended.succeeded();
   result.timed_out = ended.timed_out;
   result.ending = ended.could_not_start.empty() ? describe(ended) : ended.could_not_start;
@@ -136,7 +136,7 @@ LaunchResult result_of(const ProcessResult& ended) {
 
 }  // namespace
 
-std::string reason_of(const LaunchResult& result) {
+std::string reason_of(const JobResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
       return text->substr(at, text->find('\n', at) - at);
@@ -172,9 +172,16 @@ std::map<std::string, std::string> rank_environment() {
   };
 }
 
-LaunchEvent parse_event(std::string_view line) {
+std::string to_string(const JobEvent& event) {
+  return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
+         (!event.failed.empty() ? " failed: " + event.failed
+          : event.done          ? " done"
+                                : " begins");
+}
+
+JobEvent parse_event(std::string_view line) {
   const std::string_view whole = line;
-  LaunchEvent event;
+  JobEvent event;
   const auto accept = [&](std::string_view word) {
     if (!line.starts_with(word)) return false;
     line.remove_prefix(word.size());
@@ -195,8 +202,8 @@ LaunchEvent parse_event(std::string_view line) {
   return event;
 }
 
-std::string Launcher::answer(const std::string& verb, const std::string& job) const {
-  ProcessOptions process = options_for(spec_, verb, 1, job, "");
+std::string CommandBackend::answer(const std::string& verb, const std::string& job) const {
+  ProcessOptions process = options_for(spec_, transport_, verb, 1, job, "");
   process.timeout = spec_.start;
   const ProcessResult ended = run_process(process);
   if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
@@ -205,7 +212,7 @@ std::string Launcher::answer(const std::string& verb, const std::string& job) co
   return ended.output;
 }
 
-BackendDescription Launcher::describe() const {
+BackendDescription CommandBackend::describe() const {
   const std::string text = answer("describe", "");
   try {
     return parse_description(text, spec_.name + ": describe");
@@ -214,7 +221,7 @@ BackendDescription Launcher::describe() const {
   }
 }
 
-std::vector<std::optional<PlanAnswer>> Launcher::plan(const Job& job, const std::filesystem::path& out) const {
+std::vector<std::optional<PlanAnswer>> CommandBackend::plan(const Job& job, const std::filesystem::path& out) const {
   const std::string text = answer("plan", written_job(job, out).string());
   try {
     return parse_plan(text, job, spec_.name + ": plan");
@@ -223,14 +230,14 @@ std::vector<std::optional<PlanAnswer>> Launcher::plan(const Job& job, const std:
   }
 }
 
-LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out,
-                           const std::function<void(const LaunchEvent&)>& on_event) const {
+JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const {
   const std::filesystem::path job_file = written_job(job, out);
-  ProcessOptions process = options_for(spec_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
+  ProcessOptions process =
+      options_for(spec_, transport_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
   Limits limits(spec_);
   process.due = [&] { return limits.due(); };
   bool any_event = false, late = false;
-  const auto take = [&](const LaunchEvent& event) {
+  const auto take = [&](const JobEvent& event) {
     late = late || std::chrono::steady_clock::now() >= limits.due().at;
     if (late) return;  // it is being ended: what it still says does not count
     const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
@@ -240,10 +247,10 @@ LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out,
     on_event(event);
     limits.saw(event);  // what was done with it may have taken its time, which is not the backend's
   };
-  const std::function<void(const LaunchEvent&)> taking = take;
+  const OnEvent taking = take;
   EventReader events(taking);
   process.on_output = [&](std::string_view piece) { events.read(piece); };
-  LaunchResult result;
+  JobResult result;
   try {
     result = result_of(run_process(process));
   } catch (const BadEvent& error) {

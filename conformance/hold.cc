@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
@@ -67,7 +68,9 @@ reference::Case register_case(const std::function<OwnModel()>& make, const HoldO
         model.split_points = options.split;
         return model;
       },
-      [options](reference::Dtype, int, uint64_t, int) { return models::Batch{options.inputs, options.target}; });
+      [options](reference::Dtype, int, uint64_t, int) {
+        return models::Batch{options.inputs, options.target};
+      });
   return c;
 }
 

@@ -3,7 +3,7 @@
 
 #include "conformance/backend/fault.h"
 #include "reference/results.h"
-#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/transport/transport.h"

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"

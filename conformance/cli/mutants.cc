@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/cli/commands.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/corpus/corpus.h"

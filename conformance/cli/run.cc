@@ -7,12 +7,13 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/cli/program_options.h"
+#include "conformance/mutants/mutants.h"
 #include "conformance/program/run.h"
 #include "conformance/protocol/process.h"
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
-#if PLUMBLINE_HAS_MPI
 #include "runtime/partition/parity/partition_mode.h"
+#if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
 
@@ -189,6 +190,7 @@ void add_run(CLI::App& app, Command& chosen) {
       chosen = [options, program] { return program::run_program(*program, own_path(), arguments(), std::cout); };
       return;
     }
+    if (!options->mutant.empty()) options->mutant_ranks = conformance::find_mutant(options->mutant).least_ranks;
     options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
     if (options->backend.foreign)
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})

@@ -78,4 +78,15 @@ const reference::Case& find_case(const std::string& id) {
   throw InputError("case: no case is named '" + id + "'; near: " + near_ids(corpus(), id));
 }
 
+reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
+  if (microbatches == 0 || microbatches == c.microbatches) return c;
+  c.microbatches = microbatches;
+  const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
+  if (c.truth == reference::Truth::Exact && !power_of_two) {
+    c.truth = reference::Truth::SameOrder;
+    note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
+  }
+  return c;
+}
+
 }  // namespace plumbline::conformance

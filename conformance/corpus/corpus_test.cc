@@ -144,6 +144,15 @@ TEST(Corpus, TrainingRunsTakeTwentySteps) {
   }
 }
 
+TEST(Corpus, AnotherNumberOfMicrobatchesDemotesOpenly) {
+  std::string note;
+  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 3, note).truth, reference::Truth::SameOrder);
+  EXPECT_NE(note, "");
+  note.clear();
+  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 2, note).truth, reference::Truth::Exact);
+  EXPECT_EQ(note, "");
+}
+
 TEST(Corpus, ProfilesAreParts) {
   EXPECT_EQ(ids(profile("core")), ids(corpus()));
   EXPECT_EQ(ids(profile("nightly")), ids(corpus()));

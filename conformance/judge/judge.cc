@@ -20,7 +20,7 @@ namespace {
 constexpr double kMostZeros = 0.75;
 
 /// Whether every stage has one copy, which takes its micro-batches by ascending number.
-bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
+bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::*order) {
   return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
     return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
   });
@@ -200,17 +200,6 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
                      " % of all gradients are zero";
   }
   return finding;
-}
-
-reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
-  if (microbatches == 0 || microbatches == c.microbatches) return c;
-  c.microbatches = microbatches;
-  const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
-  if (c.truth == reference::Truth::Exact && !power_of_two) {
-    c.truth = reference::Truth::SameOrder;
-    note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
-  }
-  return c;
 }
 
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note) {

@@ -43,10 +43,6 @@ class Judge {
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
-/// The case as a run with another number of micro-batches has it (0: as it is). Exact truth rests on divisions by
-/// powers of two: with other numbers the case is judged as same-order, and `note` says so.
-reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note);
-
 /// Real numbers are held to the same bits only if the backend keeps the schedule's order and computes with our
 /// LibTorch; else a same-order case is judged as bounded, and `note` says so. Returns whether it is.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);

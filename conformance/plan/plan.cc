@@ -8,8 +8,6 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
-#include "conformance/judge/judge.h"
-#include "conformance/mutants/mutants.h"
 #include "conformance/plan/covering.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "runtime/error.h"
@@ -358,9 +356,9 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
   engine::check_remat(options.remat, options.recompute != "never");
   Choices choices(options, models, processes);
-  if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
-    throw InputError("--mutant: " + options.mutant + " needs " +
-                     std::to_string(find_mutant(options.mutant).least_ranks) + " ranks or more");
+  if (options.mutant_ranks > choices.ranks.front())
+    throw InputError("--mutant: " + options.mutant + " needs " + std::to_string(options.mutant_ranks) +
+                     " ranks or more");
   RunPlan plan;
   for (const Row& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
     if (!choices.whole || choices.is_meant(row)) plan.runs.push_back(choices.run(row));

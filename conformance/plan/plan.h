@@ -14,7 +14,7 @@
 #include "conformance/protocol/job.h"
 #include "conformance/protocol/transport_kind.h"
 #include "reference/case.h"
-#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::conformance {
@@ -35,8 +35,9 @@ struct Selection {
 
 struct RunOptions {
   Selection selection;
-  int microbatches = 0;  ///< 0: each case's own
-  std::string mutant;
+  int microbatches = 0;             ///< 0: each case's own
+  std::string mutant;               ///< its name; empty: none
+  int mutant_ranks = 1;             ///< that the mutant needs at least
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
   uint64_t seed = 1;

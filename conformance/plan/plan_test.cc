@@ -20,8 +20,24 @@
 namespace plumbline::conformance {
 namespace {
 
+/// Models of 16 stages, those of skips and batch normalisation by name.
+class NamedModels : public ModelFacts {
+ public:
+  int most_stages(const std::string&, reference::Dtype) override { return 16; }
+  bool has_buffers(const reference::Case& c) override { return c.model.find("bn") != std::string::npos; }
+  std::vector<schedule::StageEdge> edges(const reference::Case& c, int stages) override {
+    std::vector<schedule::StageEdge> edges = schedule::chain_edges(stages);
+    if (c.id == "exact-skip") edges.push_back({0, stages - 1});
+    return edges;
+  }
+  std::string why_not_partitioned(const reference::Case& c, int, const engine::RematOptions&) override {
+    return c.id == "exact-skip" ? "it cannot be partitioned" : "";
+  }
+};
+
 RunPlan make_plan(const RunOptions& options, std::optional<int> processes = {}) {
-  return conformance::make_plan(options, *built_models(options.seed), processes);
+  NamedModels models;
+  return conformance::make_plan(options, models, processes);
 }
 
 using Row = std::tuple<std::string, std::string, int, TransportKind>;
@@ -172,8 +188,9 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
 }
 
 TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
-  const auto reason = [](const std::string& id, const schedule::Schedule& schedule) {
-    return why_unsupported(find_case(id), schedule, *built_models(1));
+  NamedModels models;
+  const auto reason = [&](const std::string& id, const schedule::Schedule& schedule) {
+    return why_unsupported(find_case(id), schedule, models);
   };
   EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 16, 4)), "");
   EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 17, 4)),
@@ -192,6 +209,28 @@ TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
   const schedule::Schedule lowered = lower(schedule::make_schedule("zb-v", 2, 4), schedule::chain_edges(4));
   EXPECT_EQ(reason("mlp", lowered), "");
   EXPECT_NE(reason("exact-skip", lowered), "");
+}
+
+TEST(Plan, ACaseThatCannotBePartitionedIsUnsupportedWithRemat) {
+  RunOptions options = quiet();
+  options.selection.case_glob = "exact-skip";
+  options.selection.schedules = "gpipe";
+  EXPECT_EQ(make_plan(options).runs.at(0).unsupported, "");
+  options.remat.mode = "bytes";
+  testing::expect_part(testing::refusal([&] { make_plan(options); }), "it cannot be partitioned");
+  options.recompute = "always";
+  testing::expect_part(testing::refusal([&] { make_plan(options); }), "--remat and --recompute");
+}
+
+TEST(Plan, AMutantNeedsItsRanks) {
+  RunOptions options = quiet();
+  options.selection.case_glob = "mlp";
+  options.mutant = "swap-microbatches";
+  options.mutant_ranks = 2;
+  options.selection.ranks = 1;
+  testing::expect_part(testing::refusal([&] { make_plan(options); }), "swap-microbatches needs 2 ranks");
+  options.selection.ranks = 2;
+  EXPECT_FALSE(make_plan(options).groups.empty());
 }
 
 TEST(Plan, AScheduleFromAFileRunsWhereItFits) {

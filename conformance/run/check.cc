@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/plan/plan.h"
 #include "conformance/report/context.h"

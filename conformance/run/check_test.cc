@@ -8,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/backend/runtime.h"
 #include "conformance/report/read_json.h"
 #include "conformance/run/open_report.h"

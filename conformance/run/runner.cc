@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/backend/runtime.h"
 #include "conformance/plan/own_models.h"
 #include "conformance/protocol/command_backend.h"

@@ -9,25 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::engine {
-
-/// Rematerialisation: which values are saved, by what rules.
-struct RematOptions {
-  std::string mode;                   ///< as parse_partition_mode() takes it; empty: what autograd saves
-  std::string policy = "torch-2.15";  ///< as load_policy() takes it
-
-  bool on() const { return !mode.empty(); }
-};
-
-/// "none", or "bytes (torch-2.15)".
-std::string to_string(const RematOptions& options);
-/// Throws InputError for a mode or a policy that does not exist, and where stages are to be run again as a whole as
-/// well
-/// (`recompute`).
-void check_remat(const RematOptions& options, bool recompute);
 
 /// The partitions of one stage: one for each shape of micro-batch, for each layout in which inputs arrive, since what a
 /// kernel does, and so its bits, depends on strides, and for each choice of parameters that require a gradient. Those

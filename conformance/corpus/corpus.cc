@@ -45,7 +45,7 @@ const std::vector<reference::Case>& corpus() {
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"core", "full", "nightly", "ranks", "smoke"};
+    std::vector<std::string> all = {"core", "nightly", "ranks", "smoke"};
     for (const Feature& feature : features()) all.push_back(feature.name);
     return all;
   }();
@@ -53,7 +53,7 @@ const std::vector<std::string>& profile_names() {
 }
 
 std::vector<reference::Case> profile(std::string_view name) {
-  if (name == "core" || name == "nightly" || name == "full" || name == "ranks") return corpus();
+  if (name == "core" || name == "nightly" || name == "ranks") return corpus();
   const auto is_named = [&](const Feature& feature) { return feature.name == name; };
   const bool is_feature = std::ranges::any_of(features(), is_named);
   if (name != "smoke" && !is_feature)

@@ -156,7 +156,6 @@ TEST(Corpus, AnotherNumberOfMicrobatchesDemotesOpenly) {
 TEST(Corpus, ProfilesAreParts) {
   EXPECT_EQ(ids(profile("core")), ids(corpus()));
   EXPECT_EQ(ids(profile("nightly")), ids(corpus()));
-  EXPECT_EQ(ids(profile("full")), ids(corpus()));
   EXPECT_EQ(profile("smoke").size(), 12u);
   EXPECT_EQ(ids(profile("ranks")), ids(corpus()));
   EXPECT_EQ(ids(profile("stage-sizes")),

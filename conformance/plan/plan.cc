@@ -74,8 +74,8 @@ class Choices {
     const bool all_cases = selection_.case_glob.empty();
     const bool whole_profile = selection_.profile || (all_cases && options.mutant.empty());
     const bool spread = whole_profile && !processes && profile_name != "smoke";
-    const bool is_full = profile_name == "nightly" || profile_name == "full";
-    pairs_only = (all_cases || selection_.profile) && !is_full && profile_name != "smoke";
+    const bool all_rows = profile_name == "nightly" || profile_name == "smoke";
+    pairs_only = (all_cases || selection_.profile) && !all_rows;
     whole = spread;
     every_rank = profile_name == "ranks";
     cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);

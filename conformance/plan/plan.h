@@ -68,7 +68,7 @@ struct RunPlan {
 Job empty_job(const RunOptions& options, int ranks);
 
 /// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
-/// threads and over MPI where there is MPI: nightly (or full) with all there are, core with rows (covering.h) that hold
+/// threads and over MPI where there is MPI: nightly with all there are, core with rows (covering.h) that hold
 /// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
 /// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A

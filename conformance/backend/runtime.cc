@@ -5,6 +5,7 @@
 
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
+#include "conformance/backend/measure.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/mutants/mutants.h"
@@ -12,7 +13,6 @@
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/context.h"
-#include "conformance/run/throughput.h"
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"

@@ -53,7 +53,6 @@ int list(const MutantsOptions& options) {
 std::vector<conformance::RunId> places(conformance::RunOptions options) {
   options.selection.transport = conformance::TransportKind::Threads;
   options.selection.profile = options.selection.profile_or_default();
-  options.throughput = false;
   std::vector<conformance::RunId> places;
   const std::unique_ptr<conformance::ModelFacts> models = conformance::built_models(options.seed);
   for (const conformance::PlannedRun& run : make_plan(options, *models).runs)

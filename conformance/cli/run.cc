@@ -166,15 +166,13 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_flag("--resume", options->resume,
                     "Go on with the interrupted run in --report: what it judged stays; the same options, the same "
                     "build. Speed is measured anew");
-  CLI::Option* throughput =
-      command->add_flag("--throughput,!--no-throughput", options->throughput,
-                        "Measure the speed of a few schedules as well, or of those that --schedule names "
-                        "(default: for a whole profile)");
+  command->add_flag("--throughput", options->throughput,
+                    "Measure the speed of a few schedules as well, or of those that --schedule names, as `plumbline "
+                    "bench throughput` does; the output says where ranks share cores");
   const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
-    if (throughput->count() == 0) options->throughput = options->selection.case_glob.empty() && options->mutant.empty();
     options->command_line = command_line();
     if (remat->count() > 0)
       partition::parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside

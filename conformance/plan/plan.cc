@@ -24,8 +24,6 @@ using Row = std::vector<int>;
 
 /// One of each kind: whole backwards and halves, one stage a rank and two.
 constexpr const char* kSmokeSchedules = "gpipe,1f1b,interleaved-1f1b,zb-v";
-/// What is measured where the user named no schedule.
-constexpr const char* kMeasuredSchedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};
 
 bool trains(const reference::Case& c) {
   return std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end();
@@ -297,28 +295,6 @@ void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file)
   if (first) refuse(*first);
 }
 
-/// What is to be measured: schedules that can be had for so many ranks and 8 micro-batches.
-std::vector<JobThroughput> measurements(const RunOptions& options, int ranks,
-                                        const std::vector<ChosenSchedule>& schedules, ModelFacts& models) {
-  constexpr int kMicrobatches = 8;
-  const char* model = "transformer-lm";
-  const int most = models.most_stages(model, reference::Dtype::F32);
-  std::vector<JobThroughput> items;
-  for (const ChosenSchedule& schedule : schedules) {
-    if (!schedule.csv.empty() || (!options.selection.schedules &&
-                                  std::ranges::find(kMeasuredSchedules, schedule.name) == std::end(kMeasuredSchedules)))
-      continue;
-    try {
-      if (make_schedule(schedule, ranks, kMicrobatches).stages > most) continue;
-    } catch (const InputError&) {
-      continue;  // what a schedule cannot do is told with its cases
-    }
-    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5, /*trace=*/true});
-    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8, /*trace=*/true});
-  }
-  return items;
-}
-
 }  // namespace
 
 Job empty_job(const RunOptions& options, int ranks) {
@@ -366,12 +342,7 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
   if (plan.groups.empty()) refuse(plan.runs.front());
   for (const ChosenSchedule& schedule : choices.schedules)
     if (!schedule.csv.empty()) require_a_run(plan.runs, schedule.name);
-  if (options.throughput) {
-    const TransportKind transport = processes ? TransportKind::Mpi : options.selection.transport_or_default();
-    RunGroup last{transport, empty_job(options, ranks), {}};
-    last.job.throughput = measurements(options, ranks, choices.schedules, models);
-    if (!last.job.throughput.empty()) plan.groups.push_back(std::move(last));
-  }
+  plan.schedules = std::move(choices.schedules);
   return plan;
 }
 

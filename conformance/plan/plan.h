@@ -11,6 +11,7 @@
 #include "conformance/plan/model_facts.h"
 #include "conformance/plan/planned_run.h"
 #include "conformance/protocol/backend_file.h"
+#include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/job.h"
 #include "conformance/protocol/transport_kind.h"
 #include "reference/case.h"
@@ -42,7 +43,7 @@ struct RunOptions {
   engine::RematOptions remat;
   uint64_t seed = 1;
   double timeout_seconds = 60;
-  bool throughput = true;
+  bool throughput = false;  ///< measure the speed of schedules as well
   BackendSpec backend;
   std::filesystem::path report = "plumbline-report";
   bool resume = false;            ///< go on with the interrupted run in `report`
@@ -60,8 +61,8 @@ struct RunGroup {
 struct RunPlan {
   /// By case, schedule, ranks and transport, in the order of the corpus and of the table of schedules.
   std::vector<PlannedRun> runs;
-  /// By ranks and transport; measurements are the last group.
-  std::vector<RunGroup> groups;
+  std::vector<RunGroup> groups;           ///< by ranks and transport
+  std::vector<ChosenSchedule> schedules;  ///< of all runs; a case's own is named kOwnSchedule
 };
 
 /// The job of a group that has no cases yet.

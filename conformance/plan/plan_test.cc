@@ -42,12 +42,6 @@ RunPlan make_plan(const RunOptions& options, std::optional<int> processes = {}) 
 
 using Row = std::tuple<std::string, std::string, int, TransportKind>;
 
-RunOptions quiet() {
-  RunOptions options;
-  options.throughput = false;
-  return options;
-}
-
 Row row_of(const PlannedRun& run) {
   return {run.id.case_id, run.id.schedule, run.id.ranks, *transport_kind(run.id.transport)};
 }
@@ -69,7 +63,7 @@ std::vector<std::string> promised_by(const Row& row) {
 }
 
 TEST(Plan, CoreShowsEveryPairThatItPromises) {
-  RunOptions options = quiet();
+  RunOptions options;
   const RunPlan core = make_plan(options);
   options.selection.profile = "nightly";
   const RunPlan nightly = make_plan(options);
@@ -88,7 +82,7 @@ TEST(Plan, CoreShowsEveryPairThatItPromises) {
 /// Everything that some case and schedule make possible on a number of ranks is shown there: counted over all rows of
 /// 1 to 8 ranks, asked for one by one.
 TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.profile = "ranks";
   const std::set<Row> some = rows(make_plan(options), true);
   const auto said_by = [](const Row& row) {
@@ -102,7 +96,7 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
   for (const Row& row : some)
     for (const std::string& word : said_by(row)) shown.insert(word);
   for (int ranks = 1; ranks <= 8; ++ranks) {
-    RunOptions one = quiet();
+    RunOptions one;
     one.selection.profile = "nightly";
     one.selection.ranks = ranks;
     for (const Row& row : rows(make_plan(one), true))
@@ -116,7 +110,7 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
 
 TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
   std::map<std::string, std::set<std::string>> schedules;
-  for (const Row& row : rows(make_plan(quiet()), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
+  for (const Row& row : rows(make_plan({}), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
   for (const reference::Case& c : corpus()) {
     if (c.schedule_csv.empty())
       EXPECT_GE(schedules[c.id].size(), 3u) << c.id;
@@ -126,7 +120,7 @@ TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
 }
 
 TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-own-three-ranks";
   EXPECT_EQ(rows(make_plan(options), true),
             (std::set<Row>{{"exact-own-three-ranks", "own", 3, TransportKind::Threads}}));
@@ -144,7 +138,7 @@ TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
 }
 
 TEST(Plan, GroupsHoldTheRunsThatCanBe) {
-  const RunPlan plan = make_plan(quiet());
+  const RunPlan plan = make_plan({});
   std::set<int64_t> ranks = {2, 4, 8};
   for (const reference::Case& c : corpus())
     if (!c.schedule_csv.empty()) ranks.insert(std::ranges::count(c.schedule_csv, '\n'));
@@ -166,7 +160,7 @@ TEST(Plan, GroupsHoldTheRunsThatCanBe) {
 }
 
 TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.ranks = 2;
   for (const PlannedRun& run : make_plan(options).runs)
     EXPECT_TRUE(run.id.ranks == 2 || run.unsupported.find("its own schedule is for") == 0) << run.id.case_id;
@@ -176,7 +170,7 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
   EXPECT_EQ(make_plan(options).runs.size(), corpus().size() - profile("own-schedule").size());
 
   // A case alone runs on 4 ranks as threads; with a profile beside it, everywhere that the profile goes.
-  options = quiet();
+  options = {};
   options.selection.case_glob = "mlp";
   options.selection.schedules = "gpipe";
   EXPECT_EQ(rows(make_plan(options), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Threads}}));
@@ -212,7 +206,7 @@ TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
 }
 
 TEST(Plan, ACaseThatCannotBePartitionedIsUnsupportedWithRemat) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-skip";
   options.selection.schedules = "gpipe";
   EXPECT_EQ(make_plan(options).runs.at(0).unsupported, "");
@@ -223,7 +217,7 @@ TEST(Plan, ACaseThatCannotBePartitionedIsUnsupportedWithRemat) {
 }
 
 TEST(Plan, AMutantNeedsItsRanks) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "mlp";
   options.mutant = "swap-microbatches";
   options.mutant_ranks = 2;
@@ -237,7 +231,7 @@ TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
   const TemporaryFolder folder;
   const std::string path = (folder / "v.csv").string();
   std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.schedules = path;
   options.selection.ranks = 2;
   const RunPlan plan = make_plan(options);
@@ -255,7 +249,7 @@ TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
   const TemporaryFolder folder;
   const std::string path = (folder / "ranks.csv").string();
   std::ofstream(path) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n";
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-one-microbatch";
   options.selection.schedules = path;
   const auto ranks = [&] {
@@ -276,23 +270,12 @@ TEST(Plan, AFileThatFitsNoCaseIsRefused) {
   const TemporaryFolder folder;
   const std::string path = (folder / "broken.csv").string();
   std::ofstream(path) << "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n";
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-one-microbatch";
   options.selection.schedules = "1f1b," + path;
   options.selection.ranks = 2;
   testing::expect_part(testing::refusal([&] { make_plan(options); }),
                        path + " on 2 ranks: rank 1, position 2 (1SEND_B0)");
-}
-
-TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
-  RunOptions options;
-  options.selection.profile = "smoke";
-  const RunPlan plan = make_plan(options);
-  const Job& last = plan.groups.back().job;
-  EXPECT_TRUE(last.cases.empty());
-  ASSERT_GE(last.throughput.size(), 4u);
-  EXPECT_EQ(last.throughput[0].schedule, "gpipe");
-  EXPECT_EQ(last.throughput[1].model, "transformer-lm");
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ class BaselineRuns::Observer : public JobObserver {
   void failed(size_t index, Status status, const std::string& reason) override {
     runs_.outcomes_[job_.cases[index].id] = {status, "on one rank: " + reason};
   }
-  void measured(size_t, size_t) override {}
   void broken(const std::string& reason) override { session_.broken(reason); }
   void not_started(const std::string& reason) override { session_.not_started(reason); }
 

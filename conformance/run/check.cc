@@ -191,7 +191,6 @@ class Checker {
     options.selection.profile = options_.profile;
     options.seed = record_.seed;
     options.microbatches = record_.microbatches;
-    options.throughput = false;
     const RunPlan plan = make_plan(options, *built_models(options.seed));
     std::set<RunId> there, wanted;
     for (const PlannedRun& run : record_.runs) there.insert(run.id);

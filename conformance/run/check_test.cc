@@ -31,7 +31,6 @@ class Check : public ::testing::Test {
     options_.selection.case_glob = "exact-mlp-mean";
     options_.selection.schedules = "gpipe,1f1b";
     options_.selection.ranks = 2;
-    options_.throughput = false;
     options_.report = folder_ / "report";
   }
 

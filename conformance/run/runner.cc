@@ -37,9 +37,6 @@ class GroupObserver : public JobObserver {
   void failed(size_t index, Status status, const std::string& reason) override {
     session_.failed(group_.runs.at(index), status, reason);
   }
-  void measured(size_t index, size_t number) override {
-    session_.measured(number, group_.job.throughput.at(index), group_);
-  }
   void broken(const std::string& reason) override { session_.broken(reason); }
   void not_started(const std::string& reason) override { session_.not_started(reason); }
 
@@ -76,6 +73,32 @@ void keep_cases(RunGroup& group, Session& session,
   }
 }
 
+/// What --throughput measures on so many ranks: each schedule on stages that sleep and on a model.
+Job throughput_job(const RunOptions& options, const RunPlan& plan, int ranks, ModelFacts& models,
+                   std::vector<std::string>& left_out) {
+  constexpr int kMicrobatches = 8;
+  const JobThroughput workloads[] = {
+      {.forward_ms = 5, .backward_ms = 10, .microbatches = kMicrobatches, .steps = 5, .trace = true},
+      {.model = "transformer-lm", .rows = 2 * kMicrobatches, .microbatches = kMicrobatches, .steps = 8, .trace = true}};
+  Job job = empty_job(options, ranks);
+  job.throughput =
+      measurements(workloads, options.selection.schedules ? plan.schedules : choose_schedules(kMeasuredSchedules),
+                   ranks, models, left_out);
+  return job;
+}
+
+/// After the cases. Every rank of `backend` calls it; `session` is rank 0's, null elsewhere.
+void measure(const Backend& backend, const RunOptions& options, const RunPlan& plan, int ranks, TransportKind transport,
+             ModelFacts& models, Session* session) {
+  std::vector<std::string> left_out;
+  const Job job = throughput_job(options, plan, ranks, models, left_out);
+  if (session != nullptr)
+    for (const std::string& why : left_out) session->note("not measured: " + why);
+  if (job.throughput.empty()) return;
+  const ThroughputRun run = measure_throughput(backend, job, ReportFolder(options.report).job_output(ranks, transport));
+  if (session != nullptr) session->measured(run);
+}
+
 }  // namespace
 
 int run_supervised(const RunOptions& given, std::ostream& out) {
@@ -83,7 +106,6 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   const BackendSpec& spec = options.backend;
   if (spec.foreign) {
     options.selection.transport = TransportKind::Own;
-    options.throughput = false;
     if (options.waivers.empty()) options.waivers = spec.waivers;
   }
   const std::unique_ptr<ModelFacts> models = built_models(options.seed);
@@ -104,7 +126,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   if (own_models) baselines.emplace(plan, options, CommandBackend(spec), session);
   for (RunGroup& group : plan.groups) {
     drop_judged(group, session);
-    if (group.job.cases.empty() && group.job.throughput.empty()) continue;
+    if (group.job.cases.empty()) continue;
     const std::filesystem::path results = folder.job_output(group.job.ranks, group.transport);
     keep_cases(group, session, [&](JobCase& item) -> std::pair<Status, std::string> {
       if (own_models) {
@@ -119,9 +141,14 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
       return {why_not.empty() ? Status::Pass : Status::Unsupported, why_not};
     });
     GroupObserver observer(session, group);
-    if (!group.job.cases.empty() || !group.job.throughput.empty())
+    if (!group.job.cases.empty())
       supervise(CommandBackend(spec, group.transport), group.job, results, observer,
                 own_models ? Delivery::Recording : Delivery::Results);
+  }
+  if (options.throughput) {
+    const TransportKind transport = options.selection.transport_or_default();
+    measure(CommandBackend(spec, transport), options, plan, options.selection.ranks_or_default(), transport, *models,
+            &session);
   }
   return session.report();
 }
@@ -162,14 +189,18 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
     if (code != 0) return code;
     if (mpi.rank() != 0) plan = make_plan(options, *models, mpi.size());
 
+    const Runtime runtime(transport.get());
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), group.transport);
-      Runtime(transport.get()).run(group.job, results, [&](const JobEvent& event) {
-        if (!event.throughput && !event.done) session->begins(group.runs.at(event.index));
-        if (!event.throughput && event.done) session->done(group.runs.at(event.index));
-        if (event.throughput && event.done) session->measured(event.index, group.job.throughput[event.index], group);
+      runtime.run(group.job, results, [&](const JobEvent& event) {
+        if (event.done)
+          session->done(group.runs.at(event.index));
+        else
+          session->begins(group.runs.at(event.index));
       });
     }
+    if (options.throughput)
+      measure(runtime, options, plan, mpi.size(), TransportKind::Mpi, *models, session ? &*session : nullptr);
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(graph::error_text(error));

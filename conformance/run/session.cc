@@ -6,7 +6,6 @@
 #include <ostream>
 #include <thread>
 
-#include "conformance/backend/predicted_trace.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/protocol/process.h"
 #include "conformance/report/context.h"
@@ -15,10 +14,8 @@
 #include "conformance/report/matrix_svg.h"
 #include "conformance/report/page/page.h"
 #include "conformance/report/text.h"
-#include "conformance/report/timeline_svg.h"
 #include "conformance/run/open_report.h"
 #include "conformance/run/run_artifacts.h"
-#include "conformance/run/throughput.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
 #include "runtime/join.h"
@@ -49,15 +46,6 @@ Places places_of(const RunPlan& plan) {
   for (const int n : ranks) numbers.push_back(std::to_string(n));
   for (const TransportKind transport : transports) names.push_back(transport_name(transport));
   return {join(numbers), join(names)};
-}
-
-std::string timeline_of(const JobThroughput& item, size_t index, const RunGroup& group,
-                        const std::filesystem::path& results) {
-  const schedule::Trace measured = read_measured_trace(index, group.job.ranks, results);
-  const std::vector<schedule::Trace> traces = {predicted_trace(item, measured), measured};
-  return timeline_svg(traces, {.title = item.schedule + ", " + std::to_string(group.job.ranks) + " ranks, " +
-                                        (item.model.empty() ? "stages that sleep" : item.model),
-                               .unit = "ms"});
 }
 
 }  // namespace
@@ -110,14 +98,9 @@ void Session::failed(size_t index, Status status, const std::string& reason) {
   finish(index, std::move(verdict));
 }
 
-void Session::measured(size_t index, const JobThroughput& item, const RunGroup& group) {
-  try {
-    const std::filesystem::path files = folder_.job_output(group.job.ranks, group.transport);
-    throughput_.push_back(read_throughput(item, index, group.job.ranks, files));
-    if (item.trace) throughput_.back().timeline = timeline_of(item, index, group, files);
-  } catch (const std::exception& error) {
-    broken("the measurement of " + item.schedule + " cannot be read: " + one_line(error.what()));
-  }
+void Session::measured(const ThroughputRun& run) {
+  throughput_ = run.measured;
+  if (!run.failed.empty()) broken(run.failed);
 }
 
 void Session::broken(const std::string& reason) {

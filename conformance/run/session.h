@@ -16,6 +16,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/report.h"
 #include "conformance/run/progress.h"
+#include "conformance/run/throughput.h"
 
 namespace plumbline::conformance {
 
@@ -33,8 +34,9 @@ class Session {
   void done(size_t index);
   /// The ranks ended, or were ended, while it ran.
   void failed(size_t index, Status status, const std::string& reason);
-  /// Measurement `item` of a group is there; its files go by the number `index` it had in the job that was launched.
-  void measured(size_t index, const JobThroughput& item, const RunGroup& group);
+  void measured(const ThroughputRun& run);
+  /// A line that the user sees above the progress.
+  void note(const std::string& line) { progress_.note(line); }
   /// Something went wrong that belongs to no case: the run as a whole failed.
   void broken(const std::string& reason);
 

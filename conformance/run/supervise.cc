@@ -14,13 +14,7 @@ class Supervisor {
  public:
   Supervisor(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
              Delivery delivery)
-      : backend_(backend),
-        job_(job),
-        out_(out),
-        observer_(observer),
-        delivery_(delivery),
-        settled_(job.cases.size()),
-        measured_(job.throughput.size()) {}
+      : backend_(backend), job_(job), out_(out), observer_(observer), delivery_(delivery), settled_(job.cases.size()) {}
 
   /// False when the backend does not answer.
   bool plan() {
@@ -41,46 +35,31 @@ class Supervisor {
     return true;
   }
 
-  /// Starts the backend with what is left; false when there is nothing more to be had from it.
+  /// Starts the backend with the cases that are left; false when it cannot run more of them.
   bool launch() {
-    const std::vector<size_t> cases = open(settled_), measurements = open(measured_);
-    if (cases.empty() && measurements.empty()) return false;
+    const std::vector<size_t> cases = open();
+    if (cases.empty()) return false;
     Job rest = job_;
-    rest.cases.clear(), rest.throughput.clear();
+    rest.cases.clear();
     for (const size_t i : cases) rest.cases.push_back(job_.cases[i]);
-    for (const size_t i : measurements) rest.throughput.push_back(job_.throughput[i]);
-    std::optional<size_t> running, measuring;
+    std::optional<size_t> running;
     const JobResult result = backend_.run(rest, out_, [&](const JobEvent& event) {
-      const size_t index = event.throughput ? measurements[event.index] : cases[event.index];
-      if ((event.throughput ? measured_ : settled_)[index])
-        throw BadEvent("an event about " + std::string(event.throughput ? "measurement " : "case ") +
-                       std::to_string(event.index) + " after it was done");
-      std::optional<size_t>& current = event.throughput ? measuring : running;
-      current = event.done ? std::nullopt : std::optional<size_t>(index);
-      if (event.throughput && event.done) {
-        measured_[index] = true;
-        observer_.measured(index, event.index);
-      } else if (!event.throughput && !event.done) {
+      const size_t index = cases[event.index];
+      if (settled_[index]) throw BadEvent("an event about case " + std::to_string(event.index) + " after it was done");
+      running = event.done ? std::nullopt : std::optional<size_t>(index);
+      if (!event.done)
         observer_.begins(index);
-      } else if (!event.throughput && !event.failed.empty()) {
+      else if (!event.failed.empty())
         settle(index, Status::Error, event.failed);
-      } else if (!event.throughput) {
+      else
         done(index);
-      }
     });
     started_ = started_ || result.any_event;
     if (running) {
       settle(*running, result.timed_out ? Status::Timeout : Status::Error,
              result.succeeded ? "ended in the middle of it, with exit code 0" : reason_of(result));
-    } else if (measuring) {
-      observer_.broken("the measurement of " + job_.throughput[*measuring].schedule + " failed: " + reason_of(result));
-      measured_[*measuring] = true;
     } else if (result.succeeded) {
-      for (const size_t i : open(settled_)) settle(i, Status::Error, "ended with exit code 0 without running it");
-      for (const size_t i : open(measured_)) {
-        observer_.broken("the measurement of " + job_.throughput[i].schedule + " was not made");
-        measured_[i] = true;
-      }
+      for (const size_t i : open()) settle(i, Status::Error, "ended with exit code 0 without running it");
     } else if (!started_) {
       observer_.not_started(backend_.name() + ": run: " + reason_of(result));
       return false;
@@ -97,10 +76,11 @@ class Supervisor {
     return backend_.name() + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
   }
 
-  static std::vector<size_t> open(const std::vector<bool>& finished) {
+  /// The cases without a verdict.
+  std::vector<size_t> open() const {
     std::vector<size_t> left;
-    for (size_t i = 0; i < finished.size(); ++i)
-      if (!finished[i]) left.push_back(i);
+    for (size_t i = 0; i < settled_.size(); ++i)
+      if (!settled_[i]) left.push_back(i);
     return left;
   }
 
@@ -130,7 +110,7 @@ class Supervisor {
   const std::filesystem::path& out_;
   JobObserver& observer_;
   Delivery delivery_;
-  std::vector<bool> settled_, measured_;
+  std::vector<bool> settled_;
   bool started_ = false;
 };
 

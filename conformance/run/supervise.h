@@ -18,8 +18,6 @@ class JobObserver {
   virtual void done(size_t index) = 0;
   /// Unsupported (it said so before the run), Error or Timeout.
   virtual void failed(size_t index, Status status, const std::string& reason) = 0;
-  /// A measurement is there; its files go by `number`, which it had in the job as it was launched.
-  virtual void measured(size_t index, size_t number) = 0;
   /// What went wrong outside of any case.
   virtual void broken(const std::string& reason) = 0;
   /// It could not be talked to at all: the cases that nothing else was said of have not been run.

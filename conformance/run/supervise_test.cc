@@ -65,7 +65,6 @@ class Heard : public JobObserver {
   void failed(size_t index, Status status, const std::string& reason) override {
     of.at(index) += std::string(status_name(status)) + ": " + reason;
   }
-  void measured(size_t, size_t) override {}
   void broken(const std::string& reason) override { outside.push_back("broken: " + reason); }
   void not_started(const std::string& reason) override { outside.push_back("not started: " + reason); }
 

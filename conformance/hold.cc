@@ -68,9 +68,7 @@ reference::Case register_case(const std::function<OwnModel()>& make, const HoldO
         model.split_points = options.split;
         return model;
       },
-      [options](reference::Dtype, int, uint64_t, int) {
-        return models::Batch{options.inputs, options.target};
-      });
+      [options](reference::Dtype, int, uint64_t, int) { return models::Batch{options.inputs, options.target}; });
   return c;
 }
 
@@ -110,7 +108,7 @@ int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, c
   const int stages = static_cast<int>(options.split.size()) + 1;
   int ran = 0;
   bool judged_here = false;
-  for (const std::string& name : matching_schedules(options.schedules)) {
+  for (const std::string& name : matching_schedules({options.schedules})) {
     schedule::Schedule schedule;
     try {
       schedule = schedule_over_stages({name, ""}, stages, ranks, c.microbatches);

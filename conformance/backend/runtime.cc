@@ -89,9 +89,7 @@ std::string why_not(const JobCase& item, const Job& job, ModelFacts& models) {
     const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
     const schedule::Schedule schedule =
         make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
-    std::string why = why_unsupported(c, schedule, models);
-    const engine::RematOptions remat{job.remat, job.remat_policy};
-    return why.empty() && remat.on() ? models.why_not_partitioned(c, schedule.stages, remat) : why;
+    return why_unsupported(c, schedule, models, {job.remat, job.remat_policy});
   } catch (const InputError& error) {
     return error.what();
   }

@@ -31,25 +31,25 @@ constexpr int64_t kStashed[kParts / 2] = {4 * 16 * 16, 4 * 8 * 8, 8 * 4 * 4, 8 *
 
 int stage_of_part(int part, int stages) { return part * stages / kParts; }
 
-const std::vector<std::pair<std::string, int>> kSchedules = {  // with the stages on a rank
-    {"gpipe", 1},
-    {"1f1b", 1},
-    {"eager-1f1b", 1},
-    {"zb-h1", 1},
-    {"zb-h2", 1},
-    {"zb-auto", 1},
-    {"chimera", 2},
-    {"dualpipe", 2},
-    {"zb-v", 2},
-    {"zb-v-greedy", 2},
-    {"looped-bfs", 2},
-    {"dualpipe-v", 2},
-    {"interleaved-1f1b", 2},
-    {"v-half", 2},
-    {"v-min", 2},
-    {"hanayo", 2},
-    {"seq1f1b", 1},
-    {"interleaved-zero-bubble", 2}};
+const std::vector<std::pair<std::string, int>> kSchedules = {// with the stages on a rank
+                                                             {"gpipe", 1},
+                                                             {"1f1b", 1},
+                                                             {"eager-1f1b", 1},
+                                                             {"zb-h1", 1},
+                                                             {"zb-h2", 1},
+                                                             {"zb-auto", 1},
+                                                             {"chimera", 2},
+                                                             {"dualpipe", 2},
+                                                             {"zb-v", 2},
+                                                             {"zb-v-greedy", 2},
+                                                             {"looped-bfs", 2},
+                                                             {"dualpipe-v", 2},
+                                                             {"interleaved-1f1b", 2},
+                                                             {"v-half", 2},
+                                                             {"v-min", 2},
+                                                             {"hanayo", 2},
+                                                             {"seq1f1b", 1},
+                                                             {"interleaved-zero-bubble", 2}};
 
 /// Of a schedule by name for so many stages; on half as many ranks where each holds two.
 schedule::Schedule schedule_for(const std::string& name, int stages_per_rank, int stages) {

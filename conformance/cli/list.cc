@@ -21,7 +21,7 @@ struct Profile {
   std::string name, what;
 };
 
-/// The profiles that are no features, then the features.
+/// The profiles that combine cases, then one for each feature.
 std::vector<Profile> all_profiles() {
   std::vector<Profile> all = {{"smoke", "a few cases of each kind under four schedules: half a minute"},
                               {"core", "all cases; every pair that matters, of features and schedules among them"},

@@ -1,4 +1,4 @@
-// plumbline run: runs cases under schedules and judges them.
+// plumbline run: runs cases under schedules and judges their results.
 #include <ATen/Parallel.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ namespace plumbline::cli {
 
 namespace {
 
-/// The options of `run --program`, which make no sense without it.
+/// The options of `run --program`; each requires it.
 std::vector<CLI::Option*> add_program_options(CLI::App& command, program::ProgramOptions& program) {
   CLI::App* group = command.add_option_group("A program from Python (torch.export's .pt2)");
   group->add_option("--program", program.program, "Run one training step of this archive instead of cases")
@@ -56,7 +56,7 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, program::Progra
   return only_with_program;
 }
 
-/// What both kinds of run take, from where the options of a run of cases put it.
+/// Copies the options that both kinds of run take.
 void take_common_options(const conformance::RunOptions& run, program::ProgramOptions& program) {
   if (run.selection.schedules) program.schedule = *run.selection.schedules;
   program.microbatches = run.microbatches;
@@ -175,7 +175,7 @@ void add_run(CLI::App& app, Command& chosen) {
     named->select(*command, options->selection);
     options->command_line = command_line();
     if (remat->count() > 0)
-      partition::parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
+      partition::parse_partition_mode(options->remat.mode);  // refuses an empty mode, which means "off" in RematOptions
     if (chooser->count() == 0) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");

@@ -20,7 +20,7 @@ namespace {
 constexpr double kMostZeros = 0.75;
 
 /// Whether every stage has one copy, which takes its micro-batches by ascending number.
-bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::*order) {
+bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
   return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
     return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
   });

@@ -1,5 +1,5 @@
-// What a run consists of: which cases run under which schedules, on how many ranks, over which transport; and what of
-// that cannot be, found out before anything starts.
+// The plan of a run: which cases run under which schedules, on how many ranks, over which transport; and which of these
+// are unsupported, known before anything starts. No torch.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace plumbline::conformance {
 
-/// Which runs the user asked for. What is left open is chosen by make_plan().
+/// Which runs the user asked for; make_plan() chooses the rest.
 struct Selection {
   std::optional<std::string> profile;
   std::string case_glob;                 ///< empty: the whole profile
@@ -28,7 +28,7 @@ struct Selection {
   std::optional<TransportKind> transport;
   std::optional<int> ranks;
 
-  /// Where they are left open: core, threads, 4.
+  /// Defaults: core, threads, 4.
   std::string profile_or_default() const { return profile.value_or("core"); }
   TransportKind transport_or_default() const { return transport.value_or(TransportKind::Threads); }
   int ranks_or_default() const { return ranks.value_or(4); }
@@ -46,16 +46,16 @@ struct RunOptions {
   bool throughput = false;  ///< measure the speed of schedules as well
   BackendSpec backend;
   std::filesystem::path report = "plumbline-report";
-  bool resume = false;            ///< go on with the interrupted run in `report`
+  bool resume = false;            ///< continue the interrupted run in `report`
   std::filesystem::path waivers;  ///< empty: nothing is waived
   std::string command_line;       ///< for the report
 };
 
-/// The runs that one launch of ranks carries out.
+/// The runs that one launch of ranks executes.
 struct RunGroup {
   TransportKind transport = TransportKind::Threads;
   Job job;
-  std::vector<size_t> runs;  ///< for each case of the job, where it stands in RunPlan::runs
+  std::vector<size_t> runs;  ///< for each case of the job, its index in RunPlan::runs
 };
 
 struct RunPlan {
@@ -69,23 +69,27 @@ struct RunPlan {
 Job empty_job(const RunOptions& options, int ranks);
 
 /// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
-/// threads and over MPI where there is MPI: nightly with all there are, core with rows (covering.h) that hold
-/// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
+/// threads and over MPI where there is MPI. nightly runs all combinations; core runs rows (covering.h) that cover every
+/// possible pair of these kinds: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
-/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A
-/// number of ranks, a transport or schedules that the user named are the only ones. The profile smoke takes a few
-/// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it
-/// has.
+/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A number of ranks, a transport
+/// or schedules that the user named are the only ones. The profile smoke has its own few schedules. A case with its own
+/// schedule runs under that alone, named "own", on as many ranks as it has.
 ///
-/// `processes`: mpirun has started so many already, and everything runs on them.
+/// `processes`: how many processes mpirun has started; everything runs on them.
 ///
-/// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
-/// what was asked for, or nothing under a schedule from a file, can be, with the reason.
+/// Throws InputError for an unknown case, schedule or profile, for numbers out of range, and, with the reason, when
+/// nothing that was asked for is supported, or nothing under a schedule from a file.
 RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes = {});
 
+/// The numbers of ranks among `wanted` that the backend supports, or else its largest. Throws InputError where it does
+/// not support the one that the user named.
+std::vector<int> ranks_of_backend(std::vector<int> wanted, const Selection& selection, const BackendSpec& backend);
+
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
-/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
-/// schedule has transfers of its own that are not those its stages need.
-std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models);
+/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, the
+/// transfers in the schedule are not those that its stages need, or its stages cannot be partitioned by `remat`.
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models,
+                            const engine::RematOptions& remat = {});
 
 }  // namespace plumbline::conformance

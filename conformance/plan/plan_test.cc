@@ -31,7 +31,7 @@ class NamedModels : public ModelFacts {
     return edges;
   }
   std::string why_not_partitioned(const reference::Case& c, int, const engine::RematOptions&) override {
-    return c.id == "exact-skip" ? "it cannot be partitioned" : "";
+    return c.id == "mlp" ? "" : "it cannot be partitioned";
   }
 };
 
@@ -206,14 +206,19 @@ TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
 }
 
 TEST(Plan, ACaseThatCannotBePartitionedIsUnsupportedWithRemat) {
-  RunOptions options;
-  options.selection.case_glob = "exact-skip";
-  options.selection.schedules = "gpipe";
-  EXPECT_EQ(make_plan(options).runs.at(0).unsupported, "");
-  options.remat.mode = "bytes";
-  testing::expect_part(testing::refusal([&] { make_plan(options); }), "it cannot be partitioned");
-  options.recompute = "always";
-  testing::expect_part(testing::refusal([&] { make_plan(options); }), "--remat and --recompute");
+  for (const char* id : {"exact-skip", "exact-own-three-ranks", "exact-eval-only", "mlp"}) {
+    RunOptions options;
+    options.selection.case_glob = id;
+    options.selection.schedules = find_case(id).schedule_csv.empty() ? "gpipe" : "own";
+    EXPECT_FALSE(make_plan(options).groups.empty()) << id;
+    options.remat.mode = "bytes";
+    if (std::string_view(id) == "mlp" || std::string_view(id) == "exact-eval-only")
+      EXPECT_FALSE(make_plan(options).groups.empty()) << id;
+    else
+      testing::expect_part(testing::refusal([&] { make_plan(options); }), "it cannot be partitioned");
+    options.recompute = "always";
+    testing::expect_part(testing::refusal([&] { make_plan(options); }), "--remat and --recompute");
+  }
 }
 
 TEST(Plan, AMutantNeedsItsRanks) {

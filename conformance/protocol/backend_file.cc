@@ -24,8 +24,8 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// What is wrong with a `{word}` in it that is filled in by nobody; empty where there is none. `${word}` is a shell's,
-/// and what is no name in braces is the program's own.
+/// The error for a `{word}` that is not a placeholder; empty where there is none. `${word}` is a shell's, and braces
+/// around anything but a name are the program's.
 std::string unknown_place(const std::string& word) {
   constexpr auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   for (size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
@@ -38,7 +38,7 @@ std::string unknown_place(const std::string& word) {
   return {};
 }
 
-/// What a file holds; every refusal says where.
+/// Reads the file's values; every error names its line.
 class Reader {
  public:
   Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
@@ -109,7 +109,7 @@ std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
 }
 
-/// As a shell splits a line, without what it would expand.
+/// Splits a line as a shell does, without expansions.
 std::vector<std::string> split_words(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
@@ -140,7 +140,7 @@ std::vector<std::string> split_words(const std::string& line) {
   return words;
 }
 
-/// `word` with its placeholders filled in; whether it asked for something that this verb does not have.
+/// Replaces the placeholders in `word`; false where it has one without a value for this verb.
 bool fill(std::string& word, const std::map<std::string, std::string>& values, std::set<std::string>& used) {
   bool complete = true;
   for (const auto& [name, value] : values) {

@@ -1,4 +1,4 @@
-// The schedules that a user chose, by pattern or as CSV files, in a form that travels with a job.
+// The schedules that a user chose, by pattern or as CSV files, as a job holds them.
 #pragma once
 
 #include <string>
@@ -14,14 +14,15 @@ inline constexpr const char* kOwnSchedule = "own";
 /// A schedule by name, for any number of ranks and micro-batches; or one from a file, for its own.
 struct ChosenSchedule {
   std::string name;  ///< of a generator, or the path of the file as the user gave it
-  std::string csv;   ///< what the file holds; empty for a generator
+  std::string csv;   ///< the text of the file; empty for a generator
 };
 
-/// Names of generators that match a shell pattern. Throws InputError, naming them all, when none does.
-std::vector<std::string> matching_schedules(const std::string& pattern);
+/// Names of generators that match one of the shell patterns. Throws InputError, naming them all, for a pattern without
+/// a match.
+std::vector<std::string> matching_schedules(const std::vector<std::string>& patterns);
 
-/// What patterns and names of .csv files, separated by commas, mean: generators in the order of their table, each once,
-/// then the files. Throws InputError for a pattern without a match.
+/// The schedules of patterns and names of .csv files, separated by commas: generators in the order of their table, each
+/// once, then the files. Throws InputError for a pattern without a match.
 std::vector<std::string> expand_schedules(const std::string& patterns);
 
 /// From patterns and names of .csv files, separated by commas; each schedule once, generators in the order of their
@@ -29,11 +30,11 @@ std::vector<std::string> expand_schedules(const std::string& patterns);
 /// none or, if it has no transfers of its own, cannot run (csv.h, check.h).
 std::vector<ChosenSchedule> choose_schedules(const std::string& patterns);
 
-/// The schedule for so many ranks and micro-batches. Throws InputError when it cannot be had for them.
+/// The schedule for so many ranks and micro-batches. Throws InputError where it does not exist for them.
 schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches);
 
-/// The schedule over so many stages: on `ranks` ranks, or, with 0, on as many as it takes for them. Throws InputError
-/// when it cannot be had.
+/// The schedule over so many stages: on `ranks` ranks, or, with 0, on as many as these stages take. Throws InputError
+/// where it does not exist.
 schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
 
 }  // namespace plumbline::conformance

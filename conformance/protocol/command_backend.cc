@@ -12,12 +12,12 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Splits output into lines as it comes and picks out the events. No event is long: of a longer line nothing is kept.
+/// Splits output into lines as it arrives and parses the events. Longer lines than any event are dropped.
 class EventReader {
  public:
   explicit EventReader(const OnEvent& on_event) : on_event_(on_event) {}
   void read(std::string_view piece) {
-    size_t begin = 0, end = line_.size();  // what is left of earlier pieces holds no end of line
+    size_t begin = 0, end = line_.size();  // the rest of earlier pieces holds no end of line
     line_ += piece;
     while ((end = line_.find('\n', end)) != std::string::npos) {
       const std::string_view line = std::string_view(line_).substr(begin, end - begin);
@@ -36,7 +36,7 @@ class EventReader {
   bool too_long_ = false;
 };
 
-/// How long the backend may take for what it is doing now.
+/// The deadline of what the backend is doing now.
 class Limits {
  public:
   explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "did not begin"); }
@@ -81,7 +81,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// What torchrun says of the rank that failed first, which died without a word of its own; empty where it says nothing.
+/// The rank that torchrun reports as the first to fail, which died without a message; empty where torchrun has none.
 std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   auto line = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("Root Cause"); });
   std::string rank, code;
@@ -95,13 +95,13 @@ std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   return code.empty() ? "" : "rank " + rank + " failed first: exitcode " + code;
 }
 
-/// "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback; not what torchrun raises about its ranks.
+/// True for "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback; false for torchrun's own error.
 bool names_an_exception(std::string_view line) {
   if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
   const std::string_view word = line.substr(0, line.find(':'));
-  const bool is_name = !word.empty() && word.size() < line.size() && std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '.';
-  });
+  const bool is_name =
+      !word.empty() && word.size() < line.size() &&
+      std::ranges::all_of(word, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
   return is_name && (word.ends_with("Error") || word.ends_with("Exception")) && !word.ends_with(".ChildFailedError");
 }
 
@@ -146,7 +146,7 @@ std::string reason_of(const JobResult& result) {
   if (said == lines.end())
     if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
       return one_line(cause) + " (" + result.ending + ")";
-  if (said == lines.end())  // what mpirun calls the end of a rank
+  if (said == lines.end())  // mpirun's report of a rank's death
     said =
         std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
   if (said == lines.end() && !lines.empty()) said = lines.end() - 1;
@@ -167,7 +167,7 @@ std::map<std::string, std::string> rank_environment() {
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
-      // what mpirun would say about a rank that aborted comes after the rank's own reason; keep it short
+      // mpirun's report of an aborted rank follows the rank's own reason; keep it short
       {"OMPI_MCA_orte_abort_print_stack", "0"},
   };
 }
@@ -239,13 +239,13 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
   bool any_event = false, late = false;
   const auto take = [&](const JobEvent& event) {
     late = late || std::chrono::steady_clock::now() >= limits.due().at;
-    if (late) return;  // it is being ended: what it still says does not count
+    if (late) return;  // it is being killed: later events do not count
     const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
     if (event.index >= count)
       throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
     any_event = true;
     on_event(event);
-    limits.saw(event);  // what was done with it may have taken its time, which is not the backend's
+    limits.saw(event);  // handling the event took our time, not the backend's
   };
   const OnEvent taking = take;
   EventReader events(taking);

@@ -15,7 +15,7 @@ constexpr const char* kFormat = "plumbline-job/1";
 
 constexpr int kMost = 1 << 20;  // ranks, micro-batches, rows, steps
 
-/// Members that stand in the file where they are not what they are without it.
+/// Members that the file holds where they differ from their defaults.
 struct Text {
   const char* name;
   std::string Job::* member;

@@ -1,4 +1,4 @@
-// A job: what the supervisor asks of a backend, as a file that any language can read.
+// A job: the cases and measurements that a backend is to run, as a file that any language can read.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace plumbline::conformance {
 struct JobCase {
   std::string id;
   std::string schedule;  ///< a name, or the path of the file that held `csv`
-  std::string csv = {};  ///< the schedule itself, where it is none of the named ones
-  /// Where the exported case lies, from the job file's folder; empty: a backend that knows the corpus goes by `id`.
+  std::string csv = {};  ///< the text of a schedule that has no name
+  /// Folder of the exported case, from the job file's folder; empty: a backend that knows the corpus looks `id` up.
   std::string folder = {};
-  /// What the names of its result files begin with, below the output folder; see result_path() in report_folder.h.
-  /// Empty in a job that has not been written yet.
+  /// Prefix of its result files below the output folder; see result_path() in report_folder.h. Empty in a job that has
+  /// not been written yet.
   std::string results = {};
 };
 
@@ -36,23 +36,23 @@ struct Job {
   uint64_t seed = 0;
   /// How long one wait for a message may last.
   double timeout_seconds = 60;
-  /// In place of each case's own number; 0: the case's own.
+  /// Replaces the number of each case; 0: keeps it.
   int microbatches = 0;
-  /// A fault to put in on purpose; empty: none.
+  /// A fault to inject; empty: none.
   std::string mutant = {};
   /// Which micro-batches' stages are recomputed in the backward; see parse_recompute().
   std::string recompute = "never";
-  /// What stages save and what they run again, by whose rules; see RematOptions. Empty: what autograd saves.
+  /// Which values stages save, and by which rules; see RematOptions. Empty: what autograd saves.
   std::string remat = {};
   std::string remat_policy = "torch-2.15";
   std::vector<JobCase> cases = {};
   std::vector<JobThroughput> throughput = {};
 };
 
-/// Members that say nothing (no mutant, say) are left out, so that a backend that is not ours never meets them.
+/// Members with their default value (no mutant, for one) are left out, so that a foreign backend never reads them.
 void write_job(const std::filesystem::path& path, const Job& job);
 
-/// Throws InputError naming the file and what is wrong in it.
+/// Throws InputError naming the file and the error in it.
 Job read_job(const std::filesystem::path& path);
 
 }  // namespace plumbline::conformance

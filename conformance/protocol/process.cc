@@ -189,7 +189,7 @@ std::string new_mark() {
          std::to_string(counter++) + ";";
 }
 
-/// A piece of what a child printed.
+/// A piece of a child's output.
 struct Piece {
   std::string_view text;
   bool is_error = false;  ///< from the second of its pipes

@@ -1,8 +1,8 @@
 // Child processes of the supervisor: started without a shell, captured, held to a deadline, and never left behind.
 //
 // A backend under test may hang, print without end, ignore SIGTERM, or leave ranks running. So each child leads its
-// own process group; its output is capped; and when it ends or its time is up, what is left of the group and of its
-// descendants is killed too (mpirun puts its ranks into groups of their own).
+// own process group; its output is capped; and when it ends or its time is up, the rest of the group and its
+// descendants are killed too (mpirun puts its ranks into groups of their own).
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ struct ProcessResult {
 };
 
 /// Runs a program to its end; the caller sleeps meanwhile. InputError when argv is empty; nothing else is thrown but
-/// what on_output throws (the child is killed first).
+/// the exceptions of on_output (the child is killed first).
 ProcessResult run_process(const ProcessOptions& options);
 
 /// `word` as a shell takes it for one argument: in single quotes where it needs them.

@@ -54,7 +54,7 @@ std::vector<std::string> own_names(const JsonPlace& place) {
   return texts(place);
 }
 
-/// What only a backend has that runs models of its own, and what it cannot have.
+/// The members of a backend with custom models only, and their restrictions.
 void read_own(const JsonPlace& json, BackendDescription& description) {
   description.models = own_names(json["models"]);
   if (json["schedules"].json().is_string()) json["schedules"].fail("the names of its schedules, with level \"own\"");

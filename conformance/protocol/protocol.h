@@ -1,4 +1,4 @@
-// What a backend answers to `describe` and `plan`, read strictly. INTERPRETING.md, "Protocol", is the contract.
+// The answers of a backend to `describe` and `plan`, parsed strictly. INTERPRETING.md, "Protocol", is the contract.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ enum class CaseLevel {
   Program,  ///< runs the op graph
   Stage,    ///< runs each stage as a module that a loader made of the op graph
   Model,    ///< builds the named architecture itself
-  Own,      ///< takes none: it runs models of its own, and is held against its own run on one rank
+  Own,      ///< takes none: it runs custom models, compared with its run on one rank
 };
 
-/// The schedule of that run in a job, and in the names of its files; no schedule of a backend is called so.
+/// The schedule of that run in a job, and in the names of its files; a backend's schedule must not have this name.
 inline constexpr const char* kOneRank = "one-rank";
 
 /// Every kind, in the order of the enumeration.
@@ -30,27 +30,27 @@ std::vector<reference::ResultKind> all_result_kinds();
 struct BackendDescription {
   std::string name, version;
   std::vector<std::string> features;
-  /// Names of schedules; none: any, by their files.
+  /// Names of schedules; nullopt: any, by their files.
   std::optional<std::vector<std::string>> schedules;
   std::vector<reference::ResultKind> delivers;
   CaseLevel level = CaseLevel::Program;
-  /// Of CaseLevel::Own, and then not empty: what it calls them.
+  /// The names of its custom models; not empty for CaseLevel::Own, and only there.
   std::vector<std::string> models;
-  /// It runs the actions of schedule.csv in their order; else its own order of the schedule of that name.
+  /// It executes the actions of schedule.csv in their order; else in its own order of the schedule of that name.
   bool follows_order = true;
-  /// Of the LibTorch that computes, if one does: with another than ours real numbers are not held to the same bits.
+  /// Version of the LibTorch that computes, if any: with another than ours real numbers need not have the same bits.
   std::string libtorch;
 };
 
-/// What else than one JSON value, opened by `bracket` ('{' or '['), a backend printed: words before it, after it or in
-/// its place, their beginning quoted, and what is accepted; in one line. Empty where that is all it printed, and where
-/// it begins as JSON and goes on as none: what is wrong with that, the parser knows.
+/// Text that a backend printed before, after or in place of one JSON value opened by `bracket` ('{' or '['): its
+/// beginning, quoted, and what is accepted, in one line. Empty where it printed nothing else, and for malformed JSON,
+/// whose error the parser reports.
 std::string stray_words(std::string_view printed, char bracket);
 
-/// Errors: InputError, opened by `source`, naming the place and what would be accepted.
+/// Errors: InputError, opened by `source`, naming the place and the accepted values.
 BackendDescription parse_description(std::string_view text, const std::string& source);
 
-/// How `description` stands in JSON.
+/// The inverse: `description` as JSON.
 std::string description_text(const BackendDescription& description);
 
 struct PlanAnswer {
@@ -58,8 +58,8 @@ struct PlanAnswer {
   std::string why;  ///< not empty where it is not
 };
 
-/// An answer for each case of `job`, none for one that was left out. Errors: InputError as above, and for an answer
-/// about what the job does not hold, or a second one.
+/// An answer for each case of `job`, nullopt for one that was left out. Errors: InputError as above, and for an answer
+/// about a case that the job does not hold, or a second one.
 std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
 
 /// The inverse: the answers to `job` as JSON.

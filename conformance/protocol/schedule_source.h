@@ -1,4 +1,4 @@
-// Where a schedule comes from when a user names one: a generator by its name, or a CSV file.
+// The source of a schedule that a user names: a generator by its name, or a CSV file.
 #pragma once
 
 #include <optional>
@@ -10,24 +10,24 @@
 
 namespace plumbline::conformance {
 
-/// True for what load_schedule reads as a file: a text that ends in .csv.
+/// True for a string that ends in .csv: load_schedule reads it as a file.
 bool is_schedule_file(const std::string& name_or_file);
 
 /// The text of such a file. Throws InputError, one line, for one that cannot be read, and for a directory.
 std::string read_schedule_file(const std::string& file);
 
-/// What `text`, read from `file`, holds: a compute schedule or a lowered one, as it stands there (check.h says whether
-/// it can run). In `request` (whose own name is not looked at), 0 ranks or 0 micro-batches mean that nobody said how
-/// many. A file brings its own, and a request that says otherwise, or that has a field only generators have a use for,
-/// is refused. `dialect`: of the text (dialect.h). Throws InputError, one line, also for what parse_csv refuses.
+/// The schedule in `text`, read from `file`: a compute schedule or a lowered one, unchecked (check.h checks whether it
+/// can run). A file has its own numbers of ranks and micro-batches: in `request` (whose name is ignored) 0 accepts any,
+/// and another number, or a field for generators only, is refused. `dialect`: of the text (dialect.h). Throws
+/// InputError, one line, also for a text that parse_csv refuses.
 schedule::Schedule parse_schedule_file(std::string_view text, const std::string& file,
                                        const schedule::ScheduleRequest& request,
                                        std::optional<schedule::Dialect> dialect = {});
 
-/// The schedule of that name made to `request`, which must say how many ranks and micro-batches; or what
-/// parse_schedule_file has to say of the file by that name. A dialect is refused for a name.
-/// Throws InputError, one line: what make_schedule and parse_schedule_file refuse, a file that cannot be read, a
-/// directory, a text that is neither a name nor ends in .csv.
+/// The schedule of that name for `request`, which must have the numbers of ranks and micro-batches; or the one in the
+/// file of that name, from parse_schedule_file(). A dialect is refused for a name. Throws InputError, one line, as
+/// make_schedule and parse_schedule_file do, and for a file that cannot be read, a directory, and a string that neither
+/// is a name nor ends in .csv.
 schedule::Schedule load_schedule(const std::string& name_or_file, const schedule::ScheduleRequest& request,
                                  std::optional<schedule::Dialect> dialect = {});
 

@@ -8,7 +8,7 @@
 
 namespace plumbline::conformance {
 
-/// Hears of the runs on one rank. Models of which nothing is heard have not been run.
+/// Receives the outcomes of the runs on one rank. Models without an outcome have not been run.
 class BaselineRuns::Observer : public JobObserver {
  public:
   Observer(BaselineRuns& runs, const Job& job, const RunOptions& options, Session& session)

@@ -39,12 +39,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Prints what each step finds; after a failure nothing more is tried.
+/// Prints the finding of each step; after a failure the steps that depend on it are not tried.
 class Steps {
  public:
   explicit Steps(std::ostream& out) : out_(out) {}
 
-  /// `body` returns what it found, or throws Error: what is wrong, and what to do about it.
+  /// `body` returns its finding, or throws Error with the fault and its remedy.
   void needed(const std::string& name, const std::function<std::string()>& body) {
     if (failed_) {
       out_ << "not tried  " << name << "\n";
@@ -52,10 +52,10 @@ class Steps {
     }
     on_its_own(name, body);
   }
-  /// A step on which no later one rests.
+  /// A step on which no later one depends.
   void on_its_own(const std::string& name, const std::function<std::string()>& body) {
     try {
-      const std::string found = body();  // before anything is said
+      const std::string found = body();  // before anything is printed
       out_ << "ok         " << name << ": " << one_line(found) << "\n";
     } catch (const Error& error) {
       failed_ = true;
@@ -90,7 +90,7 @@ std::string output_of(const std::vector<std::string>& words, const std::string& 
   return result.output;
 }
 
-/// Where a program is found, as the system looks for it.
+/// The path of a program, looked up as the system does.
 fs::path find_program(const std::string& program, const fs::path& folder) {
   const auto runs = [](const fs::path& path) { return fs::is_regular_file(path) && access(path.c_str(), X_OK) == 0; };
   if (program.find('/') != std::string::npos) {
@@ -127,7 +127,7 @@ std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
   return found + " starts " + std::to_string(ranks) + " ranks";
 }
 
-/// What is found out about a backend, step by step.
+/// The examination of a backend, step by step.
 class BackendExamination {
  public:
   BackendExamination(std::string given, std::ostream& out) : given_(std::move(given)), steps_(out) {}
@@ -150,7 +150,7 @@ class BackendExamination {
   }
 
  private:
-  /// The first of its own models, on one rank and on several under the first of its schedules.
+  /// Its first custom model, on one rank and on several under its first schedule.
   int examine_own_model() {
     const JobCase one{backend_.models.front(), kOneRank}, several{one.id, backend_.schedules->front()};
     const fs::path baseline = recording_folder(folder_.path() / "one", one);
@@ -215,8 +215,8 @@ class BackendExamination {
            (backend_.schedules ? std::to_string(backend_.schedules->size()) + " schedules" : "any schedule");
   }
 
-  /// Cases come under schedules that plumbline has, and under the own one that some bring: a backend that names another
-  /// would never be asked for it.
+  /// Cases run under plumbline's schedules, and under the one that some bring: no case would run under another one that
+  /// a backend names.
   std::string schedules() {
     if (!backend_.schedules) return "any";
     std::vector<std::string> known = schedule::schedule_names();
@@ -228,7 +228,7 @@ class BackendExamination {
     return std::to_string(backend_.schedules->size()) + ", each known";
   }
 
-  /// Of the quick cases the first that it can run.
+  /// Chooses the first quick case that the backend supports.
   std::string plan() {
     job_.ranks = ranks();
     const std::string schedule = !backend_.schedules || backend_.schedules->empty() ||

@@ -28,7 +28,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Passes on what becomes of a group's job.
+/// Maps the cases of a group's job to the runs of the session.
 class GroupObserver : public JobObserver {
  public:
   GroupObserver(Session& session, const RunGroup& group) : session_(session), group_(group) {}
@@ -45,25 +45,14 @@ class GroupObserver : public JobObserver {
   const RunGroup& group_;
 };
 
-/// Takes out what an interrupted run has judged before.
-void drop_judged(RunGroup& group, const Session& session) {
-  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
-  group.job.cases.clear();
-  for (size_t i = 0; i < all.runs.size(); ++i) {
-    if (session.judged(all.runs[i])) continue;
-    group.job.cases.push_back(all.job.cases[i]);
-    group.runs.push_back(all.runs[i]);
-  }
-}
-
-/// Takes out of the group what `fate` does not let pass: it fails as that says, or, not run, without a word.
+/// Removes from the group the cases that `fate` does not pass: they fail as it says or, not run, without a word.
 void keep_cases(RunGroup& group, Session& session,
-                const std::function<std::pair<Status, std::string>(JobCase&)>& fate) {
+                const std::function<std::pair<Status, std::string>(size_t run, JobCase&)>& fate) {
   const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
   group.job.cases.clear();
   for (size_t i = 0; i < all.runs.size(); ++i) {
     JobCase item = all.job.cases[i];
-    const auto [status, why] = fate(item);
+    const auto [status, why] = fate(all.runs[i], item);
     if (status == Status::Pass) {
       group.job.cases.push_back(std::move(item));
       group.runs.push_back(all.runs[i]);
@@ -125,10 +114,9 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   std::optional<BaselineRuns> baselines;
   if (own_models) baselines.emplace(plan, options, CommandBackend(spec), session);
   for (RunGroup& group : plan.groups) {
-    drop_judged(group, session);
-    if (group.job.cases.empty()) continue;
     const std::filesystem::path results = folder.job_output(group.job.ranks, group.transport);
-    keep_cases(group, session, [&](JobCase& item) -> std::pair<Status, std::string> {
+    keep_cases(group, session, [&](size_t run, JobCase& item) -> std::pair<Status, std::string> {
+      if (session.judged(run)) return {Status::NotRun, ""};  // before an interruption
       if (own_models) {
         std::filesystem::remove_all(folder.recording(item, group.job.ranks));
         return baselines->of(item.id);
@@ -162,7 +150,7 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
     const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
     const std::unique_ptr<ModelFacts> models = built_models(options.seed);
-    // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
+    // Rank 0 checks the input and reports an error; all ranks then finalize MPI.
     RunPlan plan;
     std::optional<Session> session;
     int code = 0;

@@ -69,7 +69,7 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
     const auto run = std::ranges::find(plan.runs, verdict.run, &PlannedRun::id);
     PLUMBLINE_CHECK(run != plan.runs.end(), to_string(verdict.run));
     const auto index = static_cast<size_t>(run - plan.runs.begin());
-    waivers_.applied(verdict, backend_.version);  // it is waived already; this one notes which waivers were of use
+    waivers_.applied(verdict, backend_.version);  // its waiver was applied before; this call counts the waiver as used
     verdicts_[index] = std::move(verdict);
     judged_.insert(index);
   }
@@ -188,8 +188,7 @@ void Session::print(const RunReport& report) {
   int failures = 0;
   for (const Verdict& verdict : report.verdicts) {
     if (!is_failure(verdict.finding.status) && verdict.finding.status != Status::NotRun) continue;
-    if (verdict.finding.status == Status::NotRun && verdict.finding.reason == not_started_)
-      continue;  // it has been told
+    if (verdict.finding.status == Status::NotRun && verdict.finding.reason == not_started_) continue;  // printed before
     if (++failures <= kMostShown) out_ << '\n' << sentence(verdict) << "\n  repeat: " << verdict.repro << '\n';
   }
   if (failures > kMostShown) out_ << "\n... and " << failures - kMostShown << " more in report.json\n";

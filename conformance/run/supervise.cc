@@ -89,8 +89,8 @@ class Supervisor {
     observer_.failed(index, status, reason);
   }
 
-  /// Which file a case lacks; empty when what there is can be judged.
-  std::string what_is_not_there(const JobCase& c) const {
+  /// The file that a case lacks; empty when its files can be judged.
+  std::string missing_file(const JobCase& c) const {
     std::filesystem::path file = result_path("", c, 0);
     if (delivery_ == Delivery::Results)
       return result_files(out_, c).empty() ? file.string() + " nor of another rank" : "";
@@ -99,8 +99,8 @@ class Supervisor {
 
   void done(size_t index) {
     const JobCase& c = job_.cases[index];
-    const std::string not_there = what_is_not_there(c);
-    if (!not_there.empty()) return settle(index, Status::Error, "said to be done, but there is no file " + not_there);
+    const std::string missing = missing_file(c);
+    if (!missing.empty()) return settle(index, Status::Error, "said to be done, but there is no file " + missing);
     settled_[index] = true;
     observer_.done(index);
   }

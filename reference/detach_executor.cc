@@ -15,7 +15,7 @@ DetachExecutor::DetachExecutor(const split::Pipe& pipe, std::optional<int> loss_
     states_.push_back(split::make_stage_state(pipe, stage));
     graph::Graph graph = pipe.stages[stage].graph;
     split::bind(graph, states_.back());
-    stages_.emplace_back(graph);
+    stages_.emplace_back(graph::Program(graph));
   }
   // The first nodes of the root call the stages in order.
   for (const split::Boundary& boundary : pipe.boundaries) {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline::reference {
@@ -51,7 +51,7 @@ class DetachExecutor {
 
   graph::Graph root_;
   std::vector<split::StageState> states_;
-  std::vector<graph::Interpreter> stages_;
+  std::vector<graph::Frame> stages_;
   std::vector<graph::ValueId> boundary_values_;
   // By value of the root.
   std::vector<at::Tensor> values_, leaves_, gradients_;

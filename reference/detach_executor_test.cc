@@ -14,7 +14,7 @@
 
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/error.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/microbatch/signature.h"
 #include "runtime/split/loss_mark.h"
 #include "runtime/split/module_pipe.h"

@@ -15,8 +15,8 @@
 #include "reference/loss.h"
 #include "reference/sum_of.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
 #include "runtime/split/module_pipe.h"
 
@@ -28,7 +28,7 @@ struct Lane {
   std::vector<at::Tensor> inputs;
   at::Tensor target, loss;
   split::Pipe pipe;
-  std::vector<graph::Interpreter> stages;
+  std::vector<graph::Frame> stages;
   std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
 };
 
@@ -133,7 +133,7 @@ class DetachedStages : public CaseSubject {
       for (int s = 0; s < lane.pipe.num_stages(); ++s) {
         if (static_cast<int>(states_.size()) == s) add_state(split::make_stage_state(lane.pipe, s));
         split::bind(lane.pipe.stages[s].graph, states_[s]);
-        lane.stages.emplace_back(lane.pipe.stages[s].graph);
+        lane.stages.emplace_back(graph::Program(lane.pipe.stages[s].graph));
       }
       const size_t stages = orders_.size();
       PLUMBLINE_CHECK(lane.stages.size() == stages, "the model was cut into another number of stages than asked for");

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::bench {
 
@@ -36,7 +36,7 @@ class TransformerStep {
   std::shared_ptr<SmallTransformer> module_;
   std::vector<at::Tensor> parameters_, inputs_, outputs_;
   size_t nodes_ = 0;
-  std::unique_ptr<graph::Interpreter> interpreter_;
+  std::unique_ptr<graph::Frame> interpreter_;
 };
 
 }  // namespace plumbline::bench

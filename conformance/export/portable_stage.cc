@@ -8,7 +8,7 @@
 #include "conformance/export/opset.h"
 #include "runtime/error.h"
 #include "runtime/graph/attributes.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/cut/boundary_names.h"
 
 namespace plumbline::conformance {

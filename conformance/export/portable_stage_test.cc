@@ -16,8 +16,8 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include "runtime/capture/capture.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -166,11 +166,11 @@ TEST(PortableStage, DropoutIsAMultiplicationByAMask) {
   Tensors dropped, drawn;
   {
     const graph::RandomTurn seeded(7);
-    graph::Interpreter(graph).run(Tensors{x}, dropped);
+    graph::Program(graph).run(Tensors{x}, dropped);
   }
   {
     const graph::RandomTurn seeded(7);
-    graph::Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
+    graph::Program(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
   }
   ASSERT_EQ(drawn.size(), 3u);
   EXPECT_TRUE(drawn[0].equal(dropped[0]));
@@ -187,7 +187,7 @@ TEST(PortableStage, DrawnNumbersAreInputs) {
             R"(aten::add.Tensor{"self":{"value":3},"other":{"value":2},"alpha":1} -> [4]; return [4])");
   Tensors drawn;
   const graph::RandomTurn seeded(7);
-  graph::Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
+  graph::Program(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
   EXPECT_TRUE(at::add(x, drawn.at(1)).equal(drawn.at(0)));
 }
 

@@ -13,7 +13,7 @@
 #include "runtime/capture/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::split {
@@ -53,7 +53,7 @@ Tensors run(Pipe& pipe, const std::vector<StageState>& states, const Tensors& in
     Tensors given = inputs;
     if (s > 0) given.clear();
     for (int boundary : stage.inputs) given.push_back(crossing.at(boundary));
-    graph::Interpreter(stage.graph).run(given, outputs);
+    graph::Program(stage.graph).run(given, outputs);
     for (int boundary : stage.outputs) crossing[boundary] = outputs.at(pipe.boundaries[boundary].output);
   }
   return outputs;

@@ -3,7 +3,7 @@
 // its model.
 //
 // The oracle is the uncut model under plain autograd. A pipe is run in two ways that share no code: by DetachExecutor,
-// and by the interpreter, one BoundStage after the other, where the code here moves values and gradients.
+// and by the executor of graphs, one BoundStage after the other, where the code here moves values and gradients.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@
 #include "reference/detach_executor.h"
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/refusal.h"
 
@@ -233,11 +233,11 @@ class BoundStage {
   BoundStage(const split::Pipe& pipe, int stage)
       : state_(split::make_stage_state(pipe, stage)), graph_(std::make_unique<graph::Graph>(pipe.stages[stage].graph)) {
     split::bind(*graph_, state_);
-    interpreter_ = std::make_unique<graph::Interpreter>(*graph_);
+    program_ = std::make_unique<graph::Program>(*graph_);
   }
   Tensors forward(const Tensors& inputs) {
     Tensors outputs;
-    interpreter_->run(inputs, outputs);
+    program_->run(inputs, outputs);
     return outputs;
   }
   const split::StageState& state() const { return state_; }
@@ -246,7 +246,7 @@ class BoundStage {
  private:
   split::StageState state_;
   std::unique_ptr<graph::Graph> graph_;
-  std::unique_ptr<graph::Interpreter> interpreter_;
+  std::unique_ptr<graph::Program> program_;
 };
 
 inline std::vector<BoundStage> bound_stages(const split::Pipe& pipe) {

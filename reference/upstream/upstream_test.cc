@@ -237,10 +237,10 @@ TEST(SplitErrors, RootGraph) {
   const Tensors inputs = two_inputs();
   const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, {});
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(1)}) {
-    graph::Interpreter interpreter(split::root_graph(pipe, loss));
+    const graph::Program program(split::root_graph(pipe, loss));
     Tensors outputs;
     try {
-      interpreter.run(inputs, outputs);
+      program.run(inputs, outputs);
       ADD_FAILURE() << "it ran";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("the root graph of a pipe does not run by itself"), std::string::npos)

@@ -7,6 +7,7 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ using NodeHandle = decltype(torch::autograd::Edge::function);
 /// depend on parameters only; its gradient then belongs to the second half, like a parameter's.)
 ///
 /// LibTorch releases what the node saved after either half: release_variables() must leave what the second half needs
-/// (between_halves()). Unless a graph is retained there is one first half only.
+/// (between_halves()). Unless a graph is retained there is one first half only. Executions of one node run one at a
+/// time.
 class HalvedNode : public torch::autograd::Node {
  public:
   using Node::Node;
@@ -44,6 +46,7 @@ class HalvedNode : public torch::autograd::Node {
 
   Gradients apply(Gradients&& grads) final;
 
+  std::mutex halves_;  // Node::mutex_ protects what a node saved, and its halves lock it
   bool between_halves_ = false;
   std::vector<char> first_edges_;
 };

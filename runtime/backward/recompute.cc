@@ -16,7 +16,7 @@
 #include "runtime/backward/split/split_backward.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::backward {
 namespace {

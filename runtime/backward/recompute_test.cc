@@ -14,7 +14,7 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/capture/interpose.h"
 #include "runtime/error.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::backward {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 
 namespace plumbline::capture {
 namespace {

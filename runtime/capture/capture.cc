@@ -10,7 +10,7 @@
 #include "runtime/capture/kept_tensors.h"
 #include "runtime/capture/meta_device.h"
 #include "runtime/capture/recorder.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::capture {
 namespace {

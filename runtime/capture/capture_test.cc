@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "runtime/capture/call.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::capture {
 namespace {
@@ -111,10 +111,10 @@ graph::Graph expect_faithful(const std::string& name, const ModelPtr& model, con
   expect_equal(buffers, buffers_before, "buffer after capture");
   expect_equal(model->parameters(), parameters, "parameter after capture");
   EXPECT_TRUE(at::equal(generator, generator_state())) << "capture left another generator state";
-  graph::Interpreter interpreter(graph);
+  const graph::Program program(graph);
   const ForwardFunction replay = [&](const Tensors& in) {
     Tensors outputs;
-    interpreter.run(in, outputs);
+    program.run(in, outputs);
     return outputs;
   };
   for (uint64_t seed = 0; seed < 3; ++seed) {

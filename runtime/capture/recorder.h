@@ -2,12 +2,11 @@
 #pragma once
 
 #include <ATen/core/stack.h>
-#include <c10/core/StorageImpl.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <unordered_map>
 
 #include "runtime/capture/capture.h"
+#include "runtime/capture/tensor_table.h"
 #include "runtime/graph/graph.h"
 
 namespace plumbline::capture {
@@ -43,11 +42,6 @@ class Recorder {
     /// Derived from an input, a parameter or a random draw, so that its memory must not reach the graph unseen.
     bool varies;
   };
-  struct Entry {
-    graph::ValueId value;
-    /// Weak: it reserves the address that the map is keyed by, and no more.
-    c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl> tensor;
-  };
   struct Registered {  // how forward found a parameter or buffer
     bool requires_grad;
     int32_t storage;
@@ -67,15 +61,13 @@ class Recorder {
 
   graph::Graph graph_;
   std::vector<Known> known_;
-  std::unordered_map<const c10::TensorImpl*, Entry> values_;
+  TensorTable values_;
   std::unordered_map<const c10::TensorImpl*, size_t> attributes_;
   std::vector<Registered> registered_;
   std::vector<std::pair<at::Tensor, at::Tensor>> written_parameters_;  // and what they held before
-  std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
+  StorageTable storages_;
   std::vector<char> storage_varies_;
   std::vector<char> storage_unwritten_;  // made by empty(), and no recorded call wrote to it yet
-  /// Weak, as above.
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::vector<size_t> open_modules_;
   graph::Node pending_;
   bool pending_varies_ = false;

@@ -8,7 +8,6 @@
 #include "runtime/engine/step/execution.h"
 #include "runtime/engine/step/step.h"
 #include "runtime/error.h"
-#include "runtime/split/module_pipe.h"
 
 namespace plumbline::engine {
 namespace {

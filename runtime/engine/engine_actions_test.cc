@@ -139,6 +139,10 @@ TEST(CustomFunction, AnotherRunnerComputesInTheStagesPlace) {
       options.custom.of_type[type] = [&](std::span<const schedule::Action> actions, engine::ActionContext& context) {
         if (context.rank() == 0) return context.execute(actions[0]);
         if (!counting) counting = std::make_unique<Counting>(context.runner(1));
+        for (const int other : {0, 2})
+          EXPECT_EQ(testing::failure([&] { context.runner(other); }),
+                    "a custom function requests the runner of stage " + std::to_string(other) +
+                        ", which rank 1 does not execute; expected one of its stages: 1");
         of_rank_1 = counting.get();
         context.execute(actions[0], *counting);
       };

@@ -69,7 +69,7 @@ void set_random_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// --- what only DetachExecutor and the interpreter give a meaning to -------------------------------------------------
+// --- what only DetachExecutor and a Program give a meaning to -------------------------------------------------
 
 std::optional<at::Tensor> null_coalesce_accumulate(const std::optional<at::Tensor>& a,
                                                    const std::optional<at::Tensor>& b) {
@@ -85,7 +85,7 @@ void refuse_split_graph(const c10::OperatorHandle& op, torch::jit::Stack*) {
 }
 
 void refuse_branches(const c10::OperatorHandle& op, torch::jit::Stack*) {
-  throw Error(op.schema().name() + " has no kernel: the interpreter runs one of its branches");
+  throw Error(op.schema().name() + " has no kernel: a Program runs one of its branches");
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ void DefaultSaver::save_parts(NodeIndex tuple) {
 void DefaultSaver::save_symbol(NodeIndex node) {
   const auto users = edges_.users(node);
   const bool only_asserted =
-      graph_.nodes[node].out.dtype == "bool" && !users.empty() && !edges_.is_output[node] &&
+      graph_.nodes[node].out.dtype == types::Dtype::Bool && !users.empty() && !edges_.is_output[node] &&
       std::ranges::all_of(users, [&](NodeIndex user) { return graph_.nodes[user].op == "aten::_assert_scalar"; });
   if (!only_asserted) list(node, saved.symbols);
 }

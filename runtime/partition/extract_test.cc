@@ -177,7 +177,7 @@ TEST(Extract, SymbolsInTheShapesOfWhatCrossesAreBound) {
   JointGraphBuilder build;
   const auto symbolic_primal = [&](const char* symbol) {
     const NodeIndex node = build.primal(0);
-    build.at(node).out = {.kind = JointResult::Kind::Scalar, .dtype = "int", .scalar = {4, symbol}};
+    build.at(node).out = {.kind = JointResult::Kind::Scalar, .dtype = types::Dtype::Int64, .scalar = {4, symbol}};
     build.at(node).binds = symbol;
     build.at(node).free_symbols = {symbol};
     return node;

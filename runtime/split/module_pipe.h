@@ -22,6 +22,8 @@ Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, 
                const SplitOptions& options);
 
 /// What the first stage of such a pipe takes: the inputs without those that are None.
-std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs);
+std::vector<at::Tensor> given_inputs(const std::vector<at::Tensor>& inputs);
+/// The same, appended to `given`.
+void append_given(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& given);
 
 }  // namespace plumbline::split

@@ -9,7 +9,7 @@
 //   return %3
 //
 // The third, null_coalesce_accumulate, adds up the gradients of a value that several stages use. What runs it is
-// DetachExecutor (reference/detach_executor.h); an Interpreter refuses. After PyTorch's torch.distributed.pipelining
+// DetachExecutor (reference/detach_executor.h); a Program refuses. After PyTorch's torch.distributed.pipelining
 // (_IR.py, _insert_stage_symbolic_backward).
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::split {
@@ -152,10 +152,10 @@ TEST(RootGraph, InfoTellsWhatAPipeIs) {
 TEST(TestIr, InvokePipelineError) {
   const at::Tensor x = at::ones({4}).requires_grad_(true);
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(0)}) {
-    graph::Interpreter interpreter(root_graph(split(graph::parse_graph(kSkip)), loss));
+    const graph::Program program(root_graph(split(graph::parse_graph(kSkip)), loss));
     std::vector<at::Tensor> outputs;
     try {
-      interpreter.run(std::vector<at::Tensor>{x}, outputs);
+      program.run(std::vector<at::Tensor>{x}, outputs);
       FAIL() << "it ran";
     } catch (const Error& error) {
       const std::string why = error.what();

@@ -11,7 +11,7 @@
 
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/refusal.h"
 
@@ -70,10 +70,10 @@ TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
     Tensors made, outputs;
     const Tensors first = given_inputs(inputs);
     ASSERT_EQ(first.size(), taken.size());
-    graph::Interpreter(pipe.stages[0].graph).run(first, made);
+    graph::Program(pipe.stages[0].graph).run(first, made);
     Tensors second;
     for (const int b : pipe.stages[1].inputs) second.push_back(made.at(pipe.boundaries[b].output));
-    graph::Interpreter(pipe.stages[1].graph).run(second, outputs);
+    graph::Program(pipe.stages[1].graph).run(second, outputs);
     const Tensors expected = net.body(net, inputs);
     EXPECT_TRUE(at::equal(outputs.at(0), expected.at(0)));
     EXPECT_EQ(outputs.at(1).defined(), given);
@@ -248,8 +248,8 @@ TEST(SplitModules, LaterStagesAreSentWhatAStageWroteIntoItsBuffer) {
   EXPECT_TRUE(pipe.shared.empty());
   ASSERT_EQ(pipe.num_stages(), 2);
   EXPECT_EQ(make_stage_state(pipe, 1).buffers.count("a.count"), 0u) << "no copy of it in the later stage";
-  std::vector<std::unique_ptr<graph::Interpreter>> stages;
-  for (const Stage& stage : pipe.stages) stages.push_back(std::make_unique<graph::Interpreter>(stage.graph));
+  std::vector<std::unique_ptr<graph::Program>> stages;
+  for (const Stage& stage : pipe.stages) stages.push_back(std::make_unique<graph::Program>(stage.graph));
   // Two micro-batches: both leave stage 0 before the first is taken.
   Tensors first, second, outputs;
   stages[0]->run(Tensors{x}, first);
@@ -292,7 +292,7 @@ Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
       EXPECT_TRUE(value.requires_grad() || !boundary.has_gradient) << boundary.name;
       in[s].push_back(value.detach().clone().requires_grad_(boundary.value.requires_grad));
     }
-    graph::Interpreter(graph).run(in[s], out[s]);
+    graph::Program(graph).run(in[s], out[s]);
   }
   outcome.outputs = out.back();
   for (size_t s = n; s-- > 0;) {

@@ -5,6 +5,7 @@
 
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/error.h"
+#include "runtime/graph/schema_types.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -20,10 +21,6 @@ double real(const json& value) {
   if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
   if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
   throw Error("'" + text + "' is not a float");
-}
-
-const c10::TypePtr& without_optional(const c10::TypePtr& type) {
-  return type->kind() == TypeKind::OptionalType ? type->castRaw<c10::OptionalType>()->getElementType() : type;
 }
 
 /// `value` as `type` asks for it: what Python does when it calls an operator with an int for a float.
@@ -51,18 +48,17 @@ graph::Argument constant(c10::IValue value) {
 
 /// One number (or text, device, ...) for `formal`, which may want a list of it ("int[2] stride" given 1).
 graph::Argument single(const c10::IValue& value, const c10::Argument& formal) {
-  const c10::TypePtr& type = without_optional(formal.type());
-  if (type->kind() != TypeKind::ListType) return constant(as_type(value, *type));
-  const c10::TypePtr& element = type->castRaw<c10::ListType>()->getElementType();
-  c10::impl::GenericList list(element);
-  for (int i = 0; i < formal.N().value_or(1); ++i) list.push_back(as_type(value, *element));
+  const c10::TypePtr* const element = graph::element_type(*formal.type());
+  if (!element) return constant(as_type(value, graph::without_optional(*formal.type())));
+  c10::impl::GenericList list(*element);
+  for (int i = 0; i < formal.N().value_or(1); ++i) list.push_back(as_type(value, **element));
   return constant(list);
 }
 
 graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
   if (!meaning.is_value()) return single(meaning.constant, formal);
   graph::Argument argument;
-  if (without_optional(formal.type())->kind() == TypeKind::ListType) {
+  if (graph::element_type(*formal.type())) {
     argument = single(int64_t{0}, formal);
     argument.kind = graph::Argument::Kind::NumberList;
     argument.values.assign(formal.N().value_or(1), meaning.value);
@@ -74,9 +70,9 @@ graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
 }
 
 const c10::TypePtr& element_of(const c10::Argument& formal) {
-  const c10::TypePtr& type = without_optional(formal.type());
-  if (type->kind() != TypeKind::ListType) throw Error("it is a list where " + formal.type()->str() + " is wanted");
-  return type->castRaw<c10::ListType>()->getElementType();
+  const c10::TypePtr* const element = graph::element_type(*formal.type());
+  if (!element) throw Error("it is a list where " + formal.type()->str() + " is wanted");
+  return *element;
 }
 
 graph::Argument tensor_list(const json& items, const c10::Argument& formal, const Lookup& lookup) {
@@ -99,7 +95,7 @@ graph::Argument tensor_list(const json& items, const c10::Argument& formal, cons
 graph::Argument number_list(const json& items, const c10::Argument& formal, const Lookup& lookup,
                             const std::function<c10::IValue(const json&)>& read) {
   const c10::TypePtr& element = element_of(formal);
-  if (without_optional(element)->kind() == TypeKind::TensorType) {
+  if (graph::takes_tensor(*element)) {
     if (items.empty()) return tensor_list(items, formal, lookup);
     throw Error("it is a list of numbers where " + formal.type()->str() + " is wanted");
   }

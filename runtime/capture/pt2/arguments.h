@@ -23,7 +23,7 @@ using Lookup = std::function<Meaning(const std::string& name)>;
 
 /// `argument` is the schema's tagged union ({"as_int": 3}, {"as_tensor": {"name": "x"}}, ...). Numbers take the type
 /// that `formal` asks for (an int for a float becomes a double; one number for a list becomes the list); a number for a
-/// tensor stays a number, which the interpreter wraps. Devices become the CPU, where the program's tensors are.
+/// tensor stays a number, which the executor wraps. Devices become the CPU, where the program's tensors are.
 /// Error saying what is wrong or not supported; the caller adds the node.
 graph::Argument convert_argument(const nlohmann::json& argument, const c10::Argument& formal, const Lookup& lookup);
 

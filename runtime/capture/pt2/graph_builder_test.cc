@@ -7,8 +7,8 @@
 
 #include "runtime/capture/pt2/program.h"
 #include "runtime/capture/pt2/testing/archives.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -22,9 +22,9 @@ capture::ExportedProgram read(const std::string& nodes, const std::string& outpu
 
 Tensors run(const std::string& nodes, const std::string& outputs, const at::Tensor& x) {
   const capture::ExportedProgram program = read(nodes, outputs);
-  graph::Interpreter interpreter(program.graph);
+  const graph::Program program(program.graph);
   Tensors results;
-  interpreter.run(Tensors{x}, results);
+  program.run(Tensors{x}, results);
   return results;
 }
 

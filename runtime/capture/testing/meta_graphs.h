@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "runtime/graph/graph.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 
 namespace plumbline::testing {
 

@@ -114,6 +114,7 @@ std::vector<schedule::StageEdge> stage_edges(const split::Pipe& pipe) {
 }
 
 void check_with_peers(const Plan& plan, transport::Transport& transport, const transport::Deadline& deadline) {
+  if (transport.size() == 1) return;
   try {
     require_agreement(expectations(plan), transport, deadline, contradiction);
   } catch (const TimeoutError& error) {

@@ -1,5 +1,7 @@
 #include "runtime/engine/plan/plan_cache.h"
 
+#include <algorithm>
+
 #include "runtime/engine/stage/stage_trace.h"
 #include "runtime/engine/stage/written_attributes.h"
 #include "runtime/error.h"
@@ -86,9 +88,15 @@ void require_tags(const EngineContext& context, const Plan& plan) {
 StepPlan& PlanCache::plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
   key_.assign(1, training);
   for (const std::vector<at::Tensor>& inputs : microbatches) append_shapes(inputs, key_);
-  const auto known = plans_.find(key_);
-  if (known != plans_.end()) return *known->second;
-  return *plans_.emplace(key_, make(training, microbatches)).first->second;
+  auto known = plans_.find(key_);
+  if (known == plans_.end()) {
+    // Ranks see the same shapes, so they evict the same plan and compare the new one together.
+    if (plans_.size() == kMaxPlans)
+      plans_.erase(std::ranges::min_element(plans_, {}, [](const auto& entry) { return entry.second.used; }));
+    known = plans_.emplace(key_, Entry{make(training, microbatches)}).first;
+  }
+  known->second.used = ++steps_;
+  return *known->second.plan;
 }
 
 std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {

@@ -34,9 +34,13 @@ class PlanCache {
   /// `context` must outlive it, and gets the states of stages that are new.
   PlanCache(EngineContext& context, PipeSource source) : context_(context), source_(std::move(source)) {}
 
-  /// The plan for these micro-batches; it stays valid until clear(). Allocates nothing for shapes that are known, as
-  /// far as defined, dtype, sizes and requires_grad of the inputs go. Every rank calls it: a new plan is compared
-  /// between the ranks. Throws InputError where the schedule does not fit the model, Error where ranks disagree.
+  /// How many plans are kept. Further shapes evict the plan that was used least recently.
+  static constexpr size_t kMaxPlans = 32;
+
+  /// The plan for these micro-batches, valid until the next call. Micro-batches whose inputs agree in defined, dtype,
+  /// sizes and requires_grad share a plan; a known one allocates nothing. Every rank calls it, with the same sequence
+  /// of shapes: a new plan is compared between the ranks. Throws InputError where the schedule does not fit the model,
+  /// Error where ranks disagree.
   StepPlan& plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
 
   void clear() { plans_.clear(); }
@@ -47,7 +51,12 @@ class PlanCache {
 
   EngineContext& context_;
   PipeSource source_;
-  std::unordered_map<ShapeKey, std::unique_ptr<StepPlan>, ShapeKeyHash> plans_;
+  struct Entry {
+    std::unique_ptr<StepPlan> plan;
+    uint64_t used = 0;  // the step that used it last
+  };
+  std::unordered_map<ShapeKey, Entry, ShapeKeyHash> plans_;
+  uint64_t steps_ = 0;
   ShapeKey key_;  // of the last step; kept for its memory
 };
 

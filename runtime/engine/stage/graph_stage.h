@@ -1,4 +1,4 @@
-// GraphStage: runs a stage of a Pipe by interpreting its graph.
+// GraphStage: runs a stage of a Pipe by executing its graph.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/engine/stage/stage_runner.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline::engine {
@@ -41,8 +41,8 @@ class GraphStage : public StageRunner {
   bool recomputes(int microbatch) const;
 
   int stage_;
-  std::vector<graph::Interpreter> interpreters_;
-  std::vector<StageBlocks> blocks_;  // by variant; none where nothing is recomputed
+  std::vector<graph::Frame> frames_;  // by variant
+  std::vector<StageBlocks> blocks_;   // by variant; none where nothing is recomputed
   std::unique_ptr<PartitionedStage> partitions_;
   std::vector<int> variants_;
   std::vector<backward::WeightBackward> weights_;  // by micro-batch

@@ -10,7 +10,6 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
-#include "runtime/transport/collectives.h"
 
 namespace plumbline::engine {
 namespace {

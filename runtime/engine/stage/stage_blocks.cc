@@ -3,13 +3,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
 #include "runtime/backward/recompute.h"
 #include "runtime/engine/stage/written_attributes.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::engine {
@@ -55,16 +54,9 @@ Lifted lift_attributes(graph::Graph graph) {
   return lifted;
 }
 
-/// One interpreter for all micro-batches, whose backwards may come on several threads.
-struct SharedInterpreter {
-  explicit SharedInterpreter(const graph::Graph& graph) : interpreter(graph) {}
-  std::mutex mutex;
-  graph::Interpreter interpreter;
-};
-
 /// Runs a lifted graph, the first time on the attributes that it writes, later on copies of what they were before.
 struct BlockRun {
-  std::shared_ptr<SharedInterpreter> shared;
+  graph::Program program;
   std::vector<at::Tensor> written;
   bool first = true;
 
@@ -76,8 +68,7 @@ struct BlockRun {
       if (first) tensor = before;
     }
     first = false;
-    const std::lock_guard<std::mutex> lock(shared->mutex);
-    shared->interpreter.run(arguments, outputs);
+    program.run(arguments, outputs);
   }
 };
 
@@ -96,17 +87,14 @@ std::vector<int32_t> borders(const graph::Graph& graph, const std::string& block
 struct StageBlocks::Piece {
   std::vector<int> inputs, outputs;  // boundaries; the first piece's inputs and the last one's outputs are the stage's
   std::vector<char> requires_grad;   // by output
-  std::shared_ptr<SharedInterpreter> interpreter;
+  std::optional<graph::Program> program;
   bool recomputed = true;
   bool draws = false;
   std::vector<at::Tensor> read, written;
 
   void run(std::span<const at::Tensor> arguments, std::vector<at::Tensor>& results) const {
-    if (!recomputed) {
-      const std::lock_guard<std::mutex> lock(interpreter->mutex);
-      return interpreter->interpreter.run(arguments, results);
-    }
-    backward::Block block = BlockRun{interpreter, written};
+    if (!recomputed) return program->run(arguments, results);
+    backward::Block block = BlockRun{*program, written};
     backward::recompute_in_backward(draws ? backward::with_same_random_numbers(std::move(block)) : std::move(block),
                                     arguments, read, results);
     // The node cannot know which of its outputs have no gradient.
@@ -147,7 +135,7 @@ StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in
       stage.graph = std::move(lifted.graph);
     }
     piece.draws = std::any_of(stage.graph.nodes.begin(), stage.graph.nodes.end(), &graph::draws_random_numbers);
-    piece.interpreter = std::make_shared<SharedInterpreter>(stage.graph);
+    piece.program.emplace(stage.graph);
     pieces_.push_back(std::move(piece));
   }
 }

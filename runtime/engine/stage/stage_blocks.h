@@ -56,7 +56,7 @@ class StageBlocks {
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();
 
-  /// As Interpreter::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not
+  /// As Program::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not
   /// be inside one. What comes out may outlive this object, and its backward may run on another thread.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 

@@ -10,8 +10,8 @@
 #include "runtime/capture/interpose.h"
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
@@ -217,8 +217,8 @@ class OneStage : public ::testing::Test {
 };
 
 TEST_F(OneStage, RunsEachBlockOnceMoreInOnePieceAndInHalves) {
-  graph::Interpreter interpreter(graph());
-  const Tensors plain = step(interpreter, false);
+  const graph::Program program(graph());
+  const Tensors plain = step(program, false);
   for (const std::string blocks : {"", "layers"}) {
     engine::StageBlocks stage(graph(), blocks);
     for (const bool halves : {false, true}) {
@@ -262,8 +262,8 @@ TEST_F(OneStage, HoldsFewerBytesAfterTheForward) {
   };
   const int64_t generator = graph::random_state().nbytes(), value = 5 * kWidth * sizeof(float);
   const int64_t turn = generator;  // what the RandomTurn puts back
-  graph::Interpreter interpreter(graph());
-  const int64_t plain = held(interpreter), stage = held(engine::StageBlocks(graph(), "")),
+  const graph::Program program(graph());
+  const int64_t plain = held(program), stage = held(engine::StageBlocks(graph(), "")),
                 layers = held(engine::StageBlocks(graph(), "layers"));
   // Per layer what its batch norm was: mean, variance and a count, each in an allocation of at least 64 bytes.
   const int64_t statistics = 64 + 64 + 64;

@@ -1,7 +1,7 @@
 #include "runtime/engine/stage/stage_trace.h"
 
 #include "runtime/engine/stage/partitioned_stage.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"

@@ -1,6 +1,9 @@
 #include "runtime/engine/step/execution.h"
 
 #include <algorithm>
+#include <ranges>
+
+#include "runtime/join.h"
 
 namespace plumbline::engine {
 
@@ -109,7 +112,14 @@ const std::vector<at::Tensor>& ActionContext::inputs(int microbatch) const {
 }
 const at::Tensor& ActionContext::target(int microbatch) const { return execution_.step().target(microbatch); }
 const std::vector<at::Tensor>& ActionContext::losses() const { return execution_.step().result().losses; }
-StageRunner& ActionContext::runner(int stage) const { return execution_.step().runner(stage); }
+StageRunner& ActionContext::runner(int stage) const {
+  const std::vector<int>& stages = execution_.step().context().stages;
+  if (!std::ranges::binary_search(stages, stage))
+    throw Error("a custom function requests the runner of stage " + std::to_string(stage) + ", which rank " +
+                std::to_string(rank()) + " does not execute; expected one of its stages: " +
+                join(stages | std::views::transform([](int s) { return std::to_string(s); })));
+  return execution_.step().runner(stage);
+}
 void ActionContext::execute(const schedule::Action& action) { execution_.execute_member(actions_, action, nullptr); }
 void ActionContext::execute(const schedule::Action& action, StageRunner& runner) {
   execution_.execute_member(actions_, action, &runner);

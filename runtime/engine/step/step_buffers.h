@@ -1,5 +1,5 @@
 // StepBuffers: the state of a step under way. An engine has one and lends it to each step, so that the vectors keep
-// their memory from step to step and an action allocates nothing.
+// their memory from step to step and an action allocates none of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

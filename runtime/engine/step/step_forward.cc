@@ -1,9 +1,7 @@
 // The forward actions of a step: F and its transfers.
-#include <algorithm>
-#include <iterator>
-
 #include "runtime/backward/released_output.h"
 #include "runtime/engine/step/step.h"
+#include "runtime/split/module_pipe.h"
 
 namespace plumbline::engine {
 namespace {
@@ -43,8 +41,7 @@ void Step::take_inputs(int stage, int microbatch) {
   MicrobatchState& state = state_of(stage, microbatch);
   const Plan& plan = plan_.plan;
   state.inputs.clear();
-  if (stage == 0)
-    std::ranges::copy_if(batch_.inputs[microbatch], std::back_inserter(state.inputs), &at::Tensor::defined);
+  if (stage == 0) split::append_given(batch_.inputs[microbatch], state.inputs);
   state.inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
     const split::Boundary& boundary = plan.boundary(c, microbatch);

@@ -94,7 +94,7 @@ TEST(MinCut, StaticPrimalsAreFreeButInTheSeed) {
 }
 
 TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
-  const auto saved_of = [](const std::string& dtype, const std::string& policy) {
+  const auto saved_of = [](types::Dtype dtype, const std::string& policy) {
     JointGraphBuilder build;
     const NodeIndex n = build.primal(4), tangent = build.tangent(64);
     build.at(n).out.kind = JointResult::Kind::Scalar;
@@ -104,10 +104,10 @@ TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
     build.begin_backward();
     return saved(build.graph({}, {build.call("expand", {tangent, products[0], products[1], products[2]}, 64)}), policy);
   };
-  EXPECT_EQ(saved_of("int", "torch-2.15"), Names{"primals_1"});  // 1 against 3
+  EXPECT_EQ(saved_of(types::Dtype::Int64, "torch-2.15"), Names{"primals_1"});  // 1 against 3
   // 4 against 3; in newer versions a symbolic float is not even banned, so that it need not be saved for that.
-  EXPECT_EQ(saved_of("float", "seed"), (Names{"mul", "mul_1", "mul_2"}));
-  EXPECT_EQ(saved_of("float", "torch-2.15"), Names{});
+  EXPECT_EQ(saved_of(types::Dtype::Float64, "seed"), (Names{"mul", "mul_1", "mul_2"}));
+  EXPECT_EQ(saved_of(types::Dtype::Float64, "torch-2.15"), Names{});
 }
 
 // --- bans ------------------------------------------------------------------------------------------------------------

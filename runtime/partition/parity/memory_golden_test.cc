@@ -1,5 +1,5 @@
 // simulate_memory() against measured peaks: eight transformer blocks (testdata/attn_eight_blocks), run in each mode by
-// an interpreter that frees at last use, under a count of every allocation (LibTorch 2.11, CPU). Parameters and the
+// an executor that frees at last use, under a count of every allocation (LibTorch 2.11, CPU). Parameters and the
 // input were there before and are not in the measure.
 #include <gtest/gtest.h>
 

@@ -51,8 +51,8 @@ NodeFacts facts_of(const JointNode& node, uint8_t classes, const std::vector<Nod
   facts.must_recompute = must_recompute(node);
   facts.tensor = node.out.kind == JointResult::Kind::Tensor;
   facts.symbolic = node.out.kind == JointResult::Kind::Scalar;
-  facts.symbolic_float = facts.symbolic && node.out.dtype == "float";
-  facts.symbolic_noninteger = facts.symbolic && node.out.dtype != "int";
+  facts.symbolic_float = facts.symbolic && node.out.dtype == types::Dtype::Float64;
+  facts.symbolic_noninteger = facts.symbolic && node.out.dtype != types::Dtype::Int64;
   facts.updated_later = node.epilogue_mutation;
   const int64_t bytes = facts.symbolic_noninteger ? policy.symbolic_noninteger_bytes : facts.bytes;
   facts.reduces = facts.call && reduces(node, before, bytes, policy);

@@ -72,10 +72,10 @@ inline partition::JointArgument flag(bool value) {
   return {.kind = partition::JointArgument::Kind::Bool, .integer = value};
 }
 inline partition::JointArgument text(std::string value) {
-  return {.kind = partition::JointArgument::Kind::String, .text = std::move(value)};
+  return {.kind = partition::JointArgument::Kind::String, .dtype = value};
 }
-inline partition::JointArgument dtype(std::string value) {
-  return {.kind = partition::JointArgument::Kind::Dtype, .text = std::move(value)};
+inline partition::JointArgument dtype(types::Dtype value) {
+  return {.kind = partition::JointArgument::Kind::Dtype, .dtype = value};
 }
 inline partition::JointArgument list(std::vector<partition::JointArgument> items) {
   return {.kind = partition::JointArgument::Kind::List, .items = std::move(items)};

@@ -65,7 +65,7 @@ class JointRun {
     };
     if (node.out.kind != JointResult::Kind::Tensor) return;
     const at::Tensor& tensor = value.toTensor();
-    if (c10::getStringToDtypeMap().at(node.out.dtype) != tensor.scalar_type()) fail("dtype");
+    if (types::to_aten(node.out.dtype) != tensor.scalar_type()) fail("dtype");
     for (const auto& [said, is] : {std::pair{node.out.shape, tensor.sizes()}, {node.out.strides, tensor.strides()}}) {
       if (said.size() != is.size()) fail("dimensions");
       for (size_t d = 0; d < is.size(); ++d)
@@ -120,17 +120,13 @@ class JointRun {
       case Kind::String:
         return argument.text;
       case Kind::Device:
-        return c10::Device(argument.text);
+        return types::to_aten(argument.device);
       case Kind::Dtype:
-        return static_cast<int64_t>(c10::getStringToDtypeMap().at(argument.text));
+        return static_cast<int64_t>(types::to_aten(argument.dtype));
       case Kind::Layout:
-        if (argument.text != "strided") throw std::runtime_error("layout " + argument.text);
-        return static_cast<int64_t>(c10::Layout::Strided);
+        return static_cast<int64_t>(types::to_aten(argument.layout));
       case Kind::MemoryFormat:
-        return static_cast<int64_t>(argument.text == "contiguous_format" ? c10::MemoryFormat::Contiguous
-                                    : argument.text == "channels_last"   ? c10::MemoryFormat::ChannelsLast
-                                    : argument.text == "preserve_format" ? c10::MemoryFormat::Preserve
-                                                                         : c10::MemoryFormat::ChannelsLast3d);
+        return static_cast<int64_t>(types::to_aten(argument.memory_format));
       case Kind::List:
         return list(argument, type.castRaw<c10::ListType>()->getElementType());
       default:

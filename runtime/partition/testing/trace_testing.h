@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "runtime/capture/capture.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/partition/testing/joint_run_testing.h"
 #include "runtime/partition/trace/trace.h"
 
@@ -185,7 +185,7 @@ inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, co
   return expect_bitwise(module, module.body, inputs, options);
 }
 
-/// Everything that `graph` gives and writes, by the interpreter and by the joint graph. The attributes are bound.
+/// Everything that `graph` gives and writes, by the captured graph and by the joint graph. The attributes are bound.
 inline JointTrace expect_as_interpreted(const graph::Graph& graph, const Tensors& inputs) {
   Tensors before;
   for (const graph::Attribute& attribute : graph.attributes) before.push_back(attribute.tensor.detach().clone());
@@ -200,7 +200,7 @@ inline JointTrace expect_as_interpreted(const graph::Graph& graph, const Tensors
   const Tensors leaves = clones(inputs);
   Tensors outputs, wanted, roots, tangents;
   at::manual_seed(13);
-  graph::Interpreter(graph).run(leaves, outputs);
+  graph::Program(graph).run(leaves, outputs);
   for (const int output : trace.tangent_of) {
     roots.push_back(outputs[output]);
     tangents.push_back(at::randn_like(roots.back()));
@@ -240,7 +240,7 @@ inline Tensors any_inputs(const JointGraph& graph) {
     std::vector<int64_t> shape, strides;
     for (const Extent& extent : node.out.shape) shape.push_back(extent.value);
     for (const Extent& extent : node.out.strides) strides.push_back(extent.value);
-    const at::ScalarType type = c10::getStringToDtypeMap().at(node.out.dtype);
+    const at::ScalarType type = types::to_aten(node.out.dtype);
     inputs.push_back(at::empty_strided(shape, strides, type).fill_(at::isFloatingType(type) ? 0.5 : 0));
   }
   return inputs;

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "runtime/dot_quoted.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/io/print.h"
 
 namespace plumbline::split {

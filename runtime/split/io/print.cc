@@ -4,7 +4,7 @@
 #include <ranges>
 #include <sstream>
 
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/join.h"
 
 namespace plumbline::split {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/json_place.h"
 #include "runtime/split/io/pipe_json.h"
 #include "runtime/temporary_folder.h"
@@ -63,8 +63,8 @@ TEST_F(ProgramFiles, APipeComesBackAndRunsBitForBit) {
   }
   std::vector<at::Tensor> expected, actual;
   const std::vector<at::Tensor> inputs = {at::randn({2, 3}), at::randn({2, 3})};
-  graph::Interpreter(pipe.stages[2].graph).run(inputs, expected);
-  graph::Interpreter(again.stages[2].graph).run(inputs, actual);
+  graph::Program(pipe.stages[2].graph).run(inputs, expected);
+  graph::Program(again.stages[2].graph).run(inputs, actual);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i]));
 }
 

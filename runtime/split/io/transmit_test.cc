@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/io/pipe_json.h"
 #include "runtime/testing/small_pipes.h"
 
@@ -65,8 +65,8 @@ TEST(Transmit, StagesArriveWithTheirTensorsAndRunBitForBit) {
   const std::vector<at::Tensor> inputs = {at::randn({2, 3}), at::randn({2, 3})};
   const auto both = [&](const Pipe& part, int s, const std::vector<at::Tensor>& values) {
     EXPECT_EQ(to_text(part.stages[s].graph), to_text(pipe.stages[s].graph));
-    graph::Interpreter(pipe.stages[s].graph).run(values, expected);
-    graph::Interpreter(part.stages[s].graph).run(values, actual);
+    graph::Program(pipe.stages[s].graph).run(values, expected);
+    graph::Program(part.stages[s].graph).run(values, actual);
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_TRUE(same_bits(actual[i].contiguous(), expected[i].contiguous())) << s;

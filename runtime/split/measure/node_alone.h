@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::split {
 
@@ -34,12 +34,12 @@ class NodeAlone {
     graph::ValueId value, local;
   };
 
-  graph::Graph program_;
+  graph::Graph alone_;
   std::vector<Definition> definitions_;
   std::vector<at::Tensor> operands_;
   std::vector<at::Tensor> detached_;
   std::vector<at::Tensor> roots_;
-  std::optional<graph::Interpreter> interpreter_;
+  std::optional<graph::Program> program_;
 };
 
 /// Runs `graph` once on `inputs`, node after node in program order, without gradients; `visit` gets each call at its

@@ -10,7 +10,7 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/split/measure/node_times.h"
 
 namespace plumbline::split {
@@ -51,13 +51,13 @@ graph::Graph graph_of(Net& net, const at::Tensor& x) {
 class Operands : public graph::NodeObserver {
  public:
   explicit Operands(const graph::Graph& graph) : graph_(graph), seen(graph.nodes.size()) {}
-  void before(size_t node, const graph::Interpreter& values) override {
+  void before(size_t node, const graph::Frame& values) override {
     std::vector<char> known(graph_.values.size(), 0);
     graph::for_each_use(graph_.nodes[node], [&](graph::ValueId v) {
       if (!std::exchange(known[v], 1)) seen[node].push_back(values.value(v).toTensor().detach().clone());
     });
   }
-  void after(size_t, const graph::Interpreter&) override {}
+  void after(size_t, const graph::Frame&) override {}
 
  private:
   const graph::Graph& graph_;
@@ -104,7 +104,7 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
     {
       const graph::RandomTurn kept;
       Tensors outputs;
-      graph::Interpreter(graph).run(Tensors{x}, outputs, &whole);
+      graph::Program(graph).run(Tensors{x}, outputs, &whole);
     }
     const c10::NoGradGuard no_grad;
     for (size_t i = 0; i < state.size(); ++i) state[i].copy_(before[i]);

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "runtime/error.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::split {

@@ -1,4 +1,4 @@
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "runtime/error.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::graph {
@@ -15,26 +15,26 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Parses, binds the attributes in order, and checks inputs into a ready interpreter.
-Interpreter interpreter_of(const std::string& text, const Tensors& attributes = {}) {
+/// Parses, binds the attributes in order, and checks inputs into a frame that is ready to run.
+Frame frame_of(const std::string& text, const Tensors& attributes = {}) {
   Graph graph = parse_graph(text);
   for (size_t i = 0; i < attributes.size(); ++i) graph.attributes.at(i).tensor = attributes[i];
-  return Interpreter(graph);
+  return Frame(Program(graph));
 }
 
-Tensors run(Interpreter& interpreter, const Tensors& inputs) {
+Tensors run(Frame& frame, const Tensors& inputs) {
   Tensors outputs;
-  interpreter.run(inputs, outputs);
+  frame.run(inputs, outputs);
   return outputs;
 }
 
 at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
 at::Tensor leaf_copy(const at::Tensor& t) { return t.detach().clone().requires_grad_(true); }
 
-TEST(Interpreter, EqualsDirectCallsForwardAndBackward) {
+TEST(Program, EqualsDirectCallsForwardAndBackward) {
   at::manual_seed(2);
   const at::Tensor x = leaf({4, 8}), w = leaf({8, 8}), b = leaf({8});
-  Interpreter interpreter = interpreter_of(R"(input %0: f32[4,8]* = "x"
+  Frame frame = frame_of(R"(input %0: f32[4,8]* = "x"
 parameter %1: f32[8,8]* = "w"
 parameter %2: f32[8]* = "b"
 %3: f32[4,8]* = aten::linear(%0, %1, %2)
@@ -48,10 +48,10 @@ pipe_split
 %11: f32[]* = aten::sum(%10, None)
 return %11, %10, %5
 )",
-                                           {w, b});
+                         {w, b});
   const at::Tensor x2 = leaf_copy(x), w2 = leaf_copy(w), b2 = leaf_copy(b);
   for (int repeat = 0; repeat < 2; ++repeat) {  // the second time: gradients accumulate in both
-    const Tensors outputs = run(interpreter, {x});
+    const Tensors outputs = run(frame, {x});
     outputs[0].backward();
     const Tensors parts = at::split(at::gelu(at::linear(x2, w2, b2)), 4, 1);
     const at::Tensor n = at::layer_norm(at::cat({parts[1], parts[0]}, 1), {8}, b2, {}, 1e-05, false);
@@ -66,16 +66,16 @@ return %11, %10, %5
   }
 }
 
-TEST(Interpreter, GradModeIsThatOfTheNodeAndOfTheCaller) {
+TEST(Program, GradModeIsThatOfTheNodeAndOfTheCaller) {
   const at::Tensor x = leaf({3});
-  Interpreter interpreter = interpreter_of(R"(input %0: f32[3]* = "x"
+  Frame frame = frame_of(R"(input %0: f32[3]* = "x"
 %1: f32[3]* = aten::relu(%0)
 %2: f32[3] = aten::neg(%0) no_grad
 %3: f32[3]* = aten::add.Tensor(%1, %2, 1)
 %4: f32[3] = aten::neg(%3) no_grad
 return %1, %2, %3, %4
 )");
-  Tensors outputs = run(interpreter, {x});
+  Tensors outputs = run(frame, {x});
   EXPECT_TRUE(c10::GradMode::is_enabled());
   EXPECT_TRUE(outputs[0].requires_grad());
   EXPECT_FALSE(outputs[1].requires_grad());
@@ -85,12 +85,12 @@ return %1, %2, %3, %4
   EXPECT_TRUE(at::equal(x.grad(), (x > 0).to(at::kFloat)));
   {
     const at::NoGradGuard no_grad;
-    for (const at::Tensor& output : run(interpreter, {x})) EXPECT_FALSE(output.requires_grad());
+    for (const at::Tensor& output : run(frame, {x})) EXPECT_FALSE(output.requires_grad());
     EXPECT_FALSE(c10::GradMode::is_enabled());
   }
-  EXPECT_TRUE(run(interpreter, {x})[0].requires_grad());
+  EXPECT_TRUE(run(frame, {x})[0].requires_grad());
   // An error inside a no_grad node gives the caller's mode back too.
-  Interpreter failing = interpreter_of("input %0: f32[3] = \"x\"\n%1: f32[] = aten::mm(%0, %0) no_grad\nreturn %1\n");
+  Frame failing = frame_of("input %0: f32[3] = \"x\"\n%1: f32[] = aten::mm(%0, %0) no_grad\nreturn %1\n");
   EXPECT_THROW(run(failing, {x}), Error);
   EXPECT_TRUE(c10::GradMode::is_enabled());
 }
@@ -135,7 +135,7 @@ class CountedMemory {
   CountingAllocator* counting_;  // outlives the scope: blocks may
 };
 
-TEST(Interpreter, ValuesAreReleasedAtTheirLastUse) {
+TEST(Program, ValuesAreReleasedAtTheirLastUse) {
   constexpr int64_t kBytes = 4 * 1024;
   struct Case {
     std::string name, body;
@@ -164,22 +164,22 @@ TEST(Interpreter, ValuesAreReleasedAtTheirLastUse) {
   };
   const at::Tensor x = at::randn({1024});
   for (const Case& c : cases) {
-    Interpreter interpreter = interpreter_of("input %0: f32[1024] = \"x\"\n" + c.body);
+    Frame frame = frame_of("input %0: f32[1024] = \"x\"\n" + c.body);
     const CountedMemory counted;
     for (int repeat = 0; repeat < 2; ++repeat) {
       CountingAllocator::peak = 0;
       {
-        const Tensors outputs = run(interpreter, {x});
+        const Tensors outputs = run(frame, {x});
       }
       EXPECT_EQ(CountingAllocator::peak / kBytes, c.peak) << c.name;
-      EXPECT_EQ(CountingAllocator::live, 0) << c.name << ": the interpreter kept something after the run";
+      EXPECT_EQ(CountingAllocator::live, 0) << c.name << ": the frame kept something after the run";
     }
   }
 }
 
-TEST(Interpreter, AttributesAndOutputsSurviveRepeatedRuns) {
+TEST(Program, AttributesAndOutputsSurviveRepeatedRuns) {
   const at::Tensor w = at::ones({2}), counter = at::zeros({2});
-  Interpreter interpreter = interpreter_of(R"(input %0: f32[2] = "x"
+  Frame frame = frame_of(R"(input %0: f32[2] = "x"
 parameter %1: f32[2] = "w"
 buffer %2: f32[2] = "counter"
 %3: f32[2] = aten::add_.Scalar(%2, 1, 1)
@@ -187,9 +187,9 @@ buffer %2: f32[2] = "counter"
 %5: f32[2] = aten::add.Tensor(%4, %3, 1)
 return %4, %5, %1, %4, None, %0
 )",
-                                           {w, counter});
+                         {w, counter});
   std::vector<Tensors> all;
-  for (int i = 0; i < 3; ++i) all.push_back(run(interpreter, {at::full({2}, i)}));
+  for (int i = 0; i < 3; ++i) all.push_back(run(frame, {at::full({2}, i)}));
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(all[i].size(), 6u);
     EXPECT_TRUE(at::equal(all[i][0], at::full({2}, static_cast<float>(i))));
@@ -201,25 +201,25 @@ return %4, %5, %1, %4, None, %0
   }
   EXPECT_TRUE(at::equal(counter, at::full({2}, 3.0F)));
   const at::Tensor x = at::ones({2});
-  EXPECT_TRUE(run(interpreter, {x})[5].is_same(x));
+  EXPECT_TRUE(run(frame, {x})[5].is_same(x));
   // The vectors may be one and the same.
   Tensors both{x};
-  interpreter.run(both, both);
+  frame.run(both, both);
   EXPECT_EQ(both.size(), 6u);
 }
 
-TEST(Interpreter, ErrorsCarryTheNodeAndLeaveItUsable) {
-  Interpreter interpreter = interpreter_of(R"(input %0: f32[4,4] = "x"
+TEST(Program, ErrorsCarryTheNodeAndLeaveItUsable) {
+  Frame frame = frame_of(R"(input %0: f32[4,4] = "x"
 parameter %1: f32[4,4] = "w"
 %2: f32[4,4] = aten::neg(%0)
 %3: f32[4,4] = aten::mm(%2, %1)
 [%4: f32[2,4], %5: f32[2,4]] = aten::split.Tensor(%3, 2, 0)
 return %3, %5
 )",
-                                           {at::eye(4)});
+                         {at::eye(4)});
   const at::Tensor x = at::randn({4, 4});
-  const Tensors first = run(interpreter, {x});
-  const auto error_of = [&](const at::Tensor& bad) { return testing::failure([&] { run(interpreter, {bad}); }); };
+  const Tensors first = run(frame, {x});
+  const auto error_of = [&](const at::Tensor& bad) { return testing::failure([&] { run(frame, {bad}); }); };
   std::string what = error_of(at::randn({4, 3}));
   EXPECT_NE(what.find("running %3: f32[4,4] = aten::mm(%2, %1): "), std::string::npos) << what;
   EXPECT_NE(what.find("4x3 and 4x4"), std::string::npos) << what;
@@ -231,7 +231,7 @@ return %3, %5
   at::Tensor large = at::randn({6, 4});
   error_of(large);
   EXPECT_EQ(large.use_count(), 1u) << "a failed run keeps its input";
-  EXPECT_TRUE(at::equal(run(interpreter, {x})[1], first[1]));
+  EXPECT_TRUE(at::equal(run(frame, {x})[1], first[1]));
 }
 
 // A random program on [4,4] tensors: written as graph text, and run at once by direct calls.
@@ -320,14 +320,14 @@ struct RandomProgram {
   std::vector<Named> values, outputs;
 };
 
-TEST(Interpreter, RandomProgramsEqualDirectCalls) {
+TEST(Program, RandomProgramsEqualDirectCalls) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     RandomProgram program(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + program.text);
     const at::Tensor x = leaf_copy(program.leaves[0]), y = program.leaves[1], w = leaf_copy(program.leaves[2]);
-    Interpreter interpreter = interpreter_of(program.text, {w});
+    Frame frame = frame_of(program.text, {w});
     at::manual_seed(seed);
-    const Tensors outputs = run(interpreter, {x, y});
+    const Tensors outputs = run(frame, {x, y});
     Tensors roots, expected_roots, weights;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const at::Tensor& expected = program.outputs[i].tensor;

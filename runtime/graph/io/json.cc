@@ -1,11 +1,11 @@
-#include "runtime/graph/json.h"
+#include "runtime/graph/io/json.h"
 
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
 #include "runtime/graph/attributes.h"
 #include "runtime/graph/dtype_names.h"
-#include "runtime/graph/json_constant.h"
+#include "runtime/graph/io/json_constant.h"
 
 // Structures are taken apart by structured bindings: a field added to one of them does not compile until it is written
 // and read here.

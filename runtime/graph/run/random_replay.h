@@ -11,9 +11,9 @@
 #include <mutex>
 #include <optional>
 
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 
-namespace plumbline::partition {
+namespace plumbline::graph {
 
 /// The state of `device`'s default generator.
 at::Tensor recorded_random_state(c10::Device device);
@@ -28,9 +28,9 @@ class RandomReplay {
   RandomReplay& operator=(const RandomReplay&) = delete;
 
  private:
-  std::optional<graph::RandomTurn> turn_;  // on the CPU
-  at::Generator generator_;                // elsewhere
+  std::optional<RandomTurn> turn_;  // on the CPU
+  at::Generator generator_;         // elsewhere
   at::Tensor before_;
 };
 
-}  // namespace plumbline::partition
+}  // namespace plumbline::graph

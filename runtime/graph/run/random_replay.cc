@@ -1,9 +1,9 @@
-#include "runtime/partition/run/random_replay.h"
+#include "runtime/graph/run/random_replay.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
-namespace plumbline::partition {
+namespace plumbline::graph {
 namespace {
 
 at::Tensor seed_and_offset(at::Generator& generator) {
@@ -23,7 +23,7 @@ void set_seed_and_offset(at::Generator& generator, const at::Tensor& state) {
 }  // namespace
 
 at::Tensor recorded_random_state(c10::Device device) {
-  if (device.is_cpu()) return graph::random_state();
+  if (device.is_cpu()) return random_state();
   at::Generator generator = at::globalContext().defaultGenerator(device);
   return seed_and_offset(generator);
 }
@@ -42,4 +42,4 @@ RandomReplay::~RandomReplay() {
   if (before_.defined()) set_seed_and_offset(generator_, before_);
 }
 
-}  // namespace plumbline::partition
+}  // namespace plumbline::graph

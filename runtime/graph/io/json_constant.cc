@@ -1,4 +1,4 @@
-#include "runtime/graph/json_constant.h"
+#include "runtime/graph/io/json_constant.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>

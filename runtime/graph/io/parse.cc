@@ -2,10 +2,11 @@
 #include <optional>
 
 #include "runtime/error.h"
-#include "runtime/graph/cursor.h"
 #include "runtime/graph/dtype_names.h"
-#include "runtime/graph/parse_argument.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/cursor.h"
+#include "runtime/graph/io/parse_argument.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/schema_types.h"
 
 namespace plumbline::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/json.h"
+#include "runtime/graph/io/json.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/testing/random_graph.h"
 
 namespace plumbline::graph {
@@ -136,7 +136,7 @@ TEST(Text, RoundTripOfNumbersRegionsAndBranches) {
 }
 
 TEST(Text, ParsedBranchesAndNumbersRun) {
-  Interpreter interpreter(parse_graph(R"(input %0: f32[2,3] = "x"
+  const Program program(parse_graph(R"(input %0: f32[2,3] = "x"
 %1: f32[] = aten::sum(%0, None)
 %2: bool[] = aten::gt.Scalar(%1, 0.5)
 [%3: f32[2,3]] = plumbline::cond(%2, [%0])
@@ -157,7 +157,7 @@ return %5
   for (const double sign : {1.0, -1.0}) {
     const at::Tensor x = at::arange(1, 7).view({2, 3}) * sign;
     std::vector<at::Tensor> outputs;
-    interpreter.run(std::vector<at::Tensor>{x}, outputs);
+    program.run(std::vector<at::Tensor>{x}, outputs);
     EXPECT_TRUE(at::equal(outputs[0], (sign > 0 ? x.sin() : x.neg()).reshape({3, 2})));
   }
 }
@@ -270,9 +270,9 @@ TEST(Text, ParsedCallsEqualDirectCalls) {
       EXPECT_THROW(parse_graph(text), InputError) << c.line;
       continue;
     }
-    Interpreter interpreter(parse_graph(text));
+    const Program program(parse_graph(text));
     std::vector<at::Tensor> outputs;
-    interpreter.run(std::vector<at::Tensor>{x, index}, outputs);
+    program.run(std::vector<at::Tensor>{x, index}, outputs);
     EXPECT_EQ(outputs[0].scalar_type(), c.expected.scalar_type()) << c.line;
     EXPECT_TRUE(at::equal(outputs[0], c.expected)) << c.line;
   }

@@ -1,6 +1,8 @@
-#include "runtime/graph/parse_argument.h"
+#include "runtime/graph/io/parse_argument.h"
 
 #include <algorithm>
+
+#include "runtime/graph/schema_types.h"
 
 namespace plumbline::graph {
 namespace {
@@ -175,10 +177,6 @@ class ArgumentParser {
 };
 
 }  // namespace
-
-const c10::Type& without_optional(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
-}
 
 Argument parse_argument(Cursor& line, const c10::Type& declared, const ReadValue& read_value) {
   return ArgumentParser(line, read_value).argument(declared);

@@ -1,4 +1,4 @@
-#include "runtime/graph/json.h"
+#include "runtime/graph/io/json.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/json_constant.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/json_constant.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/testing/random_graph.h"
 #include "runtime/testing/refusal.h"
 
@@ -76,8 +76,8 @@ TEST(Json, RandomGraphsComeBackAndRunTheSame) {
     for (size_t i = 0; i < graph.attributes.size(); ++i) again.attributes[i].tensor = graph.attributes[i].tensor;
     const std::vector<at::Tensor> inputs = {random.tensor(true), random.tensor(false)};
     std::vector<at::Tensor> one, other;
-    Interpreter(graph).run(inputs, one);
-    Interpreter(again).run(inputs, other);
+    Program(graph).run(inputs, one);
+    Program(again).run(inputs, other);
     for (size_t i = 0; i < one.size(); ++i) {
       ASSERT_EQ(one[i].defined(), other[i].defined());
       if (!one[i].defined()) continue;

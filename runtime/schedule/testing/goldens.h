@@ -1,4 +1,4 @@
-// For tests: what PyTorch makes of some hundreds of configurations, as scripts/pytorch_schedules wrote it down.
+// For tests: PyTorch's results for some hundreds of configurations, recorded by scripts/pytorch_schedules.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct Golden {
 /// All lines of goldens/pytorch-2.15.txt.
 std::vector<Golden> pytorch_goldens();
 
-/// runtime/fnv1a.h, in hexadecimal.
+/// The hash of runtime/fnv1a.h, in hexadecimal.
 std::string fnv1a(std::string_view text);
 
 }  // namespace plumbline::testing

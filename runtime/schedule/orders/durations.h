@@ -1,11 +1,11 @@
-// How long the actions of a stage take: what simulation and schedules made to measure are told.
+// The durations of a stage's actions, for the simulation and for schedules that depend on durations.
 #pragma once
 
 #include <optional>
 
 namespace plumbline::schedule {
 
-/// How long one action of any stage takes; all in one unit.
+/// The duration of each kind of action, for any stage; all in one unit.
 struct Durations {
   double forward = 1;                   ///< F, above 0
   double input = 1;                     ///< I, the half of the backward that other stages wait for

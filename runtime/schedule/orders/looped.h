@@ -1,4 +1,4 @@
-// Orders with V stages on each rank, stage s on rank s mod P; generators.cc says what each is.
+// Orders with V stages on each rank, stage s on rank s mod P; generators.cc describes each.
 //
 // A rank takes its stages in turn, a group of g micro-batches at a time: forwards go through its stages upwards,
 // backwards downwards. For rank r of P:

@@ -1,9 +1,10 @@
-// What happens in one step, by discrete events: when each action begins and ends, what travels, what memory is held.
+// Simulates one step by discrete events: when each action begins and ends, which messages travel, how much memory is
+// held.
 //
-// Each rank does its actions strictly in order; an action begins when its rank is free and all it needs is there. The
-// events are worked off rank by rank, not in the order of time: every time is the maximum and sum of earlier ones, so
-// that any order that respects the dependencies gives the same numbers, in time linear in the actions. Besides the
-// schedule a run without records holds some 17 bytes an action, with a skip for each stage some 32.
+// Each rank executes its actions strictly in order; an action begins when its rank is free and its needs are met. The
+// events are processed rank by rank, not in the order of time: every time is the maximum and sum of earlier ones, so
+// any order that respects the dependencies gives the same numbers, in time linear in the actions. Besides the schedule
+// a run without records holds some 17 bytes an action, with a skip for each stage some 32.
 #pragma once
 
 #include <vector>
@@ -23,7 +24,7 @@ struct Timeline {
   std::vector<double> begin;       ///< per rank: the start of its first action
   std::vector<double> end;         ///< per rank: the end of its last action
   /// Per rank: most (stage, micro-batch) activations at once, from F to B or W (to the end of a forward-only step). The
-  /// members of a group happen at the same time: what begins in it is held beside what ends in it.
+  /// members of a group happen at the same time: an activation that begins in it is held beside one that ends in it.
   std::vector<int> peak_live;
 };
 
@@ -42,7 +43,7 @@ struct MemoryPoint {
   double time = 0, bytes = 0;
 };
 
-/// A piece of the chain that decides how long the step takes. Each begins when the one before it ends.
+/// A link of the chain that determines the step's duration. Each begins when the previous one ends.
 struct PathStep {
   enum class Kind {
     Action,    ///< `action` on `rank`
@@ -56,7 +57,7 @@ struct PathStep {
   double begin = 0, end = 0;
 };
 
-/// What a simulation keeps beside its Timeline.
+/// Optional records of a simulation beside its Timeline.
 struct Records {
   bool trace = false, transfers = false, memory = false, critical_path = false;
 };
@@ -72,7 +73,7 @@ struct Simulation {
 
 /// `compute` is a compute schedule over stages with these edges and those of costs.skips, possibly forward-only. Throws
 /// InputError for costs that require_costs refuses, for a schedule with sends and receives, for one with violations
-/// (check.h), and for one whose ranks come to wait for one another, with the cycle (groups and buffers can make them).
+/// (check.h), and for one whose ranks wait for one another, with the cycle (groups and buffers can cause it).
 Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                          const Records& records = {});
 

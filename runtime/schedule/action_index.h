@@ -32,8 +32,8 @@ class ActionIndex {
   }
 
   int stages_, microbatches_;
-  int columns_ = 0;                           ///< as many as kinds occur, so that memory follows the number of actions
-  std::array<int, kActionTypeCount> column_;  ///< by kind; -1 where it does not occur
+  int columns_ = 0;                           ///< one per kind that occurs, so that memory is linear in the actions
+  std::array<int, kActionTypeCount> column_;  ///< by kind; -1 if it does not occur
   std::vector<std::int32_t> table_;
 };
 

@@ -15,9 +15,9 @@
 namespace plumbline::schedule {
 
 struct CheckOptions {
-  bool forward_only = false;   ///< no backward belongs to this schedule
-  bool lowered = false;        ///< must have its sends and receives; one that has any is held to that in any case
-  std::size_t limit = 100;     ///< this many violations are told, then how many more there are
+  bool forward_only = false;   ///< the schedule must have no backward
+  bool lowered = false;        ///< requires all sends and receives; implied if the schedule has any
+  std::size_t limit = 100;     ///< this many violations are listed, then the number of the rest
   bool channel_order = false;  ///< also for transports without tags: see channel_order_violations
   SendModel sends = {};        ///< how the transport completes sends, for the search for deadlocks
 };

@@ -23,7 +23,7 @@ struct Lifetime {
 };
 
 struct SlotAssignment {
-  std::vector<int> slot_of;  ///< by lifetime, in the order given
+  std::vector<int> slot_of;  ///< by lifetime, in the given order
   int slots = 0;             ///< the most lifetimes that overlap at a position
 };
 
@@ -41,7 +41,7 @@ ActivationGranularity parse_granularity(std::string_view text);
 
 struct Liveness {
   int rank = 0;
-  std::vector<int> stages = {};  ///< as asked for
+  std::vector<int> stages = {};  ///< as requested
   int microbatches = 0;
   int slots = 0;
   /// Indexed by place in `stages` and micro-batch: the slot, or -1 for a micro-batch that goes through another rank;

@@ -22,8 +22,8 @@ struct ScheduleRequest {
   std::string name = {};
   int ranks = 1;            ///< at least 1
   int microbatches = 1;     ///< at least 1: the parts that the batch is divided into (with slices: all slices)
-  int stages_per_rank = 0;  ///< 0: what the schedule has by itself, which is 1, or 2 where it needs several
-  int group_size = 0;       ///< micro-batches in a row for one stage (interleaved-1f1b); 0: the schedule's rule
+  int stages_per_rank = 0;  ///< 0: the schedule's default: 1, or 2 if it needs several
+  int group_size = 0;       ///< consecutive micro-batches of one stage (interleaved-1f1b); 0: the schedule's rule
   int slices = 0;           ///< parts of a sequence that depend on one another (seq1f1b); 0: 2
   /// The durations for schedules that depend on them (zb-auto, zb-v-greedy, hanayo, ...).
   std::optional<Durations> durations = {};
@@ -47,12 +47,12 @@ enum Takes : unsigned {
 
 struct ScheduleKind {
   std::string_view name;
-  std::string_view summary;      ///< for --help: what is good and bad about it, in a line or two
+  std::string_view summary;      ///< for --help: its strengths and weaknesses, in a line or two
   std::string_view placement;    ///< "stage s on rank s", ...
-  std::string_view constraints;  ///< "none", or what is refused
-  std::string_view source;       ///< paper (arXiv number) or project, and what differs from it
-  int stages_per_rank;           ///< where the request does not say
-  unsigned takes;                ///< of Takes
+  std::string_view constraints;  ///< "none", or the accepted numbers
+  std::string_view source;       ///< paper (arXiv number) or project, and the differences from it
+  int stages_per_rank;           ///< the default
+  unsigned takes;                ///< a combination of Takes
   /// The argument is a valid request with stages_per_rank filled in.
   Schedule (*make)(const ScheduleRequest& request);
 };

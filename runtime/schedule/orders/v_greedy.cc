@@ -72,10 +72,10 @@ class Greedy {
 
  private:
   struct Rank {
-    double now = 0;              ///< when what it has so far ends
+    double now = 0;              ///< the end of its last action so far
     double waited = 0;           ///< since its first forward
     int open = 0;                ///< activations between F and I
-    std::deque<Action> weights;  ///< what its input halves have left to do, oldest first
+    std::deque<Action> weights;  ///< the pending weight halves, oldest first
     std::vector<Action> order;
   };
 

@@ -14,7 +14,7 @@ namespace {
 /// kWeight is a W of either stage, kWeightFar and kWeightNear the one after kInputFar and kInputNear.
 enum Kind { kForwardNear, kForwardFar, kInputFar, kInputNear, kWeight, kWeightFar = kWeight, kWeightNear };
 
-constexpr int kDataKinds = 4;  ///< those that pass data on
+constexpr int kDataKinds = 4;  ///< the kinds that pass data on
 constexpr int kPeriod = 6;     ///< slots from one micro-batch to the next
 
 /// The slots of one rank: [kind][i] is that of the kind's i-th action, ascending.
@@ -133,8 +133,8 @@ class Squeeze {
   struct Row {
     std::vector<int> kind_at;      ///< per slot, -1: free
     std::vector<Holding> holding;  ///< after each slot, up to `settled`
-    int settled = 0;               ///< slots before this one are known
-    std::vector<int> input_slots;  ///< of the input halves that were settled, ascending
+    int settled = 0;               ///< slots before this one are final
+    std::vector<int> input_slots;  ///< of the settled input halves, ascending
   };
 
   int after_needs(const Node& node) const {

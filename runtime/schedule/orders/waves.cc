@@ -17,7 +17,7 @@ using enum ActionType;
 struct Frame {
   int ranks = 0;
   int microbatches = 0;
-  int under_way = 0;  ///< most micro-batches at once
+  int under_way = 0;  ///< most micro-batches in flight
   double forward = 0, backward = 0, comm = 0;
   std::vector<int> rank_of_stage = {};
 };
@@ -120,7 +120,7 @@ class Greedy {
   const Forwards forwards_;
   const int stages_;
   std::vector<std::vector<int>> stages_of_rank_;
-  std::vector<double> free_;                                       ///< per rank: from when on
+  std::vector<double> free_;                                       ///< per rank: the time from which it is free
   std::vector<std::vector<double>> forward_ends_, backward_ends_;  ///< per stage and micro-batch
   /// The times at which ranks should look for a ready action.
   std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> look_;

@@ -22,8 +22,8 @@ struct Frame {
 
 /// The choices that the greedy order leaves open; the authors' names are in brackets.
 struct Switches {
-  bool wait_for_first_gradient = false;  ///< before it no forward that would end after it (allow_bubble_before_first_b)
-  bool hold_forwards_back = false;       ///< a forward makes way for a gradient that comes soon (prioritize_b)
+  bool wait_for_first_gradient = false;  ///< no forward that ends after it precedes it (allow_bubble_before_first_b)
+  bool hold_forwards_back = false;       ///< a forward yields to a gradient that arrives soon (prioritize_b)
   bool fill_small_gaps = false;          ///< with a W that is longer than they are (no_bubble_greedy)
 };
 
@@ -51,8 +51,8 @@ class Greedy {
 
  private:
   struct Rank {
-    int forwards = 0, inputs = 0, weights = 0;  ///< how many it has done: all by ascending micro-batch
-    double now = 0;                             ///< when what it has so far ends
+    int forwards = 0, inputs = 0, weights = 0;  ///< executed so far: all by ascending micro-batch
+    double now = 0;                             ///< the end of its last action so far
     double waited = 0;                          ///< since its first forward
     std::vector<double> forward_ends, input_ends;
     std::vector<Action> order;

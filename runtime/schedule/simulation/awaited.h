@@ -20,7 +20,7 @@ class Awaited {
   Awaited(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
   struct Arrivals {
-    double ready = 0;           ///< when the latest message that is known was there
+    double ready = 0;           ///< arrival of the latest known message
     std::uint32_t missing = 0;  ///< messages not yet sent
     std::int32_t last = -1;     ///< the record of that latest message
   };

@@ -17,7 +17,7 @@
 namespace plumbline::schedule {
 
 struct Link {
-  double latency = 0;                                          ///< added to every message; occupies nobody
+  double latency = 0;                                          ///< added to every message; occupies no link
   double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per unit of time, above 0
 };
 
@@ -26,7 +26,7 @@ struct Link {
 /// later.
 struct Links {
   Link all = {};
-  std::map<std::pair<int, int>, Link> of_ranks = {};  ///< from which rank to which, where that link is another
+  std::map<std::pair<int, int>, Link> of_ranks = {};  ///< by (sender, receiver): links that differ from `all`
   /// The size of a stage's outputs in bytes, and of their gradients on the way back: one for all stages or one per
   /// stage. Each of the step's edges carries that many bytes plus those of the skips over it (StepCosts::skips).
   std::vector<double> bytes = {0};
@@ -66,13 +66,13 @@ using GroupTime = std::function<double(std::span<const Action> members, double s
 
 struct StepCosts {
   std::vector<Durations> durations = {Durations{}};  ///< one for all stages or one per stage
-  GroupTime group_time = {};                         ///< where it is not given, the sum
+  GroupTime group_time = {};                         ///< by default the sum
   Links links = {};
   std::vector<StageMemory> memory = {StageMemory{}};  ///< one for all stages or one per stage
   /// Stage 0 sends no gradients, so a runtime may defer its whole backward: its I takes no time and its W takes input +
   /// weight. On for comparison with real runs (ours defers it); off for papers' tables.
   bool first_stage_defers = false;
-  std::vector<Skip> skips = {};  ///< of several over one edge all are carried and held
+  std::vector<Skip> skips = {};  ///< several over one edge are all carried and held
 };
 
 /// The edges of a step with these skips: the given ones and those of the skips, each once.

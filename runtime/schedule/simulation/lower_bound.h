@@ -10,9 +10,9 @@ namespace plumbline::schedule {
 
 struct LowerBound {
   double makespan = 0;      ///< the largest of the three
-  double busiest_rank = 0;  ///< a rank's work, after what must come before its first action, before what must come last
+  double busiest_rank = 0;  ///< a rank's work plus the least time before its first and after its last action
   double chain = 0;         ///< one micro-batch through all stages and back
-  double busiest_link = 0;  ///< all messages of a link, one after another; 0 where links are not occupied
+  double busiest_link = 0;  ///< all messages of a link, one after another; 0 unless links are occupied
   std::string reason;       ///< the binding one, such as "rank 2: at least 2 before its first action, 36 of work"
 };
 

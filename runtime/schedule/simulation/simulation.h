@@ -31,11 +31,11 @@ struct Timeline {
 /// One message.
 struct Transfer {
   Action producer;
-  int to_stage = 0;  ///< whose F, or whose B or I, waits for it
+  int to_stage = 0;  ///< the stage whose F, or whose B or I, waits for it
   int from_rank = 0, to_rank = 0;
-  double sent = 0;   ///< when its rank let go of it: the end of its action, or when a buffer became free
-  double begin = 0;  ///< when it was on its way: as sent, or when the link had carried what was before it
-  double end = 0;    ///< when it was there
+  double sent = 0;   ///< when its rank sent it: at the end of its action, or when a buffer became free
+  double begin = 0;  ///< when its transfer began: at `sent`, or when the link had carried earlier messages
+  double end = 0;    ///< when it arrived
 };
 
 /// From `time` on, a rank holds `bytes` of activations and skipped tensors.
@@ -47,9 +47,9 @@ struct MemoryPoint {
 struct PathStep {
   enum class Kind {
     Action,    ///< `action` on `rank`
-    Transfer,  ///< what `action` made travels from `rank` to `to_rank`
-    Queue,     ///< the same, as far as it kept the link from the next message
-    Buffer,    ///< no time: `action` begins on `rank` and so takes a message, which frees a buffer for `to_rank`
+    Transfer,  ///< the result of `action` travels from `rank` to `to_rank`
+    Queue,     ///< the same, while it keeps the link from the next message
+    Buffer,    ///< no time: `action` begins on `rank` and consumes a message, which frees a buffer of `to_rank`
   };
   Kind kind = Kind::Action;
   Action action;
@@ -65,7 +65,7 @@ struct Records {
 struct Simulation {
   Timeline timeline;
   std::vector<double> peak_memory;  ///< per rank: most activations and skipped tensors (Skip), in bytes
-  Trace trace;                      ///< named "predicted"; members of a group one after another, in shares of its time
+  Trace trace;                      ///< named "predicted"; the members of a group divide its time in turn
   std::vector<Transfer> transfers;  ///< in no particular order
   std::vector<std::vector<MemoryPoint>> memory;  ///< per rank, ascending by time
   std::vector<PathStep> critical_path;           ///< from 0 to the makespan

@@ -10,8 +10,8 @@ namespace plumbline::schedule {
 
 /// Multiplies the time of some actions.
 struct Scaling {
-  std::optional<int> stage = {};        ///< where it is not given, of all stages
-  std::optional<ActionType> kind = {};  ///< F, B, I or W; where it is not given, of all kinds
+  std::optional<int> stage = {};        ///< by default all stages
+  std::optional<ActionType> kind = {};  ///< F, B, I or W; by default all kinds
   double factor = 1;
 };
 

@@ -10,11 +10,11 @@
 namespace plumbline::testing {
 
 struct Golden {
-  std::string line;      ///< for messages
+  std::string line;      ///< for failure messages
   std::string of_class;  ///< PyTorch's name, as in Interleaved1F1B
   schedule::ScheduleRequest request;
-  std::string form;  ///< compute, or comms with knobs
-  std::string hash;  ///< of the CSV text; "refused" where PyTorch does
+  std::string form;  ///< compute, or comms with options
+  std::string hash;  ///< of the CSV text; "refused" if PyTorch refuses
 };
 
 /// All lines of goldens/pytorch-2.15.txt.

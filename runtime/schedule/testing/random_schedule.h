@@ -17,7 +17,7 @@ struct RandomPipe {
 
 struct RandomOptions {
   bool groups = false;    ///< some computations in groups of two or three
-  bool replicas = false;  ///< sometimes two replicas of the model, each with a placement of its own
+  bool replicas = false;  ///< sometimes two replicas of the model, each with its own placement
 };
 
 /// A compute schedule over up to 4 ranks, 6 stages (placed at random) and 5 micro-batches, with a chain of edges and

@@ -87,7 +87,7 @@ class Builder : public nlohmann::json_sax<Json> {
   /// Bounds the recursion of code that walks a document.
   static constexpr size_t kDeepest = 200;
   const std::string& source_;
-  std::vector<Json*> open_;  ///< a list grows only at its end, while nothing in it is open
+  std::vector<Json*> open_;  ///< pointers stay valid: a list grows only while none of its elements is open
   Json* member_ = nullptr;
 };
 

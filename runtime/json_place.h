@@ -62,7 +62,7 @@ class JsonPlace {
   JsonPlace(const nlohmann::json& json, std::shared_ptr<const Root> root) : json_(&json), root_(std::move(root)) {}
 
   const nlohmann::json* json_;
-  std::shared_ptr<const Root> root_;  ///< where json_ lies in it is looked up only for an error
+  std::shared_ptr<const Root> root_;  ///< the path to json_ in it is looked up only for an error
 };
 
 }  // namespace plumbline

@@ -64,9 +64,9 @@ struct Records {
 
 struct Simulation {
   Timeline timeline;
-  std::vector<double> peak_memory;  ///< per rank: most activations and skipped tensors (Skip), in bytes
-  Trace trace;                      ///< named "predicted"; the members of a group divide its time in turn
-  std::vector<Transfer> transfers;  ///< in no particular order
+  std::vector<double> peak_memory;               ///< per rank: most activations and skipped tensors (Skip), in bytes
+  Trace trace;                                   ///< named "predicted"; the members of a group divide its time in turn
+  std::vector<Transfer> transfers;               ///< in no particular order
   std::vector<std::vector<MemoryPoint>> memory;  ///< per rank, ascending by time
   std::vector<PathStep> critical_path;           ///< from 0 to the makespan
 };

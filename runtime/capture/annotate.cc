@@ -22,7 +22,7 @@ class Annotator : public graph::NodeObserver {
   Annotator(graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
     for (const graph::Attribute& attribute : graph.attributes) {
       if (!attribute.tensor.defined()) continue;
-      // Buffers are kept at once: not every write to one is known from schemas.
+      // Every buffer is kept up front: schemas do not reveal every write to one.
       if (attribute.kind == graph::AttributeKind::Buffer)
         kept_.keep(attribute.tensor);
       else
@@ -97,8 +97,8 @@ class Annotator : public graph::NodeObserver {
       describe_number(v, graph::ValueKind::Bool, at::kBool);
   }
 
-  /// Another run may take another branch: what comes out of a cond, and all that is made of it, requires a gradient if
-  /// any of the operands does.
+  /// Another run may take another branch: the results of a cond, and everything derived from them, require a gradient
+  /// if any operand does.
   void allow_every_branch(const graph::Node& node, const graph::Interpreter& values) {
     bool from_gradient = false;
     graph::for_each_use(node,
@@ -110,8 +110,8 @@ class Annotator : public graph::NodeObserver {
     });
   }
 
-  /// A write may give gradients to whatever shares the memory. The tensor that was written in place goes by its newest
-  /// value from now on; its older ones keep what they were.
+  /// A write may give gradients to every value that shares the memory. From now on the tensor written in place is known
+  /// by its newest value; older values keep their facts.
   void note_write(int32_t storage, const graph::Interpreter& values) {
     if (storage < 0) return;
     std::vector<graph::ValueId>& sharing = values_in_[storage];
@@ -132,7 +132,7 @@ class Annotator : public graph::NodeObserver {
   KeptTensors kept_;
   std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> unwritten_;
   std::unordered_map<const c10::StorageImpl*, int32_t> numbers_;
-  /// Weak: they reserve the addresses that the map is keyed by, and no memory of tensors.
+  /// Weak: they reserve the addresses that the map uses as keys, but no tensor memory.
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> reserved_;
   std::vector<std::vector<graph::ValueId>> values_in_;  // by storage, in the order of definition
 };

@@ -15,7 +15,7 @@
 namespace plumbline::capture {
 namespace {
 
-/// Notes the names of the operators and passes them on.
+/// Records the names of the operators and forwards the calls.
 class Names : public Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {

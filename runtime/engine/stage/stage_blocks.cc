@@ -25,7 +25,7 @@ void refuse_leaves_in_branches(const graph::Graph& graph) {
     for (const auto& branch : node.branches) {
       for (const graph::Attribute& attribute : branch->attributes)
         if (attribute.tensor.defined() && attribute.tensor.requires_grad())
-          throw InputError("re-computation: a branch of a cond holds parameter '" + attribute.name +
+          throw InputError("recompute: a branch of a cond holds parameter '" + attribute.name +
                            "'; make it an operand of the cond");
       refuse_leaves_in_branches(*branch);
     }
@@ -45,7 +45,7 @@ Lifted lift_attributes(graph::Graph graph) {
     for (const graph::Attribute& attribute : graph.attributes) {
       if (attribute.value == graph::kNoValue || written.contains(attribute.value) != writes) continue;
       if (writes && attribute.tensor.requires_grad())
-        throw InputError("re-computation: forward writes parameter '" + attribute.name +
+        throw InputError("recompute: forward writes parameter '" + attribute.name +
                          "' in place; a block that is run again must find it as it was");
       (writes ? lifted.written : lifted.read).push_back(attribute.tensor);
       graph.inputs.push_back({attribute.name, attribute.value});
@@ -180,7 +180,7 @@ Recompute parse_recompute(const std::string& text) {
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
   for (const auto& [stage, policy] : options.policy_of)
     if (stage < 0 || stage >= pipe.num_stages())
-      throw InputError("re-computation: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
+      throw InputError("recompute: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
                        std::to_string(pipe.num_stages() - 1));
   if (options.blocks_in.empty()) return;
   std::set<std::string> parents;
@@ -198,7 +198,7 @@ void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
     const bool cut = static_cast<size_t>(std::distance(parents.begin(), parent)) == kShown;
     known += (known.empty() ? "" : ", ") + (cut ? "..." : *parent);
   }
-  throw InputError("re-computation: no module directly inside '" + options.blocks_in +
+  throw InputError("recompute: no module directly inside '" + options.blocks_in +
                    "' was entered; modules that hold others here: " + (known.empty() ? "none" : known));
 }
 

@@ -277,9 +277,9 @@ TEST(StageBlocks, RefuseWhatIsNotThere) {
     return refusal([&] { steps(1, 1, "gpipe", options); });
   };
   EXPECT_EQ(refusal_of({engine::Recompute::Never, {{1, engine::Recompute::Always}}, ""}),
-            "rank 0: re-computation: there is no stage 1; the model has stages 0 to 0");
+            "rank 0: recompute: there is no stage 1; the model has stages 0 to 0");
   EXPECT_EQ(refusal_of({engine::Recompute::Always, {}, "blocks"}),
-            "rank 0: re-computation: no module directly inside 'blocks' was entered; modules that hold others here: "
+            "rank 0: recompute: no module directly inside 'blocks' was entered; modules that hold others here: "
             "layers, layers.0, layers.1, ...");
   EXPECT_EQ(refusal([] { engine::parse_recompute("sometimes"); }),
             "--recompute: 'sometimes' is none of never, except-last, always");
@@ -300,7 +300,7 @@ TEST(StageBlocks, RefuseAWrittenParameter) {
   const split::Pipe pipe = split::make_pipe({&model, [&](const Tensors& in) { return model.forward(in); }, {"x"}},
                                             {waves({5, kWidth}, 0)}, true, loss_first());
   EXPECT_EQ(refusal([&] { engine::StageBlocks(pipe.stages[0].graph, ""); }),
-            "re-computation: forward writes parameter 'weight' in place; a block that is run again must find it as it "
+            "recompute: forward writes parameter 'weight' in place; a block that is run again must find it as it "
             "was");
 }
 

@@ -186,8 +186,7 @@ class RecomputeNode : public HalvedNode {
 
   void check_outputs(const std::vector<at::Tensor>& outputs) const {
     const auto changed = [](const std::string& now, const std::string& before) {
-      return Error("recompute: the block made " + now + ", at first " + before +
-                   "; it must do the same each time");
+      return Error("recompute: the block made " + now + ", at first " + before + "; it must do the same each time");
     };
     if (outputs.size() != shapes_.size())
       throw changed(std::to_string(outputs.size()) + " outputs", std::to_string(shapes_.size()));

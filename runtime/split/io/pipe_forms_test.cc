@@ -1,4 +1,4 @@
-// The forms of a pipe for people (text, Graphviz) and its JSON.
+// The readable forms of a pipe (text, Graphviz) and its JSON.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

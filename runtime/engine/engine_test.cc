@@ -1,4 +1,4 @@
-// The engine against plain autograd over the whole module, bit for bit.
+// Compares the engine bitwise with plain autograd over the whole module.
 #include "runtime/engine/engine.h"
 
 #include <ATen/CPUGeneratorImpl.h>

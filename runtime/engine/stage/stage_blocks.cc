@@ -31,7 +31,7 @@ void refuse_leaves_in_branches(const graph::Graph& graph) {
     }
 }
 
-/// A graph whose attributes have become inputs, behind its own: first those that it only reads, then those it writes.
+/// A graph whose attributes became inputs, after its own: first those that it only reads, then those it writes.
 struct Lifted {
   graph::Graph graph;
   std::vector<at::Tensor> read, written;
@@ -55,14 +55,14 @@ Lifted lift_attributes(graph::Graph graph) {
   return lifted;
 }
 
-/// One interpreter for all micro-batches, whose backwards may come on several threads.
+/// One interpreter for all micro-batches, whose backwards may run on several threads.
 struct SharedInterpreter {
   explicit SharedInterpreter(const graph::Graph& graph) : interpreter(graph) {}
   std::mutex mutex;
   graph::Interpreter interpreter;
 };
 
-/// Runs a lifted graph, the first time on the attributes that it writes, later on copies of what they were before.
+/// Runs a lifted graph, the first time on the attributes that it writes, later on copies of their earlier content.
 struct BlockRun {
   std::shared_ptr<SharedInterpreter> shared;
   std::vector<at::Tensor> written;
@@ -92,7 +92,7 @@ std::vector<int32_t> borders(const graph::Graph& graph, const std::string& block
 
 }  // namespace
 
-/// What lies between two borders.
+/// The part of the graph between two borders.
 struct StageBlocks::Piece {
   std::vector<int> inputs, outputs;  // boundaries; the first piece's inputs and the last one's outputs are the stage's
   std::vector<char> requires_grad;   // by output
@@ -122,7 +122,7 @@ StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in
     split::SplitOptions options;
     options.policy = [&](const graph::Graph&) { return std::vector(cuts.begin() + 1, cuts.end() - 1); };
     pipe = split::split(graph, options);
-    PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "blocks of a stage are not what lies between their borders");
+    PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "the blocks of a stage do not match their borders");
   } else {
     pipe.stages.push_back({graph, {}, {}});
   }

@@ -36,7 +36,7 @@ class Recorder {
   graph::Graph finish(const std::vector<at::Tensor>& outputs);
 
  private:
-  struct Known {  // what the recorder remembers of a value beyond the graph's own entry
+  struct Known {  // facts about a value beyond its entry in the graph
     /// Only compared; null for a view, whose grad_fn LibTorch renews.
     const torch::autograd::Node* grad_fn;
     bool requires_grad;

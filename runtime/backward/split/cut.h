@@ -1,15 +1,16 @@
 // The cut of a stage's autograd graph between an input half and a weight half.
 //
 // I: the nodes from which an input can be reached; P: the rest. A node of I with an edge into P is on the frontier. The
-// first half executes I, the second P, and a frontier node is cut in one of two places: before   its incoming gradients
-// are kept, and it is executed once in each half with only that half's edges valid. For nodes that compute what each
-// edge asks for apart, at a price worth deferring (matrix products, convolutions, halved_node.h): nothing is computed
-// twice, and the weight gradient is put off; after    it is executed once, in the first half, and what it made for P is
-// kept. For everything else: a norm's backward makes all its gradients in one pass, those of gains, biases and scales
-// are small, and a user's hook or function runs once, as in a full backward. So I then W executes each operation once.
-// Sums come out in the order of the full backward: autograd executes ready nodes by descending sequence number, and
-// both halves keep those numbers. (Numbers are counted for each thread: where one micro-batch's forward ran on several,
-// sums may come out in another order.)
+// first half executes I, the second P, and a frontier node is cut in one of two places:
+//   before   its incoming gradients are kept, and it is executed once in each half with only that half's edges valid.
+//            For nodes that compute the gradients of their edges separately, at a cost worth deferring (matrix products,
+//            convolutions, halved_node.h): nothing is computed twice, and the weight gradient is deferred;
+//   after    it is executed once, in the first half, and its gradients for P are kept. For everything else: a norm's
+//            backward computes all its gradients in one pass, those of gains, biases and scales are small, and a user's
+//            hook or function runs once, as in a full backward.
+// So I then W executes each operation once. The order of sums is that of the full backward: autograd executes ready
+// nodes by descending sequence number, and both halves keep those numbers. (Numbers are counted per thread: if one
+// micro-batch's forward ran on several threads, the order of sums may differ.)
 #pragma once
 
 #include <memory>

@@ -261,7 +261,7 @@ TEST_F(OneStage, HoldsFewerBytesAfterTheForward) {
     return bytes->alive - before;
   };
   const int64_t generator = graph::random_state().nbytes(), value = 5 * kWidth * sizeof(float);
-  const int64_t turn = generator;  // what the RandomTurn restores
+  const int64_t turn = generator;  // the state that the RandomTurn restores
   graph::Interpreter interpreter(graph());
   const int64_t plain = held(interpreter), stage = held(engine::StageBlocks(graph(), "")),
                 layers = held(engine::StageBlocks(graph(), "layers"));

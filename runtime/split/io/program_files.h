@@ -2,7 +2,8 @@
 //
 //   program.json          the pipe (pipe_json.h) and, by stage, the facts about its tensors (stored_tensors.h)
 //   stage0.safetensors    the parameters and buffers of stage 0 by their qualified names; tensors outside the state
-//   dict as "transient/NAME" and "constant/NAME" stage1.safetensors    ...
+//                         dict as "transient/NAME" and "constant/NAME"
+//   stage1.safetensors    ...
 #pragma once
 
 #include <filesystem>

@@ -3,8 +3,8 @@
 // I: the nodes from which an input can be reached; P: the rest. A node of I with an edge into P is on the frontier. The
 // first half executes I, the second P, and a frontier node is cut in one of two places:
 //   before   its incoming gradients are kept, and it is executed once in each half with only that half's edges valid.
-//            For nodes that compute the gradients of their edges separately, at a cost worth deferring (matrix products,
-//            convolutions, halved_node.h): nothing is computed twice, and the weight gradient is deferred;
+//            For nodes that compute the gradients of their edges separately, at a cost worth deferring (matrix
+//            products, convolutions, halved_node.h): nothing is computed twice, and the weight gradient is deferred;
 //   after    it is executed once, in the first half, and its gradients for P are kept. For everything else: a norm's
 //            backward computes all its gradients in one pass, those of gains, biases and scales are small, and a user's
 //            hook or function runs once, as in a full backward.

@@ -18,8 +18,7 @@ double measured_limit(const ScheduleRequest& request);
 double kept_for_weights(const ScheduleRequest& request);
 
 /// Most activations that a rank of a compute schedule holds at once, in (stage, micro-batch): an F takes one, an I
-/// gives 1
-/// - `kept` of it back, and its W or a B the rest.
+/// gives (1 - `kept`) of it back, and its W or a B the rest.
 double peak_activations(const Schedule& schedule, double kept);
 
 /// Whether `activations` and one more stay within `limit`; both are sums of a few fractions.

@@ -169,7 +169,7 @@ TEST(Interpose, ExceptionsPassAndLeaveNothingBehind) {
     {
       const InterposerScope scope(throwing);
       EXPECT_ANY_THROW(loss.backward({}, /*retain_graph=*/true));
-      EXPECT_THROW(at::exp(one), std::runtime_error) << "the same scope goes on after a throw";
+      EXPECT_THROW(at::exp(one), std::runtime_error) << "the same scope stays active after a throw";
     }
     loss.backward();
   }

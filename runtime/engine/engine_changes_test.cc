@@ -130,7 +130,7 @@ class InputGradients : public engine::EngineObserver {
   void on_partial(int, int, const std::string&, const at::Tensor&) override {}
   void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
     EXPECT_EQ(input, 0);
-    EXPECT_TRUE(grads.emplace(microbatch, grad.clone()).second) << "told twice";
+    EXPECT_TRUE(grads.emplace(microbatch, grad.clone()).second) << "reported twice";
   }
   std::map<int, at::Tensor> grads;
 };

@@ -134,7 +134,7 @@ TEST_F(Skippables, stash_not_declared) {
 TEST_F(Skippables, pop_not_declared) {
   stashing("foo")->forward(forty_two());
   EXPECT_EQ(told({}, {}, {"foo"}), "'foo' has not been declared as poppable (none is)");
-  EXPECT_EQ(tracker_.kept().size(), 1u) << "what was stashed stays for whoever declares it";
+  EXPECT_EQ(tracker_.kept().size(), 1u) << "a stashed tensor stays for the module that declares it";
 }
 
 TEST_F(Skippables, pop_not_stashed) {

@@ -86,7 +86,7 @@ TEST(RankLinks, EdgesThatSkipStagesAndReplicas) {
   both.replica_of_microbatch = {0, 1};
   EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}, {1, 2}}));
   both.replica_of_microbatch = {1, 1};
-  EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}})) << "nobody goes through replica 0";
+  EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}})) << "no micro-batch uses replica 0";
 }
 
 TEST(RankLinks, RefusesWhatIsNoPlacement) {

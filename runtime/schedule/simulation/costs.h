@@ -41,8 +41,8 @@ struct Links {
 /// The memory of one micro-batch's activations of a stage: held from the beginning of F to the end of B or W.
 struct StageMemory {
   double activation = 1;
-  /// The part of that which W needs; the rest is freed when I ends (M_W beside M_B in the zero-bubble papers). All of
-  /// it by default.
+  /// The part of `activation` that W needs; the rest is freed when I ends (M_W beside M_B in the zero-bubble papers).
+  /// All of it by default.
   std::optional<double> weight_part = {};
 };
 
@@ -57,7 +57,7 @@ struct StageMemory {
 struct Skip {
   StageEdge edge = {};
   double bytes = 0;
-  /// The part of that which W of the popping stage needs; the rest is freed when I ends. All of it by default.
+  /// The part of `bytes` that W of the popping stage needs; the rest is freed when I ends. All of it by default.
   std::optional<double> weight_part = {};
 };
 

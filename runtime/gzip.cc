@@ -19,7 +19,7 @@ struct Close {
 };
 using File = std::unique_ptr<gzFile_s, Close>;
 
-/// zlib sets errno where the system refused, and a text of its own where the data is at fault.
+/// zlib sets errno for a system error and has its own message for bad data.
 std::string reason(gzFile file) {
   int code = Z_ERRNO;
   const char* text = file == nullptr ? nullptr : gzerror(file, &code);
@@ -42,7 +42,7 @@ std::string read_text(const std::string& path) {
     text.resize(old + piece);
     const int count = gzread(file.get(), text.data() + old, piece);
     text.resize(old + static_cast<size_t>(std::max(count, 0)));
-    // A file that ends early is read to its end before zlib says so.
+    // gzread reports a truncated file only after its last readable byte.
     int code = Z_OK;
     if (count < static_cast<int>(piece)) gzerror(file.get(), &code);
     if (count < 0 || (code != Z_OK && code != Z_STREAM_END))
@@ -53,7 +53,7 @@ std::string read_text(const std::string& path) {
 
 void write_text(const std::string& path, const std::string& text) {
   namespace fs = std::filesystem;
-  // A pipe or a device is written to; a file is replaced by a whole one.
+  // A pipe or device is written directly; a regular file is replaced as a whole.
   std::error_code error;
   const fs::file_type type = fs::symlink_status(path, error).type();
   const bool replace = type == fs::file_type::not_found || type == fs::file_type::regular;
@@ -69,7 +69,7 @@ void write_text(const std::string& path, const std::string& text) {
     const auto count = static_cast<unsigned>(std::min<size_t>(piece, text.size() - begin));
     if (gzwrite(file.get(), text.data() + begin, count) != static_cast<int>(count)) refuse(reason(file.get()));
   }
-  // What is still buffered is written now, so that a full disk is noticed.
+  // Closing flushes the buffer, so that a full disk is noticed.
   if (gzclose(file.release()) != Z_OK) refuse(reason(nullptr));
   if (!replace) return;
   fs::rename(written, path, error);

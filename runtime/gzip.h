@@ -1,16 +1,16 @@
-// Whole files of text, packed with gzip or not.
+// Reads and writes whole text files, compressed with gzip or plain.
 #pragma once
 
 #include <string>
 
 namespace plumbline {
 
-/// The text of a file; what opens as gzip does is unpacked, whatever the file is called. Throws InputError naming the
-/// file where it cannot be read, ends early or is damaged.
+/// The text of a file. The content decides whether it is decompressed, not the name. Throws InputError, naming the
+/// file, when it cannot be read, is truncated or is damaged.
 std::string read_text(const std::string& path);
 
-/// Writes the file anew, whole or not at all (under another name in the same folder, which it is then given); packed
-/// where its name ends in ".gz". Throws InputError naming the file.
+/// Replaces the file atomically, by writing a temporary file in the same folder and renaming it; compressed when the
+/// name ends in ".gz". Throws InputError naming the file.
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Words in one text, as error messages list what they would accept: "a, b, c".
+// Joins words to one text, as in the "expected one of" lists of error messages: "a, b, c".
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace plumbline {
 
-/// `words` is any range of strings, string views or C strings, made on the way or not; an empty range gives "".
+/// `words` is any range of strings, string views or C strings, lazy ranges included; an empty range gives "".
 template <class Range>
 std::string join(const Range& words, std::string_view separator = ", ") {
   std::string text;

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What is here, short enough for one line.
+/// The value, cut to fit on one line.
 std::string excerpt(const Json& json) {
   constexpr size_t most = 60;
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -19,7 +19,7 @@ std::string excerpt(const Json& json) {
   return text;
 }
 
-/// The way from `document` to `place`, which lies in it: "stages[1].op"; nothing for the document itself.
+/// The path from `document` to `place` within it, such as "stages[1].op"; nothing for the document itself.
 std::optional<std::string> path_to(const Json& document, const Json& place) {
   if (&document == &place) return "";
   for (auto it = document.begin(); document.is_structured() && it != document.end(); ++it) {
@@ -31,7 +31,7 @@ std::optional<std::string> path_to(const Json& document, const Json& place) {
   return std::nullopt;
 }
 
-/// Builds the document from the parser's events. nlohmann's own builder would let the last of two equal keys win.
+/// Builds the document from the parser's events. nlohmann's own builder keeps the last of two equal keys silently.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   explicit Builder(const std::string& source) : source_(source) {}
@@ -44,7 +44,7 @@ class Builder : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t&) override { return add(value); }
   bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // no text has one
+  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
   bool start_object(size_t) override { return open(Json::object()); }
   bool start_array(size_t) override { return open(Json::array()); }
   bool end_object() override { return close(); }
@@ -62,7 +62,8 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
  private:
-  /// Where the value that the parser met belongs: the document, the member just named, or the end of the open list.
+  /// Stores a parsed value where it belongs: as the document, under the last member name, or at the end of the open
+  /// list.
   Json& put(Json value) {
     if (open_.empty()) return document = std::move(value);
     if (open_.back()->is_object()) return *member_ = std::move(value);
@@ -74,7 +75,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool open(Json empty) {
     if (open_.size() == kDeepest)
-      throw InputError(source_ + ": more than " + std::to_string(kDeepest) + " lists and objects inside one another");
+      throw InputError(source_ + ": more than " + std::to_string(kDeepest) + " nested lists and objects");
     open_.push_back(&put(std::move(empty)));
     return true;
   }
@@ -83,10 +84,10 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  /// Whoever walks a document recursively must not run out of stack.
+  /// Bounds the recursion of code that walks a document.
   static constexpr size_t kDeepest = 200;
   const std::string& source_;
-  std::vector<Json*> open_;  ///< a list grows only at its end, while nothing in it is open
+  std::vector<Json*> open_;  ///< pointers stay valid: a list grows only while none of its elements is open
   Json* member_ = nullptr;
 };
 
@@ -149,7 +150,7 @@ std::vector<JsonPlace> JsonPlace::items(size_t count) const {
 }
 
 std::string JsonPlace::text() const {
-  if (!json_->is_string()) fail("a text");
+  if (!json_->is_string()) fail("a string");
   return json_->get<std::string>();
 }
 

@@ -7,8 +7,8 @@
 namespace plumbline {
 namespace {
 
-/// The distance from each beginning of `text` to `asked`, by its length (Damerau and Levenshtein's, no letter edited
-/// twice).
+/// The edit distance from each prefix of `text` to `asked`, indexed by the prefix's length (Damerau-Levenshtein in its
+/// restricted form: no letter is edited twice).
 std::vector<size_t> distances(std::string_view text, std::string_view asked) {
   std::vector<size_t> before, last(asked.size() + 1), row(asked.size() + 1), all;
   std::iota(last.begin(), last.end(), size_t{0});
@@ -27,7 +27,7 @@ std::vector<size_t> distances(std::string_view text, std::string_view asked) {
   return all;
 }
 
-/// The least distance from words of `name` that follow one another, "-" between them, to `asked`.
+/// The least distance to `asked` from any run of consecutive words of `name`, which "-" separates.
 size_t distance_of_words(std::string_view name, std::string_view asked) {
   size_t least = asked.size() + name.size();
   for (size_t begin = 0; begin <= name.size(); ++begin) {

@@ -1,4 +1,4 @@
-// What somebody may have meant by a name that there is not.
+// Suggestions for a name that does not exist.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace plumbline {
 
-/// Of `names`, at most three that are nearest to `asked`, the nearest first. Letters to insert, delete, replace, or to
-/// swap with their neighbour are counted, to a name or to some of its words ("mlp-sum" of "exact-mlp-sum"); of names
-/// that are equally near by their words the one nearest as a whole comes first, then the one that stands first.
+/// At most three of `names`, nearest to `asked` first. The distance counts letters inserted, deleted, replaced or
+/// swapped with their neighbour, to the whole name or to some consecutive words of it ("mlp-sum" of "exact-mlp-sum").
+/// Ties in the distance by words go to the nearer whole name, then to the earlier one in `names`.
 std::vector<std::string> near_names(const std::vector<std::string>& names, std::string_view asked);
 
 }  // namespace plumbline

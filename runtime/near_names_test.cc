@@ -15,9 +15,9 @@ TEST(NearNames, FewerEditsAreNearer) {
 }
 
 TEST(NearNames, SwappedNeighboursAreOneEdit) {
-  // Two letters are replaced from "zb" to "ba", and two are swapped from "bz", which is nearer.
+  // From "zb" to "ba" two letters are replaced; to "bz" two are swapped, which is nearer.
   EXPECT_EQ(near_names({"ba", "bz"}, "zb").front(), "bz");
-  // Of "ca" to "abc" each letter may be edited once only: three edits, as many as to "xyz".
+  // Each letter may be edited only once, so "ca" to "abc" takes three edits, as many as to "xyz".
   EXPECT_EQ(near_names({"xyz", "abc"}, "ca").front(), "xyz");
 }
 

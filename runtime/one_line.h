@@ -1,4 +1,4 @@
-// Text from elsewhere (a file, a child process) made safe to print.
+// Makes text from a file or a child process safe to print.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace plumbline {
 
-/// `text` in one line that is safe on a terminal: control characters become spaces or \xNN.
+/// `text` on one line, safe for a terminal: control characters become spaces or \xNN.
 std::string one_line(std::string_view text);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), by which the lock file and manifests pin the bytes of files; the same as sha256sum prints.
+// SHA-256 (FIPS 180-4). The lock file and manifests pin the bytes of files by it; it equals the output of sha256sum.
 #pragma once
 
 #include <string>

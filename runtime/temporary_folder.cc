@@ -11,7 +11,7 @@ namespace plumbline {
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "plumbline.XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder can be made at " + name);
+  if (mkdtemp(name.data()) == nullptr) throw Error("cannot create a temporary folder at " + name);
   path_ = name;
 }
 

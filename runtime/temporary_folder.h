@@ -1,12 +1,12 @@
-// A place for files that nobody needs afterwards: what child processes hand over, what tests write.
+// A folder for short-lived files, such as the output of child processes or of tests.
 #pragma once
 
 #include <filesystem>
 
 namespace plumbline {
 
-/// A new folder below the system's for temporary files, removed with all that is in it when this ends. Throws Error
-/// when none can be made.
+/// A new folder in the system's temporary directory. The destructor removes it and its contents. Throws Error when it
+/// cannot be created.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -79,14 +79,14 @@ double half_to_double(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-/// Bytes that dtype and shape ask for; InputError (opened by `where`) when they are more than can be counted.
+/// The number of bytes that dtype and shape require. Throws InputError, prefixed with `where`, when it overflows.
 uint64_t byte_count(const DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where) {
   uint64_t bytes = dtype.bytes;
   for (const int64_t size : shape) {
     if (size < 0) throw InputError(where + ": negative size in its shape");
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) ||
         bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      throw InputError(where + ": its shape asks for more than 2^63 bytes");
+      throw InputError(where + ": its shape requires more than 2^63 bytes");
   }
   return bytes;
 }
@@ -113,7 +113,7 @@ Entry parse_entry(const std::string& name, const Json& json, uint64_t data_bytes
   entry.name = name;
   if (json["dtype"].is_string()) entry.dtype = find_dtype(json["dtype"].get<std::string>());
   if (entry.dtype == nullptr)
-    throw InputError(where + ": unknown dtype " + json["dtype"].dump() + "; known are " + dtype_list());
+    throw InputError(where + ": unknown dtype " + json["dtype"].dump() + "; expected one of " + dtype_list());
   const auto is_size = [](const Json& value) { return value.is_number_unsigned(); };
   const Json& shape = json["shape"];
   if (!shape.is_array() || !std::all_of(shape.begin(), shape.end(), is_size))
@@ -139,7 +139,7 @@ Entry parse_entry(const std::string& name, const Json& json, uint64_t data_bytes
   return entry;
 }
 
-/// The format allows neither gaps nor overlaps: sorted by offset, the entries tile the data.
+/// The format allows neither gaps nor overlaps: sorted by offset, the entries must tile the data.
 void check_tiling(std::vector<Entry> entries, uint64_t data_bytes, const std::string& source) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
@@ -216,7 +216,8 @@ std::string encode_tensors(const TensorMap& tensors) {
     const std::string where = "tensor `" + name + "`";
     if (name == metadata_key) throw InputError(where + ": the name is reserved by the file format");
     const DtypeInfo* dtype = find_dtype(tensor.dtype);
-    if (dtype == nullptr) throw InputError(where + ": unknown dtype " + tensor.dtype + "; known are " + dtype_list());
+    if (dtype == nullptr)
+      throw InputError(where + ": unknown dtype " + tensor.dtype + "; expected one of " + dtype_list());
     const uint64_t wanted = byte_count(*dtype, tensor.shape, where);
     if (wanted != tensor.data.size())
       throw InputError(where + ": " + describe(tensor) + " takes " + std::to_string(wanted) + " bytes, it has " +
@@ -272,7 +273,7 @@ TensorMap decode_tensors(std::string_view bytes, const std::string& source) {
 }
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};  // several threads (ranks) of one process may write the same folder
+  static std::atomic<unsigned> counter{0};  // several threads (ranks) of one process may write to the same folder
   std::filesystem::path temporary = path;
   temporary += ".tmp." + std::to_string(getpid()) + "." + std::to_string(counter++);
   {

@@ -43,7 +43,7 @@ TEST_F(TensorFile, WritesTheBytesOfTheFormat) {
   TensorMap tensors;
   tensors["b"] = tensor_of<uint8_t>("U8", {3}, {7, 8, 9});
   tensors["a"] = tensor_of<float>("F32", {1, 2}, {1.0f, -2.0f});
-  // Written by hand after the format's description; the header is 112 bytes long with its padding.
+  // Written by hand from the format's description; the padded header is 112 bytes long.
   const std::string header =
       R"({"a":{"data_offsets":[0,8],"dtype":"F32","shape":[1,2]},"b":{"data_offsets":[8,11],"dtype":"U8","shape":[3]}})";
   ASSERT_EQ(header.size(), 109u);

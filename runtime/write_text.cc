@@ -19,7 +19,7 @@ namespace {
   throw InputError("cannot write " + path.string() + ": " + reason);
 }
 
-/// Length of the well-formed UTF-8 sequence of a character that XML 1.0 allows at the start of `text`; 0 for none.
+/// Length of the well-formed UTF-8 sequence at the start of `text` if XML 1.0 allows its character; otherwise 0.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
   const uint32_t lead = byte(0);
@@ -31,7 +31,7 @@ size_t character_length(std::string_view text) {
     if ((byte(i) >> 6) != 2) return 0;
     code = code << 6 | (byte(i) & 0x3f);
   }
-  constexpr std::array<uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};  // shorter forms exist below these
+  constexpr std::array<uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};  // below these a shorter form exists
   const bool surrogate = code >= 0xd800 && code < 0xe000;
   const bool allowed = code >= least[length] && code <= 0x10ffff && !surrogate && code != 0xfffe && code != 0xffff;
   return allowed ? length : 0;

@@ -1,4 +1,4 @@
-// Text files of the report: written whole or not at all, or appended to; and text made fit for XML.
+// Writes the report's text files, atomically or by appending, and makes text fit for XML.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,17 @@
 
 namespace plumbline {
 
-/// Writes to a temporary name in the same folder, then renames. InputError, naming the file, when it cannot be.
+/// Writes to a temporary name in the same folder, then renames it. Throws InputError naming the file.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// Appends and flushes. InputError, naming the file, when it cannot be.
+/// Appends and flushes. Throws InputError naming the file.
 void append_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// `text` with everything that XML 1.0 cannot hold, not even escaped, made harmless: control characters are written
-/// as \xNN, bytes that are not UTF-8 as U+FFFD. Markup is left as it is.
+/// `text` with everything replaced that XML 1.0 cannot hold even escaped: control characters become \xNN, bytes that
+/// are not UTF-8 become U+FFFD. Markup is unchanged.
 std::string xml_characters(std::string_view text);
 
-/// xml_characters with markup escaped: fit for an attribute in double quotes and for text.
+/// xml_characters() with markup escaped: fit for text and for an attribute in double quotes.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace plumbline

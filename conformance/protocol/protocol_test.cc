@@ -65,7 +65,7 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
            {own("\"grad\"", "\"forward\""), "b: delivers[1]: \"forward\" stands there twice"},
            {with("[\"gpipe\"]", "\"all\""), "b: schedules: expected one of any"},
            {with("\"features\"", "\"feature\""), "b: expected an object with no other members"},
-           {with("\"n\"", "3"), "b: name: expected a text, not 3"},
+           {with("\"n\"", "3"), "b: name: expected a string, not 3"},
            {with("\"features\"", "\"models\""), "b: models: they go with level \"own\""},
            {own("\"models\"", "\"features\""), "b: expected an object with \"models\""},
            {own("[\"net\", \"net.2\"]", "[]"), "b: models: expected a list of at least one name"},

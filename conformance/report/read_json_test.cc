@@ -82,7 +82,7 @@ TEST_F(Corrupt, ReportsAreRefusedInOneLine) {
       {good + "{}", "not JSON"},
       {"\xff\xfe{}", "not JSON"},
       {"3", "object"},
-      {std::string(100000, '['), "lists and objects inside one another"},
+      {std::string(100000, '['), "nested lists and objects"},
       {with("plumbline-report/2", "plumbline-report/1"), "plumbline-report/2"},
       {with("plumbline-report/2", "plumbline-report/3"), "plumbline-report/2"},
       {with("\"schema\"", "\"scheme\""), "schema"},

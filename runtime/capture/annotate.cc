@@ -21,7 +21,7 @@ class Annotator : public graph::NodeObserver {
   Annotator(graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
     for (const graph::Attribute& attribute : graph.attributes) {
       if (!attribute.tensor.defined()) continue;
-      // Buffers are kept at once: not every write to one is known from schemas.
+      // Every buffer is kept up front: schemas do not reveal every write to one.
       if (attribute.kind == graph::AttributeKind::Buffer)
         kept_.keep(attribute.tensor);
       else
@@ -86,8 +86,8 @@ class Annotator : public graph::NodeObserver {
       describe_number(v, graph::ValueKind::Bool, at::kBool);
   }
 
-  /// Another run may take another branch: what comes out of a cond, and all that is made of it, requires a gradient if
-  /// any of the operands does.
+  /// Another run may take another branch: the results of a cond, and everything derived from them, require a gradient
+  /// if any operand does.
   void allow_every_branch(const graph::Node& node, const graph::Frame& values) {
     bool from_gradient = false;
     graph::for_each_use(node,
@@ -99,8 +99,8 @@ class Annotator : public graph::NodeObserver {
     });
   }
 
-  /// A write may give gradients to whatever shares the memory. The tensor that was written in place goes by its newest
-  /// value from now on; its older ones keep what they were.
+  /// A write may give gradients to every value that shares the memory. From now on the tensor written in place is known
+  /// by its newest value; older values keep their facts.
   void note_write(int32_t storage, const graph::Frame& values) {
     if (storage < 0) return;
     std::vector<graph::ValueId>& sharing = values_in_[storage];

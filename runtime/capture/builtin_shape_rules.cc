@@ -1,6 +1,6 @@
-// The rules for the operators of LibTorch that have neither a meta kernel nor a composition of such that runs without
-// Python. Sizes, types and strides are those of LibTorch's CPU kernels: strides decide whether a later reshape is a
-// view, and so which values share memory.
+// Rules for LibTorch operators that have neither a meta kernel nor a composition that runs without Python. Sizes, types
+// and strides are those of LibTorch's CPU kernels: strides decide whether a later reshape is a view, and so which
+// values share memory.
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Reduction.h>
@@ -27,14 +27,14 @@ using Sizes = std::vector<int64_t>;
 
 at::Tensor tensor(const c10::IValue& value) { return value.isTensor() ? value.toTensor() : at::Tensor(); }
 
-/// Element i of a list that may hold one number for all dimensions.
+/// Element i of a list in which a single number applies to all dimensions.
 int64_t entry(const Sizes& list, size_t i) { return list.size() == 1 ? list[0] : list.at(i); }
 
 // --- elementwise -------------------------------------------------------------------------------------------------
 
 Results like_first(Arguments a) { return {at::empty_like(tensor(a[0]))}; }
 
-/// Output and what backward needs of it, both contiguous.
+/// The output and the buffer that backward needs, both contiguous.
 Results log_sigmoid(Arguments a) {
   const at::Tensor x = tensor(a[0]);
   return {at::empty(x.sizes(), x.options()), at::empty(x.sizes(), x.options())};
@@ -47,7 +47,7 @@ Results dense_like_first(Arguments a) {
   return {at::empty(x.sizes(), x.options(), x.suggest_memory_format())};
 }
 
-/// abs, angle: real also for complex numbers.
+/// abs, angle: the result is real even for complex numbers.
 Results magnitude(Arguments a) {
   const at::Tensor x = tensor(a[0]);
   return {at::empty_like(x, x.options().dtype(c10::toRealValueType(x.scalar_type())))};
@@ -57,7 +57,7 @@ Results truth_of_one(Arguments a) { return {at::empty_like(tensor(a[0]), tensor(
 Results truth_of_two(Arguments a) { return {at::eq(tensor(a[0]), tensor(a[1]))}; }
 Results promoted(Arguments a) { return {at::add(tensor(a[0]), tensor(a[1]))}; }
 
-/// complex, polar: of two real parts.
+/// complex, polar: from two real parts.
 Results complex_of_two(Arguments a) {
   const at::Tensor sum = at::add(tensor(a[0]), tensor(a[1]));
   return {at::empty_like(sum, sum.options().dtype(c10::toComplexType(sum.scalar_type())))};
@@ -66,7 +66,7 @@ Results complex_of_two(Arguments a) {
 /// (condition, self, other)
 Results where(Arguments a) { return {at::mul(tensor(a[0]), at::add(tensor(a[1]), tensor(a[2])))}; }
 
-/// The same with a tensor for the result.
+/// The same with an out tensor.
 Results where_out(Arguments a) {
   const at::Tensor result = where(a)[0].toTensor(), out = tensor(a[3]);
   if (out.sizes() != result.sizes()) out.resize_(result.sizes());
@@ -83,13 +83,13 @@ Results dropout(Arguments a) {
 
 Results scalar_like_first(Arguments a) { return {at::empty({}, tensor(a[0]).options())}; }
 
-/// (self, dim, ..., keepdim): a value and where it stands.
+/// (self, dim, ..., keepdim): a value and its index.
 Results value_and_index(const at::Tensor& x, int64_t dim, bool keepdim) {
   auto [values, indices] = at::max(x, dim, keepdim);
   return {values, indices};
 }
 
-/// prod, nansum: the whole, in 64 bits if whole numbers.
+/// prod, nansum: over all elements, in 64 bits for integers.
 Results total(Arguments a) { return {at::sum(tensor(a[0]), a[1].toOptional<at::ScalarType>())}; }
 
 /// (self, dim, keepdim, dtype)
@@ -117,7 +117,7 @@ Results elementwise_loss(Arguments a) {
 /// huber_loss (self, target, reduction, delta)
 Results huber(Arguments a) { return {at::smooth_l1_loss(tensor(a[0]), tensor(a[1]), a[2].toInt(), a[3].toDouble())}; }
 
-/// (self [n, classes, h, w], target [n, h, w], weight, reduction, ignore_index): loss and weight in all.
+/// (self [n, classes, h, w], target [n, h, w], weight, reduction, ignore_index): loss and total weight.
 Results nll_of_images(Arguments a) {
   const at::Tensor x = tensor(a[0]);
   const at::Tensor loss =
@@ -178,7 +178,7 @@ Results convolution(Arguments a) {
   return {at::empty(sizes, x.options(), format)};
 }
 
-/// Statistics are kept in the type of the parameters where that is wider than the input's.
+/// Statistics have the type of the parameters if that is wider than the input's.
 at::TensorOptions statistics(const at::Tensor& x, const at::Tensor& weight) {
   return weight.defined() ? weight.options() : x.options();
 }
@@ -252,7 +252,7 @@ Results im2col(Arguments a) {
   return {at::empty(sizes, x.options())};
 }
 
-/// (batch1 [n, r, k], batch2 [n, k, c]) behind self
+/// (self, batch1 [n, r, k], batch2 [n, k, c])
 Results addbmm(Arguments a) {
   return {at::empty({tensor(a[1]).size(1), tensor(a[2]).size(2)}, tensor(a[0]).options())};
 }
@@ -277,7 +277,7 @@ Results flash_attention(Arguments a) {
           at::empty({n, length, heads}, wide).transpose(1, 2)};
 }
 
-/// Whether the CPU's scaled_dot_product_attention takes the fused kernel.
+/// Whether the CPU's scaled_dot_product_attention uses the fused kernel.
 bool takes_flash(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
                  double dropout) {
   for (const at::Tensor& t : {query, key, value})
@@ -289,10 +289,10 @@ bool takes_flash(const at::Tensor& query, const at::Tensor& key, const at::Tenso
 }
 
 /// (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa), a composition: chooses between the fused
-/// kernel and the plain one as on the CPU, which shows in the strides of the result.
+/// kernel and the plain one as on the CPU; the strides of the result depend on it.
 Results attention(Arguments a) {
   const at::Tensor query = tensor(a[0]), key = tensor(a[1]), value = tensor(a[2]), mask = tensor(a[3]);
-  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3 && !mask.defined()) {  // one entry of a batch
+  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3 && !mask.defined()) {  // unbatched
     const std::vector<c10::IValue> batched = {
         query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), a[3], a[4], a[5], a[6], a[7]};
     return {attention(batched)[0].toTensor().squeeze(0)};

@@ -15,7 +15,7 @@
 namespace plumbline::capture {
 namespace {
 
-/// Passes modules on to the recorder under the names they have in the root.
+/// Forwards module events to the recorder under the modules' names in the root.
 class NamingObserver : public ModuleObserver {
  public:
   NamingObserver(const torch::nn::Module& root, Recorder& recorder) : recorder_(recorder) {

@@ -21,7 +21,7 @@ constexpr int64_t kWritableElements = int64_t{1} << 16;
 
 thread_local bool capturing_on_meta = false;
 
-/// What a composite kernel calls passes through the interposer too, which its call() has put out of the way.
+/// Lets calls made by a composite kernel reach the interposer too; its call() had disabled that.
 class Parts {
  public:
   Parts() { c10::impl::tls_set_dispatch_key_excluded(detail::kInterposerKey, false); }
@@ -40,7 +40,7 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   }
 }
 
-/// Whether the call takes a meta tensor, or is told to make one.
+/// Whether the call has a meta tensor as argument, or names the meta device.
 bool any_meta(const c10::OperatorHandle& op, const Stack& stack) {
   bool any = false;
   for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
@@ -50,7 +50,7 @@ bool any_meta(const c10::OperatorHandle& op, const Stack& stack) {
   return any;
 }
 
-/// Tensors with memory, seen as meta ones for the time of a call.
+/// Presents tensors that have memory as meta tensors for the duration of a call.
 class Likenesses {
  public:
   c10::IValue of(const c10::IValue& value) {
@@ -66,7 +66,7 @@ class Likenesses {
     return list;
   }
 
-  /// In-place calls return an argument: the real one.
+  /// In-place calls return an argument: replaces its stand-in by the real tensor.
   void put_back(c10::IValue& result) const {
     if (!result.isTensor()) return;
     for (const auto& [real, likeness] : pairs_)
@@ -132,13 +132,13 @@ std::vector<c10::IValue> results_of(const ShapeRule& rule, const c10::OperatorHa
   return results;
 }
 
-/// An in-place operator leaves sizes and type as they are, and so needs no kernel; one that changes them has one.
+/// An in-place operator that leaves sizes and type unchanged needs no kernel; one that changes them has one.
 bool only_writes(const c10::FunctionSchema& schema) {
   return schema.name().ends_with('_') && schema.returns().size() == 1 && !schema.arguments().empty() &&
          schema.arguments()[0].alias_info() && schema.arguments()[0].alias_info()->isWrite();
 }
 
-/// Runs the kernel of one call on the meta device, or what stands for it.
+/// Runs the kernel of one call on the meta device, or its shape rule.
 void run_on_meta(const c10::OperatorHandle& op, Stack* stack) {
   const size_t count = op.schema().arguments().size(), first = stack->size() - count;
   Likenesses likenesses;
@@ -163,7 +163,7 @@ void run_on_meta(const c10::OperatorHandle& op, Stack* stack) {
   for (size_t i = first; i < stack->size(); ++i) likenesses.put_back((*stack)[i]);
 }
 
-/// The history of results whose maker has none.
+/// The history of results whose producer has no formula.
 class WithoutFormula : public torch::autograd::Function<WithoutFormula> {
  public:
   static std::vector<at::Tensor> forward(torch::autograd::AutogradContext*, const at::Tensor& /*input*/,
@@ -175,7 +175,7 @@ class WithoutFormula : public torch::autograd::Function<WithoutFormula> {
   }
 };
 
-/// Gives a history to the floating results that should have one and do not.
+/// Gives a history to floating results that should have one but do not.
 void add_history(const std::vector<at::Tensor>& arguments, std::vector<c10::IValue>& results) {
   const auto input =
       std::find_if(arguments.begin(), arguments.end(), [](const at::Tensor& t) { return t.requires_grad(); });
@@ -187,7 +187,7 @@ void add_history(const std::vector<at::Tensor>& arguments, std::vector<c10::IVal
           std::any_of(arguments.begin(), arguments.end(), [&](const at::Tensor& a) { return a.is_same(t); });
       if (!given && !t.requires_grad() && (t.is_floating_point() || t.is_complex())) fresh.push_back(t);
     });
-  // An edge to one of them will do: no backward comes this way.
+  // An edge to one input suffices: no backward runs through it.
   if (!fresh.empty()) WithoutFormula::apply(*input, &fresh);
 }
 
@@ -199,7 +199,7 @@ class CaptureInterposer : public Interposer {
   }
 };
 
-/// Sends everything that is made to meta.
+/// Redirects every new tensor to meta.
 class ConstructionInterposer : public Interposer {
  public:
   void call(const c10::OperatorHandle& op, Stack* stack) override {
@@ -228,7 +228,7 @@ class ConstructionInterposer : public Interposer {
 
  private:
   /// Raw access must not meet a null pointer. at::tensor() writes a list of numbers to an empty tensor of one
-  /// dimension; memory that nobody touches costs nothing.
+  /// dimension; untouched memory costs nothing.
   static void guard_memory(const at::Tensor& made) {
     c10::StorageImpl* storage = made.storage().unsafeGetStorageImpl();
     if (made.dim() == 1 && made.numel() <= kWritableElements)

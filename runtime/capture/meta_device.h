@@ -6,9 +6,9 @@
 //     model = std::make_shared<Huge>(config);
 //   }
 //
-// A meta tensor has sizes, strides and a type, and no memory. capture() takes a module whose parameters are meta
-// tensors as any other: forward runs on shapes alone (shape_rules.h), and its graph is the one of a real device, which
-// stands where the graph's device constants say "meta".
+// A meta tensor has sizes, strides and a type, but no memory. capture() accepts a module whose parameters are meta
+// tensors like any other: forward runs on shapes alone (shape_rules.h), and the graph is that of a real device, except
+// that its device constants are "meta".
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -22,12 +22,12 @@ class OperatorHandle;
 
 namespace plumbline::capture {
 
-/// While it lives, every tensor that a call on this thread makes is on the meta device, whatever device the call names,
-/// and initialisers do nothing. A call that follows the device of a tensor it is given (zeros_like) still does.
+/// While it lives, every new tensor of this thread's calls is on the meta device, whatever device the call names, and
+/// initialisers do nothing. A call that follows the device of an argument (zeros_like) still does.
 ///
-/// Tensors written as literals (torch::tensor({1, 2})) lose their values. A tensor of one dimension and at most
-/// 64 Ki elements may be written through its pointer, to no effect; others throw c10::Error when asked for theirs.
-/// For construction: around capture() it is not needed, and there it has no effect.
+/// Tensors written as literals (torch::tensor({1, 2})) lose their values. A tensor of one dimension and at most 64 Ki
+/// elements may be written through its pointer, without effect; others throw c10::Error when asked for their pointer.
+/// For construction only: capture() does not need it and ignores it.
 class MetaDeviceScope {
  public:
   MetaDeviceScope();
@@ -42,14 +42,14 @@ class MetaDeviceScope {
 
 namespace detail {
 
-/// An operator met on the meta device that cannot run there; the text says why and what to do.
+/// An operator that cannot run on the meta device; the text says why and how to solve it.
 class NoMetaPath : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A captured forward on the meta device. What forward makes without naming a device it makes on the CPU, with values
-/// (so literals are the constants they should be); a call that takes both sees such tensors as meta ones.
+/// Runs a captured forward on the meta device. Tensors made without a named device are on the CPU, with values (so
+/// literals become the right constants); a call with tensors of both kinds sees them all as meta.
 class MetaCaptureScope {
  public:
   MetaCaptureScope();
@@ -62,8 +62,8 @@ class MetaCaptureScope {
   std::unique_ptr<Implementation> implementation_;
 };
 
-/// Inside a MetaCaptureScope: lets the shape rule of a composition that has one, and is called with a meta tensor,
-/// stand for it, and leaves the results on the stack. False where there is nothing to do.
+/// Inside a MetaCaptureScope: if a composition has a shape rule and a meta tensor among its arguments, runs the rule in
+/// its place and leaves the results on the stack. Otherwise returns false.
 bool stand_in_for_composition(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace detail

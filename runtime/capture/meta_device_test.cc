@@ -41,7 +41,7 @@ using Tensors = std::vector<at::Tensor>;
 
 using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
-/// Builds a root twice, on the CPU and on meta, and compares the captures. `build` registers children and gives
+/// Builds a root twice, on the CPU and on meta, and compares the captures. `build` registers children and returns
 /// forward.
 void expect_same_capture(const std::function<Forward(torch::nn::Module&)>& build, const at::Tensor& x) {
   torch::nn::Module real("Root"), huge("Root");
@@ -169,9 +169,9 @@ TEST(MetaCapture, WhatForwardMakesKeepsItsValues) {
   EXPECT_TRUE(graph.values[graph.outputs[0]].requires_grad);
 }
 
-// --- what cannot be done ------------------------------------------------------------------------------------------
+// --- refusals ------------------------------------------------------------------------------------------------------
 
-/// Captures `body` as the child "inner" on meta, and gives the refusal.
+/// Captures `body` as the child "inner" on meta, and returns the refusal.
 std::string refusal(const std::function<at::Tensor(const at::Tensor&)>& body) {
   struct Inner : torch::nn::Module {
     Inner() : torch::nn::Module("Inner") {}
@@ -308,7 +308,7 @@ int64_t status_kib(const std::string& key) {
 }
 
 TEST(MetaDevice, TwentySixBillionParametersWithoutTheirMemory) {
-  std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM begins anew, where that is allowed
+  std::ofstream("/proc/self/clear_refs") << 5;  // resets VmHWM, if permitted
   const int64_t before = status_kib("VmHWM");
   ASSERT_GT(before, 0);
   std::shared_ptr<Gpt> model;

@@ -1,4 +1,4 @@
-// The oracle is the same computation written out with plain modules, under plain autograd.
+// The oracle is the same computation with plain modules, under plain autograd.
 #include "runtime/capture/pipe_modules.h"
 
 #include <ATen/ops/equal.h>

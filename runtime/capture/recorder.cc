@@ -92,8 +92,8 @@ graph::ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
   const std::optional<graph::ValueId> value = values_.find(tensor);
   if (!value) return use_unknown(tensor);
   const graph::ValueId id = *value;
-  // What a recorded call does to gradients is noted when it returns. A custom autograd Function (its inner calls ran
-  // without gradients, its backward is code of its own) and requires_grad_() change them in between.
+  // A recorded call's effect on gradients is noted when it returns. A custom autograd Function (its inner calls ran
+  // without gradients, its backward is its own code) and requires_grad_() change gradients in between.
   if (tensor.requires_grad() != known_[id].requires_grad || grad_fn_of(tensor) != known_[id].grad_fn)
     refuse("the gradient of value %" + std::to_string(id) + " " + graph::describe(tensor) +
            " changed outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its backward "
@@ -140,7 +140,7 @@ graph::ValueId Recorder::add_constant(const at::Tensor& tensor) {
 
 graph::Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter) {
   graph::Argument argument;
-  // Views and writes take the memory as it is; so do calls that only ask for shape and type.
+  // Views and writes use the memory unread; so do calls that only need shape and type.
   const std::string& op = pending_.op->schema().name();
   const bool arithmetic = op == "aten::add_" || op == "aten::sub_" || op == "aten::mul_" || op == "aten::div_";
   const bool reads =
@@ -196,7 +196,7 @@ void Recorder::before_write(int32_t storage) {
     if (attribute.kind == graph::AttributeKind::Constant && graph_.values[attribute.value].storage == storage)
       refuse("it changes in place a tensor " + graph::describe(attribute.tensor) +
              " that was made outside the dispatcher (torch::tensor(), or a tensor that is not registered), so every "
-             "replay would go on from the last one; clone() it first, or register it as a buffer");
+             "replay would continue from the last one; clone() it first, or register it as a buffer");
     if (attribute.kind != graph::AttributeKind::Parameter || registered_[i].storage != storage) continue;
     const bool kept = std::any_of(written_parameters_.begin(), written_parameters_.end(),
                                   [&](const auto& pair) { return pair.first.is_same(attribute.tensor); });
@@ -209,7 +209,7 @@ void Recorder::before_write(int32_t storage) {
 void Recorder::after_write(int32_t storage) {
   if (storage < 0) return;
   storage_unwritten_[storage] = 0;
-  // What is written into memory that others see makes that memory vary, also where the write returns nothing.
+  // A varying value written into shared memory makes that memory vary, even if the write returns nothing.
   if (pending_varies_) storage_varies_[storage] = 1;
   const auto lies_there = [&](graph::ValueId value) { return graph_.values[value].storage == storage; };
   values_.for_each_alive(lies_there, [&](graph::ValueId value, const at::Tensor& tensor) {

@@ -1,14 +1,14 @@
-// Shape rules: what an operator returns on the meta device, where LibTorch does not say it.
+// Shape rules: the results of an operator on the meta device, where LibTorch cannot infer them.
 //
-// A meta tensor has sizes, strides and a type, and no memory; most operators compute on it what their results look
-// like. Some do not, in a process without Python (embedding's index_select, convolution, the norms, where), nor does an
-// operator of the user's own. A rule in this table stands in for them while a capture runs on the meta device.
+// A meta tensor has sizes, strides and a type, but no memory; most operators can infer the shapes of their results on
+// it. Some cannot in a process without Python (embedding's index_select, convolution, the norms, where), nor can an
+// operator of the user's own. A rule in this table replaces them during a capture on the meta device.
 //
-// A rule runs where the operator's own kernel would, below autograd: its results get their gradients, their aliases and
-// their versions from autograd's formula of the operator, as on a real device. The rule of an operator that is a
-// composition of others (scaled_dot_product_attention) stands for the composition, above autograd, where it is called
-// by the model itself: it may call differentiable operators; floating results without history that it makes with
-// at::empty() are given one when an argument requires a gradient.
+// A rule runs in place of the operator's own kernel, below autograd: its results get their gradients, aliases and
+// versions from autograd's formula of the operator, as on a real device. The rule of a composite operator
+// (scaled_dot_product_attention) replaces the composition, above autograd, when the model itself calls it. Such a rule
+// may call differentiable operators; floating results without history that it makes with at::empty() get one when an
+// argument requires a gradient.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -21,13 +21,13 @@
 
 namespace plumbline::capture {
 
-/// Takes the arguments, one for each of the operator's schema, their tensors all on the meta device; gives the results,
-/// one for each return. It may call any operator that runs on meta, also through other rules, but not its own.
+/// Takes the arguments of the operator's schema, their tensors all on the meta device; returns one result for each
+/// return of the schema. It may call any operator that runs on meta, also through other rules, but not its own.
 using ShapeRule = std::function<std::vector<c10::IValue>(std::span<const c10::IValue> arguments)>;
 
-/// Lets `rule` stand for `op` ("aten::where.self": namespace, name, and the overload if it has one) from now on, before
-/// LibTorch's own meta kernel and in place of an earlier rule. May be called from any thread.
-/// Throws InputError for a name without a namespace, and for an empty rule.
+/// Registers `rule` for `op` ("aten::where.self": namespace, name, and the overload if it has one). It takes precedence
+/// over LibTorch's own meta kernel and over an earlier rule. Thread safe. Throws InputError for a name without a
+/// namespace, and for an empty rule.
 void add_shape_rule(const std::string& op, ShapeRule rule);
 
 /// The rule of `op`, or null.
@@ -43,7 +43,7 @@ struct NamedShapeRule {
   ShapeRule rule;
 };
 
-/// The rules that the table begins with.
+/// The initial rules of the table.
 std::vector<NamedShapeRule> builtin_shape_rules();
 
 }  // namespace detail

@@ -21,7 +21,7 @@ Tensors all(const std::tuple<T...>& tuple) {
   return std::apply([](const auto&... t) { return Tensors{t...}; }, tuple);
 }
 
-/// An expression and what it is given; each output is compared with the CPU's in sizes, strides, dtype and flag.
+/// An expression and its arguments; each output is compared with the CPU's in sizes, strides, dtype and flag.
 struct Expression {
   std::string name;
   Tensors inputs;

@@ -1,4 +1,4 @@
-// The engine against plain autograd over the whole module, bit for bit.
+// Compares the engine bitwise with plain autograd over the whole module.
 #include "runtime/engine/engine.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -253,7 +253,7 @@ struct Watcher : engine::EngineObserver {
   void add(const std::string& kind, int stage, int microbatch, const std::string& name, const at::Tensor& tensor) {
     const auto key = kind + std::to_string(stage) + " " + std::to_string(microbatch) + " " + name;
     EXPECT_FALSE(tensor.requires_grad()) << key;
-    EXPECT_TRUE(seen.emplace(key, tensor).second) << key << " was told twice";
+    EXPECT_TRUE(seen.emplace(key, tensor).second) << key << " was reported twice";
     ++count[kind + std::to_string(stage)];
   }
   testing::NamedTensors seen;

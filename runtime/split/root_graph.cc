@@ -130,8 +130,7 @@ class Builder {
   std::vector<std::unordered_map<graph::ValueId, graph::ValueId>>
       of_local_;  // by stage: its inputs and outputs in the root
   graph::ValueId loss_ = graph::kNoValue;
-  std::unordered_map<graph::ValueId, graph::ValueId>
-      gradients_;  // of what reaches the loss, as far as it is summed up yet
+  std::unordered_map<graph::ValueId, graph::ValueId> gradients_;  // of values that reach the loss, summed so far
 };
 
 }  // namespace

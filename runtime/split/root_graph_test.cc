@@ -1,4 +1,4 @@
-// The expected graphs were worked out by hand from the seed's _insert_stage_symbolic_backward.
+// The expected graphs were derived by hand from the seed's _insert_stage_symbolic_backward.
 #include "runtime/split/root_graph.h"
 
 #include <ATen/ops/ones.h>
@@ -18,7 +18,7 @@ std::string root_text(const std::string& model, std::optional<int> loss = std::n
   return to_text(root_graph(split(graph::parse_graph(model), options), loss));
 }
 
-/// Prints as expected, and the print reads back.
+/// Checks the printed form, and that it parses back.
 void expect_root(const std::string& model, std::optional<int> loss, const std::string& expected) {
   EXPECT_EQ(root_text(model, loss), expected);
   EXPECT_EQ(to_text(graph::parse_graph(expected)), expected);
@@ -58,8 +58,7 @@ return %3
 }
 
 TEST(RootGraph, WhatIsPassedOnIsKnownByItsFirstName) {
-  // The input goes to every stage, its gradients are not added up; the loss is made by stage 1, stage 2 has no part in
-  // it.
+  // The input goes to every stage, its gradients are not summed; stage 1 makes the loss, stage 2 does not contribute.
   expect_root(R"(input %0: f32[]* = "x"
 input %1: i64[] = "index"
 %2: f32[]* = aten::relu(%0)
@@ -90,7 +89,7 @@ TEST(RootGraph, IsTheSameHoweverValuesTravel) {
 }
 
 TEST(RootGraph, OnlyWhatReachesTheLossGetsABackward) {
-  // Stage 1 goes into the last one, but into another output; of stage 0 one value matters, and an integer crosses.
+  // Stage 1 feeds the last one, but another output; of stage 0 one value matters, and an integer crosses.
   expect_root(R"(input %0: f32[2] = "x"
 parameter %1: f32[2]* = "w"
 %2: f32[2]* = aten::mul.Tensor(%0, %1)

@@ -37,7 +37,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},
       {{"schedule", "mine.csv", "--format", "pdf"}, "--format"},
       {{"schedule", "stuck.csv"}, "stuck.csv"},
-      {{"schedule", "mine.csv", "--dialect", "2023"}, "accepted are 2024"},
+      {{"schedule", "mine.csv", "--dialect", "2023"}, "expected 2024"},
       {{"schedule", "1f1b", "--dialect", "2024"}, "a dialect is for files"},
       {{"schedule", "gpipe", "--group-size", "2"}, "group size"},
       {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},

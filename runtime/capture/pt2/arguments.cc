@@ -13,7 +13,7 @@ namespace {
 using c10::TypeKind;
 using nlohmann::json;
 
-/// A float; JSON has no infinities, so they come as texts.
+/// A float; JSON has no infinities, so they are strings.
 double real(const json& value) {
   if (!value.is_string()) return value.get<double>();
   const auto text = value.get<std::string>();
@@ -23,7 +23,7 @@ double real(const json& value) {
   throw Error("'" + text + "' is not a float");
 }
 
-/// `value` as `type` asks for it: what Python does when it calls an operator with an int for a float.
+/// `value` converted to `type`, as Python does when it calls an operator with an int for a float.
 c10::IValue as_type(const c10::IValue& value, const c10::Type& type) {
   switch (type.kind()) {
     case TypeKind::FloatType:
@@ -46,7 +46,7 @@ graph::Argument constant(c10::IValue value) {
   return argument;
 }
 
-/// One number (or text, device, ...) for `formal`, which may want a list of it ("int[2] stride" given 1).
+/// One number (or text, device, ...) for `formal`, which may require a list of it ("int[2] stride" given 1).
 graph::Argument single(const c10::IValue& value, const c10::Argument& formal) {
   const c10::TypePtr* const element = graph::element_type(*formal.type());
   if (!element) return constant(as_type(value, graph::without_optional(*formal.type())));
@@ -71,7 +71,7 @@ graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
 
 const c10::TypePtr& element_of(const c10::Argument& formal) {
   const c10::TypePtr* const element = graph::element_type(*formal.type());
-  if (!element) throw Error("it is a list where " + formal.type()->str() + " is wanted");
+  if (!element) throw Error("it is a list where " + formal.type()->str() + " is expected");
   return *element;
 }
 
@@ -80,7 +80,7 @@ graph::Argument tensor_list(const json& items, const c10::Argument& formal, cons
   argument.kind = element_of(formal)->kind() == TypeKind::OptionalType ? graph::Argument::Kind::OptionalTensorList
                                                                        : graph::Argument::Kind::TensorList;
   for (const json& item : items) {
-    // Of tensors {"name": ...}; of optional ones a union, {"as_none": true} or {"as_tensor": {"name": ...}}.
+    // For tensors {"name": ...}; for optional ones a union, {"as_none": true} or {"as_tensor": {"name": ...}}.
     if (item.contains("as_none")) {
       argument.values.push_back(graph::kNoValue);
       continue;
@@ -91,13 +91,13 @@ graph::Argument tensor_list(const json& items, const c10::Argument& formal, cons
   return argument;
 }
 
-/// A list of numbers or texts, of which some may be names of values ({"as_name": ...}).
+/// A list of numbers or texts, some of which may be names of values ({"as_name": ...}).
 graph::Argument number_list(const json& items, const c10::Argument& formal, const Lookup& lookup,
                             const std::function<c10::IValue(const json&)>& read) {
   const c10::TypePtr& element = element_of(formal);
   if (graph::takes_tensor(*element)) {
     if (items.empty()) return tensor_list(items, formal, lookup);
-    throw Error("it is a list of numbers where " + formal.type()->str() + " is wanted");
+    throw Error("it is a list of numbers where " + formal.type()->str() + " is expected");
   }
   graph::Argument argument;
   c10::impl::GenericList list(element);
@@ -134,7 +134,7 @@ c10::IValue read_complex(const json& value) {
   return c10::complex<double>(real(value.at("real")), real(value.at("imag")));
 }
 
-/// The constant of a tag that stands for one; empty for other tags.
+/// The constant of a tag that denotes one; empty for other tags.
 std::optional<c10::IValue> read_constant(const std::string& tag, const json& value) {
   if (tag == "as_none") return c10::IValue();
   if (tag == "as_int") return read_int(value);

@@ -57,7 +57,7 @@ return %4, %3
 )");
 }
 
-// The number keeps to the rules of type promotion for numbers: a half times 2.5 is a half, also without dimensions.
+// The number follows the type promotion of numbers: a half times 2.5 is a half, even without dimensions.
 TEST(GraphBuilder, NumbersForTensorsAreNumbersToTypePromotion) {
   const std::string nodes = R"([
     ['torch.ops.aten.sum.default', 's', {'self': {'as_tensor': {'name': 'x'}}}, [{'as_tensor': {'name': 's'}}]],

@@ -18,7 +18,7 @@ std::string shapes_text(const std::vector<at::Tensor>& inputs) {
   return text;
 }
 
-/// What must agree between the pipes of two shapes.
+/// The properties on which the pipes of two shapes must agree.
 std::string structure_text(const split::Pipe& pipe) {
   std::string text = std::to_string(pipe.num_stages()) + " stages;";
   for (const split::Boundary& boundary : pipe.boundaries) {
@@ -31,7 +31,7 @@ std::string structure_text(const split::Pipe& pipe) {
 
 constexpr size_t kFields = 4;  // of an expectation: stage, micro-batch, value, shape
 
-/// For each micro-batch and each boundary: what the rank expects of the value.
+/// For each micro-batch and each boundary: the value that the rank expects.
 Beliefs expectations(const Plan& plan) {
   Beliefs fields;
   for (size_t m = 0; m < plan.variants.size(); ++m)

@@ -24,13 +24,13 @@ void refuse_leaves_in_branches(const graph::Graph& graph) {
     for (const auto& branch : node.branches) {
       for (const graph::Attribute& attribute : branch->attributes)
         if (attribute.tensor.defined() && attribute.tensor.requires_grad())
-          throw InputError("re-computation: a branch of a cond holds parameter '" + attribute.name +
+          throw InputError("recompute: a branch of a cond holds parameter '" + attribute.name +
                            "'; make it an operand of the cond");
       refuse_leaves_in_branches(*branch);
     }
 }
 
-/// A graph whose attributes have become inputs, behind its own: first those that it only reads, then those it writes.
+/// A graph whose attributes became inputs, after its own: first those that it only reads, then those it writes.
 struct Lifted {
   graph::Graph graph;
   std::vector<at::Tensor> read, written;
@@ -44,7 +44,7 @@ Lifted lift_attributes(graph::Graph graph) {
     for (const graph::Attribute& attribute : graph.attributes) {
       if (attribute.value == graph::kNoValue || written.contains(attribute.value) != writes) continue;
       if (writes && attribute.tensor.requires_grad())
-        throw InputError("re-computation: forward writes parameter '" + attribute.name +
+        throw InputError("recompute: forward writes parameter '" + attribute.name +
                          "' in place; a block that is run again must find it as it was");
       (writes ? lifted.written : lifted.read).push_back(attribute.tensor);
       graph.inputs.push_back({attribute.name, attribute.value});
@@ -54,7 +54,7 @@ Lifted lift_attributes(graph::Graph graph) {
   return lifted;
 }
 
-/// Runs a lifted graph, the first time on the attributes that it writes, later on copies of what they were before.
+/// Runs a lifted graph, the first time on the attributes that it writes, later on copies of their earlier content.
 struct BlockRun {
   graph::Program program;
   std::vector<at::Tensor> written;
@@ -83,7 +83,7 @@ std::vector<int32_t> borders(const graph::Graph& graph, const std::string& block
 
 }  // namespace
 
-/// What lies between two borders.
+/// The part of the graph between two borders.
 struct StageBlocks::Piece {
   std::vector<int> inputs, outputs;  // boundaries; the first piece's inputs and the last one's outputs are the stage's
   std::vector<char> requires_grad;   // by output
@@ -110,7 +110,7 @@ StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in
     split::SplitOptions options;
     options.policy = [&](const graph::Graph&) { return std::vector(cuts.begin() + 1, cuts.end() - 1); };
     pipe = split::split(graph, options);
-    PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "blocks of a stage are not what lies between their borders");
+    PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "the blocks of a stage do not match their borders");
   } else {
     pipe.stages.push_back({graph, {}, {}});
   }
@@ -168,7 +168,7 @@ Recompute parse_recompute(const std::string& text) {
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
   for (const auto& [stage, policy] : options.policy_of)
     if (stage < 0 || stage >= pipe.num_stages())
-      throw InputError("re-computation: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
+      throw InputError("recompute: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
                        std::to_string(pipe.num_stages() - 1));
   if (options.blocks_in.empty()) return;
   std::set<std::string> parents;
@@ -186,7 +186,7 @@ void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
     const bool cut = static_cast<size_t>(std::distance(parents.begin(), parent)) == kShown;
     known += (known.empty() ? "" : ", ") + (cut ? "..." : *parent);
   }
-  throw InputError("re-computation: no module directly inside '" + options.blocks_in +
+  throw InputError("recompute: no module directly inside '" + options.blocks_in +
                    "' was entered; modules that hold others here: " + (known.empty() ? "none" : known));
 }
 

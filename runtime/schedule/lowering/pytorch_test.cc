@@ -13,7 +13,7 @@
 namespace plumbline::schedule {
 namespace {
 
-// The knobs of a form such as comms,defer_pp_recv,max_active_stages=2.
+// The options of a form such as comms,defer_pp_recv,max_active_stages=2.
 PytorchLowering knobs_of(const std::string& form) {
   PytorchLowering options;
   std::istringstream words(form);

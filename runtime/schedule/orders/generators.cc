@@ -204,7 +204,7 @@ const ScheduleKind kKinds[] = {
      .make = forward_only},
 };
 
-// Positions are int, and nobody means more than this.
+// Positions are int, and no realistic request exceeds this.
 constexpr std::int64_t kMostForwards = std::int64_t{1} << 27;
 
 // The names are ASCII.
@@ -217,7 +217,7 @@ void require_positive(const ScheduleRequest& request, int number, const char* wh
   if (number < 1) refuse(request, std::to_string(number) + " " + what + "; at least 1 is needed");
 }
 
-// Fields that the kind has no use for must be as they were.
+// A field that the kind does not use must keep its default.
 void require_known_fields(const ScheduleRequest& request, const ScheduleKind& kind) {
   const auto require = [&](bool given, Takes field, const char* what) {
     if (given && !(kind.takes & field)) refuse(request, std::string("takes no ") + what);
@@ -253,7 +253,7 @@ const ScheduleKind* find_schedule_kind(std::string_view name) {
 
 const ScheduleKind& schedule_kind(std::string_view name) {
   if (const ScheduleKind* kind = find_schedule_kind(name)) return *kind;
-  throw InputError("there is no schedule " + quoted(name) + "; known are " + join(schedule_names()));
+  throw InputError("there is no schedule " + quoted(name) + "; expected one of " + join(schedule_names()));
 }
 
 Schedule make_schedule(const ScheduleRequest& request) {

@@ -34,8 +34,8 @@ TEST(Generators, LiteralOrders) {
   EXPECT_EQ(to_csv(make_schedule("1f1b", 1, 2)), "0F0,0B0,0F1,0B1\r\n");
 }
 
-// zb-h1 as PyTorch 2.15's ScheduleInterleavedZeroBubble prints it for one stage on each rank; the two were found equal
-// for 1 to 8 ranks with every number of micro-batches up to 32 that it takes.
+// zb-h1 as PyTorch 2.15's ScheduleInterleavedZeroBubble prints it for one stage on each rank; a comparison found the
+// two equal for 1 to 8 ranks and every number of micro-batches up to 32 that PyTorch accepts.
 TEST(Generators, LiteralOrdersOfZeroBubble) {
   EXPECT_EQ(to_csv(make_schedule("zb-h1", 3, 4)),
             "0F0,0F1,0F2,0I0,0W0,0F3,0I1,0W1,0I2,0W2,0I3,0W3\r\n"
@@ -56,7 +56,7 @@ TEST(Generators, LiteralOrdersOfZeroBubble) {
   EXPECT_EQ(to_csv(make_schedule("zb-h2", 1, 2)), "0F0,0I0,0W0,0F1,0I1,0W1\r\n");
 }
 
-// Micro-batches that every kind takes on an even number of ranks.
+// Micro-batches that every kind accepts on an even number of ranks.
 int microbatches_for_all(int ranks) { return 4 * ranks; }
 
 bool is_plain(const Schedule& schedule) {
@@ -84,7 +84,7 @@ TEST(Generators, ShapeOfTheResult) {
       "zb-v-greedy, v-half, v-min, dualpipe-v, dualpipe, chimera, hanayo, seq1f1b, forward-only");
 }
 
-// As PyTorch's get_schedule_class: any case, and an unknown name is told.
+// Like PyTorch's get_schedule_class: case does not matter, and the error for an unknown name quotes it.
 TEST(Generators, FoundByNameInAnyCase) {
   EXPECT_EQ(schedule_kind("GPipe").name, "gpipe");
   EXPECT_EQ(schedule_kind("1F1B").name, "1f1b");
@@ -126,13 +126,14 @@ TEST(Generators, ShapesOfPyTorchsTest) {
   }
 }
 
-// 1F1B told in another way: all ranks live through unit time slots; a rank does a backward whenever the gradient of its
-// next micro-batch is there, else a forward when its input is there and it holds fewer than P - r activations.
+// 1F1B from another definition: all ranks step through unit time slots; a rank executes a backward whenever the
+// gradient of its next micro-batch is available, else a forward when its input is available and it holds fewer than P -
+// r activations.
 std::vector<std::vector<Action>> greedy_one_f_one_b(int ranks, int microbatches) {
   std::vector<std::vector<Action>> order(ranks);
   std::vector<int> forwards(ranks), backwards(ranks);
   for (bool all_done = false; !all_done;) {
-    const std::vector<int> f = forwards, b = backwards;  // as they were when the slot began
+    const std::vector<int> f = forwards, b = backwards;  // the state at the beginning of the slot
     all_done = true;
     for (int r = 0; r < ranks; ++r) {
       const int gradients = r + 1 < ranks ? b[r + 1] : f[r];
@@ -157,7 +158,7 @@ TEST(Generators, OneFOneBIsTheGreedyOrderWithBoundedMemory) {
   }
 }
 
-// Of any order with all forwards first and backwards ascending there is only one: count and compare neighbours.
+// Only one order has all forwards first and its backwards ascending: count and compare neighbours.
 TEST(Generators, GPipeIsAllForwardsThenAllBackwardsAscending) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     for (int microbatches = 1; microbatches <= 16; ++microbatches) {
@@ -177,7 +178,7 @@ TEST(Generators, GPipeIsAllForwardsThenAllBackwardsAscending) {
   }
 }
 
-// Where a kind does not refuse the numbers, and then it says so in one line.
+// Every kind gives a valid schedule or refuses the numbers in one line.
 TEST(Generators, AllAreValid) {
   std::map<std::string, int> made;
   for (const std::string& name : schedule_names()) {
@@ -217,8 +218,8 @@ TEST(Generators, TakeTheTimeThatTheSimulatorSays) {
   }
 }
 
-// A gradient is summed in the order of the W (or B), so that schedules give the same bits only if that is the same.
-// Those whose summary says otherwise have tests of their own.
+// A gradient is summed in the order of the W (or B), so schedules give the same bits only if they share that order. The
+// kinds whose summary states another order have their own tests.
 TEST(Generators, EveryStageAddsUpByAscendingMicrobatch) {
   for (const ScheduleKind& kind : schedule_kinds()) {
     if (kind.name == "forward-only") continue;
@@ -234,7 +235,7 @@ TEST(Generators, EveryStageAddsUpByAscendingMicrobatch) {
 }
 
 TEST(Generators, RefusesInOneLine) {
-  const std::string known = "; known are " + join(schedule_names());
+  const std::string known = "; expected one of " + join(schedule_names());
   EXPECT_EQ(message_of("1b1f", 2, 2), "there is no schedule '1b1f'" + known);
   EXPECT_EQ(message_of("", 2, 2), "there is no schedule ''" + known);
   EXPECT_EQ(message_of("GPipe\n", 2, 2), "there is no schedule 'GPipe\\x0a'" + known);
@@ -252,7 +253,7 @@ TEST(Generators, IdealBubble) {
   }
   for (const char* name : {"gpipe", "1f1b"}) {
     EXPECT_NEAR(ideal_bubble(make_schedule(name, 2, 4)), 0.2, 1e-12);
-    EXPECT_NEAR(ideal_bubble(make_schedule(name, 4, 8)), 0.273, 5e-4);  // the figures PyTorch's own orders give
+    EXPECT_NEAR(ideal_bubble(make_schedule(name, 4, 8)), 0.273, 5e-4);  // from PyTorch's own orders
     EXPECT_NEAR(ideal_bubble(make_schedule(name, 8, 16)), 0.304, 5e-4);
   }
   for (const char* name : {"zb-h1", "zb-h2"}) {  // a step of 27 and one of 55, of which 24 and 48 are work

@@ -1,4 +1,4 @@
-// Orders with one stage on each rank, stage r on rank r; generators.cc says what each is.
+// Orders with one stage on each rank, stage r on rank r; generators.cc describes each.
 //
 // For rank r of P, all but two are forwards and backwards in turn (in_turn.h) after W forwards, both by ascending
 // micro-batch:

@@ -1,4 +1,4 @@
-// Our orders against those of PyTorch 2.15, cell by cell, by the hashes that scripts/pytorch_schedules wrote down.
+// Compares our orders with those of PyTorch 2.15, cell by cell, by the hashes that scripts/pytorch_schedules recorded.
 #include <gtest/gtest.h>
 
 #include <map>

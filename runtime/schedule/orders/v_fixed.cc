@@ -43,7 +43,7 @@ std::vector<Action> dual_pipe_order(int rank, int ranks, const std::array<Lane, 
   order.repeat(hops, {{1, I}, {1, W}, {1, F}});
   for (int n = 0; n < lanes[0].microbatches - 2 * ranks + 1 + rank; ++n) {
     if (n == 0 && hops == 0) {
-      order.repeat(1, {{0, F}, {1, B}});  // a group would keep the F waiting for the first gradient
+      order.repeat(1, {{0, F}, {1, B}});  // in a group the F would wait for the first gradient
     } else {
       order.overlap(0, 1);
     }

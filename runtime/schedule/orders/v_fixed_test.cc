@@ -40,7 +40,7 @@ TEST(FixedVOrders, RunWithExactPeaks) {
       const SlowRun zb = slow_run(make_schedule("zb-v", p, m), unit_share(2));
       EXPECT_EQ(zb.fault, "") << p << " ranks, " << m << " micro-batches";
       for (int r = 0; r < p; ++r) {
-        // The last of these where there are too few micro-batches to fill the pipeline.
+        // The last term applies when there are too few micro-batches to fill the pipeline.
         EXPECT_EQ(zb.peak[r], std::min({2 * p, 2 * m, m + r + 1})) << p << " ranks, " << m << " micro-batches";
       }
       for (const auto& sums : zb.sums) EXPECT_EQ(sums, ascending);
@@ -67,7 +67,8 @@ TEST(FixedVOrders, TimesInUnits) {
   }
 }
 
-// What gives zb-v its name: where F = I = W, a rank that has begun does not wait; without enough micro-batches it does.
+// The property behind the name zb-v: for F = I = W, a rank that has begun does not wait; without enough micro-batches
+// it does.
 TEST(FixedVOrders, NoRankWaitsInZbV) {
   for (int p = 1; p <= 8; ++p) {
     for (const int m : {2 * p - 1, 2 * p, 4 * p + 1}) {
@@ -79,8 +80,8 @@ TEST(FixedVOrders, NoRankWaitsInZbV) {
   EXPECT_EQ(slow_run(make_schedule("zb-v", 8, 32), {.weight = 0.5}).longest_rank, 5 * 32 + 7);
 }
 
-// DualPipe's table has (PP/2-1) (F&B + B - 3W) for PP stages, B a full backward. With F&B = F + B that holds where F =
-// I; else the order takes (P-1) (2F + I - W).
+// DualPipe's table has (PP/2-1) (F&B + B - 3W) for PP stages, B a full backward. With F&B = F + B that holds for F = I;
+// otherwise the order takes (P-1) (2F + I - W).
 TEST(FixedVOrders, BubbleOfDualPipeV) {
   const auto bubble = [](int p, int m, const Durations& d) {
     return slow_run(make_schedule("dualpipe-v", p, m), d).bubble();
@@ -112,7 +113,7 @@ TEST(FixedVOrders, Refusals) {
   EXPECT_EQ(why("zb-v", 4, 8, 2), "accepted");
 }
 
-// Many more ranks than micro-batches: the order for 2P - 1 of them is cut to size without being made.
+// Many more ranks than micro-batches: the order for 2P - 1 of them is cut to size without being built.
 TEST(FixedVOrders, ManyRanksFewMicrobatches) {
   const Schedule schedule = make_schedule("zb-v", 100000, 1);
   EXPECT_EQ(to_csv(Schedule{.name = "zb-v", .ranks = {schedule.ranks[77]}}),

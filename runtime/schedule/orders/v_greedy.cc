@@ -14,8 +14,8 @@ namespace {
 
 using enum ActionType;
 
-/// A micro-batch passes each rank twice, forward and backward: once on its way through the first half of the stages (of
-/// the way back), once through the second.
+/// A micro-batch passes each rank twice in each direction: once on its way through the first half of the stages (of the
+/// way back), once through the second.
 enum Leg { kFirst, kSecond };
 
 constexpr double kNothingToWaitFor = -std::numeric_limits<double>::infinity();
@@ -27,7 +27,7 @@ struct Frame {
   double kept = 0;  ///< of an activation, from I to W
 };
 
-/// In brackets the names of the authors.
+/// The authors' names are in brackets.
 struct Switches {
   bool before_forwards = false;      ///< (fill_f)
   bool before_first_inputs = false;  ///< (fill_b)
@@ -72,10 +72,10 @@ class Greedy {
 
  private:
   struct Rank {
-    double now = 0;              ///< when what it has so far ends
+    double now = 0;              ///< the end of its last action so far
     double waited = 0;           ///< since its first forward
     int open = 0;                ///< activations between F and I
-    std::deque<Action> weights;  ///< what its input halves have left to do, oldest first
+    std::deque<Action> weights;  ///< the pending weight halves, oldest first
     std::vector<Action> order;
   };
 
@@ -86,10 +86,10 @@ class Greedy {
   std::vector<double>& ends(ActionType type, int stage) {
     return type == F ? forward_ends_[stage] : input_ends_[stage];
   }
-  // How many forwards (input halves) the rank has done on that leg: all by ascending micro-batch.
+  // The number of forwards (input halves) that the rank has executed on that leg: all by ascending micro-batch.
   int done(int r, ActionType type, Leg leg) { return static_cast<int>(ends(type, stage_of(r, type, leg)).size()); }
 
-  // Where the next action of that leg gets its input from: the stage before, or behind, if there is one.
+  // The source of the input of that leg's next action: the stage before or after, if there is one.
   std::optional<int> source(int stage, ActionType type) const {
     const int from = type == F ? stage - 1 : stage + 1;
     if (from < 0 || from == 2 * frame_.ranks) return {};
@@ -104,14 +104,14 @@ class Greedy {
     return !from || std::ssize(ends(type, *from)) > microbatch;
   }
 
-  // When its input is there from another rank.
+  // When the input arrives from another rank.
   double arrival(int r, ActionType type, Leg leg) {
     const std::optional<int> from = source(stage_of(r, type, leg), type);
     if (!from || rank_of(*from) == r) return kNothingToWaitFor;
     return ends(type, *from)[done(r, type, leg)] + time_.comm;
   }
 
-  // A forward more and the rank still holds no more than 2P activations.
+  // Whether the rank still holds at most 2P activations after `forwards` more forwards.
   bool has_room_for(int r, int forwards) const {
     const double activations = ranks_[r].open + frame_.kept * static_cast<double>(ranks_[r].weights.size());
     return has_room(activations + forwards - 1, 2 * frame_.ranks);
@@ -139,8 +139,8 @@ class Greedy {
     rank.weights.pop_front();
   }
 
-  // How much longer this rank may wait without being the one that waits most, now or (by its share) in the outcome
-  // before.
+  // How much longer this rank may wait without becoming the one that waits most, now or (by its share) in the previous
+  // outcome.
   double slack(int r) const {
     const double allowed = approved_.empty() ? most_waited_ : std::max(most_waited_, most_approved_ - approved_[r]);
     return allowed - ranks_[r].waited;
@@ -153,7 +153,7 @@ class Greedy {
   }
 
   // The first micro-batch goes down and comes back up the V; the further down it still is, the more forwards of the
-  // first leg every rank up to there can do meanwhile.
+  // first leg every rank up to there can execute meanwhile.
   void first_descent() {
     for (int r = 0; r < frame_.ranks; ++r) put(r, F, kFirst);
     for (int r = frame_.ranks - 1; r >= 0; --r) {
@@ -165,7 +165,7 @@ class Greedy {
     }
   }
 
-  // No rank goes on to its first input half with fewer forwards than the rank before it has.
+  // No rank continues to its first input half with fewer forwards than the rank before it.
   void until_first_input() {
     const auto behind = [&](int r) {
       const int first = done(r, F, kFirst), second = done(r, F, kSecond);
@@ -184,7 +184,7 @@ class Greedy {
     }
   }
 
-  // Which leg the rank's next input half belongs to.
+  // The leg of the rank's next input half.
   Leg next_input(int r) {
     if (done(r, I, kSecond) == done(r, I, kFirst)) return kFirst;
     if (r + 1 == frame_.ranks || done(r, I, kFirst) == frame_.microbatches) return kSecond;

@@ -25,9 +25,9 @@ Schedule zb_v(int ranks, int microbatches, const Durations& durations, double we
                         .weight_memory = weight_memory});
 }
 
-// Found by running the authors' implementation (sail-sg, zero-bubble-pipeline-parallelism at 39f2c186,
-// scheduler/zbv.py with f_mem = 1, w_mem = -share): the longest rank and the makespan of its order under a simulator of
-// their model, and the most activations of half a rank's share, each until its W.
+// Recorded from the authors' implementation (sail-sg, zero-bubble-pipeline-parallelism at 39f2c186, scheduler/zbv.py
+// with f_mem = 1, w_mem = -share): the longest rank and the makespan of its order in a simulator of their model, and
+// the most activations of half a rank's share, each until its W.
 TEST(ZeroBubbleVGreedy, AsLongAsTheAuthorsOrder) {
   struct Row {
     int ranks, microbatches;
@@ -48,7 +48,7 @@ TEST(ZeroBubbleVGreedy, AsLongAsTheAuthorsOrder) {
       {2, 22, times(1, 1, 1, 0.125), 0.5, 132.5, 133.625, 4},
       {6, 17, times(2, 1, 0, 1), 0.5, 147, 147, 12},
       {8, 12, times(1, 2, 4, 0), 0.5, 175, 182, 16},
-      // Here each switch, and making the order anew, counts.
+      // In these rows each switch, and rebuilding the order, makes a difference.
       {8, 4, times(7, 5, 7, 0), 0.5, 247, 255, 8},
       {4, 7, times(6, 7, 11, 0), 0.5, 341, 357, 8},
       {8, 14, times(4, 6, 4, 1), 0.5, 458, 469, 16},
@@ -65,7 +65,7 @@ TEST(ZeroBubbleVGreedy, AsLongAsTheAuthorsOrder) {
   }
 }
 
-// The same source, to the letter.
+// From the same source, verbatim.
 TEST(ZeroBubbleVGreedy, LiteralOrder) {
   EXPECT_EQ(to_csv(zb_v(3, 4, times(2, 1, 1, 0.5))),
             "0F0,0F1,0F2,0F3,5F0,5I0,5W0,5F1,5I1,5W1,5F2,5I2,5W2,0I0,0W0,5F3,5I3,0I1,5W3,0W1,0I2,0W2,0I3,0W3\r\n"
@@ -91,7 +91,7 @@ TEST(ZeroBubbleVGreedy, BubblesOfMeasuredModels) {
   }
 }
 
-// The paper's claim, and that the order meets the bound of any V: the last rank cannot begin before P-1 forwards.
+// The paper's claim, and that the order attains the bound of any V: the last rank cannot begin before P-1 forwards.
 TEST(ZeroBubbleVGreedy, NobodyWaitsWhereAllTakesTheSame) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (int microbatches = 2 * ranks - 1; microbatches <= 2 * ranks + 12; ++microbatches) {

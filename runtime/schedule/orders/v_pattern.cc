@@ -10,14 +10,14 @@
 namespace plumbline::schedule {
 namespace {
 
-/// What a rank does for a micro-batch, in the order of the data: down the V and up, and the gradient down and up.
+/// The actions of a rank for a micro-batch, in the order of the data: down the V and up, and the gradient down and up.
 /// kWeight is a W of either stage, kWeightFar and kWeightNear the one after kInputFar and kInputNear.
 enum Kind { kForwardNear, kForwardFar, kInputFar, kInputNear, kWeight, kWeightFar = kWeight, kWeightNear };
 
-constexpr int kDataKinds = 4;  ///< those that pass data on
+constexpr int kDataKinds = 4;  ///< the kinds that pass data on
 constexpr int kPeriod = 6;     ///< slots from one micro-batch to the next
 
-/// The slots of one rank: at [kind][i] that of the kind's i-th action, ascending.
+/// The slots of one rank: [kind][i] is that of the kind's i-th action, ascending.
 using Slots = std::vector<std::vector<int>>;
 /// The slot of a rank's first micro-batch, for each kind that passes data on.
 using Pattern = std::array<int, kDataKinds>;
@@ -26,7 +26,7 @@ struct Node {
   int slot, rank, kind, number;
 };
 
-// Everything by ascending slot.
+// All actions by ascending slot.
 std::vector<Node> by_slot(const std::vector<Slots>& ranks) {
   std::vector<Node> nodes;
   for (int r = 0; r < std::ssize(ranks); ++r) {
@@ -51,10 +51,10 @@ std::vector<Slots> repeat(const std::vector<Pattern>& patterns, int microbatches
   return ranks;
 }
 
-// The rank whose action of that kind must be over first; -1 or one past the last where there is none.
+// The rank whose action of that kind must end first; -1 or one past the last rank when there is none.
 int source_rank(int rank, int kind) { return kind == kForwardNear || kind == kInputFar ? rank - 1 : rank + 1; }
 
-// Adds the weight halves: each in the first slot that is free after its input half, one kind for all of them or, with
+// Adds the weight halves, each in the first free slot after its input half: one kind for all of them or, with
 // `by_stage`, one for each stage of the rank, of which the far one goes first.
 void add_weights(Slots& slots, bool by_stage) {
   const int end = slots[kInputNear].back() + 1;
@@ -78,7 +78,7 @@ void add_weights(Slots& slots, bool by_stage) {
   }
 }
 
-/// What a rank holds, slot after slot. Where the weight halves have no slots of their own they are taken to run in the
+/// The activations that a rank holds, slot after slot. Weight halves without their own slots are assumed to run in the
 /// free ones.
 struct Holding {
   int activations = 0;
@@ -94,8 +94,8 @@ struct Holding {
   }
 };
 
-// Moves actions to earlier slots, in the order of their slots, each to the first one that is free, behind all that it
-// needs, and where no rank holds more than the most that any held before.
+// Moves actions to earlier slots, in the order of their slots: each to the first free slot after everything it needs at
+// which no rank exceeds the original peak of activations.
 class Squeeze {
  public:
   explicit Squeeze(std::vector<Slots>& ranks)
@@ -115,8 +115,8 @@ class Squeeze {
   }
 
   void run() {
-    // The middle of the order, where the pattern repeats, stays; so does the beginning, once it was squeezed. With few
-    // micro-batches there is no middle.
+    // The middle of the order, where the pattern repeats, is unchanged; so is the beginning, once it is squeezed. With
+    // few micro-batches there is no middle.
     enum { kBefore, kPatternRepeats, kAfter } phase = kBefore;
     bool no_middle = false;
     const int last = static_cast<int>(ranks_[0][kForwardNear].size()) - 1;
@@ -133,8 +133,8 @@ class Squeeze {
   struct Row {
     std::vector<int> kind_at;      ///< per slot, -1: free
     std::vector<Holding> holding;  ///< after each slot, up to `settled`
-    int settled = 0;               ///< slots before this one are known
-    std::vector<int> input_slots;  ///< of the input halves that were settled, ascending
+    int settled = 0;               ///< slots before this one are final
+    std::vector<int> input_slots;  ///< of the settled input halves, ascending
   };
 
   int after_needs(const Node& node) const {
@@ -149,7 +149,7 @@ class Squeeze {
 
   Holding holding_before(const Row& row, int slot) const { return slot == 0 ? Holding{} : row.holding[slot - 1]; }
 
-  // All that comes before `slot` on this rank was settled, so it is known what the rank holds until there.
+  // Everything before `slot` on this rank is settled, so the activations held up to there are known.
   void advance(Row& row, int slot) {
     for (; row.settled < slot; ++row.settled) {
       row.holding[row.settled] = holding_before(row, row.settled);
@@ -157,7 +157,7 @@ class Squeeze {
     }
   }
 
-  // The first slot in [slot, node.slot) at which the rank would hold too much if the node came to `slot`; node.slot if
+  // The first slot in [slot, node.slot) at which the rank would hold too much if the node moved to `slot`; node.slot if
   // there is none. From there on the rank holds no more than it did without the move.
   int overfull_slot(const Row& row, const Node& node, int slot) const {
     Holding holding = holding_before(row, slot);
@@ -179,7 +179,7 @@ class Squeeze {
         ++slot;
         continue;
       }
-      // A slot between this one and where it gets too much would be no better: the rank would hold as much there.
+      // A slot between this one and the overfull one would be no better: the rank would hold as much there.
       const int overfull = overfull_slot(row, node, slot);
       if (overfull == node.slot) break;
       slot = overfull + 1;
@@ -205,7 +205,7 @@ class Squeeze {
   int most_ = 0;
 };
 
-// Lets every action begin as soon as the one before it on its rank and what it needs are over, each in one slot.
+// Lets every action begin as soon as its predecessor on the rank and its needs have ended, each in one slot.
 void run_eagerly(std::vector<Slots>& ranks) {
   std::vector<int> next(ranks.size(), 0);
   for (const Node& node : by_slot(ranks)) {
@@ -235,7 +235,7 @@ Action action_of(const Node& node, int ranks) {
 }
 
 Schedule from_pattern(const ScheduleRequest& request, const std::vector<Pattern>& patterns) {
-  constexpr std::int64_t kMostSlots = std::int64_t{1} << 28;  // of all ranks, each from the first action to the last
+  constexpr std::int64_t kMostSlots = std::int64_t{1} << 28;  // over all ranks, each from its first action to its last
   if (std::int64_t{6} * request.ranks * (std::int64_t{request.ranks} + request.microbatches) > kMostSlots) {
     refuse(request, counted(request.ranks, "rank") + " and " + counted(request.microbatches, "micro-batch") +
                         " take more than " + std::to_string(kMostSlots) + " slots of time to squeeze; take fewer");

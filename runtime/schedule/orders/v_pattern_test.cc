@@ -17,14 +17,14 @@ Durations times(double forward, double input, double weight, double comm) {
   return {.forward = forward, .input = input, .weight = weight, .comm = comm};
 }
 
-// In half a rank's share: (P+2)/2 and (P+4)/3 of a whole one, rounded down, are the paper's.
+// In units of half a rank's share; the paper gives (P+2)/2 and (P+4)/3 of a whole one, rounded down.
 int published_peak(const std::string& name, int ranks) {
   return 2 * (name == "v-half" ? (ranks + 2) / 2 : (ranks + 4) / 3);
 }
 
-// Found by running the authors' implementation (sail-sg, zero-bubble-pipeline-parallelism at 39f2c186,
-// scheduler/zbv_greedy.py): its order under a simulator of their model, with unit times and with F 2, I 3, W 1 and 0.5
-// for a transfer.
+// Recorded from the authors' implementation (sail-sg, zero-bubble-pipeline-parallelism at 39f2c186,
+// scheduler/zbv_greedy.py): its order in a simulator of their model, with unit times and with F 2, I 3, W 1 and 0.5 for
+// a transfer.
 TEST(VPattern, AsLongAsTheAuthorsOrder) {
   struct Row {
     const char* name;
@@ -57,7 +57,7 @@ TEST(VPattern, ShorterThanTheAuthorsOrderForFewMicrobatches) {
   EXPECT_EQ(testing::slow_run(make_schedule("v-half", 16, 12)).makespan, 113);
 }
 
-// The same source, to the letter.
+// From the same source, verbatim.
 TEST(VPattern, LiteralOrders) {
   EXPECT_EQ(to_csv(make_schedule("v-min", 3, 4)),
             "0F0,0F1,0F2,5F0,5I0,5W0,5F1,0I0,5I1,5W1,0W0,5F2,0F3,0I1,5I2,5W2,0W1,5F3,5I3,0I2,5W3,0W2,0I3,0W3\r\n"
@@ -83,7 +83,7 @@ TEST(VPattern, BubblesAndActivations) {
                 published_peak(name, row.ranks));
     }
   }
-  // As its authors warn: where W takes about half of F, v-min waits longer than 1f1b.
+  // As its authors warn: if W takes about half of F, v-min waits longer than 1f1b.
   const Durations whole = times(18.522, 18.086, 9.337, 0.601);
   EXPECT_GT(simulate(make_schedule("v-min", 8, 24), small).bubble_longest_rank,
             simulate(make_schedule("1f1b", 8, 24), whole).bubble_longest_rank + 0.09);

@@ -17,12 +17,12 @@ using enum ActionType;
 struct Frame {
   int ranks = 0;
   int microbatches = 0;
-  int under_way = 0;  ///< most micro-batches at once
+  int under_way = 0;  ///< most micro-batches in flight
   double forward = 0, backward = 0, comm = 0;
   std::vector<int> rank_of_stage = {};
 };
 
-/// Which of the forwards that can begin goes first.
+/// Which of several ready forwards goes first.
 enum class Forwards { kLatestStage, kEarliestStage, kLongestThere };
 
 struct Outcome {
@@ -49,7 +49,7 @@ class Greedy {
     while (!look_.empty()) {
       const auto [now, rank] = look_.top();
       look_.pop();
-      if (free_[rank] > now) continue;  // it will look again when it is free
+      if (free_[rank] > now) continue;  // it looks again when it is free
       if (const std::optional<Action> action = choose(rank, now)) start(rank, now, *action);
     }
     return std::move(outcome_);
@@ -58,13 +58,13 @@ class Greedy {
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // When what stage `from` makes for its neighbour `to` is there.
+  // When the values of stage `from` for its neighbour `to` arrive.
   double arrival(const std::vector<std::vector<double>>& ends, int from, int to, int microbatch) const {
     if (std::ssize(ends[from]) <= microbatch) return kNever;
     return ends[from][microbatch] + (frame_.rank_of_stage[from] == frame_.rank_of_stage[to] ? 0 : frame_.comm);
   }
 
-  // When the stage's next forward (backward) can begin; kNever while that is not known.
+  // When the stage's next forward (backward) can begin; kNever while that is unknown.
   double forward_ready(int stage) const {
     const int microbatch = static_cast<int>(forward_ends_[stage].size());
     if (microbatch == frame_.microbatches) return kNever;
@@ -120,9 +120,9 @@ class Greedy {
   const Forwards forwards_;
   const int stages_;
   std::vector<std::vector<int>> stages_of_rank_;
-  std::vector<double> free_;                                       ///< per rank: from when on
+  std::vector<double> free_;                                       ///< per rank: the time from which it is free
   std::vector<std::vector<double>> forward_ends_, backward_ends_;  ///< per stage and micro-batch
-  /// When which rank should look for something to do.
+  /// The times at which ranks should look for a ready action.
   std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> look_;
   Outcome outcome_;
 };
@@ -134,7 +134,7 @@ Schedule hanayo(const ScheduleRequest& request) {
     refuse(request, counted(request.stages_per_rank, "stage") + " per rank; a wave goes down the ranks and up again, " +
                         "so an even number is needed");
   }
-  constexpr int kMostStages = 1024;  // it looks at all stages of a rank for each action
+  constexpr int kMostStages = 1024;  // each action costs a search of all stages of its rank
   if (request.stages_per_rank > kMostStages) {
     refuse(request, counted(request.stages_per_rank, "stage") + " per rank; at most " + std::to_string(kMostStages) +
                         " are accepted");

@@ -11,7 +11,7 @@ namespace {
 
 std::string stage_name(int stage) { return dot_quoted("stage" + std::to_string(stage)); }
 
-/// Modules that no other one of the stage holds.
+/// Modules that no other module of the stage contains.
 std::string outermost_modules(const graph::Graph& graph) {
   constexpr int most = 12;
   std::string text;

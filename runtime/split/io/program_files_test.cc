@@ -115,7 +115,7 @@ TEST_F(ProgramFiles, ErrorsNameTheFile) {
   nlohmann::json json = parse_json(read_file(folder_ / "program.json"), "p");
   json["tensors"][0][0]["sizes"] = {9};
   write_file(folder_ / "program.json", json.dump());
-  expect_refused("program.json", "tensors[0][0]: expected what the data says, f32[3,3]");
+  expect_refused("program.json", "tensors[0][0]: expected the dtype and shape of the data, f32[3,3]");
   json["pipe"]["format"] = "plumbline-pipe/9";
   write_file(folder_ / "program.json", json.dump());
   expect_refused("program.json", "pipe.format: expected \"plumbline-pipe/1\"");

@@ -13,7 +13,7 @@
 namespace plumbline::split {
 namespace {
 
-/// Why the bytes are refused; "accepted" where they are not.
+/// Why the bytes are refused; "accepted" if they are not.
 std::string refusal(const std::string& bytes, const std::string& run_id = "run-1") try {
   unpack_stages(bytes, run_id);
   return "accepted";
@@ -42,7 +42,7 @@ std::vector<at::Tensor> sent(const std::vector<at::Tensor>& tensors) {
   return arrived;
 }
 
-/// Compares memory, so that NaN and every type count as what their bits are. Both must be contiguous.
+/// Compares memory, so that NaN and every type are compared by their bits. Both must be contiguous.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
@@ -106,7 +106,7 @@ TEST(Transmit, EveryElementTypeArrivesBitForBit) {
   for (const at::ScalarType type : types)
     for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{3, 2}, {}, {0, 4}, {2, 0}}) {
       at::Tensor tensor = at::empty(sizes, type);
-      // Any bits, among them those of NaN; a bool has but two values.
+      // Any bits, including those of NaN; a bool has only two values.
       auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
       for (size_t i = 0; i < tensor.nbytes(); ++i)
         bytes[i] = static_cast<unsigned char>(type == at::kBool ? i % 2 : 0xf1 + 37 * i);

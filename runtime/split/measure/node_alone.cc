@@ -15,7 +15,7 @@
 namespace plumbline::split {
 namespace {
 
-/// Takes hold of what the one node of a program defines, numbers included, which are no outputs.
+/// Captures the values that the single node of a program defines, including numbers, which are no outputs.
 class Grab : public graph::NodeObserver {
  public:
   explicit Grab(std::function<void(const graph::Frame&)> grab) : grab_(std::move(grab)) {}
@@ -26,7 +26,7 @@ class Grab : public graph::NodeObserver {
   std::function<void(const graph::Frame&)> grab_;
 };
 
-/// Puts parameters, buffers and inputs back that a run has written.
+/// Restores parameters, buffers and inputs that a run has written.
 class KeptTensors {
  public:
   KeptTensors(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
@@ -41,7 +41,7 @@ class KeptTensors {
   KeptTensors(const KeptTensors&) = delete;
   KeptTensors& operator=(const KeptTensors&) = delete;
 
-  /// `tensor` is about to be written, maybe as a view of one that is to be kept.
+  /// `tensor` is about to be written; it may be a view of one that must be restored.
   void before_write(const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.has_storage()) return;
     const auto [begin, end] = by_storage_.equal_range(tensor.storage().unsafeGetStorageImpl());

@@ -1,5 +1,5 @@
-// Nodes run by themselves: they meet what a run of the whole graph shows them, and leave everything as it was. Times
-// are only looked at for being there.
+// Nodes run by themselves get the same operands as in a run of the whole graph, and leave everything unchanged. Times
+// are only checked to exist.
 #include "runtime/split/measure/node_alone.h"
 
 #include <ATen/ATen.h>
@@ -47,7 +47,7 @@ graph::Graph graph_of(Net& net, const at::Tensor& x) {
   return capture::capture(net, [&](const Tensors& in) { return Tensors{net.forward(in[0])}; }, {{"x", x}});
 }
 
-/// Copies what each node of a run reads.
+/// Copies the operands of each node of a run.
 class Operands : public graph::NodeObserver {
  public:
   explicit Operands(const graph::Graph& graph) : graph_(graph), seen(graph.nodes.size()) {}
@@ -84,8 +84,8 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
     }
     EXPECT_TRUE(at::equal(at::detail::getDefaultCPUGenerator().get_state(), generator)) << by;
   };
-  // Running a node alone draws from the generator as well; the run itself must then still see what belongs together,
-  // which the second turn checks on the calls before the one that draws.
+  // Running a node by itself draws from the generator as well; the run itself must still see consistent values. The
+  // second turn checks that on the calls before the one that draws.
   for (const bool run_each : {false, true}) {
     SCOPED_TRACE(run_each);
     Operands whole(graph);

@@ -23,7 +23,7 @@ std::string_view without_impl(std::string_view type) {
   return type;
 }
 
-/// Whether `wanted` is `type` or its last parts.
+/// Whether `wanted` equals `type` or its last parts.
 bool is_of_class(std::string_view type, std::string_view wanted) {
   type = without_impl(type);
   wanted = without_impl(wanted);

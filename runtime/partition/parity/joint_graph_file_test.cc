@@ -30,7 +30,7 @@ class JointJson : public ::testing::Test {
   fs::path folder_;
 };
 
-// --- what PyTorch wrote ----------------------------------------------------------------------------------------------
+// --- files that PyTorch wrote ----------------------------------------------------------------------------------------
 
 TEST_F(JointJson, GraphsOfPyTorchAreWrittenAsTheyWereRead) {
   ASSERT_GE(golden_paths().size(), 8U);
@@ -87,7 +87,7 @@ TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
   }
 }
 
-// --- what a user writes ----------------------------------------------------------------------------------------------
+// --- files that a user writes ----------------------------------------------------------------------------------------
 
 /// A graph with every kind of node, argument and result.
 Json example() {

@@ -1,4 +1,4 @@
-// The graphs that other tests rely on are what they say: topological, with storages in range and gradients for all.
+// The random graphs that other tests rely on are well-formed: topological, with storages in range and all gradients.
 #include "runtime/partition/testing/random_joint_graph.h"
 
 #include <gtest/gtest.h>

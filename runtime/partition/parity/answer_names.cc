@@ -55,7 +55,7 @@ std::vector<NodeIndex> replayed_by_tag(const Partition& partition) {
 }
 
 std::unordered_map<NodeIndex, Replay> name_replays(const JointGraph& graph, const std::vector<NodeIndex>& calls) {
-  // The forward's names are chosen among all nodes that it could run.
+  // Names in the forward are numbered over all nodes that it could run.
   FreshNames getitems("getitem"), saving("run_and_save_rng_state"), replaying("run_with_rng_state");
   std::vector<char> of_backward(graph.nodes.size(), 0);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

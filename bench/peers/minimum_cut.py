@@ -2,7 +2,7 @@
 
 usage: minimum_cut.py NETWORK.json --seconds S --out TIMES.json
 
-bench/peers/cut_network.h says what the files hold. Needs networkx alone. exit: 0 done, 3 no networkx here.
+bench/peers/cut_network.h describes the contents of the files. Needs only networkx. exit: 0 done, 3 no networkx here.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Python's side of `plumbline bench peers cut`: the minimum cut of a flow network by networkx, as PyTorch's partitioner calls it.
+"""Python's side of `plumbline bench peers cut`: a minimum cut by networkx, as PyTorch's partitioner calls it.
 
 usage: minimum_cut.py NETWORK.json --seconds S --out TIMES.json
 

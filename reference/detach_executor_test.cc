@@ -135,7 +135,7 @@ TEST(TestIr, LossBackwardTracing) {
   const DetachExecutor executor = expect_equal_to_whole(model.handle({"x", "target"}),
                                                         {at::randn({5, 8}).requires_grad_(true), at::zeros({5, 8})}, 0);
   EXPECT_EQ(count_nodes(executor, "stage_backward"), 3);
-  EXPECT_EQ(count_nodes(executor, "null_coalesce_accumulate"), 0) << "each value that crosses has one user";
+  EXPECT_EQ(count_nodes(executor, "null_coalesce_accumulate"), 0) << "each value that crosses stages has one user";
 }
 
 TEST(TestIr, GradAccumulation) {
@@ -204,7 +204,7 @@ TEST(DetachExecutor, TheMarkedOutputIsTheLoss) {
   const int loss = split::find_loss(outputs, split::LossMark::dict({{"out", false}, {"loss", true}})).value();
   const DetachExecutor executor = expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, loss);
   EXPECT_EQ(count_nodes(executor, "call_stage"), 3);
-  EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << "the last stage is not on the way to the loss";
+  EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << "the last stage does not contribute to the loss";
 }
 
 TEST(DetachExecutor, WhatDoesNotReachTheLossHasNoBackward) {

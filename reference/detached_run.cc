@@ -136,7 +136,7 @@ class DetachedStages : public CaseSubject {
         lane.stages.emplace_back(lane.pipe.stages[s].graph);
       }
       const size_t stages = orders_.size();
-      PLUMBLINE_CHECK(lane.stages.size() == stages, "the model was cut into another number of stages than asked for");
+      PLUMBLINE_CHECK(lane.stages.size() == stages, "the number of stages differs from the requested one");
       lane.stage_inputs.resize(stages);
       lane.stage_outputs.resize(stages);
       lane.stage_input_grads.resize(stages);

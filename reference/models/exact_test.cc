@@ -126,7 +126,7 @@ TEST_P(ExactModel, EverySumFitsIntoAFloat) {
   for (const reference::LossKind kind : losses_of(GetParam()))
     for (uint64_t seed = 0; seed < seeds; ++seed) {
       const Extremes one = worst(GetParam(), reference::Dtype::F32, kind, rows_f32, seed);
-      EXPECT_GT(one.largest, 1) << "nothing was watched";
+      EXPECT_GT(one.largest, 1) << "no operator was observed";
       EXPECT_LT(one.largest, limit_f32) << "seed " << seed << ": " << one.where;
       if (one.largest > all.largest) all = one;
     }
@@ -173,7 +173,7 @@ TEST(ExactBf16, EverySumFits) {
   Extremes all;
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     const Extremes one = worst("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
-    EXPECT_GT(one.largest, 1) << "nothing was watched";
+    EXPECT_GT(one.largest, 1) << "no operator was observed";
     EXPECT_LT(one.largest, limit_bf16) << "seed " << seed << ": " << one.where;
     if (one.largest > all.largest) all = one;
   }

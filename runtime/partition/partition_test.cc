@@ -230,7 +230,7 @@ TEST(Partition, DeadAndEqualNodesGoFirst) {
   policy.kept_apart = &older_rules::nothing_apart;
   const Partition merged = partition_by(graph, "min-cut", policy);
   EXPECT_EQ(names_of(merged.graph, merged.recomputed()).size() + merged.graph.nodes.size(), 7u)
-      << "primals_1, tangents_1, cos, exp, exp_1 and mul are left, and cos runs twice";
+      << "primals_1, tangents_1, cos, exp, exp_1 and mul remain, and cos runs twice";
   policy.cse = false;
   EXPECT_EQ(partition_by(graph, "min-cut", policy).graph.nodes.size(), 7u);
   // The default partition does not clean up the graph.

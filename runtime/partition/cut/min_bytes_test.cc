@@ -228,7 +228,7 @@ void check_against_every_set(const testing::RandomJointOptions& options, unsigne
     }
     const auto made = judge.run_backward(saved);
     if (!made) {
-      ADD_FAILURE() << "the backward cannot run with what is saved";
+      ADD_FAILURE() << "the backward cannot run with the saved values";
       continue;
     }
     // No other best set runs fewer kernels: each one runs at least the calls that ours runs.
@@ -237,7 +237,7 @@ void check_against_every_set(const testing::RandomJointOptions& options, unsigne
     for (const std::vector<char>& other : best->recomputed) {
       const std::vector<char> theirs = kernels(graph, other);
       for (size_t i = 0; i < ours.size(); ++i)
-        EXPECT_LE(ours[i], theirs[i]) << graph.nodes[i].name << " need not run again";
+        EXPECT_LE(ours[i], theirs[i]) << graph.nodes[i].name << " need not be recomputed";
     }
     if (::testing::Test::HasFailure()) return;
   }

@@ -156,13 +156,13 @@ void read_answer(const JsonPlace& place, JointGraphFile::Run& run) {
   run.forward = read_part(place["fw"]);
   run.backward = read_part(place["bw"]);
   run.recomputed = common(run.forward.ops, run.backward.ops);
-  if (const auto said = place.find("recomputed")) {  // their number, or their names in any order
+  if (const auto member = place.find("recomputed")) {  // their number, or their names in any order
     std::vector<std::string> names = run.recomputed;
     std::ranges::sort(names);
-    std::vector<std::string> recorded = said->json().is_array() ? texts(*said) : names;
+    std::vector<std::string> recorded = member->json().is_array() ? texts(*member) : names;
     std::ranges::sort(recorded);
-    if (said->json().is_array() ? recorded != names : said->json() != names.size())
-      said->fail("the names in both fw.ops and bw.ops, or their number, " + std::to_string(names.size()));
+    if (member->json().is_array() ? recorded != names : member->json() != names.size())
+      member->fail("the names in both fw.ops and bw.ops, or their number, " + std::to_string(names.size()));
   }
 }
 

@@ -66,10 +66,11 @@ class JointRun {
     if (node.out.kind != JointResult::Kind::Tensor) return;
     const at::Tensor& tensor = value.toTensor();
     if (c10::getStringToDtypeMap().at(node.out.dtype) != tensor.scalar_type()) fail("dtype");
-    for (const auto& [said, is] : {std::pair{node.out.shape, tensor.sizes()}, {node.out.strides, tensor.strides()}}) {
-      if (said.size() != is.size()) fail("dimensions");
-      for (size_t d = 0; d < is.size(); ++d)
-        if (said[d].value != is[d]) fail("shape or strides");
+    for (const auto& [traced, actual] :
+         {std::pair{node.out.shape, tensor.sizes()}, {node.out.strides, tensor.strides()}}) {
+      if (traced.size() != actual.size()) fail("dimensions");
+      for (size_t d = 0; d < actual.size(); ++d)
+        if (traced[d].value != actual[d]) fail("shape or strides");
     }
     if (node.out.bytes != tensor.numel() * static_cast<int64_t>(tensor.element_size())) fail("bytes");
   }

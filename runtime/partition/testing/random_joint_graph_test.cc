@@ -18,7 +18,7 @@ TEST(RandomJointGraph, IsValid) {
     bool calls = false;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const partition::JointNode& node = graph.nodes[i];
-      EXPECT_TRUE(names.insert(node.name).second) << "seed " << seed << ": " << node.name << " stands twice";
+      EXPECT_TRUE(names.insert(node.name).second) << "seed " << seed << ": " << node.name << " occurs twice";
       EXPECT_FALSE(calls && node.is_input()) << "seed " << seed << ": input " << node.name << " after a call";
       calls = calls || !node.is_input();
       of_tangent[i] = node.kind == partition::JointKind::Tangent;

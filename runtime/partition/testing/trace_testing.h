@@ -113,7 +113,7 @@ inline void expect_well_formed(const JointTrace& trace) {
   size_t primals = 0, tangents = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const JointNode& node = graph.nodes[i];
-    EXPECT_TRUE(names.insert(node.name).second) << node.name << " stands twice";
+    EXPECT_TRUE(names.insert(node.name).second) << node.name << " occurs twice";
     inputs = inputs && node.is_input();
     EXPECT_EQ(inputs, node.is_input()) << node.name;
     primals += node.kind == JointKind::Primal;

@@ -17,8 +17,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 
-/// Records each name once: copies of a shared parameter are equal, so the first one suffices. A copy that is not equal,
-/// or lacks a tensor of the others, is recorded as well, under a name that no correct run has.
+/// Records each name once: copies of a shared parameter are equal, so the first one suffices. A copy that differs, or
+/// that lacks a tensor of the others, is also recorded, under a name that no correct run has.
 void record(Results& results, ResultKind kind, int step,
             const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
   const auto key_of = [&](const std::string& name) { return ResultKey{step, kind, -1, -1, name}; };
@@ -32,7 +32,7 @@ void record(Results& results, ResultKind kind, int step,
   }
 }
 
-/// Over every parameter: one without a gradient is skipped, so it does not matter which are frozen now.
+/// Covers every parameter: the optimizer skips one without a gradient, so it does not matter which are frozen now.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spec, const CaseSubject& subject) {
   std::vector<at::Tensor> all;
   for (const auto& [name, parameter] : subject.parameters()) all.push_back(parameter);

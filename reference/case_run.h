@@ -1,4 +1,4 @@
-// The steps of a case, in order: the meaning of each kind of step for every executor of a case.
+// Runs the steps of a case in order: defines each kind of step for every executor of a case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,26 +15,26 @@
 
 namespace plumbline::reference {
 
-/// Something that can run a case: the engine's rank, the whole model, the detached stages.
+/// An executor of a case: the engine's rank, the whole model, the detached stages.
 class CaseSubject {
  public:
   virtual ~CaseSubject() = default;
   /// `step` is the number for result keys, the position in Case::steps.
   virtual void train(int step, const models::Batch& batch) = 0;
-  /// The target of `batch` may be undefined: then there are outputs and no loss.
+  /// If the target of `batch` is undefined, there are outputs but no loss.
   virtual void evaluate(int step, const models::Batch& batch) = 0;
   virtual void zero_grad() = 0;
-  /// Whether the parameters whose canonical names match `pattern` (fnmatch) require gradients from here on.
+  /// Sets whether the parameters whose canonical names match `pattern` (fnmatch) require gradients from here on.
   virtual void set_trainable(const std::string& pattern, bool trainable) = 0;
-  /// By canonical name, as far as this subject holds them; more than one copy of a shared parameter is possible, and
-  /// each of them is updated.
+  /// By canonical name, for those that this subject holds. A shared parameter may have several copies, all of which are
+  /// updated.
   virtual NamedTensors parameters() const = 0;
   virtual NamedTensors buffers() const = 0;
 };
 
-/// Runs every step of the case on `subject`; batches come from (model, seed, number of the batch). Records `grad` after
-/// each train step (if details are kept), and `buffer` and `param` after the last step. Of several copies under one
-/// name the first is recorded.
+/// Runs every step of the case on `subject`; batches are functions of (model, seed, number of the batch). Records
+/// `grad` after each train step (if details are kept), and `buffer` and `param` after the last step. Of several copies
+/// under one name, the first is recorded.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
 
 }  // namespace plumbline::reference

@@ -1,4 +1,4 @@
-// The records of run_case() for a subject whose copies of a parameter are, or are not, equal.
+// The results that run_case() records for a subject whose copies of a parameter are equal or differ.
 #include "reference/case_run.h"
 
 #include <ATen/ops/full.h>
@@ -9,7 +9,7 @@
 namespace plumbline::reference {
 namespace {
 
-/// Two stages of one rank with a copy each of `w`, as a tied parameter has under a V placement.
+/// Two stages of one rank, each with a copy of `w`, like a tied parameter under a V placement.
 class TwoCopies : public CaseSubject {
  public:
   TwoCopies(at::Tensor first, at::Tensor second) : first_(std::move(first)), second_(std::move(second)) {}

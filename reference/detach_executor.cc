@@ -78,7 +78,7 @@ void DetachExecutor::check(const std::vector<at::Tensor>& inputs) const {
   }
 }
 
-/// The leaf that replaces a value in the stages that take it: one leaf for all of them.
+/// The leaf that replaces a value in all stages that take it.
 const at::Tensor& DetachExecutor::leaf(graph::ValueId v) {
   if (!values_[v].requires_grad()) return values_[v];
   if (!leaves_[v].defined()) leaves_[v] = values_[v].detach().requires_grad_(true);
@@ -117,7 +117,7 @@ void DetachExecutor::stage_backward(const graph::Node& node) {
   }
 }
 
-/// The next run's backward adds in place to this run's gradients (sum_of.h).
+/// Clones gradients whose storage is shared: the next run's backward adds in place to this run's gradients (sum_of.h).
 void DetachExecutor::separate_gradients() {
   for (const split::StageState& state : states_)
     for (const auto& [name, parameter] : state.parameters) {

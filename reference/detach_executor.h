@@ -2,9 +2,9 @@
 // torch.distributed.pipelining (_IR.py).
 //
 // Every value that a stage takes is detached once and made a leaf, so each stage has a separate autograd graph, as it
-// has where stages live on different ranks; the calls of the root graph pass gradients from stage to stage. It knows
-// neither schedule nor transport nor micro-batches, and calls autograd itself, so it can judge the code that does. It
-// is itself checked against the whole model (detach_executor_test.cc).
+// has when stages live on different ranks; the calls of the root graph pass gradients from stage to stage. The executor
+// knows neither schedule, transport nor micro-batches, and calls autograd itself, so it can judge the code that does.
+// The executor itself is checked against the whole model (detach_executor_test.cc).
 #pragma once
 
 #include <map>
@@ -18,27 +18,27 @@ namespace plumbline::reference {
 
 class DetachExecutor {
  public:
-  /// Each stage gets a separate state (make_stage_state): parameters are the captured ones, but copies in all stages
-  /// but the first that uses them. `loss_output` is an index of the model's outputs (see find_loss); without one there
-  /// is no backward. Throws InputError as root_graph() does.
+  /// Each stage gets a separate state (make_stage_state): the first stage that uses a parameter has the captured one,
+  /// the others have copies. `loss_output` is an index of the model's outputs (see find_loss); without it there is no
+  /// backward. Throws InputError as root_graph() does.
   explicit DetachExecutor(const split::Pipe& pipe, std::optional<int> loss_output = std::nullopt);
 
-  /// The model's outputs (undefined for None). With a loss, gradients are added into the .grad of the stages'
-  /// parameters, not into that of the inputs. Throws InputError when the inputs differ in number, dtype or shape from
-  /// those at capture, or when one requires a gradient that did not then.
+  /// Returns the model's outputs (undefined for None). With a loss, adds gradients to the .grad of the stages'
+  /// parameters, but not to that of the inputs. Throws InputError when the inputs differ in number, dtype or shape from
+  /// those at capture, or when one requires a gradient that did not at capture.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
-  /// The same with keyword inputs, by their names at capture.
+  /// The same with keyword inputs, named as at capture.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& positional,
                               const std::map<std::string, at::Tensor>& keyword);
 
   const graph::Graph& root() const { return root_; }
   const split::StageState& state(int stage) const { return states_.at(stage); }
 
-  /// Of the last run: the gradient of a model input, summed over the stages that use it; undefined where the loss does
+  /// For the last run: the gradient of a model input, summed over the stages that use it; undefined if the loss does
   /// not depend on it.
   at::Tensor input_gradient(int input) const;
-  /// Of the last run: the gradient of the value that crosses pipe.boundaries[boundary], summed over the stages that
-  /// take it; undefined where the loss does not depend on it.
+  /// For the last run: the gradient of the value that crosses pipe.boundaries[boundary], summed over the stages that
+  /// take it; undefined if the loss does not depend on it.
   at::Tensor boundary_gradient(int boundary) const;
 
  private:

@@ -1,4 +1,4 @@
-// This oracle is checked against plain autograd on the whole model: outputs, loss and every gradient must agree bit for
+// Checks this oracle against plain autograd on the whole model: outputs, loss and every gradient must agree bit for
 // bit, with the gradients of a shared parameter's copies added up.
 #include "reference/detach_executor.h"
 
@@ -117,7 +117,7 @@ TEST(TestIr, LossBackwardSequential) {
   EXPECT_FALSE(executor.state(5).parameters.at("module.0.weight").is_same(first->weight)) << "a copy";
 }
 
-/// Parameters that two stages share and a skip connection.
+/// Two stages share parameters, and a connection skips a stage.
 Tensors example(Code& m, const Tensors& in) {
   at::Tensor x = in[0].mm(m.w);
   const at::Tensor skip = x;
@@ -135,7 +135,7 @@ TEST(TestIr, LossBackwardTracing) {
   const DetachExecutor executor = expect_equal_to_whole(model.handle({"x", "target"}),
                                                         {at::randn({5, 8}).requires_grad_(true), at::zeros({5, 8})}, 0);
   EXPECT_EQ(count_nodes(executor, "stage_backward"), 3);
-  EXPECT_EQ(count_nodes(executor, "null_coalesce_accumulate"), 0) << "each value that crosses has one user";
+  EXPECT_EQ(count_nodes(executor, "null_coalesce_accumulate"), 0) << "each value that crosses stages has one user";
 }
 
 TEST(TestIr, GradAccumulation) {
@@ -165,7 +165,7 @@ TEST(TestIr, GradAccumulation) {
 
 TEST(DetachExecutor, GradientsOfSeveralRunsAddUp) {
   at::manual_seed(4);
-  // No parameter in two stages: their copies would be added up in another order than the whole model's.
+  // No parameter in two stages: their copies would be summed in a different order than in the whole model.
   Code model([](Code& m, const Tensors& in) {
     const at::Tensor x = call(m.lin, in[0]);
     capture::pipe_split();
@@ -204,7 +204,7 @@ TEST(DetachExecutor, TheMarkedOutputIsTheLoss) {
   const int loss = split::find_loss(outputs, split::LossMark::dict({{"out", false}, {"loss", true}})).value();
   const DetachExecutor executor = expect_equal_to_whole(model.handle(), {at::randn({5, 8})}, loss);
   EXPECT_EQ(count_nodes(executor, "call_stage"), 3);
-  EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << "the last stage is not on the way to the loss";
+  EXPECT_EQ(count_nodes(executor, "stage_backward"), 2) << "the last stage does not contribute to the loss";
 }
 
 TEST(DetachExecutor, WhatDoesNotReachTheLossHasNoBackward) {
@@ -232,8 +232,8 @@ TEST(DetachExecutor, WithoutALossThereIsNoBackward) {
   EXPECT_FALSE(executor.input_gradient(0).defined());
 }
 
-/// A random program over small whole numbers, for which any order of sums is exact. Some of its values are used often,
-/// some never, some are integers or detached.
+/// A random program over small whole numbers, for which any order of sums is exact. Some values are used often, some
+/// never; some are integers or detached.
 struct RandomCode : torch::nn::Module {
   explicit RandomCode(unsigned seed) : seed_(seed) {
     for (int i = 0; i < 4; ++i)
@@ -243,7 +243,7 @@ struct RandomCode : torch::nn::Module {
   Tensors forward(const Tensors& in) {
     std::mt19937 random(seed_);
     Tensors values = in, orders = {in[1].argsort(/*stable=*/true, 0, false)};
-    // Prefers a recent value, so that much of the program reaches the loss.
+    // Prefers a recent value, so that much of the program contributes to the loss.
     const auto any = [&] {
       const size_t size = values.size();
       return values[std::max(random() % size, random() % size)];

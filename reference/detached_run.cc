@@ -40,7 +40,7 @@ void require_complete(const std::vector<StageOrder>& copies, std::vector<int> St
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all)
     throw Error("detached run: the " + std::string(what) + " of stage " + std::to_string(stage) +
-                " are not every micro-batch once");
+                " do not contain every micro-batch exactly once");
 }
 
 class DetachedStages : public CaseSubject {
@@ -136,7 +136,7 @@ class DetachedStages : public CaseSubject {
         lane.stages.emplace_back(graph::Program(lane.pipe.stages[s].graph));
       }
       const size_t stages = orders_.size();
-      PLUMBLINE_CHECK(lane.stages.size() == stages, "the model was cut into another number of stages than asked for");
+      PLUMBLINE_CHECK(lane.stages.size() == stages, "the number of stages differs from the requested one");
       lane.stage_inputs.resize(stages);
       lane.stage_outputs.resize(stages);
       lane.stage_input_grads.resize(stages);
@@ -169,7 +169,7 @@ class DetachedStages : public CaseSubject {
 
   using Gradients = std::map<std::string, at::Tensor>;
 
-  /// The accumulated gradients of a copy of the stage; the next copy starts empty.
+  /// The accumulated gradients of a copy of the stage; the next copy starts without any.
   Gradients take_gradients(int stage) {
     Gradients gradients;
     for (const auto& [name, parameter] : states_[stage].parameters) {
@@ -241,7 +241,7 @@ class DetachedStages : public CaseSubject {
         grads.push_back(grad);
       }
     }
-    // Autograd itself never adds up (sum_of.h).
+    // Autograd itself never accumulates (sum_of.h).
     const Gradients earlier = take_gradients(stage);
     if (!roots.empty()) torch::autograd::backward(roots, grads);
     for (const auto& [name, parameter] : states_[stage].parameters)
@@ -299,7 +299,7 @@ class DetachedStages : public CaseSubject {
   std::vector<split::StageState> states_;
   std::vector<CountedHooks> hooks_;  ///< by stage
   std::vector<split::SharedParameter> shared_;
-  std::vector<std::vector<Gradients>> accumulated_;  ///< [stage][copy], of the present step
+  std::vector<std::vector<Gradients>> accumulated_;  ///< [stage][copy], for the current step
   Results& results_;
   int64_t train_steps_ = 0;
 };

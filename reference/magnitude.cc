@@ -42,8 +42,8 @@ const Names kSums = {"mm",
                      "convolution",
                      "convolution_backward"};
 
-/// Moves data that may be negative (a target), or sums values at one place (without new cancellation: the values of a
-/// gradient were checked to be >= 0 when they were made).
+/// Moves data that may be negative (a target), or sums values into one place (without new cancellation: the values of a
+/// gradient were checked to be >= 0 when they were computed).
 const Names kMoves = {"abs",
                       "embedding",
                       "embedding_dense_backward",
@@ -90,7 +90,7 @@ const Names kMoves = {"abs",
                       "le",
                       "equal"};
 
-/// Memory that is written later.
+/// Allocates memory that is written later.
 bool gives_no_value(std::string_view name) { return name.starts_with("empty") || name.starts_with("new_empty"); }
 
 bool is_float(const c10::IValue& value) {
@@ -107,7 +107,7 @@ void for_each_float(const c10::IValue& value, const Visit& visit) {
   }
 }
 
-/// Why the argument does not hold for this call, or "". Called before it runs.
+/// Why the argument does not apply to this call, or "". Called before it runs.
 std::string objection(const c10::OperatorHandle& op, std::string_view name, c10::ArrayRef<c10::IValue> arguments) {
   const auto& schema = op.schema().arguments();
   const auto number = [&](const char* argument) -> double {
@@ -123,11 +123,11 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
     if (!is_float(arguments[i])) continue;
     const at::Tensor& values = arguments[i].toTensor();
     if (i == taken ? !at::le(values, 0).all().item<bool>() : !at::ge(values, 0).all().item<bool>())
-      return i == taken ? "subtracts what is not <= 0"
-                        : "takes a negative number: the run is not one on absolute values";
+      return i == taken ? "subtracts a number that is not <= 0"
+                        : "reads a negative number: the run does not use absolute values";
   }
   if (name == "sub" && arguments[1].isScalar() && arguments[1].toScalar().toDouble() > 0)
-    return "subtracts what is not <= 0";
+    return "subtracts a number that is not <= 0";
   if (name == "pow" && !(arguments[1].isScalar() && arguments[1].toScalar().toDouble() >= 0 &&
                          std::nearbyint(arguments[1].toScalar().toDouble()) == arguments[1].toScalar().toDouble()))
     return "has an exponent that is not a whole number >= 0";
@@ -136,7 +136,7 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
                               ? arguments[1].toTensor().item()
                               : (arguments[1].isScalar() ? arguments[1].toScalar() : at::Scalar(0));
     int exponent;
-    if (std::frexp(by.toDouble(), &exponent) != 0.5) return "divides by what is not a power of two";
+    if (std::frexp(by.toDouble(), &exponent) != 0.5) return "divides by a number that is not a power of two";
   }
   return "";
 }
@@ -214,12 +214,12 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
     for (const c10::IValue& argument : arguments) {
       for_each_float(argument, [&](const at::Tensor& tensor) {
         takes_float = true;
-        // A gradient's new memory appears here before it is written.
+        // The new memory of a gradient appears here before it is written.
         if (name != "copy" && name != "fill" && name != "zero") see(tensor, full_name);
       });
     }
   }
-  // A mean divides a sum, which must be exact as well.
+  // A mean divides a sum, which must also be exact.
   const bool is_mean = name == "mean" || (name == "mse_loss" && arguments[2].toInt() == at::Reduction::Mean);
   const int64_t terms = is_mean ? arguments[0].toTensor().numel() : 0;
   const std::string reason = takes_float ? objection(op, name, arguments) : "";
@@ -232,7 +232,7 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
       see(tensor, full_name);
       if (terms > 1) see(tensor * (static_cast<double>(terms) / static_cast<double>(tensor.numel())), full_name);
       if (takes_float && kSums.contains(name) && !at::ge(tensor, 0).all().item<bool>())
-        note("gave a negative number: the run is not one on absolute values");
+        note("returned a negative number: the run does not use absolute values");
     });
   }
   if (gives_float) note(reason);

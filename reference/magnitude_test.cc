@@ -87,7 +87,7 @@ TEST(Magnitude, Limits) {
   }
 }
 
-/// A small net with a skip, an embedding and a squared loss; results of all orders must be the same bits when proven.
+/// A small net with a skip, an embedding and a squared loss; if proven exact, results are bitwise equal for all orders.
 std::vector<at::Tensor> train(const std::vector<at::Tensor>& data, at::ScalarType type, bool absolute, bool reversed) {
   const auto made = [&](int i) {
     const at::Tensor out = absolute ? data[i].abs() : data[i];

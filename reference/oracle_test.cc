@@ -1,4 +1,4 @@
-// The oracles compared with each other and with finite differences: a wrong oracle proves nothing.
+// Compares the oracles with each other and with finite differences: a wrong oracle proves nothing.
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
@@ -32,13 +32,13 @@ std::vector<int> ascending(int count) {
   return order;
 }
 
-/// Every stage, in one copy: forwards ascending, backwards in the given order.
+/// One copy of every stage: forwards ascending, backwards in the given order.
 StageOrders orders(int stages, const std::vector<int>& backwards) {
   const StageOrder order{ascending(static_cast<int>(backwards.size())), backwards};
   return StageOrders(stages, std::vector<StageOrder>{order});
 }
 
-/// Compares the common results; returns their number.
+/// Compares the results that both have; returns their number.
 int expect_same_bits(const Results& a, const Results& b, const std::string& what) {
   int common = 0;
   for (const auto& [key, tensor] : a) {
@@ -69,7 +69,7 @@ TEST(Oracle, DetachedStagesEqualTheWholeModelBitForBit) {
 }
 
 TEST(Oracle, OrderOfBackwardsIsTheOrderOfAccumulation) {
-  // Real numbers: a different order of summation gives different bits, and the detached run follows the given order.
+  // Real numbers: a different summation order gives different bits, and the detached run follows the given order.
   const Case c = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   const Results up = run_detached(c, kSeed, orders(2, {0, 1, 2, 3}));
   const Results down = run_detached(c, kSeed, orders(2, {3, 2, 1, 0}));
@@ -77,7 +77,7 @@ TEST(Oracle, OrderOfBackwardsIsTheOrderOfAccumulation) {
   for (const auto& [key, tensor] : up)
     if (parse_result_key(key).kind == ResultKind::Grad) different += !tensor.equal(down.at(key));
   EXPECT_GT(different, 0);
-  // By hand for one parameter: the partial after the first backward is that micro-batch's own gradient.
+  // By hand for one parameter: the partial result after the first backward is that micro-batch's gradient.
   const ResultKey alone{0, ResultKind::Partial, 0, 3, ""};
   for (const auto& [key, tensor] : down) {
     const ResultKey parsed = parse_result_key(key);
@@ -112,7 +112,7 @@ TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   WholeModelOptions options;
   options.dtype = Dtype::F64;
   const Results results = run_whole_model(c, kSeed, options);
-  // The same loss, computed here on the whole batch at once.
+  // The same loss, computed on the whole batch at once.
   const models::Model model = models::make_model("mlp", Dtype::F32, kSeed);
   model.module->to(at::kDouble);
   const models::Batch batch = models::make_batch("mlp", Dtype::F32, 6, kSeed, 0);
@@ -144,7 +144,7 @@ TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
 }
 
 // A different order for each stage. No list of F and whole B with these orders could be executed: stage 1 would run the
-// backward of micro-batch 0 last, and stage 0 needs its gradient first.
+// backward of micro-batch 0 last, but stage 0 needs its gradient first.
 TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   const Case exact = make_case("exact-mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   StageOrders mixed = orders(3, {0, 1, 2, 3});
@@ -153,7 +153,7 @@ TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
   const Results whole = run_whole_model(exact, kSeed, {});
   EXPECT_GE(expect_same_bits(whole, run_detached(exact, kSeed, mixed), "mixed orders"), 8);
 
-  // With real numbers the sums of a stage depend on that stage's order alone.
+  // With real numbers the sums of a stage depend only on that stage's order.
   const Case real = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   const Results results = run_detached(real, kSeed, mixed);
   int compared = 0;
@@ -170,7 +170,7 @@ TEST(Oracle, EveryStageMayHaveItsOwnOrder) {
 }
 
 // Two replicas share the micro-batches. Each accumulates in its order, and the accumulated gradients are summed at the
-// end: the oracle runs each replica's micro-batches alone, as a separate batch, and does one addition.
+// end: the oracle runs each replica's micro-batches as a separate batch, and does one addition.
 TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
   const std::vector<StageOrder> halves = {{{0, 2}, {2, 0}}, {{1, 3}, {1, 3}}};
   const Case real = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
@@ -190,7 +190,7 @@ TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
     ++grads;
   }
   EXPECT_EQ(grads, 16);
-  // Within a copy: micro-batch 0 comes after 2, and the first of each copy starts from nothing.
+  // Within a copy: micro-batch 0 comes after 2; the first micro-batch of each copy starts from nothing.
   const Results alone = run_detached(undivided, kSeed, orders(2, {2, 0, 1, 3}));
   const Results other = run_detached(undivided, kSeed, orders(2, {1, 3, 2, 0}));
   int partials = 0;
@@ -202,7 +202,7 @@ TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
   }
   EXPECT_EQ(partials, 64);
 
-  // Of a parameter that two stages share the four sums are added one by one, by stage and then by copy.
+  // For a parameter that two stages share, the four sums are added one by one, by stage and then by copy.
   Case tied = make_case("transformer-lm", LossKind::CrossEntropy, Reduction::Mean, 8, 4);
   tied.divide_by_microbatches = false;
   const Results shared = run_detached(tied, kSeed, StageOrders(2, halves));

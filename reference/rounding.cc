@@ -25,7 +25,7 @@ bool representable(double value, double roundoff) {
   return !std::isfinite(value) || std::nearbyint(digits) == digits;
 }
 
-/// An argument that the call writes, according to its schema or, for running statistics, to a rule here.
+/// Whether the call writes the argument, according to its schema or, for running statistics, to a rule here.
 bool written(const c10::OperatorHandle& op, size_t index) {
   const auto& argument = op.schema().arguments()[index];
   if (argument.alias_info() && argument.alias_info()->isWrite()) return true;
@@ -33,7 +33,8 @@ bool written(const c10::OperatorHandle& op, size_t index) {
          op.operator_name().name.find("backward") == std::string::npos;
 }
 
-/// Visits the float64 results of a call that are neither views nor passed-through arguments; index counts results.
+/// Visits the float64 results of a call that are neither views nor arguments returned unchanged; the index counts
+/// results.
 template <class Visit>
 void for_each_result(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                      c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
@@ -96,7 +97,7 @@ void RoundingInterposer::disturb(const at::Tensor& values, const at::Tensor& hal
 }
 
 at::Tensor RoundingInterposer::disturbed(const at::Tensor& values, double relative) {
-  at::Tensor copy = values.clone();  // strides kept: a kernel chooses its path by them
+  at::Tensor copy = values.clone();  // keeps strides: a kernel selects its code path by them
   disturb(copy, relative);
   return copy;
 }
@@ -163,7 +164,7 @@ void RoundingInterposer::call_contraction(const c10::OperatorHandle& op, torch::
     squared_terms.push_back(result.isTensor() ? result.toTensor() : at::Tensor());
   for_each_result(op, *stack, arguments, [&](size_t i, const at::Tensor& result) {
     const double k = contraction_terms(name, arguments, i, result);
-    // A mean stores the sum, then divides.
+    // A mean first stores the sum, then divides.
     const double stored = model_.unit_roundoff * model_.unit_roundoff * (name == "mean" ? 2 : 1);
     const double inner = model_.accumulation_roundoff * model_.accumulation_roundoff;
     // A sum of k has k - 1 additions; a mean divides each term by k.
@@ -182,7 +183,7 @@ void RoundingInterposer::call_kernel(const c10::OperatorHandle& op, torch::jit::
   const std::vector<c10::IValue> arguments(last.begin(), last.end());
 
   const double longest = kernel_reduction(name, arguments, op.hasTag(at::Tag::pointwise));
-  // A reduction in a 16-bit format may store partial results (of a thread, of a level of a cascade).
+  // A reduction in a 16-bit format may store partial results (per thread, or per level of a cascade).
   const double partial = longest > 1 && model_.unit_roundoff > u ? model_.unit_roundoff : 0;
   const double of_arguments = std::hypot(partial, u * (1 + std::sqrt(longest / 6)));
   const double of_results = std::hypot(partial, std::hypot(model_.unit_roundoff, u * std::sqrt(4 + longest / 3)));
@@ -228,11 +229,12 @@ BoundedResults running_error(const std::function<NamedResults()>& run, const Rou
       const capture::InterposerScope scope(interposer);
       disturbed = sampled();
     }
-    if (disturbed.size() != out.value.size()) throw InputError("running_error: the run gave other names than before");
+    if (disturbed.size() != out.value.size())
+      throw InputError("running_error: the run returned different names than before");
     for (const auto& [name, value] : out.value) {
       const auto it = disturbed.find(name);
       if (it == disturbed.end() || it->second.sizes() != value.sizes())
-        throw InputError("running_error: the run gave " + name + " no more, or in another shape");
+        throw InputError("running_error: the run no longer returns " + name + ", or returns it in another shape");
       const at::Tensor deviation = it->second.sub_(value).abs_();
       at::maximum_out(out.bound[name], out.bound[name], deviation);
       squares[name].addcmul_(deviation, deviation);

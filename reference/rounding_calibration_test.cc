@@ -1,5 +1,5 @@
-// Calibration of the gates of rounding.h: correct runs in float32 and bfloat16, in several orders of summation, must
-// stay well inside them for 100 seeds of each model; and seeded bugs must not.
+// Calibrates the gates of rounding.h: correct runs in float32 and bfloat16, in several orders of summation, must stay
+// well within them for 100 seeds of each model; runs with seeded bugs must not.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace plumbline::reference {
 namespace {
 
-/// How a run splits and orders its batch. The float64 run that is the reference takes it whole.
+/// How a run splits and orders its batch. The float64 reference run takes it whole.
 struct Order {
   int chunks = 1;
   bool reversed = false;
@@ -22,7 +22,7 @@ struct Order {
 enum class Bug { None, LostMicrobatch, Scaled, BiasRow };
 
 using Data = std::map<std::string, at::Tensor>;
-/// Output and loss of some rows; called once for each chunk.
+/// Returns output and loss for some rows; called once per chunk.
 using Model = NamedResults (*)(const Data& parameters, const at::Tensor& x, const at::Tensor& target, int64_t batch);
 
 struct Problem {
@@ -30,7 +30,7 @@ struct Problem {
   Model model;
   Data parameters;
   at::Tensor x, target;
-  bool divisible;  ///< rows do not meet in forward
+  bool divisible;  ///< rows are independent in the forward
 };
 
 at::Tensor drawn(at::IntArrayRef shape, uint64_t seed, const char* name, double mean, double deviation) {
@@ -122,7 +122,7 @@ Problem problem(int which, uint64_t seed) {
           false};
 }
 
-/// The data as numbers of `storage`, so that every type computes with the same ones.
+/// Rounds the data to `storage`, so that every type computes with the same numbers.
 void round_to(Problem& problem, at::ScalarType storage) {
   for (auto& [name, value] : problem.parameters) value = value.to(storage);
   problem.x = problem.x.to(storage);
@@ -159,7 +159,7 @@ NamedResults run(const Problem& problem, at::ScalarType type, const Order& order
   out["output"] = at::cat(outputs);
   if (order.reversed && !problem.divisible) out["output"] = out["output"].flip(0);
   for (const auto& [name, value] : parameters) out["grad." + name] = value.grad();
-  // A weight: the gradient of a bias before batch norm is nothing but rounding.
+  // A weight, because the gradient of a bias before batch norm is pure rounding error.
   if (bug == Bug::Scaled)
     out.at(out.contains("grad.conv") ? "grad.conv" : out.contains("grad.w1") ? "grad.w1" : "grad.qkv").mul_(1.001);
   if (bug == Bug::BiasRow) {
@@ -197,7 +197,7 @@ Worst calibrate(int which, at::ScalarType type, int seeds, const std::vector<Ord
   return worst;
 }
 
-/// One thread: threads that wait for each other would take most of the time, and sums keep their order.
+/// One thread: otherwise waiting threads would take most of the time, and the order of sums would vary.
 class Calibration : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
@@ -214,7 +214,7 @@ TEST_P(Calibration, CorrectRunsStayInside) {
     const Worst worst = calibrate(GetParam(), type, 100, orders);
     std::cout << problem(GetParam(), 0).name << " " << type << ": worst error/bound " << worst.element << ", norm/gate "
               << worst.norm << "\n";
-    // Half of the alarm threshold; a little more for another build's kernels.
+    // Below the alarm threshold of 1, with some room for the kernels of other builds.
     EXPECT_LT(worst.element, 0.7) << type;
     EXPECT_LT(worst.norm, 0.7) << type;
   }

@@ -21,7 +21,7 @@ const Names kNone = {
     "select_backward", "constant_pad_nd", "repeat", "roll", "flip", "tril", "triu", "where", "masked_fill", "scatter",
     "slice_scatter", "select_scatter", "as_strided_scatter", "diagonal_scatter", "_unsafe_view", "_reshape_alias",
     "_local_scalar_dense", "set", "resize", "detach", "lift_fresh", "alias",
-    // draws: the real run takes the same numbers
+    // random draws: the real run draws the same numbers
     "bernoulli", "rand", "rand_like", "randn", "randn_like", "randint", "uniform", "normal", "random", "randperm",
     "multinomial",
     // selections and signs

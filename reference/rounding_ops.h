@@ -1,7 +1,8 @@
 // The rounding error inside each operator: the table behind rounding.h.
 //
-// Names decide (without "aten::" and a final underscore). An operator that is not in the table counts as a kernel with
-// inner roundings, whose reduction length is guessed from its shapes: a bound that is somewhat too large, never none.
+// Operators are looked up by name (without "aten::" and a final underscore). An operator missing from the table counts
+// as a kernel with inner roundings, whose reduction length is guessed from its shapes: its bound may be somewhat too
+// large, but is never missing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,15 +25,15 @@ RoundingKind rounding_kind(std::string_view name);
 /// "aten::add_" -> "add".
 std::string_view rounding_name(const std::string& operator_name);
 
-/// For a contraction: the number of terms of each element of result `index`, which is `result`.
+/// For a contraction: the number of terms in each element of `result`, which is result number `index`.
 double contraction_terms(std::string_view name, c10::ArrayRef<c10::IValue> arguments, size_t index,
                          const at::Tensor& result);
 
-/// For a kernel: the length of the longest reduction inside; 1 for one that works element by element.
+/// For a kernel: the length of its longest reduction; 1 if it works element by element.
 double kernel_reduction(std::string_view name, c10::ArrayRef<c10::IValue> arguments, bool pointwise);
 
-/// For a kernel that subtracts nearly equal numbers inside: the size, for each element of its first result, of the
-/// subtracted value (times its number of roundings), else undefined.
+/// For a kernel that subtracts nearly equal numbers internally: for each element of its first result, the size of the
+/// subtracted value (times its number of roundings); otherwise undefined.
 at::Tensor cancelled_size(std::string_view name, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace plumbline::reference

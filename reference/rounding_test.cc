@@ -35,8 +35,8 @@ double scatter(const std::function<at::Tensor()>& run, int samples = 400) {
   return std::sqrt(squares / samples);
 }
 
-/// The effect of independent uniform errors u xi of each partial sum and product of one random order, term by term: the
-/// classic running error analysis, with variances in the place of bounds.
+/// The effect of independent uniform errors u xi of each partial sum and product in one random order, term by term:
+/// classic running error analysis, with variances in place of bounds.
 double by_hand(const at::Tensor& a, const at::Tensor& b, bool rounded_products, int orders = 200) {
   const int64_t count = a.size(0);
   double total = 0;
@@ -59,7 +59,7 @@ TEST(Rounding, DotProductScattersAsTheRunningErrorAnalysisSays) {
     const at::Tensor a = vector_of(60, 1, mean, 1), b = vector_of(60, 2, mean, 1);
     const double expected = by_hand(a, b, true);
     const double found = scatter([&] { return at::mm(a.unsqueeze(0), b.unsqueeze(1)); });
-    // The stored result has one rounding more; 400 samples know a deviation to 3.5 %.
+    // The stored result has one more rounding; 400 samples determine a deviation to 3.5 %.
     EXPECT_NEAR(found / expected, 1, 0.2) << "mean " << mean;
   }
 }
@@ -83,7 +83,7 @@ TEST(Rounding, ElementwiseOperationsRoundOnce) {
                 return target.mul_(three);
               }) / (3 * once),
               1, 0.15);
-  // 0.1 is not a float32: its error counts. 0.25 is one.
+  // 0.1 is not a float32, so its error counts; 0.25 is one.
   EXPECT_NEAR(scatter([&] { return three * 0.1; }) / (0.3 * once * std::sqrt(2.0)), 1, 0.2);
   EXPECT_NEAR(scatter([&] { return three * 0.25; }) / (0.75 * once), 1, 0.15);
 }
@@ -120,7 +120,7 @@ TEST(Rounding, WhatAKernelWritesStaysInItsMemory) {
 }
 
 TEST(Rounding, SeesWhatCancels) {
-  // (1 + x) - 1 in float32 has an absolute error of u, whatever x.
+  // (1 + x) - 1 in float32 has an absolute error of u for any x.
   const at::Tensor one = at::ones({64}, at::kDouble), x = at::full({64}, 1e-6, at::kDouble);
   const BoundedResults bounds =
       running_error([&] { return NamedResults{{"y", (one + x) - one}}; }, rounding_model(at::kFloat));
@@ -138,7 +138,7 @@ TEST(Rounding, AccumulationIntoGradIsSeen) {
     return NamedResults{{"grad", weight.grad()}};
   };
   const BoundedResults bounds = running_error(run, rounding_model(at::kFloat), 64);
-  // The only rounding is that of 1 + 1; so the largest of 64 samples is nearly 2u.
+  // The only rounding is that of 1 + 1, so the largest of 64 samples is nearly 2u.
   EXPECT_NEAR(bounds.bound.at("grad").item<double>() / (RoundingGate().safety * 2 * kU), 1, 0.1);
 }
 
@@ -185,7 +185,7 @@ TEST(Rounding, SixteenSamplesOfSixtyThousandParametersAreCheap) {
         return NamedResults{{"grad", parameters.grad()}};
       },
       rounding_model(at::kFloat));
-  // Printed, not asserted: a test must not fail on time.
+  // Printed, not asserted: a test must not fail on timing.
   std::cout << "61504 parameters, 16 samples: "
             << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s\n";
 }

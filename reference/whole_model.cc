@@ -17,7 +17,7 @@
 namespace plumbline::reference {
 namespace {
 
-/// Seeds the default generator when forward reaches the begin of a stage.
+/// Seeds the default generator when forward reaches the beginning of a stage.
 class StageSeeder : public capture::ModuleObserver {
  public:
   StageSeeder(const torch::nn::Module& root, const std::vector<split::SplitPoint>& points) {
@@ -54,7 +54,7 @@ class StageSeeder : public capture::ModuleObserver {
   int microbatch_ = 0;
 };
 
-/// The preparation of data is no part of the computation that an interposer measures or disturbs.
+/// Interposers measure or disturb only the computation, not the preparation of data.
 class Unobserved : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override { op.callBoxed(stack); }
@@ -71,7 +71,7 @@ class WholeModel : public CaseSubject {
         results_(results) {
     const c10::NoGradGuard no_grad;
     if (options.dtype) {
-      // Module::to would make real numbers of counters too.
+      // Module::to would also convert integer counters to floating point.
       for (const auto& tensors : {model_.module->parameters(), model_.module->buffers()})
         for (at::Tensor tensor : tensors)
           if (tensor.is_floating_point()) tensor.set_data(tensor.to(scalar_type(*options.dtype)));
@@ -86,7 +86,7 @@ class WholeModel : public CaseSubject {
     model_.module->train();
     const std::vector<models::Batch> chunks = divide(batch);
     const auto parts = static_cast<double>(chunks.size());
-    // This step's gradients are complete before they are added to the earlier ones.
+    // Completes this step's gradients before adding them to the earlier ones.
     const std::vector<at::Tensor> before = take_gradients();
     std::vector<at::Tensor> sums(before.size());
     for (size_t m = 0; m < chunks.size(); ++m) {
@@ -171,8 +171,8 @@ class WholeModel : public CaseSubject {
     return 1;
   }
 
-  /// A step is defined as the sum over micro-batches (divided by their number or not) of losses that, for a mean, are
-  /// weighted by their share of the rows. A run of the whole batch at once needs a scale to match.
+  /// A step is the sum over micro-batches (divided by their number or not) of losses; for a mean, each loss is weighted
+  /// by its share of the rows. A run of the whole batch at once needs a matching scale.
   double weight(const models::Batch& chunk, const models::Batch& batch, double parts) const {
     const bool mean = case_.loss.reduction == Reduction::Mean;
     if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;

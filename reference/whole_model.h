@@ -1,6 +1,5 @@
-// The first oracle: the whole model, never captured and never cut, under plain autograd.
-// It shares only the model with the runtime: torch.tensor_split makes micro-batches, losses are weighted here, and
-// autograd does the rest.
+// The first oracle: the whole model, never captured or cut, under plain autograd. It shares only the model with the
+// runtime: torch.tensor_split makes micro-batches, this file weights the losses, and autograd does the rest.
 #pragma once
 
 #include <optional>
@@ -11,15 +10,15 @@
 namespace plumbline::reference {
 
 struct WholeModelOptions {
-  /// By micro-batch, in ascending order, gradients accumulating; or the whole batch at once (one forward, one
+  /// Runs micro-batches in ascending order, accumulating gradients; otherwise the whole batch at once (one forward, one
   /// backward).
   bool by_microbatch = true;
-  /// Run in another precision than the case's (float64 for bounded truth).
+  /// Runs in this precision instead of the case's (float64 for bounded truth).
   std::optional<Dtype> dtype;
   /// The number of stages whose seeds random layers use: at each split point the generator gets the seed of the stage
-  /// that begins there. 1: only at the start of forward.
+  /// that begins there. 1: seeds only at the start of forward.
   int stages = 1;
-  /// Parameters, inputs and targets replaced by their absolute values (targets negated), for the proof of exactness.
+  /// Replaces parameters, inputs and targets by their absolute values (targets negated), for the proof of exactness.
   bool absolute_values = false;
 };
 

@@ -1,4 +1,4 @@
-// plumbline bench throughput: how near to its own theory a schedule runs.
+// plumbline bench throughput: how close a schedule comes to its theoretical step time.
 #include <torch/nn/module.h>
 
 #include <cstdio>
@@ -45,7 +45,7 @@ conformance::JobThroughput parse(const ThroughputOptions& options) {
     if (std::sscanf(text, "%lf/%lf%n", &item.forward_ms, &item.backward_ms, &end) != 2 || text[end] != '\0' ||
         !(item.forward_ms > 0) || !(item.backward_ms > 0) || item.forward_ms > 1e6 || item.backward_ms > 1e6)
       throw InputError("--sleep: '" + options.sleep +
-                       "'; milliseconds of a forward and a backward are wanted, as 5/10");
+                       "'; expected milliseconds of a forward and a backward, such as 5/10");
     return item;
   }
   item.model = options.model;
@@ -53,12 +53,12 @@ conformance::JobThroughput parse(const ThroughputOptions& options) {
   return item;
 }
 
-/// Beside this program.
+/// The program next to this one.
 std::string plumbline_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "plumbline").string();
 }
 
-/// What was predicted above what was measured, on one axis.
+/// Draws the prediction above the measurement, on one time axis.
 void draw(const ThroughputOptions& options, const conformance::JobThroughput& item, const std::filesystem::path& out) {
   const schedule::Trace measured = conformance::read_measured_trace(0, options.ranks, out);
   const std::vector<schedule::Trace> traces = {conformance::predicted_trace(item, measured), measured};
@@ -71,7 +71,7 @@ void draw(const ThroughputOptions& options, const conformance::JobThroughput& it
                                  .unit = "ms"}));
 }
 
-/// Throws InputError for a schedule that cannot be had for so many ranks and micro-batches, or does not train.
+/// Throws InputError for a schedule that does not exist for this number of ranks and micro-batches, or does not train.
 void require_measurable(const conformance::ChosenSchedule& chosen, const ThroughputOptions& options) {
   if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
   const schedule::Schedule schedule = conformance::make_schedule(chosen, options.ranks, options.microbatches);
@@ -107,7 +107,7 @@ int measure(const ThroughputOptions& options) {
   conformance::end_children_on_signals();
   conformance::BackendSpec runtime =
       conformance::runtime_backend(plumbline_path(), options.transport == "mpi", job.timeout_seconds);
-  runtime.one_case = std::chrono::milliseconds(0);  // a measurement takes as long as it was asked to
+  runtime.one_case = std::chrono::milliseconds(0);  // no time limit: the options determine how long it takes
   runtime.silence = std::chrono::minutes(10);
   const conformance::Launcher launcher(std::move(runtime));
   std::vector<conformance::Throughput> measured;
@@ -133,30 +133,29 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
   auto options = std::make_shared<ThroughputOptions>();
   CLI::App* command = app.add_subcommand(
       "throughput",
-      "Run schedules and compare the time of a step with the shortest that is possible (step/ideal).\n"
-      "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of a "
-      "model\n"
-      "do real work; their ideal is the same work without waiting, on as many processors as there are.");
+      "Run schedules and compare the time of a step with the shortest possible one (step/ideal).\n"
+      "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of\n"
+      "a model do real work; their ideal is the same work without waiting, on all available processors.");
   command
       ->add_option("--schedule", options->schedule,
-                   "Schedules whose name matches this pattern; several with commas between")
+                   "Schedules whose name matches this pattern; separate several by commas")
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "How many ranks; the schedule says how many stages each has")
+  command->add_option("--ranks", options->ranks, "Number of ranks; the schedule determines how many stages each has")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--microbatches", options->microbatches, "How many micro-batches a step has")
+  command->add_option("--microbatches", options->microbatches, "Number of micro-batches in a step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   CLI::Option* sleep =
       command
           ->add_option(
               "--sleep", options->sleep,
-              "Stages that sleep: milliseconds of forward/backward of a rank, shared by its stages; where the backward "
-              "comes in halves, half of it each")
+              "Stages that sleep: milliseconds of forward/backward per rank, divided among its stages; each half of a "
+              "split backward takes half of it")
           ->capture_default_str();
   command->add_option("--model", options->model, "Stages of this model of the corpus, for example transformer-lm")
       ->excludes(sleep);
-  command->add_option("--steps", options->steps, "Measured after one to warm up; the median counts")
+  command->add_option("--steps", options->steps, "Steps to measure, after one to warm up; the median is reported")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command
@@ -166,9 +165,10 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
       ->type_name("threads|mpi")
       ->capture_default_str();
   command
-      ->add_option("--svg", options->svg,
-                   "Draw the last step of one schedule, above it what the simulator predicts: with the times asked for "
-                   "where stages sleep, with their measured means for a model")
+      ->add_option(
+          "--svg", options->svg,
+          "Draw the last step of one schedule, with the simulator's prediction above it: from the requested times "
+          "for stages that sleep, from the measured means for a model")
       ->type_name("F.svg");
   command->add_option("--trace", options->trace, "The same for ui.perfetto.dev (Chrome trace events)")
       ->type_name("F.json");

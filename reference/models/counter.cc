@@ -14,7 +14,7 @@ uint64_t splitmix64(uint64_t state, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-// The seed is mixed first, so that seeds 0, 1, 2 with names that differ in few bits do not meet.
+// The seed is mixed first, so that seeds 0, 1, 2 with names that differ in few bits give different keys.
 Counter::Counter(uint64_t seed, std::string_view name) : key_(splitmix64(seed, 0) ^ fnv1a(name)) {}
 
 int64_t Counter::below(uint64_t index, int64_t count) const {

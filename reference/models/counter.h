@@ -1,8 +1,8 @@
-// Numbers from (seed, name, index): the same on every rank, machine and compiler, in whatever order they are asked for.
+// Numbers from (seed, name, index): the same on every rank, machine and compiler, in any order of access.
 //
 // SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014; constants of Vigna's
-// public-domain splitmix64.c) is a mixing function over a counter, so the i-th output needs no state but its key.
-// The key is made of the seed and the FNV-1a hash of the name.
+// public-domain splitmix64.c) applies a mixing function to a counter, so the i-th output needs no state except the key.
+// The key combines the seed and the FNV-1a hash of the name.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace plumbline::models {
 /// Output `index` (from 0) of the SplitMix64 generator that was seeded with `state`.
 uint64_t splitmix64(uint64_t state, uint64_t index);
 
-/// The stream of a seed and a name.
+/// The stream for a seed and a name.
 class Counter {
  public:
   Counter(uint64_t seed, std::string_view name);

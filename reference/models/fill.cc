@@ -15,7 +15,7 @@
 namespace plumbline::models {
 namespace {
 
-/// Writes value(index) for each row-major index; a tensor on the meta device has no memory to write.
+/// Writes value(index) for each row-major index; skips a tensor on the meta device, which has no memory.
 template <class Value>
 void fill(const at::Tensor& tensor, Value value) {
   if (tensor.is_meta()) return;
@@ -49,7 +49,7 @@ void fill_integers(const at::Tensor& tensor, uint64_t seed, std::string_view nam
 void fill_signed_integers(const at::Tensor& tensor, uint64_t seed, std::string_view name, int64_t max) {
   const Counter counter(seed, name);
   fill(tensor, [&](uint64_t i) {
-    const int64_t drawn = counter.below(i, 2 * max) - max;  // -max .. max-1; zero and above move up by one
+    const int64_t drawn = counter.below(i, 2 * max) - max;  // -max .. max-1; zero and above shift up by one
     return drawn < 0 ? drawn : drawn + 1;
   });
 }
@@ -70,7 +70,7 @@ void fill_sparse_signs(const at::Tensor& matrix, uint64_t seed, std::string_view
     throw InputError("fill_sparse_signs: " + std::string(name) + " is " + std::to_string(rows) + " x " +
                      std::to_string(columns) + " with fan " + std::to_string(fan) +
                      "; one side must divide the other, and fan be at most the shorter");
-  // In each block: a circulant band of `fan` diagonals, its rows and columns shuffled.
+  // Each block is a circulant band of `fan` diagonals with shuffled rows and columns.
   std::vector<std::vector<int64_t>> row_orders, column_orders;
   const int64_t blocks = std::max(rows, columns) / side;
   for (int64_t block = 0; block < blocks; ++block) {

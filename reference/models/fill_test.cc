@@ -74,7 +74,7 @@ TEST(Fill, SparseVectorHasThatManyEntries) {
   }
 }
 
-/// Sums of |entries| along dimension `dim`, as a set: one number when all are alike.
+/// The sums of |entries| along dimension `dim`, as a set: a single number if all are equal.
 std::set<double> sums(const at::Tensor& matrix, int64_t dim) {
   const std::vector<double> all = values(matrix.abs().sum(dim));
   return {all.begin(), all.end()};

@@ -1,4 +1,4 @@
-// The building blocks of the zoo's models. They use at:: functions that stay whole in a capture (at::linear, not
+// The building blocks of the zoo's models. They use at:: functions that a capture keeps whole (at::linear, not
 // torch::nn::Linear, which adds its bias in place) and leave their parameters unset: parameters.h fills them by name.
 #pragma once
 
@@ -18,7 +18,7 @@ class Linear : public torch::nn::Module {
  public:
   Linear(int64_t in, int64_t out);
   at::Tensor forward(const at::Tensor& x);
-  /// [out, in] and [out]; other users share the same objects.
+  /// [out, in] and [out]; other users share the same tensor objects.
   const at::Tensor& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_; }
 
@@ -31,7 +31,7 @@ class Embedding : public torch::nn::Module {
  public:
   Embedding(int64_t entries, int64_t width);
   at::Tensor forward(const at::Tensor& indices);
-  /// [entries, width]; a tied layer shares the same object.
+  /// [entries, width]; a tied layer shares the same tensor object.
   const at::Tensor& weight() const { return weight_; }
 
  private:
@@ -52,7 +52,7 @@ class Convolution : public torch::nn::Module {
 enum class Activation { Gelu, Abs, Relu };
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
-/// Linear (as child "fc"), activation, dropout.
+/// Linear (child "fc"), activation, dropout.
 class Layer : public torch::nn::Module {
  public:
   Layer(int64_t in, int64_t out, Activation activation, double dropout = 0.0);
@@ -65,7 +65,7 @@ class Layer : public torch::nn::Module {
   double dropout_;
 };
 
-/// Children under the names 0, 1, 2, ...
+/// Children named 0, 1, 2, ...
 template <class Child>
 class ChildList : public torch::nn::Module {
  public:
@@ -82,11 +82,11 @@ class ChildList : public torch::nn::Module {
   std::vector<std::shared_ptr<Child>> children_;
 };
 
-/// The names "<list>.1" ... "<list>.<count - 1>": a stage may begin at each child but the first.
+/// The names "<list>.1" to "<list>.<count - 1>": a stage may begin at each child except the first.
 std::vector<std::string> later_children(const std::string& list, int count);
 
-/// A stage may begin at each child but the first, and within each where `inner` lies below it: after "0.fc" with
-/// {"fc", End}, before "0.norm2" with {"norm2"}.
+/// Split points before each child except the first, and inside each child at `inner`: after "0.fc" for {"fc", End},
+/// before "0.norm2" for {"norm2"}.
 std::vector<split::SplitPoint> halved_children(const std::string& list, int count, const split::SplitPoint& inner);
 
 }  // namespace plumbline::models

@@ -9,7 +9,7 @@ namespace plumbline::models {
 /// Every name that make_model() of zoo.h accepts, in alphabetical order.
 const std::vector<std::string>& model_names();
 
-/// Those whose data are whole numbers and whose every sum is proven representable (see exact_test.cc).
+/// Whether the model's data are whole numbers and all its sums are proven representable (see exact_test.cc).
 bool is_exact_model(const std::string& name);
 
 }  // namespace plumbline::models

@@ -11,7 +11,7 @@
 namespace plumbline::models {
 namespace {
 
-/// Not torch::nn::Module::to(), which casts buffers that count (num_batches_tracked) as well.
+/// torch::nn::Module::to() would also cast counting buffers (num_batches_tracked).
 void cast(torch::nn::Module& module, reference::Dtype dtype) {
   const c10::NoGradGuard no_grad;
   for (at::Tensor& parameter : module.parameters()) parameter.set_data(parameter.to(reference::scalar_type(dtype)));
@@ -19,7 +19,7 @@ void cast(torch::nn::Module& module, reference::Dtype dtype) {
     if (buffer.is_floating_point()) buffer.set_data(buffer.to(reference::scalar_type(dtype)));
 }
 
-/// Calls set(parameter, qualified name, owner) in the order of registration.
+/// Calls set(parameter, qualified name, owner) in registration order.
 template <class Set>
 void for_each_parameter(torch::nn::Module& module, Set set) {
   for (const auto& owner : module.named_modules("", /*include_self=*/false))

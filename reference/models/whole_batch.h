@@ -1,4 +1,4 @@
-// Test helper: data to capture a model from.
+// Test helper: a batch to capture a model with.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace plumbline::models {
 
-/// The first batch of the model in which no input is None.
+/// The first batch of the model without a None input.
 inline Batch whole_batch(const std::string& model, reference::Dtype dtype, int rows, uint64_t seed) {
   for (int step = 0; step < 4; ++step)
     if (Batch batch = make_batch(model, dtype, rows, seed, step);

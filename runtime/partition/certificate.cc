@@ -6,7 +6,7 @@
 namespace plumbline::partition {
 namespace {
 
-/// FNV-1a of all that is added.
+/// FNV-1a over all added values.
 class Hash {
  public:
   void add(uint64_t number) {

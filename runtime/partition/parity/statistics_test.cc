@@ -15,7 +15,7 @@ Policy cheap(OpSet ops) {
   return policy;
 }
 
-// PyTorch recorded these numbers itself: _size_of over the saved set, and the names in both modules.
+// PyTorch recorded these numbers: _size_of over the saved set, and the names in both modules.
 TEST(Statistics, CountWhatPyTorchCounts) {
   for (const JointGraphFile& file : golden_files())
     for (const auto& [key, run] : file.runs) {

@@ -1,4 +1,4 @@
-// One pass over the nodes, for all cuts to come.
+// Classifies all nodes in one pass, for all later cuts.
 #include <unordered_map>
 
 #include "runtime/partition/joint/effects.h"
@@ -26,7 +26,7 @@ std::unordered_map<std::string_view, uint8_t> classes_by_name(const Policy& poli
   return classes;
 }
 
-/// Counted are the tensors that stand directly among the positional arguments, as often as they do.
+/// Counts only tensors that are direct positional arguments, each as often as it occurs.
 bool reduces(const JointNode& node, const std::vector<NodeFacts>& facts, int64_t bytes, const Policy& policy) {
   int64_t in = 0;
   for (const JointArgument& argument : node.args) {

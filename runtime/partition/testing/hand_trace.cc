@@ -128,7 +128,7 @@ void HandTrace::finish(std::vector<partition::NodeIndex> outputs, std::vector<pa
   trace_.graph.outputs = std::move(outputs);
 }
 
-/// The calls that make `outputs`, where `given` need not be made.
+/// The calls that compute `outputs` from `given`.
 std::vector<partition::NodeIndex> HandTrace::needed(const std::vector<partition::NodeIndex>& outputs,
                                                     const std::vector<partition::NodeIndex>& given) const {
   std::vector<char> wanted(values_.size(), 0);

@@ -139,7 +139,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
            Wrong{"wrong key", "LC_ALL=C sed -i s,0/partial/0/0/,0/partly//0/0/, $f", "error", "0/partly//0/0/"},
            Wrong{"extra tensor", "LC_ALL=C sed -i s,0/grad/-/-/,0/loss/-/9/, $f", "fail", "was not expected"},
            Wrong{"a rank that there is not", "cp $f ${f%0.*}2.safetensors", "error",
-                 "rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1"},
+                 "rank2.safetensors: no such rank; the job has 2 ranks: 0 to 1"},
            Wrong{"a rank's file is missing", "rm $f", "fail", "missing"},
            Wrong{"other values", "printf 1234 | dd of=$f bs=1 seek=$(($(stat -c %s $f) - 4)) conv=notrunc 2> /dev/null",
                  "fail", "expected"},
@@ -223,7 +223,7 @@ TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
            {"test $1 != run || { cd \"$5\"; mkdir -p gpipe/exact-mlp-sum; : > gpipe/exact-mlp-sum/rank2.safetensors; "
             "echo '@plumbline case 0 begins'; echo '@plumbline case 0 done'; exit 0; }" +
                 rest,
-            "", "gpipe/exact-mlp-sum/rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1", 2},
+            "", "gpipe/exact-mlp-sum/rank2.safetensors: no such rank; the job has 2 ranks: 0 to 1", 2},
            {"test $1 != run || { echo '@plumbline case 0 done'; exit 0; }" + rest, "",
             "failed     result files: none below --out; for rank 0 there should be gpipe/exact-mlp-sum/rank0", 2}}) {
     const conformance::ProcessResult result = start({"doctor", "--backend", scripted(body, more)});

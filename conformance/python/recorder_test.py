@@ -326,7 +326,7 @@ class PipelineTest(unittest.TestCase):
         self.train('loop', '--schedule', 'LoopedBFS', ranks=2)
         code, text = self.check('loop')
         self.assertEqual(code, 0, text)
-        self.assertRegex(text, r'gradients but for the order of their sum')
+        self.assertRegex(text, r'gradients up to the order of their sum')
 
     def test_a_whole_batch_needs_perturbed_runs(self):
         self.train('whole', '--whole-batch')
@@ -344,7 +344,8 @@ class PipelineTest(unittest.TestCase):
             ('backward', r'\(backward\): step 0, stage 1, micro-batch 3: backward `layers.2:out`', 'layers.3:in'),
             ('detach', r'\(backward\): step 0, micro-batch 0: backward `layers.2:out` .* is missing', 'layers.3:in'),
             ('drop-loss', r'\(loss\): step 0, micro-batch 2: loss', 'the loss function'),
-            ('scale-grad', r'\(accumulation\): step 0, stage 1: gradient `head.', 'what each micro-batch adds to it agrees'),
+            ('scale-grad', r'\(accumulation\): step 0, stage 1: gradient `head.',
+             'the contribution of each micro-batch agrees'),
         ):
             with self.subTest(fault):
                 self.train(fault, '--fault', fault, ranks=2)

@@ -69,7 +69,7 @@ BoundedValue Scatter::bounded(const std::string& key) const {
   const double off = kSafety * std::max(std::sqrt(squares_ / samples), u * length);
   BoundedValue bounded{.expected = make_f64(value_->shape, expected), .bounds = {}};
   bounded.bounds.elements.emplace(key, make_f64(value_->shape, bounds));
-  // The gate is told relative to the value's norm; to 1 where that is 0.
+  // The gate is relative to the value's norm, or to 1 if the norm is 0.
   bounded.bounds.norms.emplace(key, length > 0 ? NormGate{off / length, 0} : NormGate{off, 1});
   return bounded;
 }

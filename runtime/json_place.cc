@@ -149,7 +149,7 @@ std::vector<JsonPlace> JsonPlace::items(size_t count) const {
 }
 
 std::string JsonPlace::text() const {
-  if (!json_->is_string()) fail("a text");
+  if (!json_->is_string()) fail("a string");
   return json_->get<std::string>();
 }
 

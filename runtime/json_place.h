@@ -1,6 +1,6 @@
 // Reading JSON that a file or a message brought: each place knows where it is, so that an error can say it.
 //
-// Errors are InputErrors of one line: "program.json: stages[1].graph.nodes[3].op: expected a text, not 3".
+// Errors are InputErrors of one line: "program.json: stages[1].graph.nodes[3].op: expected a string, not 3".
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ TEST(JsonPlace, ErrorsSayWhereAndWhatWasExpected) {
   EXPECT_EQ(refusal("{\"a\":\n", nothing).find('\n'), std::string::npos);
   EXPECT_EQ(refusal(R"({"a":1})", [](Place p) { p["b"]; }), "f.json: expected an object with \"b\", not {\"a\":1}");
   EXPECT_EQ(refusal(R"({"a":[{"b":3}]})", [](Place p) { p["a"].items()[0]["b"].text(); }),
-            "f.json: a[0].b: expected a text, not 3");
+            "f.json: a[0].b: expected a string, not 3");
   EXPECT_EQ(refusal("[1,2]", [](Place p) { p.items(3); }), "f.json: expected a list of 3, not [1,2]");
   EXPECT_EQ(refusal("[1,2]", [](Place p) { p.find("a"); }), "f.json: expected an object, not [1,2]");
   EXPECT_EQ(refusal("7", [](Place p) { p.integer(0, 6); }), "f.json: expected an integer from 0 to 6, not 7");

@@ -157,9 +157,9 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
 TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   const std::string good = "exec '" + host_ + "' \"$@\"";
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"echo hello", "backend: describe: \"hello\" came on standard output, which is no JSON"},
-           {"echo loading; " + good, "backend: describe: \"loading\" came on standard output before the JSON"},
-           {"test $1 != plan || echo done; " + good, "backend: plan: \"done\" came on standard output before the JSON"},
+           {"echo hello", "backend: describe: \"hello\" on standard output is not JSON"},
+           {"echo loading; " + good, "backend: describe: \"loading\" on standard output before the JSON"},
+           {"test $1 != plan || echo done; " + good, "backend: plan: \"done\" on standard output before the JSON"},
            {"echo 'no licence' >&2; exit 4", "describe: no licence (exited with code 4)"},
            {"test $1 != plan || exit 7; " + good, "plan: exited with code 7"},
            {"test $1 != run || { echo 'ImportError: no torch' >&2; exit 1; }; " + good,
@@ -187,7 +187,7 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
   const std::string file = scripted("", "ranks = [1, 4]\n");
   std::ofstream(folder_ / "broken.toml") << "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\nlaunch = 3\n";
   expect_refused({
-      {{"run", "--backend", "broken.toml"}, "broken.toml:3: 'launch' is not known; there are: schema, name, argv"},
+      {{"run", "--backend", "broken.toml"}, "broken.toml:3: 'launch' is unknown; expected one of schema, name, argv"},
       {{"run", "--backend", "nowhere.toml"}, "nowhere.toml"},
       {{"run", "--backend", ""}, "a FILE.toml or a command in quotes"},
       {{"run", "--backend", file, "--ranks", "2"}, "--ranks: 2 given; the backend's file says 1, 4"},

@@ -31,7 +31,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
-      {{"run", "--schedule", "no-such-schedule"}, "there are: gpipe, 1f1b"},
+      {{"run", "--schedule", "no-such-schedule"}, "expected one of gpipe, 1f1b"},
       {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"run", "--profile", "nonesuch"}, "accepted: core, full, nightly, ranks, smoke, exact"},
       {{"run", "--microbatches", "0"}, "--microbatches"},

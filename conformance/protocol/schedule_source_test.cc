@@ -71,7 +71,7 @@ TEST_F(ScheduleSource, RefusesInOneLineThatNamesTheFile) {
       {at("notes.txt"), size(2, 2), "must end in .csv"},
       {"nowhere.json", size(2, 2), "must end in .csv"},
       {at("damaged.csv"), size(0, 0), "damaged.csv: row 1 (rank 0), cell 2"},
-      {at("mine.csv"), size(3, 0), "2 ranks, not 3 as asked for"},
+      {at("mine.csv"), size(3, 0), "2 ranks, not 3 as requested"},
       {at("mine.csv"), size(0, 5), "2 micro-batches, not 5"},
       {at("mine.csv"), two_stages, "1 stages on rank 0, not 2"},
       {at("mine.csv"), grouped, "group size"},

@@ -154,7 +154,7 @@ TEST_F(JointJson, RefusalsNameThePlaceAndWhatIsAccepted) {
       {"/nodes/7/recompute", "SAVE", "graph: nodes[7].recompute: expected one of MUST_SAVE, "},
       {"/nodes/7/region", -1, "graph: nodes[7].region: expected an integer from 0"},
       {"/nodes/7/flops", "many", "graph: nodes[7].flops: expected a number, not \"many\""},
-      {"/nodes/7/op", 3, "graph: nodes[7].op: expected a text, not 3"},
+      {"/nodes/7/op", 3, "graph: nodes[7].op: expected a string, not 3"},
       {"/nodes/7/args/0/node", "z", "graph: nodes[7].args[0].node: expected the name of a node, not \"z\""},
       {"/nodes/7/args/0/node", "y",
        "graph: nodes[7].args[0].node: expected the name of a node that comes before this one, not \"y\""},

@@ -358,7 +358,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(self.run_plumbline(*one, "--check-lock", lock).returncode, 0)
             other = self.run_plumbline(*one, "--seed", "2", "--check-lock", lock)
             self.assertEqual(other.returncode, 1)
-            self.assertIn("exact-mlp-sum/1f1b-4/tensors.safetensors has other bytes", other.stdout)
+            self.assertIn("exact-mlp-sum/1f1b-4/tensors.safetensors differs from the lock file", other.stdout)
             out = os.path.join(folder, "out")
             self.assertEqual(self.run_plumbline(*one, "-o", out).returncode, 0)
             subprocess.run(["sha256sum", "--quiet", "-c", lock], cwd=out, check=True, timeout=60)

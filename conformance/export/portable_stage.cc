@@ -303,8 +303,8 @@ class Lowering {
 
   Json arguments_of(const OpsetEntry& entry) const {
     std::string unsupported;
-    Json arguments = call_arguments(
-        *node_, entry.arguments, [this](graph::ValueId v) { return number_of(v); }, unsupported);
+    Json arguments =
+        call_arguments(*node_, entry.arguments, [this](graph::ValueId v) { return number_of(v); }, unsupported);
     if (!unsupported.empty()) refuse("the argument '" + unsupported + "'");
     return arguments;
   }

@@ -8,7 +8,7 @@ import os
 import re
 from csv import reader
 
-# plumbline's names of schedules that PyTorch has as a class.
+# plumbline's names of schedules that are a class in PyTorch.
 CLASSES = {
     "gpipe": "ScheduleGPipe",
     "1f1b": "Schedule1F1B",
@@ -24,7 +24,7 @@ COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
 
 
 class Files:
-    """The parts of an exported case that the decision needs; read without torch."""
+    """The parts of an exported case that the decision needs, read without torch."""
 
     def __init__(self, folder):
         self.case = self._json(folder, "case.json")
@@ -38,7 +38,7 @@ class Files:
             return json.load(file)
 
     def computations(self):
-        """[rank][position]: (stage, letter, micro-batch); the actions of a group one after the other."""
+        """[rank][position]: (stage, letter, micro-batch); the actions of a group in order."""
         rows = []
         for row in self.rows:
             cells = [part for cell in row for part in cell.removesuffix("OVERLAP_F_B").strip("()").split(";")]
@@ -52,7 +52,7 @@ class Files:
 
 
 def why_not(files, version, traced):
-    """None where PyTorch in that version ("2.15.0") can run the case, else the reason."""
+    """None if that version of PyTorch ("2.15.0") can run the case, else the reason."""
     for test in (_placement, _class_limits, _gradients, _inputs, _borders):
         if reason := test(files):
             return reason

@@ -85,23 +85,23 @@ TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
   options.directory = folder_.path().string();
   const conformance::ProcessResult good = conformance::run_process(options);
   ASSERT_EQ(exit_code(good), 0) << good.output;
-  // What is replaced, the first time it stands there; nothing: the file is cut in half.
+  // The first occurrence of `from` is replaced; with an empty `from`, the file is cut in half.
   for (const auto& [file, from, to, expected] :
        std::vector<std::tuple<std::string, std::string, std::string, std::string>>{
-           {"case.json", "", "", "case.json: cannot be read, or is no JSON"},
+           {"case.json", "", "", "case.json: cannot be read, or is not JSON"},
            {"case.json", "\"stages\": 2", "\"stages\": 3", "program.json: not as many stages as in case.json"},
            {"case.json", "\"microbatches\": 4", "\"microbatches\": -4",
             "case.json: microbatches: expected a whole number"},
            {"case.json", "\"program\":0", "\"program\":9",
             "case.json: a micro-batch's program: expected a whole number"},
-           {"program.json", "", "", "program.json: cannot be read, or is no JSON"},
+           {"program.json", "", "", "program.json: cannot be read, or is not JSON"},
            {"program.json", "{\"dtype\":\"F32\",\"shape\":[2,", "{\"dtype\":\"F32\",\"shape\":[2,1",
             "program.json: aten::linear of shapes that do not fit"},
            {"program.json", "\"value\":0", "\"value\":4000000000", "program.json: a value: expected a whole number"},
-           {"schedule.csv", "0F0", "7F0", "schedule.csv: 7F0 is no action of this case"},
-           {"schedule.csv", "0F1", "0F0", "schedule.csv: 0F0, or a part of it, comes twice"},
+           {"schedule.csv", "0F0", "7F0", "schedule.csv: 7F0 is not an action of this case"},
+           {"schedule.csv", "0F1", "0F0", "schedule.csv: 0F0, or a part of it, occurs twice"},
            {"tensors.safetensors", "", "", "lies beyond the end of the file"},
-           {"tensors.safetensors", "[8,8]", "[4,8]", "has not the bytes of its shape"},
+           {"tensors.safetensors", "[8,8]", "[4,8]", "has another size than its shape"},
            {"tensors.safetensors", "step/0/input/x", "step/0/input/y", "has no step/0/input/x of F32"},
            {"tensors.safetensors", std::string("\0\0\0\0\0", 5), std::string("\0\0\1\0\0", 5), "a header of 4294"},
        }) {

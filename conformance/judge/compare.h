@@ -71,7 +71,7 @@ struct Difference {
   double actual = 0.0;
   std::string expected_text;  ///< shortest text that distinguishes the two values in their dtype, with bits if needed
   std::string actual_text;
-  double max_abs = 0.0;             ///< largest |actual - expected|; infinite where one of them is not finite
+  double max_abs = 0.0;             ///< largest |actual - expected|; infinite if one of them is not finite
   double max_ratio_of_bound = 0.0;  ///< bounded: largest |actual - expected| / bound; infinite likewise
   int64_t differing = 0;            ///< elements that differ; bounded: that are out of their bound
   int64_t elements = 0;

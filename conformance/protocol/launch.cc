@@ -143,15 +143,15 @@ std::string reason_of(const LaunchResult& result) {
       return text->substr(at, text->find('\n', at) - at);
   if (result.timed_out) return result.ending;
   const std::vector<std::string> lines = lines_of(result.errors);
-  auto said = std::ranges::find_if(lines, names_an_exception);
-  if (said == lines.end())
+  auto reason = std::ranges::find_if(lines, names_an_exception);
+  if (reason == lines.end())
     if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
       return one_line(cause) + " (" + result.ending + ")";
-  if (said == lines.end())  // mpirun's report on the end of a rank
-    said =
+  if (reason == lines.end())  // mpirun's report on the end of a rank
+    reason =
         std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
-  if (said == lines.end() && !lines.empty()) said = lines.end() - 1;
-  return said == lines.end() ? result.ending : one_line(*said) + " (" + result.ending + ")";
+  if (reason == lines.end() && !lines.empty()) reason = lines.end() - 1;
+  return reason == lines.end() ? result.ending : one_line(*reason) + " (" + result.ending + ")";
 }
 
 std::map<std::string, std::string> rank_environment() {

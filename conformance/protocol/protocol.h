@@ -36,7 +36,7 @@ struct BackendDescription {
   CaseLevel level = CaseLevel::Program;
   /// The names of its custom models: for CaseLevel::Own only, and then not empty.
   std::vector<std::string> models;
-  /// Whether it executes the actions of schedule.csv in their order, not in an order of its own for that name.
+  /// Whether it executes the actions of schedule.csv in their order, not in another order under that name.
   bool follows_order = true;
   /// The version of the LibTorch that computes, if any: with another than ours, real numbers need not have the same
   /// bits.

@@ -38,7 +38,7 @@ bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue
     double sum = 0;
     for (const AlignedValue* part : contributions) sum += std::abs(scale * element_as_double(*part->expected, i));
     const double gap = std::abs(element_as_double(*gradient.actual, i) - element_as_double(*gradient.expected, i));
-    if (!(gap <= 2 * gamma * sum)) return false;  // nor where one of them is no number
+    if (!(gap <= 2 * gamma * sum)) return false;  // also false for NaN
   }
   return true;
 }

@@ -102,11 +102,11 @@ class EveryCase(unittest.TestCase):
         expected = read_tensors(os.path.join(folder, "expected.safetensors"))
         seed = random.randrange(2**32)
         key = random.Random(seed).choice(sorted(expected))
-        spoilt = {name: tensor.clone() for name, tensor in expected.items()}
-        spoilt[key].reshape(-1)[0] += 1
-        self.assertEqual([line.split(":")[0] for line in differences(folder, spoilt)], [key], f"seed {seed}")
-        del spoilt[key]
-        self.assertEqual(differences(folder, spoilt), [f"{key}: missing"])
+        corrupted = {name: tensor.clone() for name, tensor in expected.items()}
+        corrupted[key].reshape(-1)[0] += 1
+        self.assertEqual([line.split(":")[0] for line in differences(folder, corrupted)], [key], f"seed {seed}")
+        del corrupted[key]
+        self.assertEqual(differences(folder, corrupted), [f"{key}: missing"])
         self.assertEqual(differences(folder, {**expected, "9/grad/-/-/x": torch.ones(1)}), ["9/grad/-/-/x: not expected"])
 
     def test_a_dict_is_nested_as_the_case_says(self):
@@ -182,13 +182,13 @@ class Strictness(unittest.TestCase):
 
     def test_contents_that_torch_rejects(self):
         self.assertEqual(self.refusal(), "accepted")
-        spoilt = {
+        corrupted = {
             "TypeError": lambda d: d["programs"][0]["stages"][0]["nodes"][0]["arguments"].update(weight="much"),
             "RuntimeError": lambda d: d["programs"][0]["stages"][1]["nodes"][0]["arguments"].update(
                 weight=d["programs"][0]["stages"][1]["nodes"][0]["arguments"]["input"]
             ),
         }
-        for kind, edit in spoilt.items():
+        for kind, edit in corrupted.items():
             plumbline("export", "--case", "exact-mlp-sum", "-o", self.folder.name)
             self.change("program.json", edit)
             with self.subTest(kind), self.assertRaisesRegex(FormatError, rf"^{self.case}: cannot be run: {kind}: .+$"):
@@ -199,7 +199,7 @@ class Strictness(unittest.TestCase):
         with open(path, "rb") as file:
             whole = file.read()
         (length,) = struct.unpack("<Q", whole[:8])
-        for name, spoilt in {
+        for name, corrupted in {
             "truncated": whole[:-1],
             "longer": whole + b"x",
             "no header": whole[:4],
@@ -209,7 +209,7 @@ class Strictness(unittest.TestCase):
             "negative shape": whole.replace(b'"shape":[8', b'"shape":[-', 1),
         }.items():
             with open(path, "wb") as file:
-                file.write(spoilt)
+                file.write(corrupted)
             self.assertIn("tensors.safetensors", self.refusal(), name)
 
     def test_files_round_trip(self):

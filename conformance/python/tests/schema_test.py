@@ -57,7 +57,7 @@ def at(value, path):
     return value
 
 
-def spoilt(document, rng, everywhere):
+def corrupted(document, rng, everywhere):
     """A copy with one change at a random place: a member added, removed, of another type or out of range."""
     changed = copy.deepcopy(document)
     place = rng.choice(everywhere)
@@ -103,7 +103,7 @@ class Schemas(unittest.TestCase):
             if name == "manifest":
                 self.assertEqual(document["refused"], [], path)
 
-    def test_spoilt_files_are_refused(self):
+    def test_changed_files_are_refused(self):
         """One change at a random place of some documents."""
         seed = random.randrange(2**32)
         rng = random.Random(seed)
@@ -112,7 +112,7 @@ class Schemas(unittest.TestCase):
         for _, name, document in sample:
             validator = jsonschema.Draft202012Validator(SCHEMAS[name])
             everywhere = [p for p, _ in places(document)]
-            refused += sum(not validator.is_valid(spoilt(document, rng, everywhere)) for _ in range(4))
+            refused += sum(not validator.is_valid(corrupted(document, rng, everywhere)) for _ in range(4))
         self.assertGreater(refused, len(sample), f"seed {seed}")
 
     def test_an_unknown_member_is_named_with_its_place(self):
@@ -257,7 +257,7 @@ class Protocol(unittest.TestCase):
             refused = 0
             everywhere = [path for path, _ in places(document)]
             for _ in range(60):
-                changed = spoilt(document, rng, everywhere)
+                changed = corrupted(document, rng, everywhere)
                 refused += self.wrong(schema, changed) is not None
             self.assertGreater(refused, 0, f"seed {seed}: {schema} of {whose}")
 
@@ -268,7 +268,7 @@ class Protocol(unittest.TestCase):
             document = answer(self.BACKENDS[whose], "describe")
             everywhere = [path for path, _ in places(document)]
             for number in range(12):
-                changed = spoilt(document, rng, everywhere) if number else document
+                changed = corrupted(document, rng, everywhere) if number else document
                 path = os.path.join(self.folder, "describe.json")
                 with open(path, "w", encoding="utf-8") as file:
                     json.dump(changed, file)

@@ -119,7 +119,7 @@ def _gradients(files):
         return f"gradients divided by {gradients['divide_by']}: scale_grads divides by the number of micro-batches or not at all"
     weights = {m.get("loss_weight", 1) for step in files.case["steps"] for m in step.get("microbatches", [])}
     if weights != {1}:
-        return "losses that weigh differently: PyTorch's loss function is not told the micro-batch"
+        return "losses that weigh differently: PyTorch's loss function does not get the micro-batch"
     return None
 
 
@@ -153,7 +153,7 @@ def _traced(files):
     if files.case["boundary_hooks"]:
         return "hooks that a stage's forward puts on what it takes: a traced pipe does not trace them"
     if files.case["input_gradients"]:
-        return "gradients of inputs: a traced pipe is asked for those of parameters only"
+        return "gradients of inputs: a traced pipe computes those of parameters only"
     multi = files.case["schedule"]["name"] not in SINGLE
     program = files.program["programs"][0]
     masked = any(e["from"] == "mask" for stage in program["stages"][1:] for e in stage["inputs"])

@@ -82,7 +82,7 @@ TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {
            {"expected.safetensors", good, "manifest.json"},
            {tensors, good.substr(0, good.size() / 2), "truncated"},
            {tensors, four_gib, "header length 4294967296"},
-           {tensors, with_tensors([&](TensorMap& all) { all.erase(weight); }), "lacks " + weight},
+           {tensors, with_tensors([&](TensorMap& all) { all.erase(weight); }), weight + " is missing"},
            {tensors, with_tensors([&](TensorMap& all) { all.at(weight) = make_f64({1}, {1}); }),
             "is f64[1], but f32[8,8]"},
            {tensors, with_tensors([&](TensorMap& all) { all["more"] = make_f64({1}, {1}); }), "in manifest.json"},

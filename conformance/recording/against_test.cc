@@ -102,7 +102,8 @@ TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
        "backward of `embed`"},
       {[&](Made& run) { change(run, "0/grad/0/-/embed.weight"); }, "accumulation", "0/grad/0/-/embed.weight",
        "the contribution of each micro-batch agrees"},
-      {[&](Made& run) { change(run, "0/buffer/1/-/head.count"); }, "buffers", "0/buffer/1/-/head.count", "too often"},
+      {[&](Made& run) { change(run, "0/buffer/1/-/head.count"); }, "buffers", "0/buffer/1/-/head.count",
+       "an extra or a missing update"},
   };
   for (const Fault& fault : faults) {
     Made run = made(true);

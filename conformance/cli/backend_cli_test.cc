@@ -85,23 +85,23 @@ TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
   options.directory = folder_.path().string();
   const conformance::ProcessResult good = conformance::run_process(options);
   ASSERT_EQ(exit_code(good), 0) << good.output;
-  // What is replaced, the first time it stands there; nothing: the file is cut in half.
+  // The first occurrence of `from` is replaced; with an empty `from`, the file is cut in half.
   for (const auto& [file, from, to, expected] :
        std::vector<std::tuple<std::string, std::string, std::string, std::string>>{
-           {"case.json", "", "", "case.json: cannot be read, or is no JSON"},
+           {"case.json", "", "", "case.json: cannot be read, or is not JSON"},
            {"case.json", "\"stages\": 2", "\"stages\": 3", "program.json: not as many stages as in case.json"},
            {"case.json", "\"microbatches\": 4", "\"microbatches\": -4",
             "case.json: microbatches: expected a whole number"},
            {"case.json", "\"program\":0", "\"program\":9",
             "case.json: a micro-batch's program: expected a whole number"},
-           {"program.json", "", "", "program.json: cannot be read, or is no JSON"},
+           {"program.json", "", "", "program.json: cannot be read, or is not JSON"},
            {"program.json", "{\"dtype\":\"F32\",\"shape\":[2,", "{\"dtype\":\"F32\",\"shape\":[2,1",
             "program.json: aten::linear of shapes that do not fit"},
            {"program.json", "\"value\":0", "\"value\":4000000000", "program.json: a value: expected a whole number"},
-           {"schedule.csv", "0F0", "7F0", "schedule.csv: 7F0 is no action of this case"},
-           {"schedule.csv", "0F1", "0F0", "schedule.csv: 0F0, or a part of it, comes twice"},
+           {"schedule.csv", "0F0", "7F0", "schedule.csv: 7F0 is not an action of this case"},
+           {"schedule.csv", "0F1", "0F0", "schedule.csv: 0F0, or a part of it, occurs twice"},
            {"tensors.safetensors", "", "", "lies beyond the end of the file"},
-           {"tensors.safetensors", "[8,8]", "[4,8]", "has not the bytes of its shape"},
+           {"tensors.safetensors", "[8,8]", "[4,8]", "has another size than its shape"},
            {"tensors.safetensors", "step/0/input/x", "step/0/input/y", "has no step/0/input/x of F32"},
            {"tensors.safetensors", std::string("\0\0\0\0\0", 5), std::string("\0\0\1\0\0", 5), "a header of 4294"},
        }) {
@@ -139,7 +139,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
            Wrong{"wrong key", "LC_ALL=C sed -i s,0/partial/0/0/,0/partly//0/0/, $f", "error", "0/partly//0/0/"},
            Wrong{"extra tensor", "LC_ALL=C sed -i s,0/grad/-/-/,0/loss/-/9/, $f", "fail", "was not expected"},
            Wrong{"a rank that there is not", "cp $f ${f%0.*}2.safetensors", "error",
-                 "rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1"},
+                 "rank2.safetensors: no such rank; the job has 2 ranks: 0 to 1"},
            Wrong{"a rank's file is missing", "rm $f", "fail", "missing"},
            Wrong{"other values", "printf 1234 | dd of=$f bs=1 seek=$(($(stat -c %s $f) - 4)) conv=notrunc 2> /dev/null",
                  "fail", "expected"},
@@ -157,9 +157,9 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
 TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   const std::string good = "exec '" + host_ + "' \"$@\"";
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"echo hello", "backend: describe: \"hello\" came on standard output, which is no JSON"},
-           {"echo loading; " + good, "backend: describe: \"loading\" came on standard output before the JSON"},
-           {"test $1 != plan || echo done; " + good, "backend: plan: \"done\" came on standard output before the JSON"},
+           {"echo hello", "backend: describe: \"hello\" on standard output is not JSON"},
+           {"echo loading; " + good, "backend: describe: \"loading\" on standard output before the JSON"},
+           {"test $1 != plan || echo done; " + good, "backend: plan: \"done\" on standard output before the JSON"},
            {"echo 'no licence' >&2; exit 4", "describe: no licence (exited with code 4)"},
            {"test $1 != plan || exit 7; " + good, "plan: exited with code 7"},
            {"test $1 != run || { echo 'ImportError: no torch' >&2; exit 1; }; " + good,
@@ -187,7 +187,7 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
   const std::string file = scripted("", "ranks = [1, 4]\n");
   std::ofstream(folder_ / "broken.toml") << "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\nlaunch = 3\n";
   expect_refused({
-      {{"run", "--backend", "broken.toml"}, "broken.toml:3: 'launch' is not known; there are: schema, name, argv"},
+      {{"run", "--backend", "broken.toml"}, "broken.toml:3: 'launch' is unknown; expected one of schema, name, argv"},
       {{"run", "--backend", "nowhere.toml"}, "nowhere.toml"},
       {{"run", "--backend", ""}, "a FILE.toml or a command in quotes"},
       {{"run", "--backend", file, "--ranks", "2"}, "--ranks: 2 given; the backend's file says 1, 4"},
@@ -223,7 +223,7 @@ TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
            {"test $1 != run || { cd \"$5\"; mkdir -p gpipe/exact-mlp-sum; : > gpipe/exact-mlp-sum/rank2.safetensors; "
             "echo '@plumbline case 0 begins'; echo '@plumbline case 0 done'; exit 0; }" +
                 rest,
-            "", "gpipe/exact-mlp-sum/rank2.safetensors: there is no such rank; the job has 2 ranks: 0 to 1", 2},
+            "", "gpipe/exact-mlp-sum/rank2.safetensors: no such rank; the job has 2 ranks: 0 to 1", 2},
            {"test $1 != run || { echo '@plumbline case 0 done'; exit 0; }" + rest, "",
             "failed     result files: none below --out; for rank 0 there should be gpipe/exact-mlp-sum/rank0", 2}}) {
     const conformance::ProcessResult result = start({"doctor", "--backend", scripted(body, more)});

@@ -31,9 +31,9 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
-      {{"run", "--schedule", "no-such-schedule"}, "there are: gpipe, 1f1b"},
+      {{"run", "--schedule", "no-such-schedule"}, "expected one of gpipe, 1f1b"},
       {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
-      {{"run", "--profile", "nonesuch"}, "accepted: core, full, nightly, ranks, smoke, exact"},
+      {{"run", "--profile", "nonesuch"}, "expected one of core, full, nightly, ranks, smoke, exact"},
       {{"run", "--microbatches", "0"}, "--microbatches"},
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
       {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},

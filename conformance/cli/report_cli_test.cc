@@ -63,7 +63,7 @@ TEST_F(Cli, ATrainingScriptIsHeldAgainstItsOneRankRun) {
       << result.output;
   fs::create_directories(folder_ / "empty");
   expect_refused(
-      {{{"check", "one", "--against", "empty"}, "there is no rank0.json"}, {{"check", "one", "--exact"}, "--against"}});
+      {{{"check", "one", "--against", "empty"}, "it has no rank0.json"}, {{"check", "one", "--exact"}, "--against"}});
 }
 
 TEST_F(Cli, WhatIsNoReportIsRefusedInOneLine) {

@@ -1,5 +1,5 @@
-/* An example of a backend for plumbline, to copy: plain C, no MPI, one process that is every rank in turn. It takes the
-   cases whose stages are chains of linear layers in F32, and says of all others that it does not support them.
+/* An example of a backend for plumbline, to copy: plain C, no MPI, one process that acts as every rank in turn. It
+   supports the cases whose stages are chains of linear layers in F32, and declines all others.
 
      host describe
      host plan --job J
@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   const char* text = read_whole_file(&arena, job_file, NULL);
   const Json* job = text ? json_parse(&arena, text) : NULL;
   if (!job || !json_is(json_get(job, "format"), "plumbline-job/1"))
-    refuse("%s: no job of format plumbline-job/1", job_file);
+    refuse("%s: not a job of format plumbline-job/1", job_file);
   const int code = strcmp(verb, "plan") == 0 ? plan(job, job_file) : run(job, job_file, out);
   arena_free(&arena);
   return code;

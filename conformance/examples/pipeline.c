@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 64, MOST_MICROBATCHES = 4096 }; /* MOST: of ranks and of stages */
+enum { MOST = 64, MOST_MICROBATCHES = 4096 }; /* MOST: ranks, and stages */
 
 typedef struct {
   int stage, microbatch;
@@ -31,7 +31,7 @@ struct Pipeline {
   int rank_count, stages, microbatches, boundaries, parameters;
   int rank_of_stage[MOST];
   Tensor* results[MOST];
-  /* of the current step: */
+  /* The state of the current step: */
   int step;
   const Json* step_json;
   Run* runs;            /* by stage and micro-batch */
@@ -59,7 +59,7 @@ static const char* unknown_member(const Json* json) {
 
 static const char* why_not(Pipeline* p) {
   const Json *json = p->json, *loss = json_get(json, "loss");
-  if (!cJSON_IsObject(json)) refuse("case.json: no JSON object");
+  if (!cJSON_IsObject(json)) refuse("case.json: not a JSON object");
   if (!json_is(json_get(json, "format"), "plumbline-case/1")) return "another format than plumbline-case/1";
   const char* member = unknown_member(json);
   if (member) return arena_text(p->arena, "member \"%s\" of case.json", member);
@@ -88,7 +88,7 @@ static const char* why_not(Pipeline* p) {
   return NULL;
 }
 
-/* --- the form of a case, checked once: later code relies on it ---------------------------------------------------- */
+/* --- checks of a case, made once: later code relies on them ---------------------------------------------------- */
 
 static int number_of(const Json* list, const char* name) {
   int number = 0;
@@ -101,7 +101,7 @@ static int number_of(const Json* list, const char* name) {
 
 static void expect_named(const Json* list, const Json* port, const char* what) {
   const char* name = json_text(json_get(port, "name"), what);
-  if (number_of(list, name) < 0) refuse("%s: there is none of the name %s", what, name);
+  if (number_of(list, name) < 0) refuse("%s: no value has the name %s", what, name);
 }
 
 static void check_parameters(const Pipeline* p) {
@@ -167,7 +167,7 @@ static bool read_action(const char* cell, Action* action) {
          strchr("FBIW", action->what);
 }
 
-/* The parts of a stage's work on a micro-batch that an action does: each comes once. */
+/* The parts of a stage's work on a micro-batch that an action executes: each occurs once. */
 static unsigned parts_of(char what) {
   enum { FORWARD = 1, TO_INPUTS = 2, TO_WEIGHTS = 4 };
   switch (what) {
@@ -182,7 +182,7 @@ static unsigned parts_of(char what) {
   }
 }
 
-/* The reason why it cannot be run; NULL when it can. A schedule of another case is rejected. */
+/* The reason why the schedule cannot be run; NULL if it can. Rejects a schedule of another case. */
 static const char* read_schedule(Pipeline* p, char* text) {
   if (!text) refuse("schedule.csv: cannot be read");
   memset(p->rank_of_stage, -1, sizeof p->rank_of_stage);
@@ -197,9 +197,9 @@ static const char* read_schedule(Pipeline* p, char* text) {
       if (!read_action(cell, action)) return arena_text(p->arena, "action %s", cell);
       if (action->stage < 0 || action->stage >= p->stages || action->microbatch < 0 ||
           action->microbatch >= p->microbatches)
-        refuse("schedule.csv: %s is no action of this case", cell);
+        refuse("schedule.csv: %s is not an action of this case", cell);
       unsigned char* parts = &seen[action->stage * p->microbatches + action->microbatch];
-      if (*parts & parts_of(action->what)) refuse("schedule.csv: %s, or a part of it, comes twice", cell);
+      if (*parts & parts_of(action->what)) refuse("schedule.csv: %s, or a part of it, occurs twice", cell);
       *parts |= (unsigned char)parts_of(action->what);
       int* owner = &p->rank_of_stage[action->stage];
       if (*owner >= 0 && *owner != p->rank_count) return "a stage on several ranks";
@@ -216,7 +216,7 @@ static const Json* read_json(Arena* arena, const char* folder, const char* name)
   const char* path = arena_text(arena, "%s/%s", folder, name);
   const char* text = read_whole_file(arena, path, NULL);
   const Json* json = text ? json_parse(arena, text) : NULL;
-  if (!json) refuse("%s: cannot be read, or is no JSON", path);
+  if (!json) refuse("%s: cannot be read, or is not JSON", path);
   return json;
 }
 
@@ -271,7 +271,7 @@ static int boundary_named(const Pipeline* p, const Json* port, int m) {
 }
 static int value_number(const Json* port) { return (int)json_number(json_get(port, "value")); }
 
-/* A copy of `tensor` under a key; stage and micro-batch -1 where they do not apply. */
+/* A copy of `tensor` under a key; stage and micro-batch are -1 if they do not apply. */
 static void deliver(Pipeline* p, int rank, const char* kind, int stage, int m, const char* name, const Tensor* tensor) {
   char places[2][16] = {"-", "-"};
   if (stage >= 0) snprintf(places[0], sizeof places[0], "%d", stage);
@@ -293,7 +293,7 @@ static Tensor* tensor_named(Pipeline* p, const char* name, const Tensor* form) {
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
-/* The micro-batch's share of an input or a target, which must have these sizes. */
+/* The micro-batch's piece of an input or a target, which must have these sizes. */
 static Tensor* batch_piece(Pipeline* p, const char* what, int m, const Tensor* form) {
   const char* name = arena_text(p->arena, "step/%d/%s", p->step, what);
   const Tensor* whole = tensors_find(p->tensors, name);
@@ -344,7 +344,7 @@ static void forward(Pipeline* p, int stage, int m) {
     run->values[value] = crossed ? *value_of(p, boundary_named(p, input, m), m)
                                  : batch_piece(p, arena_text(p->arena, "input/%s", name), m, &forms[value]);
     if (!tensor_same_form(run->values[value], &forms[value]))
-      refuse("program.json: %s has another shape in stage %d than where it was made", name, stage);
+      refuse("program.json: %s has another shape in stage %d than in its producer", name, stage);
   }
   json_each(parameter, json_get(run->graph, "parameters")) {
     if (!cJSON_IsNumber(json_get(parameter, "value"))) continue;
@@ -470,7 +470,7 @@ static void finish_gradients(Pipeline* p) {
 static const char* run_schedule(Pipeline* p) {
   for (int r = 0; r < p->rank_count; ++r) p->ranks[r].next = 0;
   for (bool moved = true, done = false; !done;) {
-    if (!moved) return arena_text(p->arena, "step %d: no rank can go on", p->step);
+    if (!moved) return arena_text(p->arena, "step %d: no rank can continue", p->step);
     moved = false;
     done = true;
     for (int r = 0; r < p->rank_count; ++r) {

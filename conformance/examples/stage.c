@@ -30,13 +30,13 @@ const char* stage_why_not(Arena* arena, const Json* stage) {
   return NULL;
 }
 
-/* The number of the value that an argument is; -1 for null. */
+/* The number of the value that an argument refers to; -1 for null. */
 static int value_of(const Json* arguments, const char* name) {
   const Json* value = json_get(json_get(arguments, name), "value");
   return cJSON_IsNumber(value) ? (int)json_number(value) : -1;
 }
 
-/* --- the form of a stage, checked once: later code relies on it --------------------------------------------------- */
+/* --- checks of a stage, made once: later code relies on them --------------------------------------------------- */
 
 typedef struct {
   Tensor* forms; /* by value */
@@ -65,7 +65,7 @@ static size_t size_from_end(const Tensor* form, size_t back) {
   return back <= form->rank ? form->sizes[form->rank - back] : 1;
 }
 
-/* The form of the operator's result for arguments of these forms. */
+/* The sizes of the operator's result for arguments of these sizes. */
 static Tensor form_of_result(const Check* check, const Json* node) {
   const Json* op = json_get(node, "op");
   if (json_is(op, "aten::linear")) {
@@ -104,7 +104,8 @@ const Tensor* stage_check(Arena* arena, const Json* stage) {
   json_each(node, json_get(stage, "nodes")) {
     const Tensor form = form_of_result(&check, node);
     if (!tensor_same_form(&form, &check.forms[define(&check, cJSON_GetArrayItem(json_get(node, "results"), 0))]))
-      refuse("program.json: %s gives another shape than it says", cJSON_GetStringValue(json_get(node, "op")));
+      refuse("program.json: %s has another result shape than program.json declares",
+             cJSON_GetStringValue(json_get(node, "op")));
   }
   json_each(output, json_get(stage, "outputs")) used(&check, json_get(output, "value"));
   return check.forms;

@@ -11,7 +11,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// A stage of its own memory: running statistics that it writes are nobody else's.
+/// The graph on copies of its attributes: running statistics that it writes are not shared.
 graph::Graph on_copies(graph::Graph graph) {
   for (graph::Attribute& attribute : graph.attributes)
     if (attribute.tensor.defined()) attribute.tensor = attribute.tensor.detach().clone();

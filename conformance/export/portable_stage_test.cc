@@ -49,7 +49,7 @@ std::string text(const PortableStage& stage) {
   return text + "return " + Json(stage.outputs).dump();
 }
 
-// Values: x is 0, w is 1, count is 2 where they are used; the parameter and buffer without a use have none.
+// Values: x is 0, w is 1, count is 2 if they are used; an unused parameter or buffer has no value.
 TEST(PortableStage, InPlaceCallsBecomeNewValues) {
   EXPECT_EQ(text(lowered([](Module& m, at::Tensor x) {
               at::Tensor y = at::mul(x, m.w);
@@ -61,7 +61,7 @@ TEST(PortableStage, InPlaceCallsBecomeNewValues) {
             R"(aten::relu{"self":{"value":3}} -> [4]; return [4])");
 }
 
-TEST(PortableStage, AnAliasGoesWithTheTensorThatIsChanged) {
+TEST(PortableStage, AnAliasChangesWithItsTensor) {
   EXPECT_EQ(text(lowered([](Module& m, at::Tensor x) {
               const at::Tensor y = at::mul(x, m.w);
               const at::Tensor same = y.contiguous();
@@ -73,7 +73,7 @@ TEST(PortableStage, AnAliasGoesWithTheTensorThatIsChanged) {
             R"(aten::relu{"self":{"value":3}} -> [4]; return [4])");
 }
 
-TEST(PortableStage, ACopyStaysWhatItWas) {
+TEST(PortableStage, ACopyDoesNotChange) {
   EXPECT_EQ(text(lowered([](Module& m, at::Tensor x) {
               const at::Tensor y = at::mul(x, m.w);
               const at::Tensor copy = y.clone();
@@ -143,7 +143,7 @@ TEST(PortableStage, ViewsAreReshapesAndPermutations) {
             R"(aten::reshape{"self":{"value":3},"shape":[1,2,1,3]} -> [4]; return [4])");
 }
 
-TEST(PortableStage, RefusesWhatIsOutsideTheOpset) {
+TEST(PortableStage, RefusesOperatorsOutsideTheOpset) {
   testing::expect_part(
       testing::refusal([] { lowered([](Module&, at::Tensor x) { return std::get<0>(at::sort(x)); }); }),
       "here: aten::sort has no form in opset");

@@ -1,4 +1,4 @@
-// The judge on results that are right, and on results with one thing wrong: it must find that thing first.
+// The judge on correct results, and on results with one defect, which it must name first.
 #include "conformance/judge/judge.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string first_key_of(const TensorMap& results, reference::ResultKind kind) {
   return "";
 }
 
-TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
+TEST(Judge, PassesCorrectResultsOfEveryKindOfTruth) {
   Judge judge(kSeed);
   for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
     for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
@@ -54,7 +54,7 @@ TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
   }
 }
 
-// Two replicas of two stages; each sums what it has on its own. What a schedule with one copy would give is refused.
+// Two replicas of two stages, each with its own sums. The results of a schedule with one copy fail.
 TEST(Judge, ReplicasAreSummedAsTheScheduleSays) {
   const reference::Case& c = find_case("mlp");
   schedule::Schedule both = gpipe(c);

@@ -1,4 +1,4 @@
-// A backend outside of this process: its verbs, and hearing how far it is with a job.
+// Runs a backend in a child process: its verbs, and its progress events during a job.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@
 
 namespace plumbline::conformance {
 
-/// What mpirun and the ranks find in their environment: the settings of the launchers of Open MPI 4 and 5 and of MPICH
-/// at once; each reads its own and ignores the rest.
+/// Environment variables for mpirun and the ranks: the settings for Open MPI 4, Open MPI 5 and MPICH together; each
+/// reads its own and ignores the rest.
 std::map<std::string, std::string> rank_environment();
 
-/// What rank 0 of the job reports: case or measurement `index` begins, or is done, or (a case) could not be done.
+/// A report from rank 0 of the job: case or measurement `index` begins, is done, or (a case only) failed.
 struct LaunchEvent {
   bool throughput = false;
   size_t index = 0;
-  bool done = false;        ///< it is over, in whatever way
-  std::string failed = {};  ///< why the case could not be done; empty otherwise
+  bool done = false;        ///< it is over, also if it failed
+  std::string failed = {};  ///< why the case could not be executed; empty otherwise
 };
 
-/// What a backend said cannot be read as an event, or cannot be.
+/// An event of a backend is malformed, or has an impossible index.
 class BadEvent : public Error {
  public:
   using Error::Error;
@@ -44,19 +44,18 @@ struct LaunchResult {
   bool timed_out = false;
   bool any_event = false;
   std::string ending = {};  ///< "exited with code 1"
-  std::string output = {};  ///< what it printed to stdout, without the events
-  std::string errors = {};  ///< and to stderr
+  std::string output = {};  ///< its standard output, without the events
+  std::string errors = {};  ///< its standard error
 };
 
-/// In one line, a rank's own reason first: what it says behind "plumbline: ", else the first exception that it names,
-/// else its last words; and how it ended.
+/// The reason of a failure in one line: a rank's text after "plumbline: ", else the first exception that it names, else
+/// its last line; and how the backend ended.
 std::string reason_of(const LaunchResult& result);
 
 /// Prefix of event lines on a backend's standard output.
 inline constexpr std::string_view kEventPrefix = "@plumbline ";
 
-/// A backend cannot be talked to: it does not start, ends badly, or its answer is none. One line, opened by its name
-/// and the verb.
+/// A backend does not start, fails, or gives a malformed answer. One line, which starts with its name and the verb.
 class BackendError : public Error {
  public:
   using Error::Error;
@@ -68,15 +67,16 @@ class Launcher {
   explicit Launcher(BackendSpec spec) : spec_(std::move(spec)) {}
   const BackendSpec& spec() const { return spec_; }
 
-  /// What it says of itself. Throws BackendError.
+  /// The backend's description of itself. Throws BackendError.
   BackendDescription describe() const;
 
-  /// Writes OUT/job.json and asks which of its cases it can run: an answer for each, none where it gave none. Throws
-  /// BackendError.
+  /// Writes OUT/job.json and asks the backend which cases it supports: one answer for each, none for a case that it
+  /// left out. Throws BackendError.
   std::vector<std::optional<PlanAnswer>> plan(const Job& job, const std::filesystem::path& out) const;
 
-  /// Writes OUT/job.json and runs it to its end. What `on_event` throws, and an event that cannot be read, ends the
-  /// backend; the first is thrown on.
+  /// Writes OUT/job.json and runs it to its end. An exception from `on_event` and a malformed event end the backend;
+  /// the
+  /// former is rethrown.
   LaunchResult run(const Job& job, const std::filesystem::path& out,
                    const std::function<void(const LaunchEvent&)>& on_event) const;
 

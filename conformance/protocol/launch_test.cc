@@ -28,7 +28,7 @@ std::string text(const LaunchEvent& event) {
                                 : " begins");
 }
 
-/// Shell scripts stand in for programs.
+/// Shell scripts replace programs.
 class LauncherTest : public ::testing::Test {
  protected:
   std::string script(const std::string& name, const std::string& body) {
@@ -59,7 +59,7 @@ TEST(LaunchEvents, AreReadBack) {
   EXPECT_EQ(text(parse_event("case 18446744073709551615 done")), "case 18446744073709551615 done");
 }
 
-TEST(LaunchEvents, AnythingElseIsRefusedWhole) {
+TEST(LaunchEvents, AnythingElseIsRefused) {
   for (const std::string line : {"",
                                  "case",
                                  "case ",
@@ -99,7 +99,7 @@ printf 's are fruit\nlast')");
   EXPECT_EQ(events,
             (std::vector<std::string>{"case 1 begins", "case 1 done", "throughput 0 begins", "throughput 0 done"}));
   EXPECT_EQ(result.output, "noise\n\nnoise @plumbline case 9 done\nbetween\n@plumblines are fruit\nlast");
-  EXPECT_EQ(result.errors, "why: @plumbline case") << "stderr is none of the events";
+  EXPECT_EQ(result.errors, "why: @plumbline case") << "stderr has no events";
   EXPECT_TRUE(result.succeeded);
   EXPECT_TRUE(result.any_event);
   EXPECT_FALSE(result.timed_out);
@@ -124,13 +124,13 @@ done)");
   EXPECT_EQ(result.output, noise);
 }
 
-TEST_F(LauncherTest, AnEventWithoutItsEndOfLineIsNone) {
+TEST_F(LauncherTest, AnEventWithoutAnEndOfLineIsIgnored) {
   const LaunchResult result = run("printf 'why\\n@plumbline case 7 done'; exit 1");
   EXPECT_TRUE(events.empty());
   EXPECT_EQ(result.output, "why\n");
 }
 
-TEST_F(LauncherTest, EndingsAreTold) {
+TEST_F(LauncherTest, EndingsAreReported) {
   const LaunchResult failed = run("echo reason >&2; exit 3");
   EXPECT_FALSE(failed.succeeded || failed.timed_out);
   EXPECT_EQ(failed.ending, "exited with code 3");
@@ -146,7 +146,7 @@ TEST_F(LauncherTest, EndingsAreTold) {
   EXPECT_EQ(missing.ending, "cannot start " + (folder / "none").string() + ": No such file or directory");
 }
 
-TEST_F(LauncherTest, SilenceEndsIt) {
+TEST_F(LauncherTest, SilenceEndsTheProgram) {
   spec.silence = 2s;
   const LaunchResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000");
   EXPECT_TRUE(result.timed_out);
@@ -156,7 +156,7 @@ TEST_F(LauncherTest, SilenceEndsIt) {
   EXPECT_EQ(events, std::vector<std::string>{"case 4 begins"});
 }
 
-TEST_F(LauncherTest, WhatIsSaidAfterTheDeadlineDoesNotCount) {
+TEST_F(LauncherTest, EventsAfterTheDeadlineAreIgnored) {
   spec.one_case = 2s;
   const LaunchResult result = run(R"(
 trap '' TERM
@@ -168,7 +168,7 @@ echo '@plumbline case 1 done')");
   EXPECT_EQ(events, std::vector<std::string>{"case 1 begins"});
 }
 
-TEST_F(LauncherTest, AnEventThatCannotBeReadEndsTheProgram) {
+TEST_F(LauncherTest, AMalformedEventEndsTheProgram) {
   for (const auto& [event, reason] : std::vector<std::pair<std::string, std::string>>{
            {"case x", "unknown event 'case x'"}, {"case 2000 begins", "an event about number 2000 of 2000"}}) {
     const fs::path pid_file = folder / "pid";
@@ -183,12 +183,12 @@ TEST_F(LauncherTest, AnEventThatCannotBeReadEndsTheProgram) {
   }
 }
 
-TEST_F(LauncherTest, WhatTheCallerThrowsEndsTheProgramAndIsThrownOn) {
+TEST_F(LauncherTest, AnExceptionOfTheCallerEndsTheProgramAndIsRethrown) {
   spec.argv = {script("program", "echo '@plumbline case 0 done'; exec sleep 1000")};
   EXPECT_THROW(Launcher(spec).run(job, out, [](const LaunchEvent&) { throw Error("enough"); }), Error);
 }
 
-TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
+TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
   const auto reason = [](const std::string& errors, const std::string& output = "") {
     return reason_of({.ending = "exited with code 1", .output = output, .errors = errors});
   };
@@ -213,7 +213,7 @@ TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
-TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
+TEST_F(LauncherTest, TheProgramGetsTheJob) {
   job.ranks = 3;
   job.seed = 18446744073709551615u;
   job.timeout_seconds = 2.5;
@@ -242,7 +242,7 @@ TEST_F(LauncherTest, TheProgramIsGivenTheJob) {
   EXPECT_EQ(read.throughput[0].backward_ms, 10);
 }
 
-TEST_F(LauncherTest, WithMpiTheLauncherOfRanksIsInFront) {
+TEST_F(LauncherTest, WithMpiTheCommandStartsWithTheLauncher) {
   script("mpirun", "printf '%s ' \"$@\"");
   const std::string path = std::getenv("PATH");
   setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
@@ -255,7 +255,7 @@ TEST_F(LauncherTest, WithMpiTheLauncherOfRanksIsInFront) {
                                out.string() + " --transport mpi ");
 }
 
-TEST_F(LauncherTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
+TEST_F(LauncherTest, AJobForAnotherBackendHasNothingOfOurRuntime) {
   job = {.ranks = 2, .seed = 7, .timeout_seconds = 1.5, .cases = {{"mlp", "gpipe", "", "cases/mlp"}}};
   write_job(folder / "job.json", job);
   EXPECT_EQ(read_file(folder / "job.json"), R"({
@@ -277,7 +277,7 @@ TEST_F(LauncherTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
   EXPECT_THROW(read_job(folder / "job.json"), InputError);
 }
 
-TEST(ResultFiles, AreTheRanksOwnByNumber) {
+TEST(ResultFiles, AreSortedByTheNumberOfTheRank) {
   const TemporaryFolder folder;
   const JobCase c{.id = "mlp", .schedule = "1f1b"};
   EXPECT_TRUE(result_files(folder.path(), c).empty());

@@ -1,4 +1,4 @@
-// What a backend answers to `describe` and `plan`, read strictly. INTERPRETING.md, "Protocol", is the contract.
+// Strict readers of a backend's answers to `describe` and `plan`. INTERPRETING.md, "Protocol", is the contract.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace plumbline::conformance {
 
 inline constexpr int kProtocolVersion = 1;
 
-/// How much of a case a backend takes from its files.
+/// Which part of a case's files a backend executes.
 enum class CaseLevel {
   Program,  ///< runs the op graph
-  Stage,    ///< runs each stage as a module that a loader made of the op graph
+  Stage,    ///< runs each stage as a module that a loader built from the op graph
   Model,    ///< builds the named architecture itself
-  Own,      ///< takes none: it runs models of its own, and is held against its own run on one rank
+  Own,      ///< none: it runs its custom models, which are compared with their runs on one rank
 };
 
-/// The schedule of that run in a job, and in the names of its files; no schedule of a backend is called so.
+/// The name of the run on one rank as a schedule, in jobs and file names; no backend's schedule may have it.
 inline constexpr const char* kOneRank = "one-rank";
 
 /// Every kind, in the order of the enumeration.
@@ -34,32 +34,33 @@ struct BackendDescription {
   std::optional<std::vector<std::string>> schedules;
   std::vector<reference::ResultKind> delivers;
   CaseLevel level = CaseLevel::Program;
-  /// Of CaseLevel::Own, and then not empty: what it calls them.
+  /// The names of its custom models: for CaseLevel::Own only, and then not empty.
   std::vector<std::string> models;
-  /// It runs the actions of schedule.csv in their order; else its own order of the schedule of that name.
+  /// Whether it executes the actions of schedule.csv in their order, not in another order under that name.
   bool follows_order = true;
-  /// Of the LibTorch that computes, if one does: with another than ours real numbers are not held to the same bits.
+  /// The version of the LibTorch that computes, if any: with another than ours, real numbers need not have the same
+  /// bits.
   std::string libtorch;
 };
 
-/// What else than one JSON value, opened by `bracket` ('{' or '['), a backend printed: words before it, after it or in
-/// its place, their beginning quoted, and what is accepted; in one line. Empty where that is all it printed, and where
-/// it begins as JSON and goes on as none: what is wrong with that, the parser knows.
+/// An error, in one line, for a backend's output other than one JSON value that `bracket` ('{' or '[') opens. It quotes
+/// the beginning of the text before the value, after it or in its place. Empty if the output is one such value, and if
+/// it begins as JSON but is malformed: the parser reports that.
 std::string stray_words(std::string_view printed, char bracket);
 
-/// Errors: InputError, opened by `source`, naming the place and what would be accepted.
+/// Throws InputError that starts with `source` and names the place and the expected values.
 BackendDescription parse_description(std::string_view text, const std::string& source);
 
-/// How `description` stands in JSON.
+/// `description` as JSON.
 std::string description_text(const BackendDescription& description);
 
 struct PlanAnswer {
   bool supported = false;
-  std::string why;  ///< not empty where it is not
+  std::string why;  ///< not empty if unsupported
 };
 
-/// An answer for each case of `job`, none for one that was left out. Errors: InputError as above, and for an answer
-/// about what the job does not hold, or a second one.
+/// An answer for each case of `job`; none for a case that the backend left out. Throws InputError as above, and for an
+/// answer about a case that the job does not have, or a second answer.
 std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
 
 }  // namespace plumbline::conformance

@@ -1,5 +1,5 @@
-// What names a run, in every shape that speaks of one: planned, recorded, judged, told. A report is of one backend, so
-// that is not part of it. No torch.
+// The identity of a run in plans, records, verdicts and reports. A report covers one backend, so the identity does not
+// include it. No torch.
 #pragma once
 
 #include <compare>
@@ -8,7 +8,7 @@
 namespace plumbline::conformance {
 
 struct RunId {
-  std::string case_id = {};    ///< or the name of a backend's own model
+  std::string case_id = {};    ///< or the name of a backend's custom model
   std::string schedule = {};   ///< a name, or the path of a file
   int ranks = 0;               ///< 0: unknown
   std::string transport = {};  ///< transport_name(); empty: unknown
@@ -16,7 +16,7 @@ struct RunId {
   auto operator<=>(const RunId&) const = default;
 };
 
-/// "4 ranks, mpi": what of it is known.
+/// "4 ranks, mpi": the known parts.
 std::string place_of(const RunId& run);
 
 /// "exact-mlp x 1f1b (4 ranks, mpi)"

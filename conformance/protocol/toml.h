@@ -1,6 +1,5 @@
-// toml++ for files that users write, and refusals that say where in such a file something stands. toml++'s assertions
-// are off: they end the program at a malformed key ("[" at the end of a line), which its parser refuses in words right
-// after them.
+// toml++ for files that users write, with errors that name the file and line. toml++'s assertions are off: they abort
+// at a malformed key ("[" at the end of a line), for which its parser throws a proper error right after them.
 #pragma once
 
 #ifndef TOML_ASSERT
@@ -12,7 +11,7 @@
 
 namespace plumbline::conformance {
 
-/// Where in a file a node stands.
+/// A node with its place in a file.
 class TomlPlace {
  public:
   TomlPlace(std::string file, const toml::node& node) : file_(std::move(file)), node_(&node) {}
@@ -22,7 +21,7 @@ class TomlPlace {
 
   /// "file.toml:12"
   std::string text() const;
-  /// Throws InputError of one line, opened by text().
+  /// Throws InputError of one line that starts with text().
   [[noreturn]] void refuse(const std::string& what) const;
 
  private:
@@ -30,7 +29,7 @@ class TomlPlace {
   const toml::node* node_;
 };
 
-/// `file` names the text in refusals. Throws InputError of one line for what is no TOML.
+/// `file` names the text in errors. Throws InputError of one line for invalid TOML.
 toml::table parse_toml(const std::string& text, const std::string& file);
 
 }  // namespace plumbline::conformance

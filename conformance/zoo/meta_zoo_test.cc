@@ -1,4 +1,4 @@
-// Every model of the corpus, made and captured without memory: the graph is the one captured on the CPU.
+// Every model of the corpus, constructed and captured without memory: the graph equals that captured on the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

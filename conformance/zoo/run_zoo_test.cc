@@ -1,5 +1,6 @@
-// Every model of the corpus, whole: traced, partitioned in every mode, and run forward and backward, against plain
-// autograd on the model itself, bit by bit; the backward whole and in halves.
+// Every model of the corpus, unsplit: traced, partitioned in every mode, and run forward and backward, with the
+// backward
+// whole and split; compared bit for bit with plain autograd on the model.
 #include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/testing/run_testing.h"

@@ -1,4 +1,4 @@
-// Every model of the corpus, whole and in stages: traced, carried out, and held against plain autograd bit by bit.
+// Every model of the corpus, whole and in stages: traced, executed, and compared bit for bit with plain autograd.
 #include "reference/models/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/testing/trace_testing.h"
@@ -18,7 +18,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     const JointTrace trace = expect_bitwise(*model.module, model.forward,
                                             models::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs);
     EXPECT_FALSE(trace.tangent_of.empty());
-    // and taken apart, every part has the shape, strides and type that are said of it
+    // After decomposition, every node must have its recorded shape, strides and dtype.
     const JointGraph parts = decompose(trace.graph);
     verify(parts);
     for (const JointNode& node : parts.nodes) EXPECT_FALSE(decomposable().contains(node.op)) << node.name;

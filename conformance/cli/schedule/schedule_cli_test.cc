@@ -32,7 +32,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "nonesuch"}, "gpipe, 1f1b"},
       {{"schedule", "nowhere.csv"}, "nowhere.csv cannot be read: No such file"},
       {{"schedule", "folder.csv"}, "is a directory"},
-      {{"schedule", "notes.txt"}, "must end in .csv"},
+      {{"schedule", "notes.txt"}, "expected a file that ends in .csv"},
       {{"schedule", "mine.csv", "--ranks", "3"}, "2 ranks, not 3"},
       {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},
       {{"schedule", "mine.csv", "--format", "pdf"}, "--format"},

@@ -62,8 +62,8 @@ TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
   const conformance::ProcessResult result = start({"mutants", "--recorded", report("k.json")});
   EXPECT_EQ(exit_code(result), 1) << result.output;
   for (const char* line :
-       {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it has no two killers on record\n",
-        "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, where timeout is on record"})
+       {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it does not have two recorded killers\n",
+        "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, but timeout is recorded"})
     EXPECT_NE(result.output.find(line), std::string::npos) << line << "\n" << result.output;
   EXPECT_EQ(result.output.find("exact-mlp-sum"), std::string::npos) << result.output;
 }
@@ -94,7 +94,7 @@ TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
 
 TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
   expect_refused({
-      {{"mutants", "--mutant", "nonesuch"}, "none matches 'nonesuch'"},
+      {{"mutants", "--mutant", "nonesuch"}, "no mutant matches 'nonesuch'"},
       {{"mutants", "--case", "mlp"}, "--case goes with --matrix or --random"},
       {{"mutants", "--matrix", "--case", "nonesuch"}, "nonesuch"},
       {{"mutants", "--matrix", "--random", "2"}, "--random"},

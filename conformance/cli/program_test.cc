@@ -1,5 +1,5 @@
-// `plumbline split` and `plumbline run --program` on archives that torch.export made, against what PyTorch computed
-// with them (runtime/capture/pt2/testdata, whole numbers: the same bits on every machine).
+// `plumbline split` and `plumbline run --program` on archives of torch.export, compared with PyTorch's results
+// (runtime/capture/pt2/testdata; integers, so the same bits on every machine).
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -14,7 +14,7 @@ class Program : public Cli {
  protected:
   static std::string data(const std::string& file) { return std::string(PLUMBLINE_PT2_TESTDATA) + "/" + file; }
 
-  /// Runs an archive on its stored batch and compares with what PyTorch stored.
+  /// Runs an archive on its stored batch and compares with PyTorch's stored results.
   conformance::ProcessResult run_expecting(const std::string& name, const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"run",
                                       "--program",
@@ -109,8 +109,8 @@ TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
   expect_same_bits("twice", {"--loss", "sum", "--policy", "every:Linear:2"});
 }
 
-// Four stages on two ranks, by name and from a file; two stages on one; and both directions at once. Whole numbers: the
-// order does not matter.
+// Four stages on two ranks, by name and from a file; two stages on one; and both directions at once. The values are
+// integers, so the order of sums does not matter.
 TEST_F(Program, SeveralStagesARankAndASchedulesFile) {
   std::ofstream(folder_ / "mine.csv")
       << start({"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "4", "--format", "compute"}).output;
@@ -119,7 +119,7 @@ TEST_F(Program, SeveralStagesARankAndASchedulesFile) {
   if (with_mpi())
     expect_same_bits("twice", {"--loss", "sum", "--stages", "4", "--schedule", "mine.csv", "--transport", "mpi"});
   expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle", "--schedule", "zb-v", "--ranks", "1"});
-  // The file says how many stages and micro-batches there are, where nothing else does.
+  // Without other options the file determines the numbers of stages and micro-batches.
   const conformance::ProcessResult own = start({"run", "--program", data("twice/model.pt2"), "--schedule", "mine.csv"});
   EXPECT_EQ(exit_code(own), 0) << own.output;
   EXPECT_NE(own.output.find("stage 3 "), std::string::npos) << own.output;

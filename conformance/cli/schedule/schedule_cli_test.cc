@@ -65,7 +65,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "zb-h*", "--tw", "1,2,3,4"}, "--tw has 4 values; to compare schedules give one"},
       {{"simulate", "zb-h*", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "zb-h*", "--group-size", "2"}, "group size"},
-      {{"schedule", "1f1b", "--skip", "3-1"}, "schedule: --skip 3-1: what skips goes from a stage to a later one"},
+      {{"schedule", "1f1b", "--skip", "3-1"}, "schedule: --skip 3-1: a skip goes from a stage to a later one"},
       {{"schedule", "1f1b", "--skip", "1-1"}, "TO must be above FROM"},
       {{"schedule", "1f1b", "--skip", "0-4"}, "schedule: --skip 0-4: there are stages 0 to 3"},
       {{"schedule", "1f1b", "--skip", "0-3,1-2,0-3"}, "--skip 0-3: from 0 to 3 is given twice"},

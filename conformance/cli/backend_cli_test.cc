@@ -132,7 +132,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
     const char* name;
     const char* tamper;
     const char* status;
-    const char* said;
+    const char* message;
   };
   for (const Wrong& wrong : {
            Wrong{"truncated", "head -c 300 $f > t && mv t $f", "error", "rank0.safetensors"},
@@ -150,7 +150,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
     EXPECT_EQ(exit_code(result), 1) << wrong.name << "\n" << result.output;
     std::map<std::string, nlohmann::json> all = verdicts();
     EXPECT_EQ(all["exact-mlp-sum gpipe"].at("status"), wrong.status) << wrong.name << "\n" << result.output;
-    EXPECT_NE(result.output.find(wrong.said), std::string::npos) << wrong.name << "\n" << result.output;
+    EXPECT_NE(result.output.find(wrong.message), std::string::npos) << wrong.name << "\n" << result.output;
     EXPECT_EQ(all["exact-mlp-mean gpipe"].at("status"), "pass") << wrong.name << "\n" << result.output;
   }
 }

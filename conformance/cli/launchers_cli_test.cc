@@ -156,7 +156,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
   struct Fault {
     const char* script;
     const char* status;
-    const char* said;
+    const char* reason;
     int launches;
   };
   const std::string mine = "case $rank-$1 in 1-*/exact-mlp-sum/*) ";
@@ -185,7 +185,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
                                                                 : "pass")
           << script << "\n"
           << verdict;
-    EXPECT_NE(all.at("exact-mlp-sum").at("sentence").get<std::string>().find(fault.said), std::string::npos)
+    EXPECT_NE(all.at("exact-mlp-sum").at("sentence").get<std::string>().find(fault.reason), std::string::npos)
         << script << "\n"
         << all.at("exact-mlp-sum").at("sentence");
     expect_all_gone();

@@ -52,7 +52,7 @@ std::vector<SkipText> parse_skips(const std::string& command, const std::vector<
     if (!skip) refuse("give FROM-TO or FROM-TO=BYTES, as in 0-3 or 0-3=2.5; several with commas between them");
     const auto [from, to] = skip->edge;
     if (to <= from) refuse("a skip goes from a stage to a later one: TO must be above FROM");
-    if (to >= count) refuse("there are " + counted + " 0 to " + std::to_string(count - 1));
+    if (to >= count) refuse("expected " + counted + " 0 to " + std::to_string(count - 1));
     const auto same = [&](const SkipText& other) { return other.edge == skip->edge; };
     if (std::any_of(skips.begin(), skips.end(), same)) {
       refuse("from " + std::to_string(from) + " to " + std::to_string(to) +

@@ -165,9 +165,9 @@ TEST_F(PartitionCli, SaysWhichBudgetIsInForce) {
   file["graphs"]["g"]["nodes"][3]["memory_budget"] = 0.25;
   write_text((folder_ / "asks.json").string(), file.dump());
   for (const char* mode : {"min-cut", "budget=1"}) {
-    const conformance::ProcessResult told = start({"partition", "asks.json", "--mode", mode});
-    EXPECT_TRUE(has(told, "own/aten: 11 nodes; budget=0.25, as the graph itself requests, by the policy torch-2.15"))
-        << told.output;
+    const conformance::ProcessResult printed = start({"partition", "asks.json", "--mode", mode});
+    EXPECT_TRUE(has(printed, "own/aten: 11 nodes; budget=0.25, as the graph itself requests, by the policy torch-2.15"))
+        << printed.output;
     const Json answer = Json::parse(start({"partition", "asks.json", "--mode", mode, "--json"}).output);
     EXPECT_EQ(answer["run"], "budget=0.25/static=params");
   }
@@ -207,9 +207,9 @@ TEST_F(PartitionCli, HelpNamesEveryModeAndSolver) {
 TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {
   for (const char* model : {"mlp_gelu", "sac_policy", "dynamic_mlp", "checkpoint_dropout"}) {
     const Json file = recorded(model);
-    const conformance::ProcessResult told = start({"partition", testdata(model).string(), "--runs"});
-    EXPECT_EQ(exit_code(told), 0) << told.output;
-    EXPECT_TRUE(has(told, "\n64 of 64 equal to the record\n")) << told.output;
+    const conformance::ProcessResult printed = start({"partition", testdata(model).string(), "--runs"});
+    EXPECT_EQ(exit_code(printed), 0) << printed.output;
+    EXPECT_TRUE(has(printed, "\n64 of 64 equal to the record\n")) << printed.output;
 
     const conformance::ProcessResult answered = start({"partition", testdata(model).string(), "--runs", "--json"});
     EXPECT_EQ(exit_code(answered), 0);

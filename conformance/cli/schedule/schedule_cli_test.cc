@@ -67,7 +67,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "zb-h*", "--group-size", "2"}, "group size"},
       {{"schedule", "1f1b", "--skip", "3-1"}, "schedule: --skip 3-1: a skip goes from a stage to a later one"},
       {{"schedule", "1f1b", "--skip", "1-1"}, "TO must be above FROM"},
-      {{"schedule", "1f1b", "--skip", "0-4"}, "schedule: --skip 0-4: there are stages 0 to 3"},
+      {{"schedule", "1f1b", "--skip", "0-4"}, "schedule: --skip 0-4: expected stages 0 to 3"},
       {{"schedule", "1f1b", "--skip", "0-3,1-2,0-3"}, "--skip 0-3: from 0 to 3 is given twice"},
       {{"schedule", "1f1b", "--skip", "0-3", "--skip", "0-3"}, "is given twice"},
       {{"schedule", "1f1b", "--skip", "0-3=2"}, "--skip 0-3=2: the order does not depend on bytes"},
@@ -80,7 +80,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "1f1b", "--skip", "0-99999999999"}, "give FROM-TO"},
       {{"simulate", "1f1b", "--skip", "0-3=2,0-3=1"}, "is given twice; give it once, with the bytes of both"},
       {{"simulate", "1f1b", "--skip", "0-3=1e308", "--tf", "1"}, "more than a number can hold"},
-      {{"simulate", "zb-h*", "--skip", "0-4"}, "--skip 0-4: there are parts of the model, one per rank, 0 to 3"},
+      {{"simulate", "zb-h*", "--skip", "0-4"}, "--skip 0-4: expected parts of the model, one per rank, 0 to 3"},
   };
   expect_refused(inputs);
 }

@@ -1,5 +1,4 @@
-// plumbline backend: the runtime in the role of a backend, as the supervisor starts it. Foreign backends answer to the
-// same verbs.
+// plumbline backend: the runtime as a backend, started by the supervisor. Foreign backends implement the same verbs.
 #include <torch/version.h>
 
 #include <cstdio>
@@ -38,7 +37,7 @@ int describe_backend() {
   return 0;
 }
 
-/// Why the runtime cannot run a case of the job; empty when it can.
+/// Why the runtime cannot run a case of the job; empty if it can.
 std::string why_not(const conformance::JobCase& item, const conformance::Job& job, conformance::ModelFacts& models) {
   try {
     std::string note;
@@ -93,15 +92,15 @@ int run(const BackendOptions& options) {
 
 void add_backend(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<BackendOptions>();
-  CLI::App* command = app.add_subcommand("backend", "The runtime as a backend: what `plumbline run` starts");
+  CLI::App* command = app.add_subcommand("backend", "The runtime as a backend; `plumbline run` starts it");
   command->require_subcommand(1);
-  command->add_subcommand("describe", "Name, version and abilities, as JSON")->callback([&chosen] {
+  command->add_subcommand("describe", "Name, version and features, as JSON")->callback([&chosen] {
     chosen = [] { return describe_backend(); };
   });
   CLI::App* plan_command = command->add_subcommand("plan", "For each case of a job: supported, or why not, as JSON");
   plan_command->add_option("--job", options->job, "The job file")->required();
   plan_command->callback([options, &chosen] { chosen = [options] { return plan(*options); }; });
-  CLI::App* run_command = command->add_subcommand("run", "Run a job and write what each rank has to say");
+  CLI::App* run_command = command->add_subcommand("run", "Run a job and write the results of each rank");
   run_command->add_option("--job", options->job, "The job file")->required();
   run_command->add_option("--out", options->out, "Folder for the results")->required();
   run_command->add_option("--transport", options->transport, "threads, or mpi (under mpirun)")

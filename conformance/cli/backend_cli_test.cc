@@ -1,4 +1,4 @@
-// Backends that are not our runtime, as a user has them run: the example in C, and what others get wrong.
+// Foreign backends from the command line: the example in C, and mistakes that others make.
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -27,7 +27,8 @@ class BackendCli : public Cli {
     std::ofstream(file) << "schema = \"plumbline-backend/1\"\nargv = [\"sh\", \"backend.sh\"]\n" << more;
     return file;
   }
-  /// The example, with something done to the results of case 0 before it is said to be done. $f is rank 0's file.
+  /// The example in C. The shell command `what` changes the results of case 0, of which $f is rank 0's file, before the
+  /// case is reported as done.
   std::string tampered(const std::string& what) {
     return scripted("if [ $1 != run ]; then exec '" + host_ +
                     "' \"$@\"; fi\nf=$5/gpipe/exact-mlp-sum/rank0.safetensors\n'" + host_ +
@@ -85,7 +86,7 @@ TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
   options.directory = folder_.path().string();
   const conformance::ProcessResult good = conformance::run_process(options);
   ASSERT_EQ(exit_code(good), 0) << good.output;
-  // The first occurrence of `from` is replaced; with an empty `from`, the file is cut in half.
+  // The first occurrence of `from` is replaced by `to`; an empty `from` cuts the file in half.
   for (const auto& [file, from, to, expected] :
        std::vector<std::tuple<std::string, std::string, std::string, std::string>>{
            {"case.json", "", "", "case.json: cannot be read, or is not JSON"},
@@ -131,7 +132,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
     const char* name;
     const char* tamper;
     const char* status;
-    const char* said;
+    const char* message;
   };
   for (const Wrong& wrong : {
            Wrong{"truncated", "head -c 300 $f > t && mv t $f", "error", "rank0.safetensors"},
@@ -149,7 +150,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
     EXPECT_EQ(exit_code(result), 1) << wrong.name << "\n" << result.output;
     std::map<std::string, nlohmann::json> all = verdicts();
     EXPECT_EQ(all["exact-mlp-sum gpipe"].at("status"), wrong.status) << wrong.name << "\n" << result.output;
-    EXPECT_NE(result.output.find(wrong.said), std::string::npos) << wrong.name << "\n" << result.output;
+    EXPECT_NE(result.output.find(wrong.message), std::string::npos) << wrong.name << "\n" << result.output;
     EXPECT_EQ(all["exact-mlp-mean gpipe"].at("status"), "pass") << wrong.name << "\n" << result.output;
   }
 }

@@ -1,4 +1,4 @@
-// The program as a user meets it: exit codes, one line for bad input, files on disk, ranks as threads and under mpirun.
+// The program from the command line: exit codes, one line for bad input, files on disk, ranks as threads and by mpirun.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--case", "exact-mlp-mean", "--report", "a_file"}, "--report"},
       {{"run", "--case", "exact-mlp-mean", "--report", "/proc/nowhere"}, "--report"},
       {{"run", "--no-such-option"}, "--no-such-option"},
-      {{"nonsense"}, "no subcommand 'nonsense'; there are: run, list"},
+      {{"nonsense"}, "no subcommand 'nonsense'; expected one of: run, list"},
       {{}, "subcommand"},
       {{"list", "--profile", "nonesuch"}, "core, full, nightly, ranks, smoke, exact"},
       {{"schedule", "nonesuch"}, "gpipe"},
@@ -113,7 +113,7 @@ TEST_F(Cli, SchedulesAreChosenByPattern) {
   EXPECT_EQ(schedules, (std::vector<std::string>{"1f1b", "zb-h1", "zb-h2"}));
 }
 
-// A V of four stages on two ranks for one micro-batch: it runs where it fits, and what it does not fit is no failure.
+// A V of four stages on two ranks for one micro-batch: cases that it does not fit are unsupported, not failed.
 TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
   std::ofstream(folder_ / "v.csv") << "0F0,3F0,3I0,3W0,0I0,0W0\n1F0,2F0,2I0,2W0,1I0,1W0\n";
   const conformance::ProcessResult result =
@@ -173,7 +173,7 @@ TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
   for (const char* word :
        {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6", "repeat: plumbline run"})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
-  // The line after "repeat: " does repeat it.
+  // The command after "repeat: " repeats the failure.
   const size_t at = result.output.find("repeat: plumbline ") + std::string("repeat: plumbline ").size();
   std::istringstream line(result.output.substr(at, result.output.find('\n', at) - at));
   std::vector<std::string> words;
@@ -183,7 +183,7 @@ TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
 
 TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
-  // A few cases on 2, 4 and 8 ranks; in a run of the core every case is held to the same oracle over either transport.
+  // A few cases are enough: a run of profile core compares every case with the same oracle over both transports.
   for (const std::string ranks : {"2", "4", "8"}) {
     for (const char* transport : {"threads", "mpi"}) {
       const conformance::ProcessResult result = start({"run", "--profile", "smoke", "--ranks", ranks, "--transport",
@@ -230,14 +230,14 @@ TEST_F(Cli, AResultsFolderThatIsNotOursIsLeftAlone) {
 }
 
 TEST_F(Cli, ACrashedRankCostsItsCaseAloneAndTheRunFails) {
-  // A rank that gets no message in time gives up with its reason; the others follow, and the next case runs.
+  // A rank whose message is late stops with its reason; the others follow, and the next case runs.
   const conformance::ProcessResult result = start({"run", "--case", "exact-mlp-[ms]*", "--schedule", "gpipe", "--ranks",
                                                    "2", "--timeout", "0.001", "--report", report("r")});
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   EXPECT_EQ(json.at("verdicts").size(), 2u);
   int errors = 0;
   for (const auto& verdict : json.at("verdicts")) {
-    if (verdict.at("status") == "pass") continue;  // a quick machine may make it within a millisecond
+    if (verdict.at("status") == "pass") continue;  // a fast machine may finish within a millisecond
     ++errors;
     EXPECT_NE(verdict.at("reason").get<std::string>().find("within"), std::string::npos) << verdict;
   }

@@ -1,5 +1,5 @@
-// A backend of several processes under each launcher: mpirun, torchrun, and a stand-in for torchrun where PyTorch is
-// not there. Each rank leaves its own file of what the example in C computes; rank 1 has one fault at a time.
+// A backend of several processes under each launcher: mpirun, torchrun, and a stand-in for torchrun that needs no
+// PyTorch. Each rank writes its file of the results that the example in C computes; rank 1 has one fault at a time.
 #include <sys/types.h>
 
 #include <fstream>
@@ -13,15 +13,14 @@
 namespace plumbline::cli {
 namespace {
 
-/// One rank. $host is the example in C, which computes all ranks of all cases; a fault defines one of the functions
-/// anew.
+/// One rank. $host is the example in C, which computes all ranks of all cases; a fault redefines one of the functions.
 constexpr const char* kRank = R"sh(here=$(cd "$(dirname "$0")" && pwd)
 test $1 = run || exec "$host" "$@"
 job=$3 out=$5
 rank=${RANK:-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}} ranks=${WORLD_SIZE:-${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE}}
 private=$here/private.$PPID.$rank
 say() { test $rank != 0 || echo "@plumbline case $*"; }
-meet() { # of a launch, which has one parent
+meet() { # waits for all ranks of a launch, which have one parent
   : > "$here/met.$PPID.$1.$rank"
   while [ $(ls "$here" | grep -c "^met\.$PPID\.$1\.") -lt $ranks ]; do sleep 0.02; done
 }
@@ -34,7 +33,7 @@ test $rank != 0 || echo $ranks >> "$here/launches"
 n=0
 for results in $(sed -n 's/^ *"results": "\(.*\)",$/\1/p' "$job"); do
   say $n begins
-  meet begin$n # so that no rank fails before it is told
+  meet begin$n # so that no rank fails before the begin is reported
   work "$results"
   mkdir -p "$out/${results%/*}"
   publish "$results"
@@ -44,7 +43,7 @@ for results in $(sed -n 's/^ *"results": "\(.*\)",$/\1/p' "$job"); do
 done
 )sh";
 
-/// As torchrun starts ranks and ends them all when one fails, with the last words of its own.
+/// Starts ranks as torchrun does, ends them all when one fails, and prints torchrun's last lines.
 constexpr const char* kTorchrun = R"sh(#!/usr/bin/env bash
 while :; do
   case $1 in
@@ -72,7 +71,7 @@ struct Launched {
   const char* name;
   bool (*available)();
   std::vector<std::string> (*words)();
-  const char* segfault;  ///< what is said of a rank that a signal ended
+  const char* segfault;  ///< the reason given for a rank that a signal ended
 };
 
 std::string peer() {
@@ -106,7 +105,7 @@ class Launchers : public Cli, public ::testing::WithParamInterface<Launched> {
     Cli::TearDown();
   }
 
-  /// Some cases on two ranks; `fault` is about rank 1 in the first, exact-mlp-sum.
+  /// Runs some cases on two ranks; `fault` strikes rank 1 in the first case, exact-mlp-sum.
   conformance::ProcessResult run(const std::string& fault) {
     for (const char* name : {"launches", "pids"}) fs::remove(folder_ / name);
     std::ofstream(folder_ / "fault.sh") << fault << "\n";
@@ -131,7 +130,7 @@ class Launchers : public Cli, public ::testing::WithParamInterface<Launched> {
     for (int ranks = 0; lines >> ranks; ++count) EXPECT_EQ(ranks, 2);
     return count;
   }
-  /// None of the ranks is left, nor a child of theirs.
+  /// Expects that no rank and no child of one is alive.
   void expect_all_gone() const {
     std::ifstream pids(folder_ / "pids");
     for (pid_t pid = 0; pids >> pid;) {
@@ -157,7 +156,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
   struct Fault {
     const char* script;
     const char* status;
-    const char* said;
+    const char* reason;
     int launches;
   };
   const std::string mine = "case $rank-$1 in 1-*/exact-mlp-sum/*) ";
@@ -186,7 +185,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
                                                                 : "pass")
           << script << "\n"
           << verdict;
-    EXPECT_NE(all.at("exact-mlp-sum").at("sentence").get<std::string>().find(fault.said), std::string::npos)
+    EXPECT_NE(all.at("exact-mlp-sum").at("sentence").get<std::string>().find(fault.reason), std::string::npos)
         << script << "\n"
         << all.at("exact-mlp-sum").at("sentence");
     expect_all_gone();

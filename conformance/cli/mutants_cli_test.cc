@@ -1,4 +1,4 @@
-// `plumbline mutants` as a user meets it: the list, the kill matrix, recorded killers, random faults.
+// `plumbline mutants` from the command line: the list, the kill matrix, recorded killers, random faults.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -54,7 +54,7 @@ TEST_F(MutantsCli, TheMatrixIsPrintedAndKept) {
   }
 }
 
-/// A record that lacks mutants, and says of one that it ends otherwise than it does.
+/// The record lacks mutants, and has a wrong outcome for one.
 TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
   std::ofstream(folder_ / "k.json") << R"({"drop-last-microbatch": [
     {"case": "exact-mlp-sum", "schedule": "gpipe", "ranks": 2, "by": "fail"},
@@ -62,13 +62,13 @@ TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
   const conformance::ProcessResult result = start({"mutants", "--recorded", report("k.json")});
   EXPECT_EQ(exit_code(result), 1) << result.output;
   for (const char* line :
-       {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it has no two killers on record\n",
-        "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, where timeout is on record"})
+       {"FAIL nonesuch: there is no such mutant\n", "FAIL loss-doubled: it does not have two recorded killers\n",
+        "FAIL drop-last-microbatch in exact-mlp-mean x gpipe (2 ranks): fail, but timeout is recorded"})
     EXPECT_NE(result.output.find(line), std::string::npos) << line << "\n" << result.output;
   EXPECT_EQ(result.output.find("exact-mlp-sum"), std::string::npos) << result.output;
 }
 
-/// Whole numbers below 2^8 are not changed by rounding to bf16: no run of this case can tell.
+/// The mutant needs float32, so no run of this bf16 case can kill it.
 TEST_F(MutantsCli, ASurvivorEndsWithOne) {
   const conformance::ProcessResult result = matrix({"--mutant", "value-in-bf16", "--case", "exact-mlp-bf16"});
   EXPECT_EQ(exit_code(result), 1) << result.output;
@@ -94,7 +94,7 @@ TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
 
 TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
   expect_refused({
-      {{"mutants", "--mutant", "nonesuch"}, "none matches 'nonesuch'"},
+      {{"mutants", "--mutant", "nonesuch"}, "no mutant matches 'nonesuch'"},
       {{"mutants", "--case", "mlp"}, "--case goes with --matrix or --random"},
       {{"mutants", "--matrix", "--case", "nonesuch"}, "nonesuch"},
       {{"mutants", "--matrix", "--random", "2"}, "--random"},
@@ -102,7 +102,7 @@ TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
       {{"mutants", "--random", "1", "--mutant", "copy-lost"}, "random faults have no names"},
       {{"mutants", "--full"}, "--matrix"},
       {{"mutants", "--recorded", "nonesuch.json"}, "nonesuch.json"},
-      {{"mutants", "--recorded", "nonesuch.json", "--mutant", "copy-*"}, "--recorded is about all"},
+      {{"mutants", "--recorded", "nonesuch.json", "--mutant", "copy-*"}, "--recorded runs all"},
   });
 }
 

@@ -1,4 +1,4 @@
-// The options that say which runs are meant, with the defaults that --help shows.
+// The options that select runs, with the defaults that --help shows.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ struct NamedRuns {
   conformance::TransportKind transport = conformance::Selection().transport_or_default();
   int ranks = conformance::Selection().ranks_or_default();
 
-  /// Fills in what the command line named; the rest stays open.
+  /// Copies the options that the command line names; the rest of `selection` stays as it is.
   void select(const CLI::App& command, conformance::Selection& selection) const {
     const auto named = [&](const char* name) {
       const CLI::Option* option = command.get_option_no_throw(name);

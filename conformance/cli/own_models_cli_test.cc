@@ -1,5 +1,5 @@
-// Backends that run only models of their own, as a user has them run: a shell script that leaves recordings made by
-// hand, with one fault at a time.
+// Backends that run only custom models, from the command line: a shell script that writes hand-made recordings, with
+// one fault at a time.
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,8 +11,8 @@
 namespace plumbline::cli {
 namespace {
 
-/// Does everything right, for the models `net` and `other`; a fault defines one of its functions anew. A case of the
-/// job is SCHEDULE/MODEL, as it stands in `results`.
+/// A correct backend for the models `net` and `other`; a fault redefines one of its functions. A case of the job is
+/// SCHEDULE/MODEL, as in `results`.
 constexpr const char* kGoodBackend = R"sh(#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 cases() { sed -n 's,^ *"results": "\(.*\)/rank"\,$,\1,p' "$1"; }
@@ -82,7 +82,7 @@ class OwnModels : public Cli {
     all << std::ifstream(folder_ / name).rdbuf();
     return all.str();
   }
-  /// Every verdict has this status, and a reason that holds this.
+  /// Expects that every verdict has this status, and a reason that contains this text.
   void expect_all(const std::string& status, const std::string& reason,
                   const conformance::ProcessResult& result) const {
     const auto all = verdicts();
@@ -197,7 +197,7 @@ TEST_F(OwnModels, ACrashAHangAndHalfARecordingCostTheirRunAlone) {
             "error", "rank1.json is missing, the run had 2 ranks"},
            {"record() { mkdir -p $out/$1; test $1 != 1F1B/other || ranks=1; cp $here/$ranks/* $out/$1; ranks=2; }",
             "error", "recorded on 1 rank, the job was for 2"}}) {
-    // What is planted is for 2 ranks.
+    // The fault strikes only in the run on 2 ranks.
     fault("if [ $1 = run ] && ! grep -q '\"ranks\": 1,' $3; then " + script + "; fi");
     const conformance::ProcessResult result = run();
     EXPECT_EQ(exit_code(result), 1) << script << "\n" << result.output;

@@ -1,5 +1,5 @@
-// `plumbline split` and `plumbline run --program` on archives that torch.export made, against what PyTorch computed
-// with them (runtime/capture/pt2/testdata, whole numbers: the same bits on every machine).
+// `plumbline split` and `plumbline run --program` on archives of torch.export, compared with PyTorch's results
+// (runtime/capture/pt2/testdata; integers, so the same bits on every machine).
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -14,7 +14,7 @@ class Program : public Cli {
  protected:
   static std::string data(const std::string& file) { return std::string(PLUMBLINE_PT2_TESTDATA) + "/" + file; }
 
-  /// Runs an archive on its stored batch and compares with what PyTorch stored.
+  /// Runs an archive on its stored batch and compares with PyTorch's stored results.
   conformance::ProcessResult run_expecting(const std::string& name, const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"run",
                                       "--program",
@@ -109,8 +109,8 @@ TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
   expect_same_bits("twice", {"--loss", "sum", "--policy", "every:Linear:2"});
 }
 
-// Four stages on two ranks, by name and from a file; two stages on one; and both directions at once. Whole numbers: the
-// order does not matter.
+// Four stages on two ranks, by name and from a file; two stages on one; and both directions at once. The values are
+// integers, so the order of sums does not matter.
 TEST_F(Program, SeveralStagesARankAndASchedulesFile) {
   std::ofstream(folder_ / "mine.csv")
       << start({"schedule", "interleaved-1f1b", "--ranks", "2", "--microbatches", "4", "--format", "compute"}).output;
@@ -119,7 +119,7 @@ TEST_F(Program, SeveralStagesARankAndASchedulesFile) {
   if (with_mpi())
     expect_same_bits("twice", {"--loss", "sum", "--stages", "4", "--schedule", "mine.csv", "--transport", "mpi"});
   expect_same_bits("tied", {"--loss", "mse:TARGET", "--split", "middle", "--schedule", "zb-v", "--ranks", "1"});
-  // The file says how many stages and micro-batches there are, where nothing else does.
+  // Without other options the file determines the numbers of stages and micro-batches.
   const conformance::ProcessResult own = start({"run", "--program", data("twice/model.pt2"), "--schedule", "mine.csv"});
   EXPECT_EQ(exit_code(own), 0) << own.output;
   EXPECT_NE(own.output.find("stage 3 "), std::string::npos) << own.output;
@@ -185,40 +185,41 @@ TEST_F(Program, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--program", tied, "--recompute", "always", "--recompute-blocks", "nowhere"},
        "no module directly inside 'nowhere' was entered"},
       {{"run", "--program", tied, "--split", "middle:before"}, "is not MODULE, MODULE:begin or MODULE:end"},
-      {{"run", "--program", tied, "--split", "middle", "--stages", "2"}, "--split names the borders itself"},
+      {{"run", "--program", tied, "--split", "middle", "--stages", "2"}, "--split sets the stage borders"},
       {{"run", "--program", tied, "--stages", "400"}, "stages"},
-      {{"run", "--program", tied, "--policy", "size", "--stages", "2"}, "'size' is none of flops"},
+      {{"run", "--program", tied, "--policy", "size", "--stages", "2"}, "'size': expected one of flops"},
       {{"run", "--program", tied, "--policy", "bytes"}, "needs --stages"},
-      {{"run", "--program", tied, "--policy", "every:Linear:1", "--stages", "2"}, "leave --stages out"},
-      {{"run", "--program", tied, "--policy", "size", "--stages", "1"}, "'size' is none of flops"},
+      {{"run", "--program", tied, "--policy", "every:Linear:1", "--stages", "2"}, "leave out --stages"},
+      {{"run", "--program", tied, "--policy", "size", "--stages", "1"}, "'size': expected one of flops"},
       {{"run", "--program", ""}, "no such file"},
       {{"run", "--program", tied, "--schedule", "nope"}, "nope"},
       {{"run", "--program", tied, "--schedule", "*"}, "*"},
       {{"run", "--program", tied, "--timeout", "nan"}, "--timeout"},
-      {{"run", "--program", tied, "--save-results", "no.pt2"}, "cannot make the folder"},
+      {{"run", "--program", tied, "--save-results", "no.pt2"}, "cannot create the folder"},
       {{"run", "--program", tied, "--expect", "absent.safetensors"}, "absent.safetensors"},
       {{"run", "--program", tied, "--loss", "mse:x", "--inputs", data("embedding/inputs.safetensors")},
        "no tensor 'x'"},
       {{"run", "--program", data("markers/model.pt2"), "--loss", "cross-entropy:x"}, "the target 'x' is f32[12,4]"},
       {{"run", "--program", tied, "--policy", "every:Linear"}, "is not every:CLASS:N"},
       {{"run", "--program", tied, "--policy", "every:Conv2d:2"}, "Linear"},
-      {{"run", "--program", tied, "--loss", "huber"}, "none of output:K, sum, mean"},
+      {{"run", "--program", tied, "--loss", "huber"}, "expected one of output:K, sum, mean"},
       {{"run", "--program", tied, "--loss", "output:4"}, "there is no output 4"},
-      {{"run", "--program", data("number_first/model.pt2"), "--loss", "output:0"}, "output 0 is no tensor"},
+      {{"run", "--program", data("number_first/model.pt2"), "--loss", "output:0"}, "output 0 is not a tensor"},
       {{"run", "--program", tied, "--loss", "mse:labels", "--inputs", data("tied/inputs.safetensors")},
        "no tensor 'labels', which --loss mse:labels needs; it holds TARGET, x"},
       {{"split", tied, "--dot", "pipe.png"}, "F.dot or F.svg"},
       {{"run", "--program", tied, "--loss", "output:0"}, "takes a scalar"},
       {{"run", "--program", tied, "--inputs", "absent.safetensors"}, "absent.safetensors"},
       {{"run", "--program", tied, "--inputs", data("markers/expected.safetensors")}, "no tensor 'x'"},
-      {{"run", "--program", tied, "--inputs", data("tied/inputs.safetensors")}, "'TARGET' is no input of the program"},
+      {{"run", "--program", tied, "--inputs", data("tied/inputs.safetensors")},
+       "'TARGET' is not an input of the program"},
       {{"run", "--program", tied, "--inputs", data("markers/inputs.safetensors"), "--microbatches", "3"},
        "the program is specialised to f32[4,4]"},
       {{"run", "--program", tied, "--split", "middle", "--ranks", "3"}, "is cut into 2 stages, but there are 3 ranks"},
       {{"run", "--program", tied, "--split", "middle", "--schedule", "zb-*"}, "runs under one schedule"},
       {{"run", "--program", tied, "--split", "middle", "--schedule", "forward-only"}, "it has no backward"},
       {{"run", "--program", tied, "--split", "middle,head", "--schedule", "zb-v"}, "cannot have 3 stages"},
-      {{"run", "--program", tied, "--shared", "copy"}, "none of transmit, replicate, NAME=transmit"},
+      {{"run", "--program", tied, "--shared", "copy"}, "expected one of transmit, replicate, NAME=transmit"},
       {{"run", "--program", tied, "--shared", "nowhere.weight=replicate"}, "there is no parameter 'nowhere.weight'"},
       {{"run", "--program", tied, "--case", "x"}, "does not go with --program"},
       {{"run", "--inputs", "x"}, "--inputs goes with --program"},

@@ -1,4 +1,4 @@
-// The files of a run as a user meets them: waived, resumed, judged again, put on a page.
+// The files of a run, from the command line: waived, resumed, judged again, shown on a page.
 #include <algorithm>
 #include <fstream>
 #include <map>

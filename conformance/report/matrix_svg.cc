@@ -8,7 +8,7 @@
 namespace plumbline::conformance {
 namespace {
 
-// Pixels. The picture is drawn from top to bottom; each part is given its upper edge and returns its lower one.
+// Pixels. The picture is drawn from top to bottom; each part takes its upper edge and returns its lower one.
 constexpr int width = 900;
 constexpr double margin = 28;
 constexpr double right = width - margin;
@@ -61,7 +61,7 @@ struct TextStyle {
   double rotate = 0;
 };
 
-/// About how wide a text will be: fonts differ, so this is on the wide side.
+/// The estimated width of a text. Fonts differ, so it is a generous estimate.
 double text_width(const std::string& text, double size) { return 0.56 * size * static_cast<double>(text.size()); }
 
 std::string shortened(const std::string& text, double size, double room) {
@@ -87,7 +87,7 @@ pugi::xml_node add_text(pugi::xml_node svg, double x, double y, const std::strin
   return element;
 }
 
-/// A heading and its explanation in one line, the second after the first however wide a font makes it.
+/// A heading and its explanation in one line. The explanation follows the heading whatever the font's width.
 void add_heading(pugi::xml_node svg, double y, const std::string& heading, double size,
                  const std::string& explanation) {
   add_element(add_text(svg, margin, y, heading, {size, ink, "start", true}), "tspan",
@@ -113,7 +113,7 @@ void add_rule(pugi::xml_node svg, double x1, double y1, double x2, double y2) {
                {"fill", "none"}});
 }
 
-/// A check mark, a cross, a dash or a letter: the cell can be read without its colour.
+/// A check mark, a cross, a dash or a letter, so that a cell can be read without colour.
 void add_mark(pugi::xml_node svg, Status status, double x, double y) {
   const char* colour = colours_of(status).mark;
   const char* path = status == Status::Pass          ? "M-5 0.5L-1.5 4L5.5 -4"
@@ -139,7 +139,7 @@ void add_cell(pugi::xml_node svg, Status status, double x, double y, double w, d
   add_mark(svg, status, x + w / 2, y + h / 2);
 }
 
-/// The parts of the context that tell where a picture comes from, as far as they are there.
+/// The parts of the context that identify the origin of a picture, if present.
 std::string origin(const RunReport& report) {
   std::string line;
   for (const char* wanted : {"version", "commit", "backend", "transport", "ranks", "hardware"})
@@ -156,7 +156,7 @@ double draw_title(pugi::xml_node svg, const RunReport& report) {
   const int pass_count = passed == counts.end() ? 0 : passed->second;
   const int code = exit_code(report);
   const Status overall = code == 0 ? Status::Pass : code == 1 ? Status::Fail : Status::NotRun;
-  // What a schedule cannot do is no result; it stands apart.
+  // An unsupported run is not a result, so it is counted apart.
   const auto found = counts.find(Status::Unsupported);
   const int unsupported = found == counts.end() ? 0 : found->second;
   const std::string summary = std::to_string(pass_count) + " of " +
@@ -176,7 +176,7 @@ double draw_headings(pugi::xml_node svg, const Matrix& matrix, double column, do
   double longest = 0;
   for (const std::string& schedule : matrix.schedules) longest = std::max(longest, text_width(schedule, 13));
   const bool upright = longest + 8 <= column;
-  const double bottom = top + (upright ? 34 : 20 + 0.64 * longest);  // leaning by 40 degrees
+  const double bottom = top + (upright ? 34 : 20 + 0.64 * longest);  // slanted by 40 degrees
   add_text(svg, margin, bottom - 10, "case", {12, faint});
   add_text(svg, truth_x, bottom - 10, "truth", {12, faint});
   for (size_t i = 0; i < matrix.schedules.size(); ++i) {
@@ -190,7 +190,7 @@ double draw_headings(pugi::xml_node svg, const Matrix& matrix, double column, do
   return bottom + 4;
 }
 
-/// What a cell stands for, a line each: all of the worst, of the others what and where they are.
+/// The verdicts behind a cell, one line each: the sentence of the worst, status and place of the others.
 std::string sentences(const std::vector<const Verdict*>& verdicts) {
   std::string text = sentence(*verdicts.front());
   for (size_t i = 1; i < verdicts.size(); ++i)
@@ -198,7 +198,7 @@ std::string sentences(const std::vector<const Verdict*>& verdicts) {
   return text;
 }
 
-/// A group that shows `title` where one hovers over it.
+/// A group that shows `title` on hovering.
 pugi::xml_node add_titled(pugi::xml_node svg, const std::string& title) {
   const pugi::xml_node group = svg.append_child("g");
   add_element(group, "title", {}, title);
@@ -208,7 +208,7 @@ pugi::xml_node add_titled(pugi::xml_node svg, const std::string& title) {
 double draw_matrix(pugi::xml_node svg, const RunReport& report, double top) {
   const Matrix matrix = matrix_of(report.verdicts);
   if (matrix.rows.empty()) return top;
-  // Leaning headings need room to the right of the last column.
+  // Slanted headings need room to the right of the last column.
   const double room = right - cells_x - (matrix.schedules.size() > 4 ? 60 : 0);
   const double column = std::min(216.0, room / static_cast<double>(matrix.schedules.size()));
   double y = draw_headings(svg, matrix, column, top);

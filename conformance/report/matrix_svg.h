@@ -1,5 +1,5 @@
-// The report as one picture: the matrix of cases and schedules, and under it, for each measurement, the bubble beside
-// what theory allows. Self-contained SVG (no script, no font, no network), light, made to be read at 900 pixels.
+// Draws the report as one picture: the matrix of cases and schedules and, below it, the measured bubble of each
+// measurement beside the theoretical one. Self-contained SVG (no script, no font, no network), light, 900 pixels wide.
 #pragma once
 
 #include <string>

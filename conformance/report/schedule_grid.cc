@@ -17,7 +17,7 @@ std::size_t slot_of(double time) { return static_cast<std::size_t>(std::lround(t
 
 std::string cell_of(const schedule::Action& action) { return to_string(action) + (action.overlaps_next ? "&" : ""); }
 
-// What stands in the first `slots` slots of a rank.
+// The first `slots` slots of a rank.
 Row row_of(const std::vector<schedule::TimedAction>& actions, std::size_t slots) {
   Row row(slots, ".");
   for (const schedule::TimedAction& timed : actions) {
@@ -30,7 +30,7 @@ Row row_of(const std::vector<schedule::TimedAction>& actions, std::size_t slots)
 }  // namespace
 
 std::string schedule_grid(const schedule::Trace& trace, const GridOptions& options) {
-  // Only what is shown is ever made: a large schedule has far more slots than anybody reads.
+  // Only shown slots are built: the slots of a large schedule would take gigabytes.
   const auto most = static_cast<std::size_t>(std::max(options.most_lines, 1));
   const std::size_t ranks = trace.ranks.size(), shown_ranks = std::min(ranks, most);
   std::size_t slots = 0, cell = 0;

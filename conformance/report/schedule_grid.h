@@ -1,4 +1,4 @@
-// A schedule as text in slots of time, as papers print them: a row for each rank, a column for each unit of time.
+// Prints a schedule as text, as papers do: a row for each rank, a column (slot) for each unit of time.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 namespace plumbline::conformance {
 
 struct GridOptions {
-  int width = 120;       ///< characters in a line, at least; wider schedules go on in a block below
-  int most_lines = 400;  ///< of ranks; what is left out is told
+  int width = 120;       ///< characters in a line, if a slot fits; wider schedules continue in a block below
+  int most_lines = 400;  ///< of ranks; a last line says which ranks and slots are left out
 };
 
-/// `trace` in whole units of time. An action has its text in its first slot and = in the others, a bubble has dots,
-/// and a member of a group that goes on has & behind it. Above each block stand the numbers of the slots.
+/// `trace` must be in whole units of time. The first slot of an action holds its text and the others =, a bubble is
+/// dots, and & follows each member of a group except the last. Slot numbers head each block.
 std::string schedule_grid(const schedule::Trace& trace, const GridOptions& options = {});
 
 }  // namespace plumbline::conformance

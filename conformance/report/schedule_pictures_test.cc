@@ -1,4 +1,4 @@
-// What draws traces: the grid, the timeline and the Chrome trace.
+// The pictures of traces: the grid, the timeline and the Chrome trace.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -35,7 +35,7 @@ TEST(ScheduleGrid, CellsGroupsAndBubbles) {
             "rank 1  .   1F0 1B0 =   .   .\n");
 }
 
-// All slots of all ranks would be 10 000 x 10 000 texts, some 3 GB.
+// All slots of all ranks would be 10 000 x 10 000 strings, some 3 GB.
 TEST(ScheduleGrid, MakesOnlyWhatItShows) {
   const int ranks = 10000;
   schedule::Trace trace;
@@ -134,11 +134,11 @@ TEST(TimelineSvg, IsXmlWithABlockForEachAction) {
   ASSERT_TRUE(document.load_string(svg.c_str()));
   EXPECT_EQ(document.select_nodes("//rect/title").size(), 2u * 4 * 12);
   EXPECT_EQ(document.select_nodes("//path/title").size(), 4u) << "memory";
-  // P-1 of M+P-1: 3 of 9; and the second takes 1.1 times as long though it began later.
+  // Bubble: (P-1)/(M+P-1) = 3/9. The second trace takes 1.1 times as long and begins later.
   EXPECT_NE(svg.find("makespan 27 ms  \xc2\xb7  bubble 33.3 %"), std::string::npos);
   EXPECT_NE(svg.find("makespan 29.7 ms  \xc2\xb7  bubble 33.3 %"), std::string::npos);
   EXPECT_NE(svg.find("measured &lt;on 2 cores&gt;"), std::string::npos);
-  // On the common axis, the longer one ends at the right edge.
+  // On the common axis the longer trace ends at the right edge.
   double last = 0;
   for (const auto& block : document.select_nodes("//rect[title]")) {
     last = std::max(last, block.node().attribute("x").as_double() + block.node().attribute("width").as_double());

@@ -1,4 +1,4 @@
-// Pictures as XML trees: what matrix_svg.h and timeline_svg.h share.
+// Builds SVG pictures as XML trees; shared by matrix_svg.h and timeline_svg.h.
 #pragma once
 
 #include <initializer_list>
@@ -10,17 +10,17 @@ namespace plumbline::conformance {
 
 using SvgAttributes = std::initializer_list<std::pair<const char*, std::string>>;
 
-/// A number in the form that printf's `format` gives it; 0 for what is not finite.
+/// Formats a number with printf's `format`; 0 if it is not finite.
 std::string svg_number(double value, const char* format);
 
-/// Appends an element to `parent`. What XML cannot hold is made harmless (xml_characters).
+/// Appends an element to `parent`. Characters that XML cannot hold are replaced (xml_characters).
 pugi::xml_node add_element(pugi::xml_node parent, const char* name, SvgAttributes attributes,
                            const std::string& text = {});
 
-/// The <svg> of an empty document: a white frame, named `title`.
+/// Adds the <svg> to an empty document: a white frame with this <title>.
 pugi::xml_node begin_svg(pugi::xml_document& document, const std::string& title);
 
-/// The file's text, for a picture of so many pixels that began with begin_svg.
+/// The text of the file. Sets the size of the picture that begin_svg() began, in pixels.
 std::string finished_svg(const pugi::xml_document& document, int width, int height);
 
 }  // namespace plumbline::conformance

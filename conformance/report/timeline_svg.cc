@@ -13,7 +13,7 @@ namespace {
 // Pixels.
 constexpr int width = 1200;
 constexpr double margin = 24;
-constexpr double left = 92;  // where time begins
+constexpr double left = 92;  // the origin of the time axis
 constexpr double right = width - margin;
 constexpr double memory_height = 46;
 constexpr std::size_t most_actions = 200000;
@@ -25,7 +25,7 @@ constexpr const char* line_colour = "#d8dee4";
 /// The frame around a group of actions.
 const SvgAttributes kGroup = {{"rx", "2"}, {"fill", "none"}, {"stroke", ink}, {"stroke-width", "1.3"}};
 
-/// Of a rank's first stage and, lighter, of its later ones.
+/// For a rank's first stage and, lighter, for its later ones.
 struct Colours {
   const char* first;
   const char* later;
@@ -61,7 +61,7 @@ void add_text(pugi::xml_node svg, double x, double y, const std::string& text, d
   if (bold) element.append_attribute("font-weight").set_value("600");
 }
 
-/// Filled, or with more attributes than that.
+/// A rectangle with the attributes of `look`.
 pugi::xml_node add_box(pugi::xml_node svg, double x, double y, double w, double h, SvgAttributes look) {
   pugi::xml_node box = add_element(svg, "rect",
                                    {{"x", number(x, "%.2f")},
@@ -72,7 +72,7 @@ pugi::xml_node add_box(pugi::xml_node svg, double x, double y, double w, double 
   return box;
 }
 
-/// Where a trace begins and ends, and what of its ranks' time in between is work.
+/// Begin and end of a trace, and the ranks' total computation time in between.
 struct Extent {
   double begin = 0, end = 0, busy = 0;
   double length() const { return end - begin; }
@@ -92,9 +92,9 @@ Extent extent_of(const schedule::Trace& trace) {
   return extent;
 }
 
-/// 1, 2 or 5 times a power of ten, so that there are some ten of them.
+/// 1, 2 or 5 times a power of ten, for about ten ticks.
 double tick_of(double length) {
-  if (!std::isnormal(length)) return 1;  // also where a tenth of it is nothing
+  if (!std::isnormal(length)) return 1;  // also if a tenth of it underflows
   const double power = std::pow(10, std::floor(std::log10(length / 10)));
   for (double step : {1.0, 2.0, 5.0}) {
     if (length / (step * power) <= 12) return step * power;
@@ -288,8 +288,8 @@ std::string timeline_svg(std::span<const schedule::Trace> traces, const Timeline
     for (const auto& rank : trace.ranks) actions += rank.size();
   }
   if (actions > most_actions) {
-    throw InputError("a picture of " + std::to_string(actions) + " actions; at most " + std::to_string(most_actions) +
-                     " are drawn");
+    throw InputError("a picture of " + std::to_string(actions) + " actions is too large; at most " +
+                     std::to_string(most_actions) + " are drawn");
   }
   return Picture(traces, options).draw();
 }

@@ -12,28 +12,12 @@ namespace {
 
 class BackendCli : public Cli {
  protected:
-  void SetUp() override {
-    Cli::SetUp();
-    const char* host = std::getenv("PLUMBLINE_C_HOST");
-    ASSERT_NE(host, nullptr) << "set PLUMBLINE_C_HOST to the c_host executable";
-    if (*host == 0) GTEST_SKIP() << "c_host is not built: no cJSON";
-    host_ = host;
-  }
-
   /// A backend.toml whose program is the shell script `body`.
   std::string scripted(const std::string& body, const std::string& more = "") {
     std::ofstream(folder_ / "backend.sh") << body << "\n";
     const std::string file = (folder_ / "backend.toml").string();
     std::ofstream(file) << "schema = \"plumbline-backend/1\"\nargv = [\"sh\", \"backend.sh\"]\n" << more;
     return file;
-  }
-  /// The example in C. The shell command `what` changes the results of case 0, of which $f is rank 0's file, before the
-  /// case is reported as done.
-  std::string tampered(const std::string& what) {
-    return scripted("if [ $1 != run ]; then exec '" + host_ +
-                    "' \"$@\"; fi\nf=$5/gpipe/exact-mlp-sum/rank0.safetensors\n'" + host_ +
-                    "' \"$@\" | while read line; do\n  if [ \"$line\" = '@plumbline case 0 done' ]; then " + what +
-                    "; fi\n  echo \"$line\"\ndone");
   }
   conformance::ProcessResult run(const std::string& backend, const std::string& cases,
                                  const std::string& schedules = "gpipe") {
@@ -47,6 +31,26 @@ class BackendCli : public Cli {
       all[verdict.at("case").get<std::string>() + " " + verdict.at("schedule").get<std::string>()] = verdict;
     return all;
   }
+};
+
+class ExampleInC : public BackendCli {
+ protected:
+  void SetUp() override {
+    BackendCli::SetUp();
+    const char* host = std::getenv("PLUMBLINE_C_HOST");
+    ASSERT_NE(host, nullptr) << "set PLUMBLINE_C_HOST to the c_host executable";
+    if (*host == 0) GTEST_SKIP() << "c_host is not built: no cJSON";
+    host_ = host;
+  }
+
+  /// The example in C. The shell command `what` changes the results of case 0, of which $f is rank 0's file, before the
+  /// case is reported as done.
+  std::string tampered(const std::string& what) {
+    return scripted("if [ $1 != run ]; then exec '" + host_ +
+                    "' \"$@\"; fi\nf=$5/gpipe/exact-mlp-sum/rank0.safetensors\n'" + host_ +
+                    "' \"$@\" | while read line; do\n  if [ \"$line\" = '@plumbline case 0 done' ]; then " + what +
+                    "; fi\n  echo \"$line\"\ndone");
+  }
 
   std::string host_;
 };
@@ -57,7 +61,7 @@ size_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_F(BackendCli, TheExampleInCPassesTheExactChains) {
+TEST_F(ExampleInC, PassesTheExactChains) {
   const conformance::ProcessResult result = run(host_, "exact-*", "1f1b,interleaved-1f1b,zb-v");
   EXPECT_EQ(exit_code(result), 0) << result.output;
   std::map<std::string, nlohmann::json> all = verdicts();
@@ -72,7 +76,7 @@ TEST_F(BackendCli, TheExampleInCPassesTheExactChains) {
   EXPECT_EQ(bf16.at("reason"), "another element type than F32");
 }
 
-TEST_F(BackendCli, TheExampleInCRefusesFilesThatAreNotAsTheContractHasThem) {
+TEST_F(ExampleInC, RefusesFilesThatAreNotAsTheContractHasThem) {
   ASSERT_EQ(
       exit_code(start({"export", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "-o", "cases"})), 0);
   const std::string folder = "cases/exact-mlp-sum/gpipe-2/";
@@ -127,7 +131,7 @@ TEST_F(BackendCli, OurRuntimeAsACommandPasses) {
   EXPECT_NE(result.output.find("pass 1"), std::string::npos) << result.output;
 }
 
-TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
+TEST_F(ExampleInC, WrongResultsCostTheirCaseAlone) {
   struct Wrong {
     const char* name;
     const char* tamper;
@@ -155,7 +159,7 @@ TEST_F(BackendCli, WrongResultsCostTheirCaseAlone) {
   }
 }
 
-TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
+TEST_F(ExampleInC, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   const std::string good = "exec '" + host_ + "' \"$@\"";
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
            {"echo hello", "backend: describe: \"hello\" on standard output is not JSON"},
@@ -171,7 +175,7 @@ TEST_F(BackendCli, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   }
 }
 
-TEST_F(BackendCli, ACrashIsRepeatable) {
+TEST_F(ExampleInC, ACrashIsRepeatable) {
   const std::string file =
       scripted("test $1 != run || { echo '@plumbline case 0 begins'; echo 'ValueError: no' >&2; exit 1; }; exec '" +
                host_ + "' \"$@\"");
@@ -198,7 +202,7 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
   });
 }
 
-TEST_F(BackendCli, DoctorGoesThroughEveryStep) {
+TEST_F(ExampleInC, DoctorGoesThroughEveryStep) {
   const conformance::ProcessResult good = start({"doctor", "--backend", host_});
   EXPECT_EQ(exit_code(good), 0) << good.output;
   EXPECT_EQ(times(good.output, "ok         "), 10u) << good.output;

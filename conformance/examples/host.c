@@ -38,7 +38,7 @@ static void print_text(const char* text) {
 
 static int plan(const Json* job, const char* job_file) {
   puts("[");
-  json_each(item, json_get(job, "cases")) {
+  json_each (item, json_get(job, "cases")) {
     Arena arena = {0};
     const char* why = NULL;
     const Pipeline* pipeline = pipeline_read(&arena, folder_of(&arena, job_file, item), &why);
@@ -79,7 +79,7 @@ static const char* run_case(Arena* arena, const Json* item, const char* job_file
 
 static int run(const Json* job, const char* job_file, const char* out) {
   int number = 0;
-  json_each(item, json_get(job, "cases")) {
+  json_each (item, json_get(job, "cases")) {
     Arena arena = {0};
     printf("@plumbline case %d begins\n", number);
     fflush(stdout);

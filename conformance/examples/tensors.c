@@ -9,7 +9,7 @@ Tensor tensor_form(const Json* shape, const char* what) {
   const size_t most = (size_t)1 << 31; /* elements: far more than any case has */
   size_t count = 1;
   if (!cJSON_IsArray(shape) || json_count(shape) > 8) refuse("%s: expected a shape of up to 8 sizes", what);
-  json_each(size, shape) {
+  json_each (size, shape) {
     const size_t rows = form.sizes[form.rank++] = json_index(size, most, what);
     if (rows != 0 && count > most / rows) refuse("%s: a shape of more than 2^31 elements", what);
     count *= rows;
@@ -73,7 +73,7 @@ const Tensor* tensors_read(Arena* arena, const char* path) {
   const char* data = file + 8 + header;
   const size_t data_bytes = bytes - 8 - header;
   Tensor* all = NULL;
-  json_each(item, json) {
+  json_each (item, json) {
     if (!json_is(json_get(item, "dtype"), "F32")) continue;
     const Json* offsets = json_get(item, "data_offsets");
     Tensor* tensor = arena_new(arena, sizeof(Tensor));

@@ -53,6 +53,11 @@ Colours colours_of(Status status) {
 
 std::string number(double value) { return svg_number(value, "%.4g"); }
 
+/// A measured value as text. One that is not finite has no bar, and no number either.
+std::string figure(double value, const char* format) {
+  return std::isfinite(value) ? svg_number(value, format) : "n/a";
+}
+
 struct TextStyle {
   double size = 13;
   const char* colour = ink;
@@ -274,12 +279,12 @@ double draw_throughput(pugi::xml_node svg, const std::vector<Throughput>& throug
     add_text(svg, margin, y + 35, shortened(where, 11.5, bars_x - margin - 8), {11.5, faint});
     add_box(svg, bars_x, y + 7, length(t.bubble_measured), 15, measured_colour, "none", 2);
     add_box(svg, bars_x, y + 24, length(t.bubble_ideal), 11, ideal_colour, "none", 2);
-    add_text(svg, bars_x + length(t.bubble_measured) + 6, y + 19, svg_number(100 * t.bubble_measured, "%.1f") + " %",
+    add_text(svg, bars_x + length(t.bubble_measured) + 6, y + 19, figure(100 * t.bubble_measured, "%.1f") + " %",
              {12, measured_colour, "start", true});
-    add_text(svg, bars_x + length(t.bubble_ideal) + 6, y + 34, svg_number(100 * t.bubble_ideal, "%.1f") + " %",
+    add_text(svg, bars_x + length(t.bubble_ideal) + 6, y + 34, figure(100 * t.bubble_ideal, "%.1f") + " %",
              {11, faint});
-    add_text(svg, right, y + 19, svg_number(t.microbatches_per_second, "%.1f") + "/s", {13, ink, "end"});
-    add_text(svg, right, y + 35, "\xc3\x97 " + svg_number(t.ratio_to_ideal_step, "%.3f"), {12, faint, "end"});
+    add_text(svg, right, y + 19, figure(t.microbatches_per_second, "%.1f") + "/s", {13, ink, "end"});
+    add_text(svg, right, y + 35, "\xc3\x97 " + figure(t.ratio_to_ideal_step, "%.3f"), {12, faint, "end"});
     y += 44;
   }
   return last + 26;

@@ -256,6 +256,7 @@ TEST(MatrixSvg, IsWellFormedAndShowsEveryCellAndBar) {
   EXPECT_EQ(error.child("title").text().get(), std::string("ERROR <script> x a&b: died & \\x02"));
   EXPECT_EQ(error.child("text").text().get(), std::string("E"));
   EXPECT_EQ(document.select_nodes("//text[. = 'a&b']").size(), 1u);
+  EXPECT_EQ(document.select_nodes("//text[. = 'n/a %']").size(), 1u) << "a bubble that is not a number";
   // The lengths of the bars are in the proportion of the bubbles.
   const auto bars = [&](const char* fill, int height) {
     std::vector<double> lengths;

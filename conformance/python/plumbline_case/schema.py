@@ -18,8 +18,16 @@ def is_integer(_, value):
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def of_same_type(validator, value, instance, schema):
+    """JSON Schema accepts 1.0 for the constant 1."""
+    if type(value) is not type(instance):
+        yield jsonschema.ValidationError(f"{instance!r} is not {value!r}")
+    yield from jsonschema.Draft202012Validator.VALIDATORS["const"](validator, value, instance, schema)
+
+
 Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
+    {"const": of_same_type},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer),
 )
 

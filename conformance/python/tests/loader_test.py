@@ -172,6 +172,18 @@ class Strictness(unittest.TestCase):
         self.change("case.json", lambda document: document["loss"].update(scale=2))
         self.assertIn("case.json: loss: Additional properties are not allowed ('scale' was unexpected)", self.refusal())
 
+    def test_whole_numbers_are_integers(self):
+        self.change("program.json", lambda document: document.update(opset=1.0))
+        self.assertIn("program.json: opset: 1.0 is not 1", self.refusal())
+
+    def test_whole_numbers_as_indices(self):
+        def edit(document):
+            stage = document["programs"][0]["stages"][0]
+            stage["inputs"][0]["value"] = float(stage["inputs"][0]["value"])
+
+        self.change("program.json", edit)
+        self.assertIn("is not valid under any of the given schemas", self.refusal())
+
     def test_another_version(self):
         self.change("program.json", lambda document: document.update(opset=2))
         self.assertIn("program.json: opset: 1 was expected", self.refusal())

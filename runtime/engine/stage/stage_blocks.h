@@ -56,8 +56,8 @@ class StageBlocks {
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();
 
-  /// Like Program::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not be
-  /// inside one. The outputs may outlive this object, and their backward may run on another thread.
+  /// Like Program::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not
+  /// be inside one. The outputs may outlive this object, and their backward may run on another thread.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 
  private:

@@ -7,7 +7,6 @@
 #include "bench/cli/commands.h"
 #include "bench/micro/instruction_counter.h"
 #include "bench/micro/transformer_step.h"
-#include "runtime/error.h"
 
 namespace plumbline::bench {
 namespace {

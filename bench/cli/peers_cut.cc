@@ -6,12 +6,11 @@
 
 #include "bench/cli/commands.h"
 #include "bench/peers/cut_network.h"
-#include "conformance/judge/verdict.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
-#include "runtime/one_line.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/write_text.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::bench {
 namespace {

@@ -13,13 +13,13 @@
 #include "conformance/protocol/process.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/json.h"
+#include "conformance/report/svg/timeline_svg.h"
 #include "conformance/report/text.h"
-#include "conformance/report/timeline_svg.h"
 #include "conformance/run/throughput.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/write_text.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/backward/split/split_backward.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::bench {
 

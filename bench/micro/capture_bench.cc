@@ -4,7 +4,7 @@
 #include <ATen/ops/tanh.h>
 #include <benchmark/benchmark.h>
 
-#include "reference/models/layers.h"
+#include "reference/models/parts/layers.h"
 #include "runtime/capture/call.h"
 #include "runtime/capture/capture.h"
 #include "runtime/split/split.h"

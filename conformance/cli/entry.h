@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 

@@ -10,8 +10,8 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
 #include "conformance/export/opset.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::cli {
 namespace {

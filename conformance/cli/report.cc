@@ -7,7 +7,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/page/page.h"
 #include "conformance/report/read_json.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::cli {
 namespace {

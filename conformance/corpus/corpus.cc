@@ -7,8 +7,8 @@
 #include "conformance/corpus/cases/axes.h"
 #include "conformance/corpus/features.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/near_names.h"
+#include "runtime/text/join.h"
+#include "runtime/text/near_names.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "reference/models/names.h"
+#include "reference/models/parts/names.h"
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/sha256.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/schedule/text/csv.h"
-#include "runtime/sha256.h"
-#include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {
 namespace {

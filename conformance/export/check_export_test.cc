@@ -8,8 +8,8 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -9,8 +9,8 @@
 #include "conformance/plan/plan.h"
 #include "conformance/report/context.h"
 #include "runtime/error.h"
-#include "runtime/sha256.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/sha256.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -9,8 +9,8 @@
 #include "conformance/export/portable_stage.h"
 #include "reference/case.h"
 #include "reference/models/zoo.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/split/pipe.h"
-#include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {
 

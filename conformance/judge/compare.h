@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reference/result_key.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 

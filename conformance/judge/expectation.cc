@@ -8,10 +8,10 @@
 #include "conformance/corpus/case_pipe.h"
 #include "reference/host_results.h"
 #include "reference/loss.h"
-#include "reference/magnitude.h"
 #include "reference/models/zoo.h"
-#include "reference/rounding.h"
-#include "reference/whole_model.h"
+#include "reference/oracle/whole_model.h"
+#include "reference/rounding/magnitude.h"
+#include "reference/rounding/rounding.h"
 
 namespace plumbline::conformance {
 

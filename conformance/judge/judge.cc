@@ -8,9 +8,9 @@
 #include "conformance/judge/compare.h"
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/stage_orders.h"
-#include "reference/detached_run.h"
 #include "reference/host_results.h"
-#include "reference/whole_model.h"
+#include "reference/oracle/detached_run.h"
+#include "reference/oracle/whole_model.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {

@@ -13,8 +13,8 @@
 #include "conformance/judge/finding.h"
 #include "conformance/protocol/protocol.h"
 #include "reference/case.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/schedule/schedule.h"
-#include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {
 

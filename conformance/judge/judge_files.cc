@@ -4,7 +4,7 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/report_folder.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 

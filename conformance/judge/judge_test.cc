@@ -7,8 +7,8 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/expectation.h"
-#include "reference/detached_run.h"
 #include "reference/host_results.h"
+#include "reference/oracle/detached_run.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/generators.h"
 

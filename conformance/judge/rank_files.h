@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance/protocol/job.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 

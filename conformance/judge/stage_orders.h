@@ -1,7 +1,7 @@
 // The order of a schedule as plain data: the only part of a schedule that the detached oracle reads.
 #pragma once
 
-#include "reference/detached_run.h"
+#include "reference/oracle/detached_run.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::conformance {

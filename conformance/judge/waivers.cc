@@ -8,9 +8,9 @@
 
 #include "conformance/protocol/toml.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/one_line.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -10,7 +10,7 @@
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {

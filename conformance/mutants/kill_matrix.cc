@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/json_place.h"
-#include "runtime/write_text.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

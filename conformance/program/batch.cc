@@ -9,8 +9,8 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
-#include "runtime/join.h"
 #include "runtime/microbatch/random_seed.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::program {
 namespace {

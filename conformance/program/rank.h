@@ -6,7 +6,7 @@
 #include "conformance/protocol/chosen_schedule.h"
 #include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/engine/stage/stage_blocks.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::program {

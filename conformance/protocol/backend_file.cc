@@ -6,8 +6,8 @@
 
 #include "conformance/protocol/toml.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "conformance/protocol/schedule_source.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/orders/generators.h"
 #include "runtime/schedule/text/csv.h"
-#include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -7,7 +7,7 @@
 
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/join.h"
-#include "runtime/json_place.h"
-#include "runtime/one_line.h"
+#include "runtime/io/json_place.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

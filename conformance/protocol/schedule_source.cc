@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -36,7 +36,7 @@ SCHEMA = 'plumbline-recorder/1'
 
 
 # --- numbers from (seed, name, index): the same on every rank, machine and device, whatever the partition -------------
-# SplitMix64 over a counter, its key made of the seed and the FNV-1a hash of the name, as in reference/models/counter.h.
+# SplitMix64 over a counter, its key made of the seed and the FNV-1a hash of the name, as in reference/models/parts/counter.h.
 
 MASK = (1 << 64) - 1
 

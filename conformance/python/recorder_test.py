@@ -98,7 +98,7 @@ class RecorderTest(unittest.TestCase):
     batches = [torch.arange(8.0).reshape(2, 4) / (m + 3) for m in range(3)]
 
     def test_counters_are_those_of_the_cpp_side(self):
-        # reference/models/counter_test.cc has the same table.
+        # reference/models/parts/counter_test.cc has the same table.
         for seed, name, index, bits, unit, below in (
             (0, '', 0, 0x5B21F68FFA77F14C, 0.35598698630425907, 4),
             (1, 'tokens', 0, 0x483C8EBF28E10AD4, 0.2821740357111403, 42),

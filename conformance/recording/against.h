@@ -21,10 +21,11 @@
 //    difference of perturbed run i from the unperturbed one, v the unperturbed value, n the number of its elements:
 //        element:  |run - one| <= 10 max(max_i |d_i|, u |v|, 1/2 sqrt(sum_i ||d_i||^2 / (N n)))
 //        tensor:   ||run - one|| <= 10 max(sqrt(sum_i ||d_i||^2 / N), u ||v||)
-//    The factors are those of reference/rounding.h, for the same reasons: a few samples of one element may agree by
-//    chance, while the elements of one tensor come from similar computations. This is evidence, not a proof: only the
-//    perturbation of a module's results represents the rounding inside it. docs/recorder.md has the calibration. These
-//    bounds apply to values that are not equal bit for bit; without perturbed runs, no value may differ.
+//    The factors are those of reference/rounding/rounding.h, for the same reasons: a few samples of one element may
+//    agree by chance, while the elements of one tensor come from similar computations. This is evidence, not a proof:
+//    only the perturbation of a module's results represents the rounding inside it. docs/recorder.md has the
+//    calibration. These bounds apply to values that are not equal bit for bit; without perturbed runs, no value may
+//    differ.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 #include "conformance/recording/testing/sample_recording.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -2,8 +2,8 @@
 
 #include "conformance/recording/against.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/one_line.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "conformance/recording/testing/sample_recording.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::conformance {
 namespace {

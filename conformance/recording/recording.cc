@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -4,7 +4,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

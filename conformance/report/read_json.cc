@@ -5,9 +5,9 @@
 
 #include "conformance/report/json.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/json_place.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
-#include "conformance/report/matrix_svg.h"
+#include "conformance/report/svg/matrix_svg.h"
 #include "conformance/report/text.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -13,7 +13,7 @@
 #include "conformance/run/run_job.h"
 #include "conformance/run/session.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

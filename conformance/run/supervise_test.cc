@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "conformance/protocol/report_folder.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/refusal.h"
 

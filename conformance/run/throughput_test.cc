@@ -7,7 +7,7 @@
 
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {

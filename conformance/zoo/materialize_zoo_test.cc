@@ -7,10 +7,10 @@
 
 #include <ranges>
 
-#include "reference/models/whole_batch.h"
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/capture.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "reference/models/whole_batch.h"
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/capture.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"
 
 namespace plumbline::capture {

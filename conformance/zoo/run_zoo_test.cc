@@ -1,7 +1,7 @@
 // Every model of the corpus, unsplit: traced, partitioned in every mode, and run forward and backward, with the
 // backward
 // whole and split; compared bit for bit with plain autograd on the model.
-#include "reference/models/whole_batch.h"
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/testing/run_testing.h"
 

@@ -13,7 +13,7 @@
 
 #include <cmath>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {

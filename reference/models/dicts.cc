@@ -5,7 +5,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/softmax.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {

@@ -11,12 +11,12 @@
 
 #include <algorithm>
 
-#include "reference/models/counter.h"
 #include "reference/models/families.h"
-#include "reference/models/fill.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
-#include "reference/models/parts.h"
+#include "reference/models/parts/counter.h"
+#include "reference/models/parts/fill.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
+#include "reference/models/parts/parts.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {

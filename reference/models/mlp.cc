@@ -3,10 +3,9 @@
 #include <ATen/ops/mse_loss.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
-#include "runtime/error.h"
 
 namespace plumbline::models {
 namespace {

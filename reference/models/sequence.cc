@@ -12,7 +12,7 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 #include "runtime/error.h"
 
 namespace plumbline::models {

@@ -4,7 +4,7 @@
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {

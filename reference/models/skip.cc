@@ -5,9 +5,9 @@
 #include <ATen/ops/cat.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
-#include "reference/models/parts.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
+#include "reference/models/parts/parts.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {

@@ -9,8 +9,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/skip/skippable.h"
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <mutex>
 
-#include "reference/models/counter.h"
 #include "reference/models/families.h"
+#include "reference/models/parts/counter.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::models {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "reference/case.h"
-#include "reference/models/names.h"
+#include "reference/models/parts/names.h"
 #include "runtime/graph/output_tree.h"
 #include "runtime/microbatch/chunk_spec.h"
 #include "runtime/split/split.h"

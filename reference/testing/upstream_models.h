@@ -20,9 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/detach_executor.h"
+#include "reference/detach/detach_executor.h"
 #include "runtime/capture/call.h"
-#include "runtime/error.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/refusal.h"

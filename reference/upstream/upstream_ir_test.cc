@@ -1,6 +1,6 @@
 // PiPPy's test_ir.py, each test named after its original. The following of its 23 tests are elsewhere:
 //   loss_backward_sequential, loss_backward_tracing,
-//   grad_accumulation                                   TestIr.* in reference/detach_executor_test.cc
+//   grad_accumulation                                   TestIr.* in reference/detach/detach_executor_test.cc
 //   invoke_pipeline_error                               TestIr.* in root_graph_test.cc
 //   output_loss_value_spec                              TestIr.* in loss_mark_test.cc
 //   pipe_forward_kwargs, kwarg_double_star              TestIr.* in signature_test.cc

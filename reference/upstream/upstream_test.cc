@@ -11,10 +11,10 @@
 //   a model that cannot be captured     Capture.* (runtime/capture/capture_test.cc)
 //   LossWrapper without a forward       LossWrapper.WithoutAForwardItRefuses (runtime/capture/pipe_modules_test.cc)
 //   multi-use of an unknown parameter   TestIr.MultiUseParamDictError
+#include "reference/detach/root_graph.h"
 #include "reference/testing/upstream_models.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/microbatch/signature.h"
-#include "runtime/split/root_graph.h"
 
 namespace plumbline::upstream {
 namespace {
@@ -238,7 +238,7 @@ TEST(SplitErrors, RootGraph) {
   const Tensors inputs = two_inputs();
   const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, {});
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(1)}) {
-    const graph::Program program(split::root_graph(pipe, loss));
+    const graph::Program program(reference::root_graph(pipe, loss));
     Tensors outputs;
     try {
       program.run(inputs, outputs);

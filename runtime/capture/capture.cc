@@ -8,7 +8,7 @@
 
 #include "runtime/capture/call.h"
 #include "runtime/capture/kept_tensors.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/run/random_turn.h"
 

@@ -8,7 +8,7 @@
 
 #include "runtime/capture/call.h"
 #include "runtime/capture/interpose.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/recorder.h"
 
 namespace plumbline::capture {

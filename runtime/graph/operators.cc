@@ -154,7 +154,7 @@ TORCH_LIBRARY_FRAGMENT(plumbline, library) {
   library.def("cond(Tensor pred, Tensor[] operands) -> Tensor[]",
               torch::CppFunction::makeFromBoxedFunction<&refuse_branches>());
 
-  // The root graph of a pipe (runtime/split/root_graph.h).
+  // The root graph of a pipe (reference/detach/root_graph.h).
   library.def("call_stage(int stage, Tensor[] inputs) -> Tensor[]",
               torch::CppFunction::makeFromBoxedFunction<&refuse_split_graph>());
   library.def("stage_backward(Tensor[] stage_output, Tensor?[] output_grads, Tensor[] input_values) -> Tensor[]",

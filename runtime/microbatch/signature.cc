@@ -5,7 +5,7 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::microbatch {
 namespace {

@@ -2,9 +2,9 @@
 // passed between the two. After `_extract_fwd_bwd_modules` and `default_partition` of PyTorch's partitioners.py.
 #pragma once
 
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/partition.h"
+#include "runtime/partition/policy/policy.h"
 
 namespace plumbline::partition {
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "runtime/partition/budget/frontier.h"
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/extract.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/older_rules.h"

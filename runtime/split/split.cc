@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/split/cut/analysis.h"
 #include "runtime/split/cut/boundary_names.h"
 #include "runtime/split/cut/stage_of_nodes.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "conformance/cli/testing/cli_fixture.h"
-#include "runtime/gzip.h"
+#include "runtime/io/gzip.h"
 
 namespace plumbline::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "runtime/join.h"
 #include "runtime/partition/joint/result_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include "conformance/cli/schedule/schedule_options.h"
 
 #include "conformance/protocol/schedule_source.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 

@@ -10,11 +10,11 @@
 #include "conformance/cli/skip_option.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/report/chrome_trace.h"
-#include "conformance/report/timeline_svg.h"
+#include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/io/write_text.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/write_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 namespace {

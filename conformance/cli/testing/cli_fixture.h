@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "conformance/protocol/process.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::cli {
 

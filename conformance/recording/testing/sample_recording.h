@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::sample {
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

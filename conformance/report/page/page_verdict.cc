@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/join.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

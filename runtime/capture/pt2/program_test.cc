@@ -9,7 +9,7 @@
 #include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::capture::pt2 {
 namespace {

@@ -1,7 +1,8 @@
 // Stages that sleep instead of computing: the rest of a step's time is the overhead of schedule, engine and transport.
 #pragma once
 
-#include "runtime/engine/engine.h"
+#include "runtime/engine/options.h"
+#include "runtime/engine/plan/plan.h"
 
 namespace plumbline::engine {
 

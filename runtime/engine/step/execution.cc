@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::engine {
 

@@ -20,7 +20,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/graph/graph.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 
 namespace plumbline::graph {
 

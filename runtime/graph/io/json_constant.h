@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 
 namespace plumbline::graph {
 

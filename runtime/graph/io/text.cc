@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/attributes.h"
 #include "runtime/graph/dtype_names.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::graph {
 namespace {

@@ -1,7 +1,6 @@
 #include "runtime/partition/cut/forced_saves.h"
 
 #include "runtime/error.h"
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
 namespace plumbline::partition {

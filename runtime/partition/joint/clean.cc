@@ -9,7 +9,6 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
 namespace plumbline::partition {

@@ -1,6 +1,6 @@
 #include "runtime/partition/joint/result_text.h"
 
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 

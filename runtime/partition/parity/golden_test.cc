@@ -5,13 +5,13 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/partition/parity/answer_names.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/parity/recorded.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {

@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/gzip.h"
-#include "runtime/join.h"
+#include "runtime/io/gzip.h"
 #include "runtime/partition/joint/json/joint_json.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {

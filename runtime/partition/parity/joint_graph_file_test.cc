@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/gzip.h"
+#include "runtime/io/gzip.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/testing/refusal.h"

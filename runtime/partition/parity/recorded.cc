@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "runtime/join.h"
 #include "runtime/partition/parity/answer_names.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/parity/partition_mode.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {

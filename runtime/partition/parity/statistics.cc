@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/join.h"
 #include "runtime/partition/cut/min_cut.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {

@@ -6,12 +6,12 @@
 #include <limits>
 #include <map>
 
-#include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/simulation/simulate.h"
 #include "runtime/schedule/testing/slow_run.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::schedule {
 namespace {

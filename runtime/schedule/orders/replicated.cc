@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/schedule/orders/order.h"
-#include "runtime/schedule/orders/v_fixed.h"
+#include "runtime/schedule/orders/v/v_fixed.h"
 
 namespace plumbline::schedule {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "runtime/dot_quoted.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/split/io/print.h"
+#include "runtime/text/dot_quoted.h"
 
 namespace plumbline::split {
 namespace {

@@ -10,7 +10,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline::split {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "runtime/graph/io/text.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {

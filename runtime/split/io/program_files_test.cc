@@ -7,10 +7,10 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/split/io/pipe_json.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
 #include "runtime/testing/small_pipes.h"
 
 namespace plumbline::split {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
-#include "runtime/json_place.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::split {
 

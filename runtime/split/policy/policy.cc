@@ -6,11 +6,11 @@
 
 #include "runtime/error.h"
 #include "runtime/flops/graph_flops.h"
-#include "runtime/join.h"
 #include "runtime/split/measure/node_flops.h"
 #include "runtime/split/measure/node_times.h"
 #include "runtime/split/policy/legal_cuts.h"
 #include "runtime/split/policy/optimal_cuts.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/partition/joint/json/joint_json.h"
 #include "runtime/partition/joint/json/joint_json_words.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 #include "runtime/partition/parity/policies/built_in_policies.h"
 #include "runtime/partition/parity/policies/older_rules.h"
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "runtime/error.h"
 #include "runtime/graph/io/text.h"
@@ -232,6 +234,36 @@ return %3, %5
   error_of(large);
   EXPECT_EQ(large.use_count(), 1u) << "a failed run keeps its input";
   EXPECT_TRUE(at::equal(run(frame, {x})[1], first[1]));
+}
+
+TEST(Program, ThreadsShareItWithFramesOfTheirOwn) {
+  Graph graph = parse_graph(R"(input %0: f32[16,16] = "x"
+parameter %1: f32[16,16] = "w"
+%2: f32[16,16] = aten::mm(%0, %1)
+%3: f32[16,16] = aten::tanh(%2)
+[%4: f32[8,16], %5: f32[8,16]] = aten::split.Tensor(%3, 8, 0)
+%6: f32[16,16] = aten::cat([%5, %4], 0)
+return %6
+)");
+  graph.attributes[0].tensor = at::randn({16, 16});
+  const Program program(graph);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, x = at::randn({16, 16})] {
+      const c10::NoGradGuard no_grad;
+      const Tensors halves = at::mm(x, graph.attributes[0].tensor).tanh().split(8);
+      const at::Tensor expected = at::cat({halves[1], halves[0]});
+      Frame kept(program);
+      for (int i = 0; i < 200; ++i) {
+        Tensors of_kept, of_new;
+        kept.run(Tensors{x}, of_kept);
+        program.run(Tensors{x}, of_new);
+        wrong += !at::equal(of_kept[0], expected) || !at::equal(of_new[0], expected);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // A random program on [4,4] tensors: written as graph text, and run at once by direct calls.

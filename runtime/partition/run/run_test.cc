@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "runtime/error.h"
 #include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/budget/memory.h"
@@ -11,6 +14,7 @@
 #include "runtime/partition/trace/joint_argument.h"
 #include "runtime/testing/allocation_count.h"
 #include "runtime/testing/refusal.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
@@ -396,6 +400,28 @@ TEST(PartitionedGraph, AGradientThatIsASavedValueIsACopy) {
   }
   expect_same(x, before, "the input");
   expect_same(w.grad(), 2 * before, "gradient");
+}
+
+TEST(PartitionedGraph, ThreadsRunItAtTheSameTime) {
+  HandTrace trace;
+  const NodeIndex px = trace.input(leaf({64})), tangent = trace.tangent(0, at::empty({64}));
+  const NodeIndex y = trace.call("aten::exp", {node(px)});
+  trace.finish({y}, {trace.call("aten::mul", "Tensor", {node(tangent), node(y)})});
+  PartitionedGraph graph = trace.partitioned({y});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, x = leaf({64}), grad = at::randn({64})] {
+      for (int i = 0; i < 100; ++i) {
+        Tensors outputs;
+        graph.run(Tensors{x}, outputs);
+        outputs[0].backward(grad);
+        wrong += !at::equal(outputs[0], at::exp(x)) || !at::equal(x.grad(), grad * at::exp(x.detach()));
+        x.mutable_grad() = at::Tensor();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 /// A chain of eight values, none saved: two are alive at a time in the forward, and a saved one goes as soon as it was

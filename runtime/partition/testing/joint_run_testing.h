@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/partition/joint/joint_graph.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 

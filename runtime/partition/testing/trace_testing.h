@@ -19,6 +19,7 @@
 #include "runtime/graph/run/program.h"
 #include "runtime/partition/testing/joint_run_testing.h"
 #include "runtime/partition/trace/trace.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 

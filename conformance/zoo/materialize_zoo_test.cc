@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::split {
 namespace {
@@ -118,11 +119,7 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeTheModelsResults) {
   EXPECT_GT(compared, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 std::string refusal(const Pipe& pipe, const MakeTensor& make) {
   try {

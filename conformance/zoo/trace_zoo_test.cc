@@ -4,6 +4,7 @@
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/partition/trace/decompositions.h"
 #include "runtime/split/split.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::partition {
 namespace {
@@ -47,11 +48,7 @@ TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 }  // namespace
 }  // namespace plumbline::partition

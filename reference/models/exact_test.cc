@@ -12,6 +12,7 @@
 
 #include "reference/models/zoo.h"
 #include "reference/sum_of.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::models {
 namespace {
@@ -163,11 +164,7 @@ TEST_P(ExactModel, GradientsAreWholeAndNotMostlyZero) {
       expect_whole_and_dense(GetParam(), reference::Dtype::F32, kind, 8, seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), testing::ParameterName());
 
 TEST(ExactBf16, EverySumFits) {
   Extremes all;

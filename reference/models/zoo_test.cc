@@ -15,6 +15,7 @@
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
 #include "runtime/split/module_pipe.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::models {
@@ -180,11 +181,7 @@ TEST_P(ZooModel, DoubleHoldsTheSameModel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooModel, ::testing::ValuesIn(model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooModel, ::testing::ValuesIn(model_names()), testing::ParameterName());
 
 TEST(Zoo, UnknownNamesAndBatchesAreRefusedInOneLine) {
   const std::string text = testing::refusal([] { make_model("mpl", reference::Dtype::F32, seed); });

@@ -9,6 +9,7 @@
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::testing {
 namespace {
@@ -86,11 +87,7 @@ TEST_P(EveryKindInHalves, GivesTheSameBitsWhenOutputsKeepTheirMemory) {
 INSTANTIATE_TEST_SUITE_P(Engine, EveryKindInHalves,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
                                            "frozen", "frozen early", "unused", "strided"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(EngineHalves, OrderOfTheWMattersToTheseNumbers) {
   const at::Tensor x = batch_of("mlp", 11), target = target_of("mlp", 11);

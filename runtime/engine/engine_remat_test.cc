@@ -3,6 +3,7 @@
 
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/engine/testing/halved_schedules.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
@@ -56,11 +57,7 @@ TEST_P(EveryKindPartitioned, EqualsAutogradInHalves) {
 INSTANTIATE_TEST_SUITE_P(Engine, EveryKindPartitioned,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
                                            "frozen", "frozen early", "unused", "strided"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(EngineRemat, EveryPolicyGivesTheSameBits) {
   for (const char* policy : {"seed", "torch-2.11", "torch-2.15"})

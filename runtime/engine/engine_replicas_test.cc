@@ -4,6 +4,7 @@
 #include <random>
 
 #include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
@@ -94,11 +95,7 @@ TEST_P(EveryKindTwice, AnyOrderOnAnyRanks) {
 INSTANTIATE_TEST_SUITE_P(EngineReplicas, EveryKindTwice,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "two outputs", "integers", "frozen",
                                            "unused"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(EngineReplicas, SumsPerReplicaFirst) {
   const schedule::Schedule schedule = two_directions(2, 6);

@@ -7,6 +7,7 @@
 
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::testing {
 namespace {
@@ -47,11 +48,7 @@ TEST_P(EveryKind, EqualsAutogradWithSeveralStagesOnARank) {
 INSTANTIATE_TEST_SUITE_P(Engine, EveryKind,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
                                            "frozen", "frozen early", "unused"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(Engine, SumsInTheOrderOfTheBackwards) {
   const at::Tensor x = batch_of("mlp", 7), target = target_of("mlp", 7);

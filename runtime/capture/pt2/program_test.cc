@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -101,11 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Testdata, ProgramOfPyTorch,
                          ::testing::Values("tied", "markers", "no_grad", "no_grad-211", "cond", "in_place",
                                            "in_place-211", "nonzero", "keywords", "autocast", "twice", "embedding",
                                            "number_first", "dynamic"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 const graph::Attribute& attribute(const capture::ExportedProgram& program, const std::string& name) {
   for (const graph::Attribute& attribute : program.graph.attributes)

@@ -16,6 +16,7 @@
 #include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
 #include "runtime/testing/parameter_name.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
 namespace {
@@ -122,12 +123,7 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeTheModelsResults) {
 INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 std::string refusal(const Pipe& pipe, const MakeTensor& make) {
-  try {
-    make_stage_state(pipe, 0, make);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::refusal([&] { make_stage_state(pipe, 0, make); });
 }
 
 TEST(MaterializeErrors, NameTheTensor) {

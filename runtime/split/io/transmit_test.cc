@@ -8,17 +8,14 @@
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/split/io/pipe_json.h"
+#include "runtime/testing/refusal.h"
 #include "runtime/testing/small_pipes.h"
 
 namespace plumbline::split {
 namespace {
 
-/// Why the bytes are refused; "accepted" if they are not.
-std::string refusal(const std::string& bytes, const std::string& run_id = "run-1") try {
-  unpack_stages(bytes, run_id);
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
+std::string refusal(const std::string& bytes, const std::string& run_id = "run-1") {
+  return testing::refusal([&] { unpack_stages(bytes, run_id); });
 }
 
 /// A pipe of one stage that holds these tensors as constants.
@@ -194,12 +191,7 @@ TEST(Transmit, RefusesAnotherRunAnotherVersionAndDamage) {
 }
 
 TEST(Transmit, WhatIsNotDenseIsRefusedByName) {
-  try {
-    sent({at::eye(3).to_sparse()});
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("'constant/t0' is not a dense tensor"), std::string::npos) << error.what();
-  }
+  testing::expect_part(testing::failure([] { sent({at::eye(3).to_sparse()}); }), "'constant/t0' is not a dense tensor");
 }
 
 }  // namespace

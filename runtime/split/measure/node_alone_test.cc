@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/run/random_turn.h"
 #include "runtime/split/measure/node_times.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
 namespace {
@@ -193,13 +194,8 @@ TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {
   at::manual_seed(3);
   Net net;
   graph::Graph graph = graph_of(net, at::randn({5, 3}));
-  const auto refusal = [&](const Tensors& inputs) -> std::string {
-    try {
-      for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {});
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto refusal = [&](const Tensors& inputs) {
+    return testing::refusal([&] { for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {}); });
   };
   EXPECT_EQ(refusal({}), "split: measuring needs the graph's 1 inputs, got 0");
   EXPECT_EQ(refusal({at::randn({4, 3})}), "split: measuring needs input \"x\" as captured, f32[5,3], got f32[4,3]");

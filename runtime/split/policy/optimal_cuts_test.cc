@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
 namespace {
@@ -21,12 +22,7 @@ Cuts cut_anywhere(const std::vector<double>& costs, int stages) {
 }
 
 std::string refusal(const std::vector<double>& costs, const std::vector<char>& legal, int stages) {
-  try {
-    optimal_cuts(costs, legal, stages);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal([&] { optimal_cuts(costs, legal, stages); });
 }
 
 std::vector<double> parts_of(const std::vector<double>& costs, const Cuts& cuts) {

@@ -6,7 +6,7 @@
 #include "bench/micro/heap_count.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/stage/emulated_stage.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 
 namespace plumbline::bench {

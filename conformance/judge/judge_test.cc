@@ -10,7 +10,7 @@
 #include "reference/host_results.h"
 #include "reference/oracle/detached_run.h"
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::conformance {
 namespace {

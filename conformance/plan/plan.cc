@@ -14,7 +14,7 @@
 #include "conformance/protocol/chosen_schedule.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/text/join.h"
 

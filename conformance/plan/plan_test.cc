@@ -14,7 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -12,7 +12,7 @@
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"

@@ -10,7 +10,7 @@
 #include "conformance/protocol/schedule_source.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/text/join.h"
 

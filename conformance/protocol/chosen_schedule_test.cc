@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/dialect.h"
 
 namespace plumbline::conformance {

@@ -28,7 +28,7 @@
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/text/join.h"
 #include "runtime/text/near_names.h"
 #include "runtime/text/one_line.h"

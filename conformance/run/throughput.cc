@@ -18,7 +18,7 @@
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/error.h"
 #include "runtime/io/write_text.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulate.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/transport/collectives.h"

@@ -5,7 +5,7 @@
 #include <torch/nn/module.h>
 
 #include "runtime/engine/testing/engine_test_models.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::cli {
 

@@ -9,7 +9,7 @@
 #include "conformance/report/svg/schedule_grid.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::conformance {

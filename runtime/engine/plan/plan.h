@@ -7,7 +7,6 @@
 
 #include "runtime/schedule/schedule.h"
 #include "runtime/split/pipe.h"
-#include "runtime/transport/transport.h"
 
 namespace plumbline::engine {
 
@@ -50,9 +49,5 @@ Plan make_plan(const PipeSource& source, bool training, const std::vector<std::v
 
 /// The stage edges over which values flow, for lowering.
 std::vector<schedule::StageEdge> stage_edges(const split::Pipe& pipe);
-
-/// Before any message, compares the values that each rank will send with those that its peer expects: shapes and dtypes
-/// for every value and micro-batch. Throws Error naming stage, micro-batch, value and both shapes. Every rank calls it.
-void check_with_peers(const Plan& plan, transport::Transport& transport, const transport::Deadline& deadline);
 
 }  // namespace plumbline::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/engine/plan/shape_agreement.h"
 #include "runtime/engine/stage/stage_trace.h"
 #include "runtime/engine/stage/written_attributes.h"
 #include "runtime/error.h"

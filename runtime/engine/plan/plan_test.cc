@@ -8,6 +8,7 @@
 
 #include "runtime/engine/plan/agreement.h"
 #include "runtime/engine/plan/plan_cache.h"
+#include "runtime/engine/plan/shape_agreement.h"
 #include "runtime/engine/plan/shape_key.h"
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/testing/refusal.h"

@@ -17,7 +17,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/microbatch/random_seed.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/spawn.h"
 

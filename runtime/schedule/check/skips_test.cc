@@ -6,7 +6,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/lowering/pytorch.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/testing/schedule_judge.h"
 #include "runtime/schedule/testing/simulation_oracle.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 

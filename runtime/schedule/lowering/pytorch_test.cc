@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/passes.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/goldens.h"
 #include "runtime/schedule/text/csv.h"
 

@@ -1,4 +1,4 @@
-// Orders with V stages on each rank, stage s on rank s mod P; generators.cc describes each.
+// Orders with V stages on each rank, stage s on rank s mod P; schedule_kinds.cc describes each.
 //
 // A rank takes its stages in turn, a group of g micro-batches at a time: forwards go through its stages upwards,
 // backwards downwards. For rank r of P:
@@ -10,7 +10,7 @@
 // that size and a last one that may be smaller, though not smaller than P.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

@@ -1,7 +1,7 @@
 // The durations and memory parameters that schedules with given durations share.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/goldens.h"
 #include "runtime/schedule/text/csv.h"
 

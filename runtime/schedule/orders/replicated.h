@@ -11,7 +11,7 @@
 // direct concatenation.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

@@ -1,4 +1,4 @@
-// zb-auto: the zero-bubble order for given durations and a memory limit; generators.cc describes it.
+// zb-auto: the zero-bubble order for given durations and a memory limit; schedule_kinds.cc describes it.
 //
 // The greedy construction of Qi et al., arXiv 2401.10241, section 3, after its authors' implementation (project
 // zero-bubble-pipeline-parallelism of sail-sg, scheduler zb): for each micro-batch in turn, the ranks that should
@@ -11,7 +11,7 @@
 // Linear in the number of actions.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"

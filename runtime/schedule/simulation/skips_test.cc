@@ -1,7 +1,7 @@
 // Tensors that skip stages in a simulated step, computed by hand; simulation_test.cc has them at random.
 #include <gtest/gtest.h>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/lower_bound.h"
 #include "runtime/schedule/simulation/what_if.h"
 #include "runtime/schedule/text/csv.h"

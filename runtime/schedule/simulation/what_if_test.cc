@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 
 namespace plumbline::schedule {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::testing {
 

@@ -15,7 +15,7 @@
 
 #include <vector>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/orders/two_lanes.h"
 
 namespace plumbline::schedule {

@@ -1,4 +1,4 @@
-// zb-v-greedy: the V-shaped zero-bubble order for given durations; generators.cc describes it.
+// zb-v-greedy: the V-shaped zero-bubble order for given durations; schedule_kinds.cc describes it.
 //
 // The greedy construction of ZB-V (Qi et al., arXiv 2401.10241, section 6) after its authors' implementation (project
 // zero-bubble-pipeline-parallelism of sail-sg, scheduler zbv). Each rank has two stages and room for 2P activations of
@@ -10,7 +10,7 @@
 // Linear in the number of actions for each attempt; no pair of switches was ever seen to need more than six.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

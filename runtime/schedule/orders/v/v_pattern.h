@@ -1,5 +1,5 @@
 // v-half and v-min: V-shaped orders from a repeated pattern, with a half and a third of 1f1b's activations;
-// generators.cc describes each.
+// schedule_kinds.cc describes each.
 //
 // Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362, with the offsets and the squeezing of its
 // authors' implementation (project zero-bubble-pipeline-parallelism of sail-sg, scheduler zbv_greedy). In unit slots,
@@ -11,7 +11,7 @@
 // About P M log(P M) steps for the sorting, and for each action the slots that it could jump over: some 6P.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

@@ -1,4 +1,4 @@
-// hanayo: several V's in a row, a wave; generators.cc describes it.
+// hanayo: several V's in a row, a wave; schedule_kinds.cc describes it.
 //
 // The placement of Liu et al., Hanayo, arXiv 2308.15762: stages go down the ranks and up again, W times, so that each
 // rank holds 2W of them and turns need no transfer. The order is ours, since the paper gives it only in pictures. A
@@ -13,7 +13,7 @@
 // About (number of actions) x (W + log P) steps.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

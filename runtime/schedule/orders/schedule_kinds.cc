@@ -1,4 +1,4 @@
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -18,7 +18,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI

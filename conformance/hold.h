@@ -1,16 +1,19 @@
-// hold(): your own model, cut where you say, run by the runtime, held against the model run whole on one device.
+// hold(): runs your model, cut before the modules that you name, as a pipeline, and compares it with the whole model on
+// one device.
 //
 //   struct Net : torch::nn::Module {
 //     torch::nn::Linear a = register_module("a", torch::nn::Linear(16, 16));
 //     torch::nn::Linear b = register_module("b", torch::nn::Linear(16, 16));
 //     at::Tensor forward(at::Tensor x) { return plumbline::call(b, at::gelu(plumbline::call(a, x))); }
 //   };
-//   int main() { return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss =
-//   {LossKind::Sum}}); }
+//   int main() {
+//     return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss = {LossKind::Sum}});
+//   }
 //
-// One stage more than split points, on as many ranks as a schedule takes for them (of 4 stages 1f1b takes 4 ranks and
-// zb-v takes 2): threads of this process, or, started by mpirun, its processes; what takes another number is
-// unsupported.
+// There is one stage more than split points. The schedule determines the number of ranks (for 4 stages, 1f1b needs 4
+// and
+// zb-v 2). Ranks are threads of this process or, under mpirun, its processes; a schedule that needs another number of
+// processes is unsupported.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -29,7 +32,7 @@ namespace plumbline::conformance {
 struct HoldOptions {
   /// Qualified names of the modules before which a stage begins; forward enters them through plumbline::call().
   std::vector<std::string> split;
-  /// One batch; every step takes it.
+  /// One batch, which every step uses.
   std::vector<at::Tensor> inputs;
   at::Tensor target = {};
   reference::LossSpec loss = {};
@@ -42,14 +45,14 @@ struct HoldOptions {
   uint64_t seed = 1;
 };
 
-/// The module and how it is called.
+/// The module and its forward call.
 struct OwnModel {
   std::shared_ptr<torch::nn::Module> module;
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
 };
 
-/// Makes the model several times (for each rank and each oracle), each time after at::manual_seed(seed). Prints the
-/// matrix and what differs first; returns the exit code: 0 all equal, 1 something differs, 2 cannot be cut or captured.
+/// Constructs the model for each rank and each oracle, each time after at::manual_seed(seed). Prints the matrix and the
+/// first differences. Returns the exit code: 0 all equal, 1 a result differs, 2 the model cannot be cut or captured.
 int hold(const std::function<OwnModel()>& make, const HoldOptions& options);
 
 namespace detail {

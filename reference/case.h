@@ -1,6 +1,6 @@
 // A conformance case as plain data: its model, data, steps, and the kind of truth that judges the results. Every
-// executor of a case (the runtime, an oracle, a foreign backend) works from this description alone; numbers are
-// functions of (seed, name, index), so that each rank computes only its part and all ranks agree.
+// executor of a case (the runtime, an oracle, a foreign backend) works from this description alone. Numbers are
+// functions of (seed, name, index), so each rank computes only its part and all ranks agree.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace plumbline::reference {
 enum class Truth {
   Exact,      ///< integer-valued data, every partial sum representable: bitwise in any order, against the whole model
   SameOrder,  ///< real data: bitwise against the detached stages run in the schedule's own order of accumulation
-  Bounded,    ///< float64 value with a running error bound for each element and a gate on the relative norm
+  Bounded,    ///< a float64 value with a running error bound for each element and a gate on the relative norm
 };
 
 enum class LossKind {
   Sum,           ///< sum (or mean) of output 0; no target
   Mse,           ///< squared difference of output 0 and the target
   CrossEntropy,  ///< output 0 [..., classes] against integer targets [...]
-  Output,        ///< output 0 is the loss already (a scalar for each micro-batch); the target is an input of the model
+  Output,        ///< output 0 is already the loss (a scalar for each micro-batch); the target is an input of the model
 };
 
 enum class Reduction { Sum, Mean };
@@ -33,8 +33,8 @@ inline constexpr int64_t kIgnoredTarget = -100;
 struct LossSpec {
   LossKind kind = LossKind::Sum;
   Reduction reduction = Reduction::Sum;
-  /// Cross entropy only: some targets are kIgnoredTarget, a different number in each row. A mean is then over the other
-  /// targets of the whole batch: a micro-batch is weighted by its number of them.
+  /// Cross entropy only: some targets are kIgnoredTarget, a different number in each row. A mean is then taken over the
+  /// remaining targets of the whole batch: a micro-batch is weighted by the number of its counted targets.
   bool ignores_targets = false;
 };
 
@@ -42,23 +42,23 @@ enum class StepKind {
   Train,      ///< forward and backward of one batch; gradients accumulate
   Eval,       ///< forward of one batch; no gradient, no change of gradients
   ZeroGrad,   ///< drop the accumulated gradients
-  Optimizer,  ///< update every parameter that has a gradient from it
-  Freeze,     ///< the named parameters require no gradient from here on; accumulated gradients stay
+  Optimizer,  ///< update every parameter that has a gradient
+  Freeze,     ///< the named parameters require no gradient from this step on; accumulated gradients stay
   Unfreeze,   ///< they require gradients again
 };
 
 struct Step {
   StepKind kind = StepKind::Train;
-  int rows = 0;            ///< of this step's batch; 0: the case's
-  bool has_target = true;  ///< of an Eval: without one there are outputs and no loss
-  std::string parameters;  ///< of Freeze and Unfreeze: a shell pattern (fnmatch) of canonical names
+  int rows = 0;            ///< rows of this step's batch; 0: those of the case
+  bool has_target = true;  ///< for Eval: without a target there are outputs but no loss
+  std::string parameters;  ///< for Freeze and Unfreeze: a shell pattern (fnmatch) of canonical names
 
-  // NOLINTNEXTLINE(google-explicit-constructor): most steps are their kind and nothing else
+  // NOLINTNEXTLINE(google-explicit-constructor): most steps consist of their kind alone
   Step(StepKind step_kind) : kind(step_kind) {}
   Step(StepKind step_kind, int step_rows, bool target = true) : kind(step_kind), rows(step_rows), has_target(target) {}
   Step(StepKind step_kind, std::string names) : kind(step_kind), parameters(std::move(names)) {}
 
-  /// Whether the step is of that kind; its other fields do not matter.
+  /// Whether the step is of that kind, whatever its other fields.
   friend bool operator==(const Step& step, StepKind step_kind) { return step.kind == step_kind; }
 };
 
@@ -66,9 +66,9 @@ enum class OptimizerKind { Sgd, AdamW };
 
 struct OptimizerSpec {
   double learning_rate = 0.0;
-  double momentum = 0.0;  ///< of Sgd
+  double momentum = 0.0;  ///< for Sgd
   OptimizerKind kind = OptimizerKind::Sgd;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.0;  ///< of AdamW
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.0;  ///< for AdamW
 };
 
 enum class Dtype { F32, BF16, F64, F16 };
@@ -76,7 +76,7 @@ enum class Dtype { F32, BF16, F64, F16 };
 struct Case {
   std::string id;     ///< never changes its meaning; a corrected case gets a new id
   std::string title;  ///< one line for people
-  std::string why;    ///< the class of bug that it targets
+  std::string why;    ///< the class of bugs that it targets
   Truth truth = Truth::Exact;
   std::string model;  ///< a name of reference/models/zoo.h
   Dtype dtype = Dtype::F32;
@@ -87,26 +87,26 @@ struct Case {
   bool divide_by_microbatches = true;
   std::vector<Step> steps = {StepKind::Train};
   OptimizerSpec optimizer = {};
-  /// Inputs of real numbers require gradients, which are results as well: ResultKind::InputGrad, by micro-batch and the
-  /// input's name, as the backward of that micro-batch left them (never divided; of a replicated input each
+  /// Floating-point inputs require gradients, which are also results: ResultKind::InputGrad, by micro-batch and the
+  /// input's name, as the backward of that micro-batch left them (never divided; for a replicated input, each
   /// micro-batch's share). Integer inputs never have one.
   bool input_gradients = false;
-  /// In train steps the inputs are given by name.
+  /// In train steps the inputs are passed by name.
   bool keyword_inputs = false;
-  /// Every parameter has a user's hook, which doubles its gradient and counts its calls; the counts are results as
-  /// well: ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
+  /// Every parameter has a user's hook that doubles its gradient and counts its calls. The counts are also results:
+  /// ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
   bool parameter_hooks = false;
-  /// In train steps every stage registers a user's hook on each value that it takes from another stage and that
-  /// requires a gradient. The hook counts its calls and changes nothing; the counts are results as well:
+  /// In train steps every stage registers a user's hook on each value that it receives from another stage and that
+  /// requires a gradient. The hook counts its calls and changes nothing. The counts are also results:
   /// ResultKind::HookCalls, by stage, micro-batch and the boundary's name.
   bool boundary_hooks = false;
-  /// A mandatory schedule, as CSV of computations with a row for each rank: it fixes the number of ranks and of stages.
+  /// A mandatory schedule, as CSV of computations with one row per rank; it fixes the number of ranks and stages.
   /// Empty: any schedule.
   std::string schedule_csv = {};
   /// The micro-batches for which stages are recomputed in their backward: "never", "except-last" or "always".
   /// Recomputation changes no result.
   std::string recompute = "never";
-  /// Features of the case that its other fields do not imply: words of conformance/corpus/features.h.
+  /// Features of the case that its other fields do not imply: names from conformance/corpus/features.h.
   std::vector<std::string> features = {};
 };
 

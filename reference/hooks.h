@@ -1,5 +1,4 @@
-// A user's hooks, which count their calls: those on parameters double the gradient, those on values between stages
-// leave it unchanged.
+// Counting user hooks: those on parameters double the gradient, those on values between stages leave it unchanged.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,13 +22,13 @@ class CountedHooks {
     });
   }
 
-  /// A value of one micro-batch; those of all micro-batches count under one name.
+  /// Watches a value of one micro-batch; the values of all micro-batches are counted under one name.
   void watch(const std::string& name, const at::Tensor& value) {
     if (!value.requires_grad()) return;
     value.register_hook([calls = counter(name)](const at::Tensor&) { ++*calls; });
   }
 
-  /// The number of calls of the hook of that name since the last query.
+  /// The number of calls of that name's hook since the last query.
   int64_t take(const std::string& name) {
     const auto it = calls_.find(name);
     return it == calls_.end() ? 0 : std::exchange(*it->second, 0);

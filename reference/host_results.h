@@ -1,4 +1,4 @@
-// A run's results as the torch-free tensors that are written to files and compared.
+// Converts a run's results to the torch-free tensors that are written to files and compared.
 #pragma once
 
 #include "reference/results.h"

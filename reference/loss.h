@@ -1,4 +1,4 @@
-// The loss of a case: one scalar from the outputs and the target of a micro-batch or a whole batch.
+// The loss of a case: one scalar from the outputs and the target of a micro-batch or of a whole batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,16 +9,16 @@
 
 namespace plumbline::reference {
 
-/// Only output 0 takes part. For cross entropy it is [..., classes] and the target [...] of class indices.
+/// Uses only output 0. For cross entropy it is [..., classes], and the target holds class indices [...].
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
 
 /// Whether the case has a loss for this target: an evaluation may have no target.
 bool has_loss(const LossSpec& spec, const at::Tensor& target);
 
-/// The number of targets that count: the divisor of a mean loss, and so the weight of a micro-batch.
+/// The number of targets that are not ignored: the divisor of a mean loss, and so the weight of a micro-batch.
 int64_t counted_targets(const at::Tensor& target);
 
-/// Element type of a case's parameters and floating inputs.
+/// The element type of a case's parameters and floating-point inputs.
 at::ScalarType scalar_type(Dtype dtype);
 
 }  // namespace plumbline::reference

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 10> kind_names = {"forward",    "output",
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 
-/// Reads "-" as -1; leaves `number` alone and returns false for anything but a dash or digits.
+/// Reads a dash as -1; returns false without changing `number` for anything except a dash or digits.
 bool read_number_or_dash(std::string_view text, int& number) {
   if (text == "-") {
     number = -1;
@@ -25,7 +25,7 @@ bool read_number_or_dash(std::string_view text, int& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// The phases of a step in order; within a phase micro-batches and stages decide.
+/// The order of the phases of a step; within a phase, micro-batches and stages decide.
 int phase_of(ResultKind kind) {
   switch (kind) {
     case ResultKind::Forward:
@@ -87,7 +87,7 @@ ResultKey parse_result_key(const std::string& text) {
       !read_number_or_dash(parts[2], key.stage) || !read_number_or_dash(parts[3], key.microbatch))
     throw refuse();
   key.kind = static_cast<ResultKind>(kind);
-  if (key.step < 0 || to_string(key) != text) throw refuse();  // one text for each key: no "01", no "-2"
+  if (key.step < 0 || to_string(key) != text) throw refuse();  // one spelling per key: no "01", no "-2"
   return key;
 }
 

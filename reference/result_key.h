@@ -1,7 +1,7 @@
-// Names of the results of a run: which step, kind, stage and micro-batch a tensor belongs to, never which rank.
+// Names of the results of a run: the step, kind, stage and micro-batch that a tensor belongs to, never the rank.
 //
-// Text: `<step>/<kind>/<stage>/<microbatch>/<name>`, with `-` where stage or micro-batch does not apply, for example
-// `0/backward/2/3/v17` and `0/grad/-/-/layers.0.weight`. The name is the rest of the text and may hold slashes.
+// Text form: `<step>/<kind>/<stage>/<microbatch>/<name>`, with `-` if stage or micro-batch does not apply, for example
+// `0/backward/2/3/v17` and `0/grad/-/-/layers.0.weight`. The name is the rest of the text and may contain slashes.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ enum class ResultKind {
   Param,      ///< a parameter after the optimizer
 };
 
-/// "forward", "output", ... as it stands in a key.
+/// "forward", "output", ... as in a key.
 std::string_view kind_name(ResultKind kind);
 
 struct ResultKey {
@@ -38,12 +38,13 @@ struct ResultKey {
 
 std::string to_string(const ResultKey& key);
 
-/// The inverse of to_string; InputError for any text that to_string would not write, and for an empty name.
+/// The inverse of to_string; throws InputError for any text that to_string does not produce, and for an empty name.
 ResultKey parse_result_key(const std::string& text);
 
-/// A total order in which every result that depends on a wrong value comes after it: by step; then forward and output
-/// by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by (micro-batch, stage
-/// descending, in that order); grad; buffer; param. A stage or micro-batch that does not apply counts as the last one.
+/// A total order in which every result that depends on a wrong value comes after that value: by step; then forward and
+/// output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by (micro-batch,
+/// stage descending, in that order); grad; buffer; param. A stage or micro-batch that does not apply counts as the last
+/// one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 
 }  // namespace plumbline::reference

@@ -1,4 +1,4 @@
-// The results of a run of a case: tensors under result keys, for the runtime and the oracles alike.
+// The results of a run of a case: tensors under result keys, for the runtime and for the oracles.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,13 +13,13 @@ namespace plumbline::reference {
 
 using Results = std::map<std::string, at::Tensor>;
 
-/// Keeps the tensor's present values (a copy, where others may still write to it).
+/// Stores a copy of the tensor's current values.
 inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor) {
   results.insert_or_assign(to_string(key), tensor.detach().clone());
 }
 
 /// Whether boundaries, outputs and gradients are kept at each step. A training run keeps only its losses and its final
-/// parameters and buffers, where an earlier fault shows.
+/// parameters and buffers, which also reveal an earlier fault.
 inline bool keeps_details(const Case& c) {
   for (const Step& step : c.steps)
     if (step == StepKind::Optimizer) return false;

@@ -1,12 +1,12 @@
-// The sum of gradients in the oracles.
+// The sum of gradients, as the oracles compute it.
 #pragma once
 
 #include <ATen/ops/add.h>
 
 namespace plumbline::reference {
 
-/// Undefined counts as zero. Never in place: autograd gives several leaves one memory where it reached them through
-/// views, and an addition to one of them then changes all (github.com/pytorch/pytorch/issues/34082).
+/// Undefined counts as zero. Never in place: autograd may give several leaves the same memory when it reached them
+/// through views; adding to one of them in place would then change all (github.com/pytorch/pytorch/issues/34082).
 inline at::Tensor sum_of(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;

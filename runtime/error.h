@@ -1,9 +1,9 @@
 // The typed errors of plumbline, and the check of internal invariants.
 //
-// Who throws what: whoever reads what a user wrote throws InputError, whose text is one line (what is wrong, where,
-// what would be accepted); a wait past its deadline throws TimeoutError; a rank that stops only because another one
-// failed throws PeerError, so that the first reason is never buried under its echoes. PLUMBLINE_CHECK guards
-// invariants of our own: it stays on in every build and aborts with the place and the context.
+// Who throws what: code that reads user input throws InputError, whose text is one line (what is wrong, where, and what
+// would be accepted); a wait that exceeds its deadline throws TimeoutError; a rank that stops only because another one
+// failed throws PeerError, so that secondary failures never hide the first reason. PLUMBLINE_CHECK guards internal
+// invariants: it stays on in every build and aborts with the place and the context.
 #pragma once
 
 #include <stdexcept>
@@ -11,25 +11,25 @@
 
 namespace plumbline {
 
-/// Base of all errors that plumbline throws on purpose.
+/// Base of all errors that plumbline throws deliberately.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What the user gave cannot be accepted. One line; the program ends with exit code 2.
+/// User input that cannot be accepted. The text is one line; the program exits with code 2.
 class InputError : public Error {
  public:
   using Error::Error;
 };
 
-/// A wait ended at its deadline; the text names what was waited for, and from whom.
+/// A wait exceeded its deadline; the text names the awaited thing and the rank that should have provided it.
 class TimeoutError : public Error {
  public:
   using Error::Error;
 };
 
-/// Another rank failed first; the text repeats its reason.
+/// Another rank failed first; the text repeats that rank's reason.
 class PeerError : public Error {
  public:
   using Error::Error;
@@ -40,7 +40,7 @@ class PeerError : public Error {
 
 }  // namespace plumbline
 
-/// Aborts with context when an invariant of our own is broken; `context` is only evaluated then.
+/// Aborts with context when an internal invariant is broken; `context` is evaluated only then.
 #define PLUMBLINE_CHECK(condition, context)                                 \
   do {                                                                      \
     if (!(condition)) [[unlikely]]                                          \

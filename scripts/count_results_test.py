@@ -1,4 +1,4 @@
-"""Tests of scripts/count_results, on made-up results and on those of the installed Meson.
+"""Tests scripts/count_results with synthetic results and with results of the installed Meson.
 
 The made-up files have the shape that Meson 1.12 and gtest 1.12 write; RealMesonTest would notice if that changed.
 """
@@ -51,7 +51,7 @@ SKIPPED = '<skipped message="why"/>'
 
 
 class MadeUp(unittest.TestCase):
-    """Each test describes Meson's tests one by one and says what must be counted."""
+    """Each test describes Meson's tests one by one and the expected counts."""
 
     def setUp(self):
         self.build = Path(tempfile.mkdtemp(prefix='count_results.'))
@@ -62,7 +62,7 @@ class MadeUp(unittest.TestCase):
         return f'{suite} - p:{name}' if suite else f'p:{name}'
 
     def meson(self, name, end, protocol='exitcode', suite='', ran=True):
-        """A test that Meson knows, and how it ended."""
+        """Adds a test known to Meson, and its result."""
         self.known.append({'name': name, 'suite': [f'p:{suite}' if suite else 'p'], 'protocol': protocol, 'workdir': None})
         if ran:
             self.log.append({'name': self.name(name, suite), 'result': end})
@@ -100,7 +100,7 @@ class MadeUp(unittest.TestCase):
         self.meson('good', 'OK', 'gtest')
         self.gtest_suite('good', [case('a'), case('b')])
 
-    # --- what Meson reports itself
+    # --- results that Meson reports itself
     def test_gtest_cases_are_counted_one_by_one(self):
         self.meson('g', 'FAIL', 'gtest', suite='unit')
         self.gtest_suite('g', [case('a'), case('b', FAILURE), case('c', SKIPPED), case('d', status='notrun')], suite='unit')
@@ -114,7 +114,7 @@ class MadeUp(unittest.TestCase):
         self.expect(1, 2, 1)
 
     def test_crash_after_some_cases_is_one_failure(self):
-        self.meson('g', 'FAIL', 'gtest')  # no report of gtest's: Meson writes one case
+        self.meson('g', 'FAIL', 'gtest')  # no gtest report: Meson writes one case
         self.exit_code_case('g', inside='<failure/>')
         self.good()
         self.expect(2, 1, 0)
@@ -131,7 +131,7 @@ class MadeUp(unittest.TestCase):
         self.expect(2, 1, 0, text='exit 0 without a report')
 
     def test_gtest_that_ran_no_case_is_a_failure(self):
-        self.meson('g', 'OK', 'gtest')  # an empty report leaves nothing in Meson's
+        self.meson('g', 'OK', 'gtest')  # an empty report leaves no case in Meson's
         self.good()
         self.expect(2, 1, 0)
 
@@ -164,7 +164,7 @@ class MadeUp(unittest.TestCase):
         self.gtest_suite('g', [case('a'), case('a'), case('a', SKIPPED)])
         self.expect(2, 0, 1)
 
-    # --- tests that report themselves
+    # --- tests that write their own reports
     def test_own_cases_replace_the_one_of_meson(self):
         self.meson('conf', 'OK', suite='conformance')
         self.exit_code_case('conf', 'conformance')
@@ -311,7 +311,7 @@ REAL_PROJECT = '''
     test('absent', find_program('runner.py'), args: ['exit', '0'], suite: 'conformance')
 '''
 
-# Stands in for a gtest binary: Meson appends --gtest_output=xml:FILE and reads that file afterwards.
+# Replaces a gtest binary: Meson appends --gtest_output=xml:FILE and reads that file afterwards.
 RUNNER = '''
     #!/usr/bin/env python3
     import os, sys, time
@@ -358,7 +358,7 @@ class RealMesonTest(unittest.TestCase):
         runner.write_text(textwrap.dedent(RUNNER).lstrip())
         runner.chmod(0o755)
         self.build = self.source / 'b'
-        # This test may itself run under Meson, whose variables must not reach the inner one.
+        # This test may itself run under Meson, whose variables must not affect the inner Meson.
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(('MESON', 'NINJA'))}
         self.meson('setup', self.build, self.source, check=True)
 

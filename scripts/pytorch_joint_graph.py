@@ -1,4 +1,4 @@
-"""Joint graphs of PyTorch: extracted from AOTAutograd, and written in the form "plumbline-joint-graph/1"."""
+"""Joint graphs of PyTorch: extracted from AOTAutograd, and written in the format "plumbline-joint-graph/1"."""
 
 import copy
 import math
@@ -14,7 +14,7 @@ TAGS = ('pointwise', 'nondeterministic_seeded', 'core', 'inplace_view', 'data_de
 
 def with_joint_graph(model, inputs, decompositions, visit):
     """The result of `visit` for AOTAutograd's joint graph, with its inputs, the number of forward outputs
-    and the static indices. It is called while PyTorch compiles: outside, dead random calls are not removed."""
+    and the static indices. `visit` runs while PyTorch compiles: outside, dead random calls are not removed."""
     found = []
 
     def capture(joint, joint_inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
@@ -43,7 +43,7 @@ def extent(value):
 
 
 def argument(value):
-    """One argument in the JSON form."""
+    """One argument in the JSON format."""
     if isinstance(value, torch.fx.Node):
         return {'node': value.name}
     if isinstance(value, (list, tuple)):
@@ -67,7 +67,7 @@ def argument(value):
 
 
 class Storages:
-    """Numbers for the memory behind tensors, in the order of first occurrence."""
+    """Numbers the memory behind tensors, in the order of first occurrence."""
 
     def __init__(self):
         self.number, self.bytes = {}, []
@@ -133,7 +133,7 @@ def flops(node):
     with functorch_config.patch(activation_memory_budget_runtime_estimator='flops'):
         try:
             return int(partitioners.estimate_runtime(node))
-        except Exception:  # an operator that fake tensors do not run counts as any other
+        except Exception:  # an operator that cannot run on fake tensors is treated like any other
             return 1
 
 

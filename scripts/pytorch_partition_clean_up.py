@@ -27,7 +27,7 @@ def cse_record(joint, forward_outputs):
     merged, copied = {}, {}
     node_copy = torch.fx.Graph.node_copy
 
-    # Only the pass itself knows the kept node of a merged one: record the copies, and the node that replaces each.
+    # Only the pass itself knows which node replaces a merged one: record the copies and their originals.
     def recorded_copy(graph, node, transform):
         new = node_copy(graph, node, transform)
         copied[new] = node.name
@@ -37,7 +37,7 @@ def cse_record(joint, forward_outputs):
         left = fx_graph_cse(joint.graph, **knobs)
     kept = set(copied.values())
     by_position = {}
-    # A node that was not copied was merged: its users in the new graph read the kept node at the same place.
+    # A node without a copy was merged: its users in the new graph read the kept node at the same argument position.
     new_of = {name: new for new, name in copied.items()}
     for node in joint.graph.nodes:
         if node.name in kept or node.op == 'output':
@@ -54,7 +54,7 @@ def cse_record(joint, forward_outputs):
             break
         else:
             by_position[node.name] = [u.name for u in node.users]
-    while by_position:  # users that were merged as well: match by the arguments of their kept node
+    while by_position:  # the users were merged too: match by the arguments of their kept node
         for name, users in list(by_position.items()):
             twin = next((merged[u] for u in users if u in merged), None)
             if twin is None:

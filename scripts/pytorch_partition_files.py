@@ -1,4 +1,4 @@
-"""Files of the form "plumbline-joint-graph/1": written, read, and those of several versions of torch joined."""
+"""Writes, reads and joins files of the format "plumbline-joint-graph/1"."""
 
 import gzip
 import json
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write(file, path):
-    """JSON with a node or a run on a line, so that it can be read and compared; gzip where the name says so."""
+    """Writes JSON with one node or run per line, to be readable and comparable; gzip if the name ends in .gz."""
     def lines():
         yield '{' + ', '.join(f'{json.dumps(k)}: {json.dumps(file[k])}' for k in ('format', 'model', 'about', 'torch')) + ',\n"graphs": {\n'
         for i, (key, graph) in enumerate(file['graphs'].items()):
@@ -26,7 +26,7 @@ def read(path):
 
 
 def join(paths):
-    """Files of one model by several versions of torch as one; equal graphs are kept once."""
+    """Joins the files of one model from several versions of torch; equal graphs are kept once."""
     files = [read(p) for p in paths]
     if len({f['model'] for f in files}) != 1:
         raise SystemExit('--join takes the files of one model')

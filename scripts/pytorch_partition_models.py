@@ -85,7 +85,7 @@ class ManyOutputs(torch.nn.Module):
 
 
 class FarApart(torch.nn.Module):
-    """A small value that is wide when it is used: bytes mode saves an eighth of what min-cut does."""
+    """A small value that is expanded before use: mode bytes saves an eighth of what min-cut saves."""
 
     def forward(self, x, w):
         y = (x @ w).expand(-1, 8)

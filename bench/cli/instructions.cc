@@ -1,5 +1,5 @@
-// plumbline bench instructions: interpreter over module for one training step, in instructions, which noise cannot
-// touch.
+// plumbline bench instructions: instructions of the interpreter over those of the module, for one training step. Unlike
+// times, they are free of noise.
 #include <ATen/Parallel.h>
 
 #include <cstdio>
@@ -7,7 +7,6 @@
 #include "bench/cli/commands.h"
 #include "bench/micro/instruction_counter.h"
 #include "bench/micro/transformer_step.h"
-#include "runtime/error.h"
 
 namespace plumbline::bench {
 namespace {
@@ -62,12 +61,12 @@ void add_instructions(CLI::App& app, cli::Command& chosen) {
   CLI::App* command = app.add_subcommand("instructions",
                                          "Instructions of one forward+backward of a 4-layer transformer of width 32: "
                                          "module, interpreter, and their ratio.\n"
-                                         "Reads the processor's counter. Where there is none (exit code 3), "
+                                         "Reads the processor's counter. If it is unavailable (exit code 3), "
                                          "scripts/bench_instructions counts with valgrind:\n"
                                          "it runs the --loops form below with two counts and takes the difference.");
-  command->add_option("--loops", options->loops, "Only run this side, module or interpreter, and count nothing")
+  command->add_option("--loops", options->loops, "Only run this side, module or interpreter, without counting")
       ->check(CLI::IsMember({"module", "interpreter"}));
-  command->add_option("--count", options->count, "How many steps")
+  command->add_option("--count", options->count, "Number of steps")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--forward", options->forward_only, "Forward alone, without gradients");

@@ -1,4 +1,4 @@
-// plumbline-bench: how fast it is. One file per subcommand; `plumbline bench ...` runs this program.
+// plumbline-bench: performance measurements. One file per subcommand; `plumbline bench ...` runs this program.
 //
 // Exit codes: 0 measured; 1 something failed; 2 bad usage or input (one line says what and where); 3 cannot be measured
 // here.
@@ -9,10 +9,11 @@ namespace {
 
 int run(int argc, char** argv) {
   CLI::App app{
-      "plumbline-bench: how fast plumbline is. Machines are noisy: count instructions first, then quote ratios.\n\n"
+      "plumbline-bench: measures the performance of plumbline. Machines are noisy: count instructions first, then "
+      "quote ratios.\n\n"
       "Begin with:  plumbline bench throughput --ranks 8 --sleep 5/10 --transport mpi\n"
-      "                                           a step's time over what the schedule takes in theory\n"
-      "             plumbline bench micro          the parts one by one; --benchmark_filter=interpreter for one of "
+      "                                           a step's time over the schedule's theoretical time\n"
+      "             plumbline bench micro          each component; --benchmark_filter=interpreter for one of "
       "them\n"
       "             plumbline bench instructions   interpreter over module, counted\n"
       "             plumbline bench peers backward --python PYTHON\n"

@@ -1,4 +1,4 @@
-// plumbline bench micro: the parts one by one, by Google Benchmark.
+// plumbline bench micro: each component separately, with Google Benchmark.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
@@ -24,13 +24,13 @@ int run(const std::vector<std::string>& flags) {
 void add_micro(CLI::App& app, cli::Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "micro",
-      "The parts one by one: interpreter against module, backward in halves, capture, split, transport, engine.\n"
+      "Each component separately: interpreter against module, backward in halves, capture, split, transport, engine.\n"
       "Takes the flags of Google Benchmark, for example:\n"
-      "  --benchmark_list_tests            what there is\n"
-      "  --benchmark_filter=REGEX          only these\n"
-      "  --benchmark_min_time=SECONDS      how long each is repeated\n"
-      "  --benchmark_repetitions=N         for a spread\n"
-      "  --benchmark_format=json           for programs");
+      "  --benchmark_list_tests            list the benchmarks\n"
+      "  --benchmark_filter=REGEX          run only these\n"
+      "  --benchmark_min_time=SECONDS      minimum time for each\n"
+      "  --benchmark_repetitions=N         repeat, to show the spread\n"
+      "  --benchmark_format=json           JSON output");
   command->allow_extras();
   command->callback([command, &chosen] { chosen = [command] { return run(command->remaining()); }; });
 }

@@ -1,4 +1,4 @@
-// plumbline bench peers: the same work done by us and by others, side by side on this machine.
+// plumbline bench peers: the same work by plumbline and by other libraries, side by side on this machine.
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
@@ -12,9 +12,9 @@
 #include "conformance/judge/verdict.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
-#include "runtime/one_line.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/write_text.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::bench {
 namespace {
@@ -41,9 +41,9 @@ std::vector<BackwardModel> parse(const std::vector<std::string>& texts) {
   return models;
 }
 
-/// How often memory goes back to the system and is faulted in again hangs on where a process's small objects happen to
-/// lie in the heap, and costs up to 6 % of a large backward. So both sides keep what they have (read by the GNU C
-/// library).
+/// How often memory returns to the system and is faulted in again depends on where a process's small objects happen to
+/// lie in the heap, and costs up to 6 % of a large backward. These variables of the GNU C library make both sides keep
+/// their memory.
 std::map<std::string, std::string> kept_memory() {
   return {{"MALLOC_MMAP_THRESHOLD_", std::to_string(32 << 20)}, {"MALLOC_TRIM_THRESHOLD_", std::to_string(1 << 30)}};
 }
@@ -54,7 +54,7 @@ class Side {
   Side(std::string name, std::vector<std::string> program, std::vector<std::string> models)
       : name_(std::move(name)), program_(std::move(program)), models_(std::move(models)) {}
 
-  /// `out` is new: what another process left there is not taken for this one's.
+  /// Removes `out` first, so that a file left by another process is not mistaken for this one's.
   void run(int threads, std::vector<std::string> words, const std::filesystem::path& out) const {
     std::filesystem::remove(out);
     conformance::ProcessOptions process;
@@ -67,12 +67,11 @@ class Side {
     const conformance::ProcessResult ended = conformance::run_process(process);
     if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
     if (ended.exit_code == kNoTorch)
-      throw InputError("--python: " + one_line(ended.output) + "; a Python with torch " + TORCH_VERSION + " is wanted");
+      throw InputError("--python: " + one_line(ended.output) + "; needs a Python with torch " + TORCH_VERSION);
     if (!ended.succeeded()) throw Error("the " + name_ + " side " + describe(ended) + "\n" + ended.output);
     if (!std::filesystem::exists(out))
       throw InputError("the " + name_ + " side (" + program_.front() +
-                       ") ended well, but wrote no results; a Python with "
-                       "torch is wanted");
+                       ") succeeded, but wrote no results; needs a Python with torch");
   }
 
   TensorMap gradients(const std::string& which, const std::filesystem::path& folder) const {
@@ -90,7 +89,7 @@ class Side {
   std::vector<std::string> program_, models_;
 };
 
-/// Holds Python's gradients against ours at one thread, bit for bit, and prints the first that differs.
+/// Compares Python's gradients with ours at one thread, bit for bit, and prints the first that differs.
 bool gradients_agree(const Side& cpp, const Side& python, const std::filesystem::path& folder) {
   const TensorMap ours = cpp.gradients("split", folder);
   bool agree = true;
@@ -137,7 +136,7 @@ int compare_with_python(const PeersOptions& options) {
   std::printf("%d round%s, %d thread%s a side; torch %s, Python's %s\n", options.rounds, options.rounds == 1 ? "" : "s",
               options.threads, options.threads == 1 ? "" : "s", TORCH_VERSION, theirs.c_str());
   if (!options.json.empty()) write_text_file(options.json, to_json(comparison));
-  // another version may add up in another order
+  // another version may sum in a different order
   return equal || theirs.substr(0, theirs.find('+')) != TORCH_VERSION ? 0 : 1;
 }
 
@@ -167,27 +166,28 @@ void add_backward(CLI::App& peers, cli::Command& chosen) {
   CLI::App* command = peers.add_subcommand(
       "backward",
       "A stage's backward, whole and in halves (input gradients, then weight gradients), against\n"
-      "torch.distributed.pipelining. Each round is a fresh process of either side, one after the other in turns; "
-      "within\n"
+      "torch.distributed.pipelining. Each round runs a fresh process of either side, one after the other; within\n"
       "it the two ways alternate. Also checks that both sides compute the same gradients, bit for bit.");
-  command->add_option("--python", options->python, "A Python with torch, best of our version (" TORCH_VERSION ")")
+  command->add_option("--python", options->python, "A Python with torch, preferably our version (" TORCH_VERSION ")")
       ->required()
       ->type_name("PYTHON");
-  command->add_option("--rounds", options->rounds, "How many processes of each side")
+  command->add_option("--rounds", options->rounds, "Number of processes per side")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "Of each side, within the operators")
+  command->add_option("--threads", options->threads, "Threads per side, within the operators")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "How long a round measures each model, at least")
+  command->add_option("--seconds", options->seconds, "Minimum time for which a round measures each model")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--model", options->models,
-                   "Instead of the usual five: mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; may be repeated")
+                   "Measure this model instead of the default five: mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; "
+                   "may be repeated")
       ->type_name("MODEL")
       ->allow_extra_args(false);
-  command->add_option("--json", options->json, "Write the numbers, of each round too, to this file")->type_name("FILE");
+  command->add_option("--json", options->json, "Also write the numbers, with those of each round, to this file")
+      ->type_name("FILE");
   command->callback([options, &chosen] { chosen = [options] { return compare_with_python(*options); }; });
 }
 
@@ -195,7 +195,7 @@ void add_backward(CLI::App& peers, cli::Command& chosen) {
 
 void add_peers(CLI::App& app, cli::Command& chosen) {
   CLI::App* command = app.add_subcommand(
-      "peers", "The same work by others, side by side: backward (against PyTorch), cut (against networkx)");
+      "peers", "Compare with other libraries, side by side: backward (with PyTorch), cut (with networkx)");
   command->require_subcommand(1);
   add_backward(*command, chosen);
   add_peers_cut(*command, chosen);

@@ -1,4 +1,4 @@
-// plumbline bench peers cut: the minimum cut of a joint graph by us and by networkx.
+// plumbline bench peers cut: the minimum cut of a joint graph by plumbline and by networkx.
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -6,12 +6,11 @@
 
 #include "bench/cli/commands.h"
 #include "bench/peers/cut_network.h"
-#include "conformance/judge/verdict.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
-#include "runtime/one_line.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/write_text.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::bench {
 namespace {
@@ -45,10 +44,10 @@ CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, c
   if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
   if (ended.exit_code == kNoNetworkx)
     throw InputError("--python: " + one_line(ended.output) + "; `" + options.python +
-                     " -m pip install networkx` brings it");
+                     " -m pip install networkx` installs it");
   if (!ended.succeeded()) throw Error("networkx' side " + describe(ended) + "\n" + ended.output);
   if (!std::filesystem::exists(folder / "times"))
-    throw InputError("--python: " + options.python + " ended well, but wrote no times; a Python is wanted");
+    throw InputError("--python: " + options.python + " succeeded, but wrote no times; --python must name a Python");
   return read_cut_times(text_of(folder / "times"), network.vertices);
 }
 
@@ -91,22 +90,22 @@ void add_peers_cut(CLI::App& peers, cli::Command& chosen) {
   auto options = std::make_shared<CutOptions>();
   CLI::App* command = peers.add_subcommand(
       "cut",
-      "The minimum cut of a joint graph, against networkx.minimum_cut, which PyTorch's partitioner (of 2.11, for one)\n"
-      "calls: the same network, whose building is within our time and beside that of networkx. Also checks that both\n"
-      "cut it at the same place.");
+      "The minimum cut of a joint graph, compared with networkx.minimum_cut, which PyTorch's partitioner (in 2.11,\n"
+      "for example) calls, on the same network. Our time includes building the network, networkx' is shown apart.\n"
+      "Also checks that both cut at the same place.");
   command->add_option("--python", options->python, "A Python with networkx")->required()->type_name("PYTHON");
-  command
-      ->add_option("--graph", options->graphs, "transformer, chain or dag; may be repeated. All three if none is named")
+  command->add_option("--graph", options->graphs, "transformer, chain or dag; may be repeated. Default: all three")
       ->type_name("GRAPH")
       ->allow_extra_args(false);
   command
-      ->add_option("--nodes", options->nodes, "About so many, of each joint graph; networkx needs a minute for 100000")
+      ->add_option("--nodes", options->nodes,
+                   "Approximate nodes of each joint graph; networkx needs a minute for 100000")
       ->check(CLI::Range(10, 10'000'000))
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "How long each side cuts a network, at least")
+  command->add_option("--seconds", options->seconds, "Minimum time for which each side cuts a network")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command->add_option("--json", options->json, "Write the numbers to this file, too")->type_name("FILE");
+  command->add_option("--json", options->json, "Also write the numbers to this file")->type_name("FILE");
   command->callback([options, &chosen] { chosen = [options] { return compare_with_networkx(*options); }; });
 }
 

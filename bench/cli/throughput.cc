@@ -1,4 +1,4 @@
-// plumbline bench throughput: how near to its own theory a schedule runs.
+// plumbline bench throughput: how close a schedule comes to its theoretical step time.
 #include <cstdio>
 #include <filesystem>
 #include <thread>
@@ -14,8 +14,8 @@
 #include "conformance/report/text.h"
 #include "conformance/run/throughput.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/write_text.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::bench {
 namespace {
@@ -40,7 +40,7 @@ conformance::JobThroughput parse(const ThroughputOptions& options) {
     if (std::sscanf(text, "%lf/%lf%n", &item.forward_ms, &item.backward_ms, &end) != 2 || text[end] != '\0' ||
         !(item.forward_ms > 0) || !(item.backward_ms > 0) || item.forward_ms > 1e6 || item.backward_ms > 1e6)
       throw InputError("--sleep: '" + options.sleep +
-                       "'; milliseconds of a forward and a backward are wanted, as 5/10");
+                       "'; expected milliseconds of a forward and a backward, such as 5/10");
     return item;
   }
   item.model = options.model;
@@ -48,7 +48,7 @@ conformance::JobThroughput parse(const ThroughputOptions& options) {
   return item;
 }
 
-/// Beside this program.
+/// The program next to this one.
 std::string plumbline_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "plumbline").string();
 }
@@ -93,30 +93,29 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
   auto options = std::make_shared<ThroughputOptions>();
   CLI::App* command = app.add_subcommand(
       "throughput",
-      "Run schedules and compare the time of a step with the shortest that is possible (step/ideal).\n"
-      "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of a "
-      "model\n"
-      "do real work; their ideal is the same work without waiting, on as many processors as there are.");
+      "Run schedules and compare the time of a step with the shortest possible one (step/ideal).\n"
+      "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of\n"
+      "a model do real work; their ideal is the same work without waiting, on all available processors.");
   command
       ->add_option("--schedule", options->schedule,
-                   "Schedules whose name matches this pattern; several with commas between")
+                   "Schedules whose name matches this pattern; separate several by commas")
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "How many ranks; the schedule says how many stages each has")
+  command->add_option("--ranks", options->ranks, "Number of ranks; the schedule determines how many stages each has")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--microbatches", options->microbatches, "How many micro-batches a step has")
+  command->add_option("--microbatches", options->microbatches, "Number of micro-batches in a step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   CLI::Option* sleep =
       command
           ->add_option(
               "--sleep", options->sleep,
-              "Stages that sleep: milliseconds of forward/backward of a rank, shared by its stages; where the backward "
-              "comes in halves, half of it each")
+              "Stages that sleep: milliseconds of forward/backward per rank, divided among its stages; each half of a "
+              "split backward takes half of it")
           ->capture_default_str();
   command->add_option("--model", options->model, "Stages of this model of the corpus, for example transformer-lm")
       ->excludes(sleep);
-  command->add_option("--steps", options->steps, "Measured after one to warm up; the median counts")
+  command->add_option("--steps", options->steps, "Steps to measure, after one to warm up; the median is reported")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command
@@ -126,9 +125,10 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
       ->type_name("threads|mpi")
       ->capture_default_str();
   command
-      ->add_option("--svg", options->svg,
-                   "Draw the last step of one schedule, above it what the simulator predicts: with the times asked for "
-                   "where stages sleep, with their measured means for a model")
+      ->add_option(
+          "--svg", options->svg,
+          "Draw the last step of one schedule, with the simulator's prediction above it: from the requested times "
+          "for stages that sleep, from the measured means for a model")
       ->type_name("F.svg");
   command->add_option("--trace", options->trace, "The same for ui.perfetto.dev (Chrome trace events)")
       ->type_name("F.json");

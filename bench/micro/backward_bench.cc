@@ -1,4 +1,4 @@
-// What it costs to run a stage's backward in two halves: input gradients, then weight gradients.
+// The cost of running a stage's backward in two halves: input gradients, then weight gradients.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
-/// An iteration is a pair; its time is that of the two halves. Counters: split over full as the median of the pairs and
-/// of each side's shortest, and the medians of the full backward and of each half.
+/// An iteration is a pair; its time is that of the two halves. Counters: split over full, as the median of the pairs
+/// and from the shortest times, and the medians of the full backward and of each half.
 void backward(benchmark::State& state, const BackwardModel& model) {
   at::set_num_threads(static_cast<int>(state.range(0)));
   BackwardStage stage(model);

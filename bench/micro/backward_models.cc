@@ -23,8 +23,8 @@ constexpr int64_t kHeadWidth = 64;
 constexpr size_t kParametersOfLinear = 2, kParametersOfBlock = 12;
 constexpr int64_t kSmall = 13, kLarge = 8;  ///< exponents: within 1/16, within 2
 
-/// Element i is middle + v / 2^exponent, v a whole number in -510..510 that depends on i and on `stream`: exact in
-/// float32, so that any language makes the same bits.
+/// Element i is middle + v / 2^exponent, where v is a whole number in -510..510 that depends on i and on `stream`:
+/// exact in float32, so every language computes the same bits.
 at::Tensor fill(at::IntArrayRef sizes, int64_t stream, int64_t exponent, double middle) {
   at::Tensor tensor = at::empty(sizes, at::kFloat);
   float* data = tensor.mutable_data_ptr<float>();
@@ -50,10 +50,11 @@ BackwardModel parse_backward_model(const std::string& text) {
   if (colon != std::string::npos)
     std::sscanf(text.c_str() + colon, ":%6ld,%6ld,%6ld,%6ld", &model.rows, &model.length, &model.width, &model.layers);
   if (to_string(model) != text || model.rows < 1 || model.length < 1 || model.width < 1 || model.layers < 1)
-    throw InputError("'" + text + "' is no model; mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:... is wanted, as " +
+    throw InputError("'" + text +
+                     "' is not a model; expected mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:..., such as " +
                      to_string(backward_models().back()));
   if (model.transformer && model.width % kHeadWidth != 0)
-    throw InputError("'" + text + "': the width of a transformer is a multiple of " + std::to_string(kHeadWidth));
+    throw InputError("'" + text + "': the width of a transformer must be a multiple of " + std::to_string(kHeadWidth));
   return model;
 }
 
@@ -92,7 +93,7 @@ void BackwardStage::add_parameter(const std::string& name, at::IntArrayRef sizes
 }
 
 void BackwardStage::add_linear(const std::string& name, int64_t in, int64_t out) {
-  // a weight's size is about that of 1 / sqrt(in)
+  // weights have a magnitude of about 1 / sqrt(in)
   const int64_t exponent = kLarge + (std::bit_width(static_cast<uint64_t>(in)) - 1) / 2;
   add_parameter(name + ".weight", {out, in}, exponent, 0);
   add_parameter(name + ".bias", {out}, kSmall, 0);
@@ -164,7 +165,7 @@ void check_halves(BackwardStage& stage) {
   stage.forward();
   stage.input_backward();
   stage.weight_backward();
-  PLUMBLINE_CHECK(stage.gradients() == whole, "the two halves give other gradients than the full backward");
+  PLUMBLINE_CHECK(stage.gradients() == whole, "the two halves give different gradients than the full backward");
 }
 
 }  // namespace plumbline::bench

@@ -1,5 +1,5 @@
-// Stages whose backward is timed whole and in two halves, in C++ and (bench/peers/split_backward.py) in Python: the
-// same operators on the same numbers.
+// Stages whose backward is timed whole and in two halves, in C++ and in Python (bench/peers/split_backward.py), with
+// the same operators on the same numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/backward/split/split_backward.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::bench {
 
@@ -24,36 +24,36 @@ struct BackwardModel {
 /// "transformer:4,256,512,2", "mlp:512,1,1024,6": rows, length, width, layers.
 std::string to_string(const BackwardModel& model);
 
-/// The inverse; InputError for any other text, and for a transformer whose width is no multiple of 64.
+/// The inverse; throws InputError for any other text, and for a transformer whose width is not a multiple of 64.
 BackwardModel parse_backward_model(const std::string& text);
 
-/// Two where matrix products take nearly all of the time (the large ones), one between, two where autograd does (the
-/// tiny ones).
+/// Two (the large ones) where matrix products take nearly all of the time, two (the tiny ones) where autograd does, and
+/// one between.
 const std::vector<BackwardModel>& backward_models();
 
-/// One stage with one micro-batch. Every number in it is a formula of its place (see fill() in the source), a float32.
+/// One stage with one micro-batch. Every number is a float32 computed from its position (see fill() in the source).
 class BackwardStage {
  public:
   explicit BackwardStage(const BackwardModel& model);
 
-  /// Drops every gradient and makes the output anew.
+  /// Drops every gradient and recomputes the output.
   void forward();
 
-  /// Each uses up the output of one forward(), and lets it go.
+  /// Each consumes and releases the output of one forward().
   void full_backward();
   void input_backward();
   /// After input_backward().
   void weight_backward();
 
-  /// The gradient of the input and those of the parameters under the result keys (reference/result_key.h) that
-  /// split_backward.py writes, names opened with the model's.
+  /// The gradients of the input and the parameters, under the result keys (reference/result_key.h) that
+  /// split_backward.py writes; names are prefixed with the model's.
   TensorMap gradients() const;
 
  private:
   void add_parameter(const std::string& name, at::IntArrayRef sizes, int64_t exponent, double middle);
   void add_linear(const std::string& name, int64_t in, int64_t out);
   void add_norm(const std::string& name);
-  /// With the parameter of that number and the next: weight and bias.
+  /// Uses the parameters `weight` and `weight` + 1: weight and bias.
   at::Tensor linear(const at::Tensor& x, size_t weight) const;
   at::Tensor norm(const at::Tensor& x, size_t weight) const;
   at::Tensor block(const at::Tensor& x, size_t first) const;
@@ -65,7 +65,7 @@ class BackwardStage {
   backward::WeightBackward weights_;
 };
 
-/// Aborts unless the gradients of the full backward and those of the two halves are the same, bit for bit.
+/// Aborts unless the full backward and the two halves give the same gradients, bit for bit.
 void check_halves(BackwardStage& stage);
 
 }  // namespace plumbline::bench

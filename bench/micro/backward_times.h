@@ -1,4 +1,4 @@
-// A stage's backward whole and in halves, timed in pairs: what disturbs the machine hits both.
+// A stage's backward whole and in halves, timed in pairs so that disturbances affect both.
 #pragma once
 
 #include <vector>
@@ -7,18 +7,18 @@
 
 namespace plumbline::bench {
 
-/// Seconds of each pair. The halves and the full backward that stand at one place were made one after the other.
+/// Seconds per pair. The full backward and the halves at one index were measured in direct succession.
 struct BackwardTimes {
   std::vector<double> full, input, weight;
 
-  /// Input and weight backward together.
+  /// Input plus weight backward.
   std::vector<double> split() const;
   /// The median of the pairs' split over full.
   double ratio() const;
 };
 
-/// Adds one pair: forward and full backward, forward and the two halves, the other order every other time. The
-/// forwards are not timed; letting the output go is.
+/// Adds one pair: forward and full backward, forward and the two halves, in alternating order. The forwards are not
+/// timed; releasing the output is.
 void measure_pair(BackwardStage& stage, BackwardTimes& times);
 
 }  // namespace plumbline::bench

@@ -1,10 +1,10 @@
-// What it costs to capture a long forward, and to split it into eight stages.
+// The cost of capturing a long forward, and of splitting it into eight stages.
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tanh.h>
 #include <benchmark/benchmark.h>
 
-#include "reference/models/layers.h"
+#include "reference/models/parts/layers.h"
 #include "runtime/capture/call.h"
 #include "runtime/capture/capture.h"
 #include "runtime/split/split.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kStages = 8;
 
-/// `nodes` calls on one small tensor, every other one with a parameter.
+/// `nodes` calls on one small tensor, every second one with a parameter.
 class Chain : public torch::nn::Module {
  public:
   explicit Chain(int64_t nodes) : nodes_(nodes), weight_(register_parameter("weight", at::ones({4}))) {}
@@ -47,7 +47,7 @@ graph::Graph capture_chains(Chains& module) {
                           {{"x", at::ones({4})}});
 }
 
-/// The forward alone, with gradients: it is part of what a capture takes.
+/// Only the forward, with gradients: it is part of the time of a capture.
 void capture_forward_alone(benchmark::State& state) {
   Chains module(state.range(0));
   const at::Tensor x = at::ones({4});

@@ -1,5 +1,4 @@
-// What the engine and the transport cost for each action, in time and in requests for memory: steps of stages that do
-// nothing.
+// The cost of engine and transport per action, in time and in memory allocations: steps of stages that compute nothing.
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
@@ -7,7 +6,7 @@
 #include "bench/micro/heap_count.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/stage/emulated_stage.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int kMicrobatches = 64, kSteps = 20;
 
-/// 1F1B on state.range(0) ranks as threads. An iteration is some steps; the counter is the time of one forward or
+/// 1F1B on state.range(0) ranks as threads. An iteration is several steps; the counter is the time of one forward or
 /// backward of one rank, its transfers included.
 void engine_threads(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
@@ -27,7 +26,7 @@ void engine_threads(benchmark::State& state) {
       engine::Engine engine(transport, schedule::make_schedule("1f1b", ranks, kMicrobatches),
                             engine::emulated_pipe(ranks), engine::emulated_options(0, 0));
       const at::Tensor batch = at::zeros({kMicrobatches, 16});
-      engine.train({batch}, {});  // captures and meets its peers
+      engine.train({batch}, {});  // captures and connects to its peers
       transport::barrier(transport, transport::Deadline::never());
       const transport::Clock::time_point begin = transport::Clock::now();
       for (int i = 0; i < kSteps; ++i) engine.train({batch}, {});
@@ -42,7 +41,7 @@ void engine_threads(benchmark::State& state) {
 
 BENCHMARK(engine_threads)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-/// Computes nothing, and hands out the same two tensors for ever.
+/// Computes nothing, and always returns the same two tensors.
 class IdleStage : public engine::StageRunner {
  public:
   void forward(int, std::span<const at::Tensor>, std::vector<at::Tensor>& outputs) override {
@@ -63,9 +62,9 @@ class IdleStage : public engine::StageRunner {
   const at::Tensor output_ = at::zeros({1, 16}).requires_grad_(true), grad_ = at::zeros({1, 16});
 };
 
-/// Requests for memory of rank 0 in a step, once the first steps are over: for each forward, backward or half of one,
-/// the transfers and the step's own included. state.range(0) ranks as threads, state.range(1) micro-batches, so that
-/// what a step costs once shows as the difference.
+/// Memory allocations of rank 0 in a step after the first steps, per forward, backward or backward half, including
+/// those of the transfers and of the step itself. state.range(0) ranks as threads, state.range(1) micro-batches, so
+/// that the one-time cost of a step shows as the difference.
 void engine_allocations(benchmark::State& state, const char* schedule) {
   const int ranks = static_cast<int>(state.range(0)), microbatches = static_cast<int>(state.range(1));
   double ours = 0, of_torch = 0, actions = 0;

@@ -18,9 +18,9 @@ struct Range {
 };
 constexpr size_t kMaxRanges = 64;
 
-/// The code of LibTorch's libraries.
+/// The address ranges of the code of LibTorch's libraries.
 struct TorchCode {
-  Range ranges[kMaxRanges];  // no vector: operator new asks
+  Range ranges[kMaxRanges];  // not a vector: operator new reads it
   size_t count = 0;
 
   TorchCode() { dl_iterate_phdr(add, this); }
@@ -59,7 +59,7 @@ void HeapCount::note(const void* caller) noexcept {
 
 }  // namespace plumbline::bench
 
-// In place of the C++ library's, for the whole program.
+// Replaces the C++ library's operator new in the whole program.
 void* operator new(std::size_t size) {
   plumbline::bench::HeapCount::note(__builtin_return_address(0));
   if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;

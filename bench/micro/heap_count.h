@@ -1,4 +1,4 @@
-// HeapCount: how often this thread asks operator new for memory, LibTorch's own requests apart from all others.
+// HeapCount: counts how often this thread calls operator new, with LibTorch's own calls counted separately.
 //
 //   HeapCount count;      // from here on
 //   ...
@@ -16,13 +16,13 @@ class HeapCount {
   HeapCount(const HeapCount&) = delete;
   HeapCount& operator=(const HeapCount&) = delete;
 
-  /// Requests made by code outside of LibTorch's libraries: ours, and the C++ library's on our behalf.
+  /// Calls made by code outside LibTorch's libraries: ours, and the C++ library's on our behalf.
   int64_t requests() const { return requests_; }
-  /// Requests made inside LibTorch's libraries: tensors, autograd nodes. (The elements of a tensor come from another
+  /// Calls made inside LibTorch's libraries: tensors, autograd nodes. (The elements of a tensor come from another
   /// allocator and are not counted.)
   int64_t of_torch() const { return of_torch_; }
 
-  /// For operator new.
+  /// Called by operator new.
   static void note(const void* caller) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Counts the instructions that this thread executes, by the processor's own counter.
+// Counts the instructions that this thread executes, with the processor's counter.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class InstructionCounter {
   InstructionCounter(const InstructionCounter&) = delete;
   InstructionCounter& operator=(const InstructionCounter&) = delete;
 
-  /// Empty, or why there is no counter: virtual machines often hide it, and kernels may forbid it.
+  /// Empty, or why no counter is available: virtual machines often hide it, and kernels may forbid it.
   const std::string& unavailable() const { return unavailable_; }
 
-  /// User-mode instructions of the calling thread since the counter was made. Throws Error when it cannot be read.
+  /// User-mode instructions of the calling thread since construction. Throws Error when the counter cannot be read.
   int64_t read() const;
 
  private:

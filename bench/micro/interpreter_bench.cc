@@ -1,4 +1,4 @@
-// What interpreting a graph costs over calling the module it was captured from.
+// The cost of interpreting a graph compared with calling the module it was captured from.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace plumbline::bench {
 namespace {
 
-/// Alternates the sides within each iteration, so that what disturbs the machine hits both; the time of an iteration
-/// is the interpreter's. Counters: the median of the paired ratios, and each side's shortest time.
+/// Alternates the sides within each iteration, so that disturbances affect both; the time of an iteration is the
+/// interpreter's. Counters: the median of the paired ratios, and each side's shortest time.
 void compare(benchmark::State& state, at::Tensor (TransformerStep::*run)(Side)) {
   TransformerStep step;
   const auto seconds_of = [&](Side side) {

@@ -1,4 +1,4 @@
-// The middle of measured values: what a disturbed machine moves least.
+// The median: the statistic that disturbances of the machine affect least.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace plumbline::bench {
 
-/// The upper one of the two middle values when their number is even. `values` is not empty.
+/// The upper of the two middle values if their number is even. `values` must not be empty.
 inline double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];

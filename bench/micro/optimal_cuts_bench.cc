@@ -1,4 +1,4 @@
-// The optimal partition of long graphs: cut sequences of random costs.
+// The optimal partition of long graphs, for cut sequences of random costs.
 #include <benchmark/benchmark.h>
 
 #include <random>

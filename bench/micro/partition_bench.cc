@@ -1,4 +1,4 @@
-// Partitioning at the size of large models: graphs of about 100 000 nodes, in nodes a second.
+// Partitioning at the size of large models: graphs of about 100 000 nodes, in nodes per second.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -37,7 +37,7 @@ void count_nodes(benchmark::State& state, const Case& of) {
   state.counters["nodes"] = static_cast<double>(of.graph.nodes.size());
 }
 
-/// Edges, classes and one minimum cut by the policy's rules.
+/// Edges, classes, and one minimum cut by the policy's rules.
 void partition_cut(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
   for (auto _ : state) {
@@ -55,7 +55,7 @@ void partition_bytes_cut(benchmark::State& state) {
   count_nodes(state, of);
 }
 
-/// The whole plan of a budget, in thousandths: up to four cuts and a knapsack, with edges and classes.
+/// The whole plan for a budget (in thousandths): up to four cuts and a knapsack, with edges and classes.
 void partition_budget(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
   partition::PartitionOptions options;
@@ -84,7 +84,7 @@ void partition_peak_plan(benchmark::State& state) {
   state.counters["peak_share"] = static_cast<double>(plan.peak) / static_cast<double>(plan.most);
 }
 
-/// Forward and backward graphs, in autograd's order, for what the minimum cut saves.
+/// Extracts the forward and backward graphs of the minimum cut, in autograd's order.
 void partition_extract(benchmark::State& state) {
   const Case& of = of_shape(state.range(0));
   const std::vector<partition::NodeIndex> saved = partition::min_cut(of.input, of.policy.bans).saved;

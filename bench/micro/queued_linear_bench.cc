@@ -1,4 +1,4 @@
-// What one node a linear layer (runtime/backward/queued_linear.h) saves in a backward in halves.
+// How much time a backward in halves saves with one node per linear layer (runtime/backward/queued_linear.h).
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randn.h>
@@ -27,7 +27,7 @@ class Mlp {
     }
   }
 
-  /// Seconds of a backward; the forward is not counted.
+  /// Seconds per backward, without the forward.
   double backward(Way way) {
     std::vector<at::Tensor> outputs = {x_}, made;
     for (size_t i = 0; i < weights_.size(); ++i) {
@@ -58,7 +58,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// The ways take turns within each iteration, so that what disturbs the machine hits all. Counters: medians, and
+/// The variants alternate within each iteration, so that disturbances affect all of them. Counters: medians, and
 /// medians of the paired ratios.
 void queued_linear_backward(benchmark::State& state) {
   Mlp mlp(state.range(0), state.range(1), static_cast<int>(state.range(2)));

@@ -1,23 +1,23 @@
-// The simulator at the size of large machines: time for a step, and bytes for each action with the schedule included.
+// The simulator at the size of large machines: time per step, and bytes per action, the schedule included.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 
 #include <algorithm>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 
 namespace plumbline::bench {
 namespace {
 
-/// What is allocated now, in arenas and in maps of its own.
+/// Bytes currently allocated, in arenas and in separate mappings.
 double allocated_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
 }
 
-/// Looks at the memory in the middle of a run: costs are asked for each group, so rank 0's last two actions are made
-/// one.
+/// Measures memory in the middle of a run: the simulator queries costs per group of actions, so rank 0's last two
+/// actions are made one group.
 double bytes_while_running(schedule::Schedule schedule, schedule::StepCosts costs) {
   double most = 0;
   auto& actions = schedule.ranks[0];
@@ -30,7 +30,7 @@ double bytes_while_running(schedule::Schedule schedule, schedule::StepCosts cost
   return most;
 }
 
-/// `skipping`: as in a U-Net, each stage makes a tensor for its mirror image.
+/// `skipping`: each stage makes a tensor for its mirror image, as in a U-Net.
 void simulate(benchmark::State& state, bool skipping) {
   const double before = allocated_bytes();
   const schedule::Schedule schedule =
@@ -44,7 +44,7 @@ void simulate(benchmark::State& state, bool skipping) {
   for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate_step(schedule, edges, costs).timeline.makespan);
   const auto actions = static_cast<double>(schedule::action_count(schedule));
   const double of_schedule = allocated_bytes() - before;
-  // The copy that is run has no spare room, so that it is counted as it is.
+  // The copy that runs has no spare capacity, so its exact size is counted.
   const double while_running = bytes_while_running(schedule, costs) - before - of_schedule;
   state.counters["ns_per_action"] = benchmark::Counter(actions * static_cast<double>(state.iterations()),
                                                        benchmark::Counter::kIsRate | benchmark::Counter::kInvert);

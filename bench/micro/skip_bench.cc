@@ -1,6 +1,6 @@
-// Skips straight from the stage that makes them to the one that pops them, against skips handed on from stage to stage:
-// time of a step, bytes sent, most memory on a rank. The models: 2k parts that do next to nothing, part i stashing for
-// part 2k-1-i, as in a U-Net whose skips are all of one size.
+// Skips sent directly from the stage that makes them to the one that pops them, compared with skips passed from stage
+// to stage: time of a step, bytes sent, peak memory of a rank. The models have 2k nearly empty parts; part i stashes
+// for part 2k-1-i, as in a U-Net with skips of one size.
 #include <ATen/Parallel.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
@@ -12,7 +12,7 @@
 
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/engine/engine.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/skip/skippable.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
@@ -26,7 +26,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 
 constexpr int kStages = 8, kMicrobatches = 8, kSteps = 3;
-constexpr int64_t kHandedOn = 64;  // floats that a part hands to the next
+constexpr int64_t kHandedOn = 64;  // floats that a part passes to the next
 
 class Down : public torch::nn::Module {
  public:
@@ -94,7 +94,7 @@ void skips(benchmark::State& state) {
       Counted counted(transport);
       engine::Engine engine(counted, schedule::make_schedule("1f1b", kStages, kMicrobatches), source, options);
       const at::Tensor batch = at::ones({kMicrobatches, kHandedOn});
-      engine.train({batch}, {});  // captures and meets its peers
+      engine.train({batch}, {});  // captures and connects to its peers
       transport::barrier(transport, transport::Deadline::never());
       const testing::AllocationCount allocated;
       counted.sent = 0;

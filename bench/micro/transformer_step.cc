@@ -12,8 +12,8 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
@@ -101,7 +101,7 @@ TransformerStep::TransformerStep() : module_(std::make_shared<SmallTransformer>(
       [this](const std::vector<at::Tensor>& in) { return std::vector{module_->forward(in[0], in[1], in[2])}; },
       {{"tokens", tokens}, {"positions", positions}, {"target", target}});
   nodes_ = graph.nodes.size();
-  interpreter_ = std::make_unique<graph::Interpreter>(graph);
+  interpreter_ = std::make_unique<graph::Frame>(graph::Program(graph));
 
   const at::Tensor of_module = forward_backward(Side::Module);
   std::vector<at::Tensor> gradients;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::bench {
 
@@ -16,16 +16,16 @@ enum class Side { Module, Interpreter };
 class SmallTransformer;
 
 /// A language model of 4 pre-norm blocks of width 32 with 4 heads, causal attention, tied embedding and cross entropy,
-/// on one row of 8 tokens: its kernels are as small as they get, so that what a call costs beside them shows.
+/// on one row of 8 tokens: its kernels are as small as possible, so that the overhead of each call shows.
 class TransformerStep {
  public:
   /// Checks that both sides give the same loss and gradients, bit for bit.
   TransformerStep();
   ~TransformerStep();
 
-  /// Gradients are dropped, then made anew. Returns the loss.
+  /// Recomputes all gradients. Returns the loss.
   at::Tensor forward_backward(Side side);
-  /// Under no_grad.
+  /// Runs under no_grad.
   at::Tensor forward(Side side);
 
   size_t node_count() const { return nodes_; }
@@ -36,7 +36,7 @@ class TransformerStep {
   std::shared_ptr<SmallTransformer> module_;
   std::vector<at::Tensor> parameters_, inputs_, outputs_;
   size_t nodes_ = 0;
-  std::unique_ptr<graph::Interpreter> interpreter_;
+  std::unique_ptr<graph::Frame> interpreter_;
 };
 
 }  // namespace plumbline::bench

@@ -1,4 +1,4 @@
-// How long a message takes between two ranks that are threads: half a round trip.
+// The time of a message between two ranks that are threads: half a round trip.
 #include <benchmark/benchmark.h>
 
 #include <vector>

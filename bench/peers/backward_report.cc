@@ -31,7 +31,7 @@ double best(const std::vector<BackwardRound>& rounds, size_t model, const Number
   return *std::min_element(values.begin(), values.end());
 }
 
-/// Of the two sides' best rounds, as the columns beside it show them: a round that was disturbed has no part in it.
+/// Computed from the two sides' best rounds, the ones shown in the adjacent columns; disturbed rounds are ignored.
 double over_python(const BackwardComparison& comparison, size_t model, const Number& number) {
   return best(comparison.cpp, model, number) / best(comparison.python, model, number);
 }

@@ -11,14 +11,14 @@ namespace plumbline::bench {
 struct BackwardComparison {
   std::vector<BackwardModel> models;
   int threads = 1;
-  std::vector<BackwardRound> cpp, python;  ///< as many; those of one number ran one after the other
+  std::vector<BackwardRound> cpp, python;  ///< equally many; rounds of equal index ran in direct succession
 };
 
-/// A row for each model. Times are medians of the best round, in milliseconds; ratios are medians over the rounds of
-/// what each round gives: split over full by its own pairs, C++ over Python by the medians of the two processes.
+/// One row per model. Times are medians of the best round, in milliseconds. Split over full is the median over the
+/// rounds of each round's ratio of pairs; C++ over Python is the ratio of the best rounds.
 std::string to_table(const BackwardComparison& comparison);
 
-/// The table's numbers, and for each round its medians and shortest times, in seconds. Ends with a newline.
+/// The numbers of the table, and for each round its medians and shortest times, in seconds. Ends with a newline.
 std::string to_json(const BackwardComparison& comparison);
 
 }  // namespace plumbline::bench

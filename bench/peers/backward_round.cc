@@ -20,7 +20,7 @@ BackwardRound measure_round(const std::vector<BackwardModel>& models, double sec
   BackwardRound round{.torch = TORCH_VERSION, .times = {}};
   for (const BackwardModel& model : models) {
     BackwardStage stage(model);
-    check_halves(stage);  // and warms up
+    check_halves(stage);  // also warms up
     BackwardTimes& times = round.times.emplace_back();
     const Clock::time_point end =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -63,11 +63,11 @@ BackwardRound read_round(const std::filesystem::path& path) {
         model.at(name).get_to(*values);
       if (times.full.size() < kFewestPairs || times.input.size() != times.full.size() ||
           times.weight.size() != times.full.size())
-        throw Error("too few times");
+        throw Error("too few measured times");
     }
     return round;
   } catch (const std::exception& error) {
-    throw Error(path.string() + ": not the times of a round: " + error.what());
+    throw Error(path.string() + ": not a valid file of round times: " + error.what());
   }
 }
 

@@ -1,4 +1,4 @@
-// One round of the comparison with Python: the same work in one fresh process of either side, told in the same words.
+// One round of the comparison with Python: the same work in one fresh process per side, with the same arguments.
 //
 //   SIDE --threads N --seconds S --out TIMES.json MODEL...
 //   SIDE --threads N --gradients full|split --out GRADIENTS.safetensors MODEL...
@@ -20,15 +20,15 @@ struct BackwardRound {
   std::vector<BackwardTimes> times;  ///< of each model, in the order of the command line
 };
 
-/// The C++ side; uses the threads that at::set_num_threads() said.
+/// The C++ side; uses the number of threads set with at::set_num_threads().
 BackwardRound measure_round(const std::vector<BackwardModel>& models, double seconds);
 
-/// The gradients of all `models`, made by the full backward or by its halves.
+/// The gradients of all `models`, by the full backward or by its halves.
 TensorMap compute_gradients(const std::vector<BackwardModel>& models, bool halves);
 
 std::string to_json(const BackwardRound& round);
 
-/// What to_json() or split_backward.py wrote. Throws Error for anything else.
+/// Reads the output of to_json() or split_backward.py. Throws Error for anything else.
 BackwardRound read_round(const std::filesystem::path& path);
 
 }  // namespace plumbline::bench

@@ -27,10 +27,10 @@ partition::JointGraph joint_graph(const std::string& graph, int nodes) {
   if (graph == "chain") return testing::chain_joint_graph(std::max(1, nodes / 3));
   std::mt19937 random(1);
   if (graph == "dag") return testing::random_dag_joint_graph(std::max(1, nodes / 4), random);
-  throw InputError("there is no graph '" + graph + "'; accepted: transformer, chain, dag");
+  throw InputError("unknown graph '" + graph + "', expected one of transformer, chain, dag");
 }
 
-/// One edge for each pair of vertices, the bounded ones of a pair added up.
+/// Merges parallel edges into one; the capacities of bounded edges are added.
 void merge_parallel_edges(std::vector<CutNetwork::Edge>& edges) {
   using Edge = CutNetwork::Edge;
   std::ranges::sort(edges, {}, [](const Edge& edge) { return std::pair(edge.from, edge.to); });
@@ -122,7 +122,7 @@ CutTimes read_cut_times(const std::string& text, int vertices) {
     for (const Json& vertex : json.at("sink_side")) times.sink_side.at(vertex.get<size_t>()) = 1;
     return times;
   } catch (const std::exception& error) {
-    throw Error("not the times of a minimum cut: " + std::string(error.what()));
+    throw Error("not valid minimum-cut times: " + std::string(error.what()));
   }
 }
 

@@ -1,4 +1,4 @@
-// The flow network of one minimum cut of a joint graph as plain edges, to be cut by us and by others.
+// The flow network of one minimum cut of a joint graph, as plain edges that other libraries can cut too.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@ struct CutNetwork {
   static constexpr int kSource = 0, kSink = 1;
   struct Edge {
     int from, to;
-    int64_t capacity;  ///< FlowNetwork::kUnbounded: none
+    int64_t capacity;  ///< FlowNetwork::kUnbounded if unbounded
   };
 
   std::string graph;
   int nodes = 0;            ///< of the joint graph
-  int vertices = 0;         ///< two for each node that may be saved, source and sink
-  std::vector<Edge> edges;  ///< no pair of vertices twice
+  int vertices = 0;         ///< two for each node that may be saved, plus source and sink
+  std::vector<Edge> edges;  ///< no pair of vertices occurs twice
 };
 
-/// "transformer", "chain" or "dag" (large_joint_graphs.h) of about so many nodes. As PyTorch's solve_min_cut builds it:
-/// an edge through each node that the forward can compute, which weighs its bytes times 1.1 for each step from the
-/// backward; what torch-2.15 bans from being computed again hangs on the source, what the backward computes is the
-/// sink. Throws InputError for another graph.
+/// The network for "transformer", "chain" or "dag" (large_joint_graphs.h) with about `nodes` nodes, as PyTorch's
+/// solve_min_cut builds it: each node that the forward can compute is an edge that weighs its bytes times 1.1 per step
+/// from the backward; nodes that torch-2.15 bans from recomputation are connected to the source; the backward's nodes
+/// are the sink. Throws InputError for another graph.
 CutNetwork cut_network(const std::string& graph, int nodes);
 
 struct CutTimes {
-  double build = 0, cut = 0;  ///< seconds, medians; ours builds and cuts in one
+  double build = 0, cut = 0;  ///< seconds, medians; FlowNetwork builds and cuts in one call
   int64_t value = 0;
-  std::vector<char> sink_side;  ///< by vertex: it can still reach the sink
+  std::vector<char> sink_side;  ///< by vertex: whether it can still reach the sink
 };
 
-/// By FlowNetwork, at least five times and for so long.
+/// Cuts with FlowNetwork, at least five times and for at least `seconds`.
 CutTimes cut_by_us(const CutNetwork& network, double seconds);
 
-/// For minimum_cut.py: vertices, and from, to, capacity (null: unbounded) by edge.
+/// The input of minimum_cut.py: vertices, and from, to, capacity (null: unbounded) by edge.
 std::string to_json(const CutNetwork& network);
-/// What minimum_cut.py wrote of a network with so many vertices. Throws Error for anything else.
+/// Reads the output of minimum_cut.py for a network with that many vertices. Throws Error for anything else.
 CutTimes read_cut_times(const std::string& json, int vertices);
 
 }  // namespace plumbline::bench

@@ -1,8 +1,8 @@
-"""Python's side of `plumbline bench peers cut`: the minimum cut of a flow network by networkx, as PyTorch's partitioner calls it.
+"""Python's side of `plumbline bench peers cut`: a minimum cut by networkx, as PyTorch's partitioner calls it.
 
 usage: minimum_cut.py NETWORK.json --seconds S --out TIMES.json
 
-bench/peers/cut_network.h says what the files hold. Needs networkx alone. exit: 0 done, 3 no networkx here.
+bench/peers/cut_network.h describes the contents of the files. Needs only networkx. exit: 0 done, 3 no networkx here.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""Python's side of `plumbline bench peers backward`: a stage's backward by torch.distributed.pipelining, whole and in halves.
+"""Python's side of `plumbline bench peers backward`: a stage's backward by PyTorch, whole and in halves.
 
 usage: split_backward.py --threads N --seconds S --out TIMES.json MODEL...
        split_backward.py --threads N --gradients full|split --out GRADIENTS.safetensors MODEL...
 
-bench/peers/backward_round.h says what is measured, bench/micro/backward_models.h what a MODEL is; both sides run the same
-operators on the same numbers. Needs nothing but torch. exit: 0 done, 3 no torch with torch.distributed.pipelining here.
+bench/peers/backward_round.h describes the measurement, bench/micro/backward_models.h what a MODEL is; both sides run
+the same operators on the same numbers. Needs only torch.
+exit: 0 done, 3 no torch with torch.distributed.pipelining here.
 """
 
 import argparse
@@ -98,7 +99,7 @@ class Stage:
         return h
 
     def full(self):
-        """Seconds; the forward before it is not timed, letting the output go is."""
+        """Seconds; the forward before it is not timed, releasing the output is."""
         output = self.forward()
         begin = time.perf_counter()
         (self.input_grad,) = stage_backward((output,), (self.root_grad,), (self.x,))
@@ -130,7 +131,7 @@ def measure(stage, seconds):
 
     stage.full()
     stage.halves()
-    # What lives now stays; between the pairs, where no clock runs, the collector sees to what each pair left.
+    # Live objects are exempt from collection; garbage of each pair is collected between pairs, outside the timed parts.
     gc.collect()
     gc.freeze()
     gc.disable()

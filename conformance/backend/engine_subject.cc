@@ -3,9 +3,9 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
-#include "reference/case_run.h"
 #include "reference/hooks.h"
 #include "reference/loss.h"
+#include "reference/oracle/case_run.h"
 #include "runtime/engine/engine.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/split/module_pipe.h"

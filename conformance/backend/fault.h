@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 
-#include "reference/case_run.h"
+#include "reference/oracle/case_run.h"
 #include "runtime/engine/engine.h"
 #include "runtime/transport/transport.h"
 

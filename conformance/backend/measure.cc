@@ -12,10 +12,10 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/io/write_text.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

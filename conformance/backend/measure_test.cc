@@ -8,7 +8,7 @@
 #include "conformance/backend/runtime.h"
 #include "conformance/run/throughput.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 
 namespace plumbline::conformance {

@@ -17,7 +17,7 @@
 
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/engine/engine.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/skip/skippable.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/spawn.h"

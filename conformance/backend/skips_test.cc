@@ -10,7 +10,7 @@
 
 #include "reference/models/zoo.h"
 #include "runtime/engine/engine.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
 #include "runtime/testing/spawn.h"

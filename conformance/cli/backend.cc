@@ -56,15 +56,15 @@ int run(const BackendOptions& options) {
 
 void add_backend(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<BackendOptions>();
-  CLI::App* command = app.add_subcommand("backend", "The runtime as a backend: what `plumbline run` starts");
+  CLI::App* command = app.add_subcommand("backend", "The runtime as a backend; `plumbline run` starts it");
   command->require_subcommand(1);
-  command->add_subcommand("describe", "Name, version and abilities, as JSON")->callback([&chosen] {
+  command->add_subcommand("describe", "Name, version and features, as JSON")->callback([&chosen] {
     chosen = [] { return describe(); };
   });
   CLI::App* plan_command = command->add_subcommand("plan", "For each case of a job: supported, or why not, as JSON");
   plan_command->add_option("--job", options->job, "The job file")->required();
   plan_command->callback([options, &chosen] { chosen = [options] { return plan(*options); }; });
-  CLI::App* run_command = command->add_subcommand("run", "Run a job and write what each rank has to say");
+  CLI::App* run_command = command->add_subcommand("run", "Run a job and write the results of each rank");
   run_command->add_option("--job", options->job, "The job file")->required();
   run_command->add_option("--out", options->out, "Folder for the results")->required();
   run_command->add_option("--transport", options->transport, "threads, or mpi (under mpirun)")

@@ -1,4 +1,4 @@
-// plumbline bench: hands over to plumbline-bench, which lies beside this program.
+// plumbline bench: executes plumbline-bench, which is in the same folder as this program.
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace plumbline::cli {
 void add_bench(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("bench", "Measure: throughput, micro, instructions, peers (runs plumbline-bench)");
-  command->set_help_flag();  // --help is plumbline-bench's, which lists what there is
+  command->set_help_flag();  // plumbline-bench answers --help
   command->prefix_command();
   command->callback([command, &chosen] {
     chosen = [command]() -> int {

@@ -1,4 +1,4 @@
-// The subcommands of `plumbline`: each adds itself to the parser and does its work when chosen.
+// The subcommands of `plumbline`: each function adds one to the parser, which sets `chosen` if the user names it.
 #pragma once
 
 #include "conformance/cli/entry.h"
@@ -19,10 +19,10 @@ void add_doctor(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 
-/// The words this program was started with, as one line.
+/// Stores the command line of this program; command_line() returns it as one line.
 void remember_command_line(int argc, char** argv);
 const std::string& command_line();
-/// The words after the program's own.
+/// The arguments after the program's name.
 const std::vector<std::string>& arguments();
 
 }  // namespace plumbline::cli

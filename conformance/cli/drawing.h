@@ -1,4 +1,4 @@
-// --dot F.dot|F.svg of the subcommands.
+// Writes the file of the option --dot F.dot|F.svg.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,9 @@
 
 namespace plumbline::cli {
 
-/// Writes a drawing in Graphviz's language, or the picture that Graphviz makes of it, by the end of the name. Throws
-/// InputError for another end, where the file cannot be written, and where Graphviz is not installed (the drawing is
-/// then kept beside).
+/// Writes `drawing`, in Graphviz's language, to a .dot or .gv file, or Graphviz's picture of it to an .svg file. Throws
+/// InputError for any other extension, if the file cannot be written, and if Graphviz fails or is not installed (the
+/// drawing then stays beside it).
 void write_drawing(const std::string& drawing, const std::filesystem::path& path);
 
 }  // namespace plumbline::cli

@@ -1,4 +1,4 @@
-// What the programs of plumbline have in common at their door: parsing, exit codes, one line for what was wrong.
+// Shared by the programs of plumbline: parsing of the command line, exit codes, error messages of one line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 
-/// Set by the subcommand that was chosen; returns the exit code.
+/// Set by the chosen subcommand; returns the exit code.
 using Command = std::function<int()>;
 
-/// This executable's own path.
+/// The path of this executable.
 inline std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-/// Parses the command line and does what it asks for. `name` is how people call the program ("plumbline bench").
-/// Returns the exit code: 2, and one line on stderr, for bad usage or input; 1 for any other error.
+/// Parses the command line and executes the chosen subcommand. `name` is the program's name in messages ("plumbline
+/// bench"). Returns the exit code: 2, and one line on stderr, for bad usage or input; 1 for any other error.
 inline int run_chosen(CLI::App& app, const std::string& name, const Command& chosen, int argc, char** argv) {
   const auto fail = [&](std::string what, int code) {
     for (char& c : what)
@@ -35,7 +35,7 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
     std::vector<std::string> known;
     for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
     if (std::find(known.begin(), known.end(), argv[1]) == known.end())
-      return fail("no subcommand '" + std::string(argv[1]) + "'; there are: " + join(known), 2);
+      return fail("no subcommand '" + std::string(argv[1]) + "'; expected one of: " + join(known), 2);
   }
   try {
     app.parse(argc, argv);

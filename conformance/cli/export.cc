@@ -1,4 +1,4 @@
-// plumbline export: cases as files that any language can read.
+// plumbline export: writes cases as files that any language can read.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
 #include "conformance/export/opset.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::cli {
 namespace {
@@ -49,7 +49,7 @@ int check_lock(const std::string& file, const std::string& present) {
   const std::vector<std::string> differences = conformance::lock_differences(read_file(file), present);
   for (const std::string& difference : differences) std::printf("%s\n", difference.c_str());
   if (differences.empty()) return 0;
-  std::printf("%zu files are not as %s pins them; if that was meant, write it anew with --lock\n", differences.size(),
+  std::printf("%zu files differ from %s; if that is intended, rewrite it by --lock\n", differences.size(),
               file.c_str());
   return 1;
 }
@@ -59,7 +59,7 @@ int export_cases(const ExportOptions& options) {
   const bool locks = !options.lock.empty() || !options.check_lock.empty();
   if (options.out.empty() && !locks)
     throw InputError("export: nowhere to write to; give -o DIR, or --lock or --check-lock");
-  at::set_num_threads(1);  // what is expected is added up in the ranks' order
+  at::set_num_threads(1);  // expected results are summed in the ranks' order
   const TemporaryFolder scratch;
   conformance::ExportRequest request;
   request.cases = options.case_glob.empty() ? conformance::profile(options.profile)
@@ -85,20 +85,22 @@ void add_export(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("export", "Cases as files that any language can read (conformance/INTERPRETING.md)");
   command->add_option("--profile", options->profile, "The cases of a profile")->capture_default_str();
-  command->add_option("--case", options->case_glob,
-                      "Only cases whose id matches this pattern (* and ?), of all there are");
-  command->add_option("--schedule", options->schedule, "Names, patterns or .csv files; a case's own goes first")
+  command->add_option("--case", options->case_glob, "Only cases of the corpus whose id matches this pattern (* and ?)");
+  command
+      ->add_option("--schedule", options->schedule,
+                   "Names, patterns or .csv files; a case's custom schedule takes precedence")
       ->capture_default_str();
   command->add_option("--ranks", options->ranks, "Ranks of the schedule")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "What parameters and inputs are made from")->capture_default_str();
-  command->add_flag("--expected", options->expected, "What is expected of each case as well");
+  command->add_option("--seed", options->seed, "The seed of parameters and inputs")->capture_default_str();
+  command->add_flag("--expected", options->expected, "Also write the expected results of each case");
   command->add_option("-o,--output", options->out,
-                      "The folder to write to: ID/SCHEDULE-RANKS for each, and manifest.json");
-  command->add_option("--lock", options->lock, "Write the hashes of what is the same on every machine to this file");
-  command->add_option("--check-lock", options->check_lock, "Exit 1 where they are not as this file says");
-  command->add_flag("--opset", options->opset, "Print the operators that programs consist of, and stop");
+                      "The folder to write to: ID/SCHEDULE-RANKS for each case, and manifest.json");
+  command->add_option("--lock", options->lock,
+                      "Write the hashes of the files that are the same on every machine to this file");
+  command->add_option("--check-lock", options->check_lock, "Exit 1 if the hashes differ from those in this file");
+  command->add_flag("--opset", options->opset, "Print the operators of exported programs, and exit");
   command->callback([options, &chosen] { chosen = [options] { return export_cases(*options); }; });
 }
 

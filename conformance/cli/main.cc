@@ -1,7 +1,7 @@
 // plumbline: the conformance runner for pipeline-parallel training. One file per subcommand.
 //
-// Exit codes: 0 all as expected; 1 something failed; 2 bad usage or input (one line says what and where); 3 could not
-// judge.
+// Exit codes: 0 all as expected; 1 something failed; 2 bad usage or input (one line names it and its place); 3 the run
+// could not be judged.
 #include "conformance/cli/commands.h"
 #include "conformance/protocol/process.h"
 #include "conformance/report/context.h"
@@ -21,11 +21,11 @@ std::vector<std::string>& stored_arguments() {
 int run(int argc, char** argv) {
   CLI::App app{
       "plumbline: a reference for pipeline-parallel training.\n"
-      "Splits a model into stages, runs a schedule over threads or MPI, and holds every output, loss and gradient\n"
-      "against the model run whole on one device.\n\n"
+      "Splits a model into stages, runs a schedule over threads or MPI, and compares every output, loss and gradient\n"
+      "with those of the unsplit model on one device.\n\n"
       "Begin with:  plumbline run                      the core cases on 4 ranks, as threads\n"
       "             plumbline run --transport mpi      the same over MPI processes\n"
-      "             plumbline list                     the cases, and what each hunts for\n"
+      "             plumbline list                     the cases, and what each catches\n"
       "             plumbline run --program M.pt2      a model exported from Python"};
   app.set_version_flag("--version", conformance::plumbline_version());
   app.require_subcommand(1);

@@ -1,4 +1,4 @@
-// plumbline mutants: the faults that can be put in on purpose, and which cases give them away.
+// plumbline mutants: the faults that can be injected, and the cases that kill them.
 #include <ATen/Parallel.h>
 
 #include <iostream>
@@ -13,7 +13,7 @@
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::cli {
 namespace {
@@ -49,7 +49,7 @@ int list(const MutantsOptions& options) {
   return 0;
 }
 
-/// What the profile consists of, on ranks that are threads.
+/// The runs of the profile, with ranks as threads.
 std::vector<conformance::RunId> places(conformance::RunOptions options) {
   options.selection.transport = conformance::TransportKind::Threads;
   options.selection.profile = options.selection.profile_or_default();
@@ -62,7 +62,7 @@ std::vector<conformance::RunId> places(conformance::RunOptions options) {
 }
 
 int matrix(const MutantsOptions& options) {
-  at::set_num_threads(1);  // ranks share the cores, and add up in one order
+  at::set_num_threads(1);  // ranks share the cores, and sum in one order
   const std::vector<const conformance::Mutant*> selected = conformance::select_mutants(options.mutants);
   conformance::FaultRunner runner(options.runs.seed);
   const conformance::KillMatrix matrix = conformance::try_mutants(
@@ -72,7 +72,7 @@ int matrix(const MutantsOptions& options) {
   std::cout << "\n" << conformance::matrix_text(matrix);
   if (!options.report.empty()) {
     conformance::write_matrix(options.report, matrix);
-    std::cout << "kept: " << (options.report / "kill-matrix.json").string() << ", kill-matrix.txt\n";
+    std::cout << "saved: " << (options.report / "kill-matrix.json").string() << ", kill-matrix.txt\n";
   }
   if (!options.record.empty()) {
     conformance::Killers killers;
@@ -91,12 +91,12 @@ int recorded(const MutantsOptions& options) {
   const std::vector<std::string> problems = conformance::recorded_problems(killers, runner);
   for (const std::string& problem : problems) std::cout << "FAIL " << problem << "\n";
   std::cout << killers.size() << " mutants, each in two runs: "
-            << (problems.empty() ? "all are given away as recorded" : std::to_string(problems.size()) + " problems")
+            << (problems.empty() ? "all are killed as recorded" : std::to_string(problems.size()) + " problems")
             << "\n";
   return problems.empty() ? 0 : 1;
 }
 
-/// The command that repeats one fault; the runs to choose from are part of it.
+/// The command that repeats one fault. It selects the same runs, as the fault depends on them.
 std::string repeat(const MutantsOptions& options, uint64_t seed) {
   std::string line = "plumbline mutants --random 1 --seed " + std::to_string(seed);
   const conformance::Selection& chosen = options.runs.selection;
@@ -110,7 +110,7 @@ std::string repeat(const MutantsOptions& options, uint64_t seed) {
 
 int random_faults(const MutantsOptions& options) {
   at::set_num_threads(1);
-  conformance::FaultRunner runner(conformance::RunOptions().seed);  // the seed that was given is the faults'
+  conformance::FaultRunner runner(conformance::RunOptions().seed);  // --seed is the seed of the faults
   conformance::RandomFaults faults(places(options.runs), runner);
   std::vector<conformance::RandomFault> all;
   nlohmann::json kept = nlohmann::json::array();
@@ -147,42 +147,41 @@ int random_faults(const MutantsOptions& options) {
 
 void add_mutants(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<MutantsOptions>();
-  CLI::App* command =
-      app.add_subcommand("mutants",
-                         "The faults that `run --mutant NAME` puts in on purpose, and which cases give them away.\n"
-                         "Without --matrix: lists them, each with its sentence");
+  CLI::App* command = app.add_subcommand("mutants",
+                                         "The faults that `run --mutant NAME` injects, and the cases that kill them.\n"
+                                         "Without --matrix: lists them, each with a description");
   command->add_option("--mutant", options->mutants, "Only those whose name matches this pattern (* and ?)")
       ->type_name("GLOB")
       ->capture_default_str();
   command->add_flag("--json", options->json, "The list as JSON");
   CLI::Option* matrix_flag = command->add_flag(
       "--matrix", options->matrix,
-      "Put each mutant into runs of the profile, ranks as threads, until enough give it away; exit 1 if one survives "
-      "all");
+      "Inject each mutant into runs of the profile, ranks as threads, until enough have killed it; exit 1 if one "
+      "survives all");
   CLI::Option* random = command
                             ->add_option("--random", options->random,
-                                         "Put in so many random faults, one at a time: one value, message or action "
+                                         "Inject N random faults, one at a time: one value, message or action "
                                          "anywhere in a run; exit 1 if one changes a result and is missed")
                             ->type_name("N")
                             ->check(CLI::Range(1, 1000000))
                             ->excludes(matrix_flag);
   std::vector<CLI::Option*> of_runs = {
-      command->add_option("--profile", options->named.profile, "Whose runs: core, nightly or smoke")
+      command->add_option("--profile", options->named.profile, "The profile of the runs: core, nightly or smoke")
           ->capture_default_str(),
       command->add_option("--case", options->runs.selection.case_glob, "Only cases whose id matches this pattern")
           ->type_name("GLOB"),
       command->add_option("--schedule", options->named.schedules, "Only schedules whose name matches")
           ->type_name("GLOB")
           ->capture_default_str(),
-      command->add_option("--ranks", options->named.ranks, "Only on so many ranks")->check(CLI::Range(1, 64)),
+      command->add_option("--ranks", options->named.ranks, "Only on this number of ranks")->check(CLI::Range(1, 64)),
       command
           ->add_option("--seed", options->runs.seed,
                        "With --matrix: of parameters, data and random layers; with --random: of the first fault, the "
-                       "next ones count on from it")
+                       "next ones count up from it")
           ->capture_default_str(),
-      command->add_option("--report", options->report, "Keep kill-matrix.json and .txt, or random-faults.json, there")
+      command->add_option("--report", options->report, "Save kill-matrix.json and .txt, or random-faults.json, there")
           ->type_name("DIR")};
-  command->add_option("--killers", options->killers, "How many runs that give a mutant away are enough")
+  command->add_option("--killers", options->killers, "How many runs must kill each mutant")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str()
       ->needs(matrix_flag);
@@ -190,14 +189,14 @@ void add_mutants(CLI::App& app, Command& chosen) {
   command
       ->add_option(
           "--record", options->record,
-          "Write two runs that give each mutant away into this file (conformance/mutants/killers.json); mutants "
-          "that were not tried stay as they are there")
+          "Write two runs that kill each mutant to this file (conformance/mutants/killers.json); the entries of "
+          "mutants that were not tried stay")
       ->type_name("F.json")
       ->needs(matrix_flag);
   CLI::Option* known = command
                            ->add_option("--recorded", options->recorded,
-                                        "Put each mutant into the runs that this file says give it away; exit 1 if one "
-                                        "does not, or does otherwise")
+                                        "Inject each mutant into the runs that kill it according to this file; exit 1 "
+                                        "if one does not, or in another way")
                            ->type_name("F.json")
                            ->excludes(matrix_flag)
                            ->excludes(random);
@@ -209,7 +208,7 @@ void add_mutants(CLI::App& app, Command& chosen) {
     if (random->count() > 0 && command->count("--mutant") > 0)
       throw InputError("--mutant goes with --matrix, or alone; random faults have no names");
     if (known->count() > 0 && command->count("--mutant") > 0)
-      throw InputError("--mutant goes with --matrix, or alone; --recorded is about all of them");
+      throw InputError("--mutant goes with --matrix, or alone; --recorded runs all of them");
     chosen = [options] {
       if (options->random > 0) return random_faults(*options);
       if (!options->recorded.empty()) return recorded(*options);

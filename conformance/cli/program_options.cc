@@ -9,12 +9,12 @@ void add_split_options(CLI::App& command, program::ProgramSplit& split) {
           "Modules at which a stage begins or ends: layers.4, layers.4:begin or layers.3:end; several with commas")
       ->delimiter(',')
       ->type_name("MODULE[:begin|:end],...");
-  command.add_option("--stages", split.stages, "As many stages, where --policy puts the borders")
+  command.add_option("--stages", split.stages, "The number of stages; --policy places the borders")
       ->check(CLI::Range(1, 4096));
   command
       .add_option("--policy", split.policy,
                   "With --stages: equal flops (the default), measured-flops, parameter bytes, or forward+backward time "
-                  "(the optimal partition). Without it: every:CLASS:N, every N-th call of modules of a class")
+                  "(the optimal partition). Without --stages: every:CLASS:N, every N-th call of modules of a class")
       ->type_name("flops|measured-flops|bytes|time|every:CLASS:N");
   command
       .add_option(
@@ -30,7 +30,7 @@ void add_split_options(CLI::App& command, program::ProgramSplit& split) {
       .add_option(
           "--route", split.route,
           "How a value reaches the stages that use it: from one user to the next (bits as in the uncut program), "
-          "straight from where it is made, or from neighbour to neighbour")
+          "directly from the stage that computes it, or from neighbour to neighbour")
       ->transform(CLI::CheckedTransformer(routes).description(""))
       ->type_name("chain|direct|neighbours")
       ->default_str("chain");

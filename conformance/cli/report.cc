@@ -7,7 +7,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/page/page.h"
 #include "conformance/report/read_json.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::cli {
 namespace {
@@ -25,7 +25,7 @@ int report(const Options& options) {
     const std::string label = reports.back().label;
     const auto same = std::count_if(reports.begin(), reports.end(),
                                     [&](const conformance::PageReport& r) { return r.label == label; });
-    if (same > 1) reports.back().label = folder.string();  // folders of one name in two places
+    if (same > 1) reports.back().label = folder.string();  // two folders of the same name
   }
   write_text_file(options.out, conformance::report_page(reports));
   std::cout << options.out.string() << '\n';
@@ -38,9 +38,9 @@ void add_report(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "report",
-      "Make one page of the reports of several runs, beside each other: one HTML file that needs no network and no\n"
-      "other file.");
-  command->add_option("DIR", options->folders, "What `plumbline run --report DIR` left; one or more")->required();
+      "Show the reports of several runs side by side on one page: one HTML file that needs no network and no other\n"
+      "file.");
+  command->add_option("DIR", options->folders, "Folders of `plumbline run --report DIR`; one or more")->required();
   command->add_option("-o,--output", options->out, "The page")->required()->type_name("F.html");
   command->callback([=, &chosen] { chosen = [options] { return report(*options); }; });
 }

@@ -9,7 +9,7 @@
 namespace plumbline::cli {
 namespace {
 
-/// A number without a sign, up to where it ends; false where there is none that is finite.
+/// Takes a number without a sign from the front of `text`; false if there is none or it overflows.
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
   if (text.find_first_of("0123456789.") != 0) return false;
@@ -51,8 +51,8 @@ std::vector<SkipText> parse_skips(const std::string& command, const std::vector<
     const std::optional<SkipText> skip = parse(text);
     if (!skip) refuse("give FROM-TO or FROM-TO=BYTES, as in 0-3 or 0-3=2.5; several with commas between them");
     const auto [from, to] = skip->edge;
-    if (to <= from) refuse("what skips goes from a stage to a later one: TO must be above FROM");
-    if (to >= count) refuse("there are " + counted + " 0 to " + std::to_string(count - 1));
+    if (to <= from) refuse("a skip goes from a stage to a later one: TO must be above FROM");
+    if (to >= count) refuse("expected " + counted + " 0 to " + std::to_string(count - 1));
     const auto same = [&](const SkipText& other) { return other.edge == skip->edge; };
     if (std::any_of(skips.begin(), skips.end(), same)) {
       refuse("from " + std::to_string(from) + " to " + std::to_string(to) +

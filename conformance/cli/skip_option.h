@@ -11,7 +11,7 @@
 
 namespace plumbline::cli {
 
-/// As a user wrote it: FROM-TO or FROM-TO=BYTES.
+/// The user's text, FROM-TO or FROM-TO=BYTES, and its parts.
 struct SkipText {
   std::string text;
   schedule::StageEdge edge = {};
@@ -22,8 +22,9 @@ struct SkipText {
 void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const std::string& form,
                      const std::string& help);
 
-/// Throws InputError, one line that begins with the name of the command, for a text that is none, where TO is not above
-/// FROM or not one of the `count` stages (or what `counted` calls them), and for two of the same FROM and TO.
+/// Throws InputError, one line that begins with the name of the command, for a malformed text, for a TO that is not
+/// above FROM or not one of the `count` stages, and for a repeated pair of FROM and TO. `counted` names the stages in
+/// messages.
 std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
                                   const std::string& counted = "stages");
 

@@ -1,4 +1,4 @@
-// plumbline split: cuts a program from Python into stages, and prints, draws or keeps them.
+// plumbline split: cuts a program from Python into stages, and prints, draws or saves them.
 #include <ATen/Parallel.h>
 
 #include <iostream>
@@ -30,11 +30,11 @@ int split_program(const SplitCommand& command) {
   if (!command.drawing.empty()) write_drawing(split::to_dot(pipe), command.drawing);
   if (command.print) return 0;
   std::cout << command.program.string() << ": " << pipe.num_stages()
-            << (pipe.num_stages() == 1 ? " stage: --split or --stages says where to cut\n" : " stages\n");
+            << (pipe.num_stages() == 1 ? " stage; cut it by --split or --stages\n" : " stages\n");
   for (int s = 0; s < pipe.num_stages(); ++s) {
     const split::Stage& stage = pipe.stages[s];
     std::cout << "stage " << s << ": " << stage.graph.nodes.size() << " calls, " << stage.graph.attributes.size()
-              << " tensors of its own";
+              << " stored tensors";
     for (size_t i = 0; i < stage.inputs.size(); ++i) {
       const split::Boundary& boundary = pipe.boundaries[stage.inputs[i]];
       std::cout << (i ? ", " : ", takes ") << boundary.name << ' '
@@ -42,7 +42,7 @@ int split_program(const SplitCommand& command) {
     }
     std::cout << '\n';
   }
-  if (!command.out.empty()) std::cout << "kept in " << command.out.string() << "/program.json\n";
+  if (!command.out.empty()) std::cout << "saved in " << command.out.string() << "/program.json\n";
   return 0;
 }
 
@@ -58,7 +58,7 @@ void add_split(CLI::App& app, Command& chosen) {
   command->add_option("program", options->program, "The archive")->required()->type_name("M.pt2");
   add_split_options(*command, options->split);
   command->add_option("--loss", options->loss, "As for plumbline run; decides which values have a gradient");
-  command->add_option("-o,--out", options->out, "Keep the stages in this folder: program.json and safetensors");
+  command->add_option("-o,--out", options->out, "Save the stages in this folder: program.json and safetensors");
   command->add_flag("--print", options->print, "Print the pipe and every stage's calls");
   command
       ->add_option("--dot", options->drawing, "Draw the pipe: a Graphviz file, or a picture if Graphviz is installed")

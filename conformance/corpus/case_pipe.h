@@ -9,7 +9,7 @@
 
 namespace plumbline::conformance {
 
-/// As it trains on the case's first batch. `model` is the case's, of the same seed.
+/// Splits the model for training on the case's first batch. `model` is the case's, made with the same seed.
 split::Pipe case_pipe(const reference::Case& c, const models::Model& model, int stages, uint64_t seed);
 
 }  // namespace plumbline::conformance

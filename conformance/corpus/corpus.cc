@@ -7,8 +7,8 @@
 #include "conformance/corpus/cases/axes.h"
 #include "conformance/corpus/features.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/near_names.h"
+#include "runtime/text/join.h"
+#include "runtime/text/near_names.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -57,7 +57,8 @@ std::vector<reference::Case> profile(std::string_view name) {
   const auto is_named = [&](const Feature& feature) { return feature.name == name; };
   const bool is_feature = std::ranges::any_of(features(), is_named);
   if (name != "smoke" && !is_feature)
-    throw InputError("profile: no profile is named '" + std::string(name) + "'; accepted: " + join(profile_names()));
+    throw InputError("profile: no profile is named '" + std::string(name) + "'; expected one of " +
+                     join(profile_names()));
   std::vector<reference::Case> cases;
   for (const reference::Case& c : corpus())
     if (is_feature ? has_feature(c, name) : is_smoke(c)) cases.push_back(c);
@@ -68,14 +69,14 @@ std::vector<reference::Case> select(const std::vector<reference::Case>& cases, c
   std::vector<reference::Case> selected;
   for (const reference::Case& c : cases)
     if (fnmatch(glob.c_str(), c.id.c_str(), 0) == 0) selected.push_back(c);
-  if (selected.empty()) throw InputError("case: no case matches '" + glob + "'; near: " + near_ids(cases, glob));
+  if (selected.empty()) throw InputError("case: no case matches '" + glob + "'; nearest: " + near_ids(cases, glob));
   return selected;
 }
 
 const reference::Case& find_case(const std::string& id) {
   for (const reference::Case& c : corpus())
     if (c.id == id) return c;
-  throw InputError("case: no case is named '" + id + "'; near: " + near_ids(corpus(), id));
+  throw InputError("case: no case is named '" + id + "'; nearest: " + near_ids(corpus(), id));
 }
 
 reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
@@ -84,7 +85,7 @@ reference::Case with_microbatches(reference::Case c, int microbatches, std::stri
   const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
   if (c.truth == reference::Truth::Exact && !power_of_two) {
     c.truth = reference::Truth::SameOrder;
-    note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
+    note = "judged as same-order: dividing by " + std::to_string(microbatches) + " micro-batches is not exact";
   }
   return c;
 }

@@ -19,14 +19,14 @@ const std::vector<std::string>& profile_names();
 
 /// The cases of a profile, in the order of the corpus: "core" is what a backend must pass, "nightly" the same cases in
 /// more combinations (plan.h), "smoke" four quick ones.
-/// Errors: InputError for another name; it lists the accepted ones.
+/// Throws InputError, which lists the names, for another name.
 std::vector<reference::Case> profile(std::string_view name);
 
-/// The cases whose id matches a shell pattern (fnmatch: * ? [...]). Errors: InputError when none does; it names the ids
-/// nearest to the pattern.
+/// The cases whose id matches a shell pattern (fnmatch: * ? [...]). Throws InputError, which names the ids nearest to
+/// the pattern, if none does.
 std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& glob);
 
-/// The case with exactly this id. Errors: InputError naming the nearest ids.
+/// The case with exactly this id. Throws InputError, which names the nearest ids, if there is none.
 const reference::Case& find_case(const std::string& id);
 
 /// The case with another number of micro-batches (0: as it is). Exact truth rests on divisions by powers of two: with

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "reference/models/names.h"
+#include "reference/models/parts/names.h"
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 
@@ -39,11 +39,11 @@ TEST(Corpus, IdsAreUniqueAndPlain) {
   }
   std::set<std::string> titles, reasons;
   for (const reference::Case& c : corpus()) titles.insert(c.title), reasons.insert(c.why);
-  EXPECT_GE(reasons.size() + 3, corpus().size()) << "each hunts for something of its own";
+  EXPECT_GE(reasons.size() + 3, corpus().size()) << "each targets another class of bug";
 }
 
 /// Users' reports, waivers and scripts contain these ids: none may disappear or change its meaning.
-TEST(Corpus, PublishedIdsAreThere) {
+TEST(Corpus, PublishedIdsExist) {
   const std::set<std::string> there = ids(corpus());
   for (const char* id : {"exact-mlp-sum",
                          "exact-mlp-mean",
@@ -99,7 +99,7 @@ TEST(Corpus, EveryModelIsInTheZooAndUsed) {
       EXPECT_EQ(step.parameters.empty(), step != reference::StepKind::Freeze && step != reference::StepKind::Unfreeze)
           << c.id;
       EXPECT_TRUE(step.has_target || step == reference::StepKind::Eval)
-          << c.id << ": only an evaluation goes without a target";
+          << c.id << ": only an evaluation may lack a target";
     }
   }
   EXPECT_EQ(used.size(), models::model_names().size());
@@ -119,7 +119,7 @@ TEST(Corpus, ExactCasesStayWithinTheProof) {
     EXPECT_TRUE(c.loss.kind == reference::LossKind::Sum || c.loss.kind == reference::LossKind::Output ||
                 (c.loss.kind == reference::LossKind::Mse && c.dtype != reference::Dtype::BF16))
         << c.id;
-    // Division must not round: by powers of two only. Rows hold a power of two of numbers.
+    // Division must not round: it must be by powers of two. The size of a row is one.
     if (c.divide_by_microbatches) {
       EXPECT_TRUE(is_power_of_two(c.microbatches)) << c.id;
     }
@@ -167,17 +167,17 @@ TEST(Corpus, ProfilesAreParts) {
 }
 
 /// The table of docs/corpus.md: the backquoted words in its second column are patterns of cases.
-TEST(Corpus, TheTableOfWhatIsHuntedNamesEachCase) {
+TEST(Corpus, TheTableOfTargetsNamesEachCase) {
   const char* docs = std::getenv("PLUMBLINE_DOCS");
-  if (!docs) GTEST_SKIP() << "PLUMBLINE_DOCS does not say where docs/ is";
+  if (!docs) GTEST_SKIP() << "PLUMBLINE_DOCS is not set";
   std::ifstream file(std::string(docs) + "/corpus.md");
   ASSERT_TRUE(file) << docs << "/corpus.md cannot be read";
   std::string line;
-  while (std::getline(file, line) && line != "## What is hunted, and where") continue;
+  while (std::getline(file, line) && line != "## What the cases catch") continue;
   std::set<std::string> named;
   int rows = 0;
   while (std::getline(file, line)) {
-    if (!line.starts_with("| ") || line == "| what | cases |") continue;
+    if (!line.starts_with("| ") || line == "| target | cases |") continue;
     ++rows;
     const std::string cell = line.substr(line.rfind('|', line.size() - 2) + 1);
     bool has_pattern = false;
@@ -192,7 +192,7 @@ TEST(Corpus, TheTableOfWhatIsHuntedNamesEachCase) {
   }
   EXPECT_GT(rows, 30);
   for (const reference::Case& c : corpus())
-    EXPECT_TRUE(named.contains(c.id)) << c.id << " stands in no row of docs/corpus.md";
+    EXPECT_TRUE(named.contains(c.id)) << c.id << " is in no row of docs/corpus.md";
 }
 
 TEST(Corpus, SelectsByPattern) {
@@ -202,11 +202,11 @@ TEST(Corpus, SelectsByPattern) {
   EXPECT_EQ(select(corpus(), "*").size(), corpus().size());
 }
 
-TEST(Corpus, NothingSelectedNamesNearIds) {
+TEST(Corpus, ErrorsNameTheNearestIds) {
   const std::string text = testing::refusal([] { select(corpus(), "exct-tied"); });
-  testing::expect_line(text, "case: no case matches 'exct-tied'; near: exact-tied, exact-tied-");
+  testing::expect_line(text, "case: no case matches 'exct-tied'; nearest: exact-tied, exact-tied-");
   testing::expect_line(testing::refusal([] { find_case("exact-mpl"); }),
-                       "case: no case is named 'exact-mpl'; near: exact-mlp-sum, ");
+                       "case: no case is named 'exact-mpl'; nearest: exact-mlp-sum, ");
   EXPECT_EQ(testing::refusal([] { select(profile("smoke"), "mlp"); }).find('\n'), std::string::npos);
 }
 

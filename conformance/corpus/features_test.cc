@@ -1,4 +1,4 @@
-// The words of the cases: each is used, and agrees with the case's fields.
+// The features of the cases: each is used, and agrees with the case's fields.
 #include "conformance/corpus/features.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Two things of one axis, of which each case has exactly one.
+/// Axes with exclusive features: each case has exactly one of them.
 TEST(Features, EachCaseHasOneOfEachExclusiveAxis) {
   const std::vector<std::vector<std::string>> axes = {
       {"exact", "same-order", "bounded"},
@@ -35,7 +35,7 @@ TEST(Features, EachIsNamedOnceAndHasCases) {
   }
 }
 
-TEST(Features, FieldsAndModelsSpeak) {
+TEST(Features, ComeFromFieldsAndModels) {
   EXPECT_EQ(features_of(find_case("exact-tied-uneven")),
             (std::vector<std::string>{"exact", "mlp", "shared", "integers", "uneven", "sum", "f32"}));
   EXPECT_EQ(features_of(find_case("train-freeze")),
@@ -44,7 +44,7 @@ TEST(Features, FieldsAndModelsSpeak) {
 }
 
 /// Each family of models in each precision.
-TEST(Features, EachFamilyIsThereInEachNarrowDtype) {
+TEST(Features, EachFamilyExistsInEachNarrowDtype) {
   for (const char* family :
        {"mlp", "transformer", "encoder-decoder", "convolution", "buffers", "u-net", "experts", "recurrent", "mixed"})
     for (const char* dtype : {"f32", "f16", "bf16"})
@@ -53,7 +53,7 @@ TEST(Features, EachFamilyIsThereInEachNarrowDtype) {
           << family << " in " << dtype;
 }
 
-/// Pairs of axes that belong together: somewhere in the corpus both are there.
+/// Pairs of features that interact: some case of the corpus has both.
 TEST(Features, PairsOfAxesMeet) {
   const std::pair<const char*, const char*> pairs[] = {{"shared", "freezing"},
                                                        {"shared", "one-microbatch"},

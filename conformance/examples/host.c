@@ -1,5 +1,5 @@
-/* An example of a backend for plumbline, to copy: plain C, no MPI, one process that is every rank in turn. It takes the
-   cases whose stages are chains of linear layers in F32, and says of all others that it does not support them.
+/* An example of a backend for plumbline, to copy: plain C, no MPI, one process that acts as every rank in turn. It
+   supports the cases whose stages are chains of linear layers in F32, and declines all others.
 
      host describe
      host plan --job J
@@ -38,7 +38,7 @@ static void print_text(const char* text) {
 
 static int plan(const Json* job, const char* job_file) {
   puts("[");
-  json_each(item, json_get(job, "cases")) {
+  json_each (item, json_get(job, "cases")) {
     Arena arena = {0};
     const char* why = NULL;
     const Pipeline* pipeline = pipeline_read(&arena, folder_of(&arena, job_file, item), &why);
@@ -79,7 +79,7 @@ static const char* run_case(Arena* arena, const Json* item, const char* job_file
 
 static int run(const Json* job, const char* job_file, const char* out) {
   int number = 0;
-  json_each(item, json_get(job, "cases")) {
+  json_each (item, json_get(job, "cases")) {
     Arena arena = {0};
     printf("@plumbline case %d begins\n", number);
     fflush(stdout);
@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   const char* text = read_whole_file(&arena, job_file, NULL);
   const Json* job = text ? json_parse(&arena, text) : NULL;
   if (!job || !json_is(json_get(job, "format"), "plumbline-job/1"))
-    refuse("%s: no job of format plumbline-job/1", job_file);
+    refuse("%s: not a job of format plumbline-job/1", job_file);
   const int code = strcmp(verb, "plan") == 0 ? plan(job, job_file) : run(job, job_file, out);
   arena_free(&arena);
   return code;

@@ -76,14 +76,14 @@ bool json_is(const Json* json, const char* text) {
 }
 
 const char* json_text(const Json* json, const char* what) {
-  if (!cJSON_IsString(json)) refuse("%s: expected a text", what);
+  if (!cJSON_IsString(json)) refuse("%s: expected a string", what);
   return json->valuestring;
 }
 
 size_t json_index(const Json* json, size_t count, const char* what) {
   const double number = cJSON_IsNumber(json) ? json->valuedouble : -1;
   if (!(number >= 0 && number < (double)count) || number != (double)(size_t)number)
-    refuse("%s: expected a whole number from 0, below %zu", what, count);
+    refuse("%s: expected a whole number of at least 0, below %zu", what, count);
   return (size_t)number;
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 64, MOST_MICROBATCHES = 4096 }; /* MOST: of ranks and of stages */
+enum { MOST = 64, MOST_MICROBATCHES = 4096 }; /* MOST: ranks, and stages */
 
 typedef struct {
   int stage, microbatch;
@@ -31,7 +31,7 @@ struct Pipeline {
   int rank_count, stages, microbatches, boundaries, parameters;
   int rank_of_stage[MOST];
   Tensor* results[MOST];
-  /* of the current step: */
+  /* The state of the current step: */
   int step;
   const Json* step_json;
   Run* runs;            /* by stage and micro-batch */
@@ -48,7 +48,7 @@ static const char* unknown_member(const Json* json) {
   static const char* const known[] = {"features",     "format", "id",     "title",  "why",       "truth",    "seed",
                                       "dtype",        "model",  "mesh",   "stages", "schedule",  "steps",    "results",
                                       "microbatches", "inputs", "target", "loss",   "gradients", "optimizer"};
-  json_each(item, json) {
+  json_each (item, json) {
     bool found = cJSON_IsFalse(item); /* an unused feature */
     found = found || json_is(item, "never");
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i) found = found || strcmp(item->string, known[i]) == 0;
@@ -59,7 +59,7 @@ static const char* unknown_member(const Json* json) {
 
 static const char* why_not(Pipeline* p) {
   const Json *json = p->json, *loss = json_get(json, "loss");
-  if (!cJSON_IsObject(json)) refuse("case.json: no JSON object");
+  if (!cJSON_IsObject(json)) refuse("case.json: not a JSON object");
   if (!json_is(json_get(json, "format"), "plumbline-case/1")) return "another format than plumbline-case/1";
   const char* member = unknown_member(json);
   if (member) return arena_text(p->arena, "member \"%s\" of case.json", member);
@@ -73,26 +73,23 @@ static const char* why_not(Pipeline* p) {
   const Json* input = json_get(json_get(cJSON_GetArrayItem(json_get(json, "inputs"), 0), "chunk"), "dim");
   if (!cJSON_IsNumber(input) || json_number(input) != 0 || json_number(target) != 0)
     return "micro-batches along another dimension than 0";
-  json_each(
-      step,
-      json_get(json, "steps")) if (!json_is(json_get(step, "kind"), "train") &&
-                                   !json_is(json_get(step, "kind"), "eval") &&
-                                   !json_is(json_get(step, "kind"),
-                                            "zero_grad")) return arena_text(p->arena, "step %s",
-                                                                            json_text(json_get(step, "kind"),
-                                                                                      "case.json: a step's kind"));
-  json_each(program, json_get(p->program, "programs")) json_each(stage, json_get(program, "stages")) {
-    const char* why = stage_why_not(p->arena, stage);
-    if (why) return why;
-  }
+  json_each (step, json_get(json, "steps"))
+    if (!json_is(json_get(step, "kind"), "train") && !json_is(json_get(step, "kind"), "eval") &&
+        !json_is(json_get(step, "kind"), "zero_grad"))
+      return arena_text(p->arena, "step %s", json_text(json_get(step, "kind"), "case.json: a step's kind"));
+  json_each (program, json_get(p->program, "programs"))
+    json_each (stage, json_get(program, "stages")) {
+      const char* why = stage_why_not(p->arena, stage);
+      if (why) return why;
+    }
   return NULL;
 }
 
-/* --- the form of a case, checked once: later code relies on it ---------------------------------------------------- */
+/* --- checks of a case, made once: later code relies on them ---------------------------------------------------- */
 
 static int number_of(const Json* list, const char* name) {
   int number = 0;
-  json_each(item, list) {
+  json_each (item, list) {
     if (json_is(json_get(item, "name"), name)) return number;
     ++number;
   }
@@ -101,11 +98,11 @@ static int number_of(const Json* list, const char* name) {
 
 static void expect_named(const Json* list, const Json* port, const char* what) {
   const char* name = json_text(json_get(port, "name"), what);
-  if (number_of(list, name) < 0) refuse("%s: there is none of the name %s", what, name);
+  if (number_of(list, name) < 0) refuse("%s: no value has the name %s", what, name);
 }
 
 static void check_parameters(const Pipeline* p) {
-  json_each(parameter, json_get(p->program, "parameters")) {
+  json_each (parameter, json_get(p->program, "parameters")) {
     json_text(json_get(parameter, "name"), "program.json: a parameter's name");
     json_index(cJSON_GetArrayItem(json_get(parameter, "stages"), 0), (size_t)p->stages,
                "program.json: a parameter's stage");
@@ -114,11 +111,11 @@ static void check_parameters(const Pipeline* p) {
 
 static void check_boundaries(const Pipeline* p, const Json* boundaries) {
   if (json_count(boundaries) != (size_t)p->boundaries) refuse("program.json: programs with different boundaries");
-  json_each(boundary, boundaries) {
+  json_each (boundary, boundaries) {
     json_text(json_get(boundary, "name"), "program.json: a boundary's name");
     json_index(json_get(boundary, "producer"), (size_t)p->stages, "program.json: a boundary's producer");
-    json_each(consumer, json_get(boundary, "consumers"))
-        json_index(consumer, (size_t)p->stages, "program.json: a boundary's consumer");
+    json_each (consumer, json_get(boundary, "consumers"))
+      json_index(consumer, (size_t)p->stages, "program.json: a boundary's consumer");
   }
 }
 
@@ -126,35 +123,39 @@ static void check_programs(Pipeline* p) {
   const Json* programs = json_get(p->program, "programs");
   p->forms = arena_new(p->arena, json_count(programs) * (size_t)p->stages * sizeof *p->forms);
   const Tensor** forms = p->forms;
-  json_each(program, programs) {
+  json_each (program, programs) {
     const Json *stages = json_get(program, "stages"), *boundaries = json_get(program, "boundaries");
     if (json_count(stages) != (size_t)p->stages) refuse("program.json: not as many stages as in case.json");
     check_boundaries(p, boundaries);
-    json_each(stage, stages) {
+    json_each (stage, stages) {
       *forms++ = stage_check(p->arena, stage);
-      json_each(input, json_get(stage, "inputs")) if (json_is(json_get(input, "from"), "boundary"))
+      json_each (input, json_get(stage, "inputs"))
+        if (json_is(json_get(input, "from"), "boundary"))
           expect_named(boundaries, input, "program.json: an input");
-      else json_text(json_get(input, "name"), "program.json: an input");
-      json_each(output, json_get(stage, "outputs")) if (json_is(json_get(output, "to"), "boundary"))
+        else
+          json_text(json_get(input, "name"), "program.json: an input");
+      json_each (output, json_get(stage, "outputs"))
+        if (json_is(json_get(output, "to"), "boundary"))
           expect_named(boundaries, output, "program.json: an output");
-      else json_text(json_get(output, "name"), "program.json: an output");
-      json_each(parameter, json_get(stage, "parameters"))
-          expect_named(json_get(p->program, "parameters"), parameter, "program.json: a stage's parameter");
-      json_each(constant, json_get(stage, "constants"))
-          json_text(json_get(constant, "tensor"), "program.json: a constant");
+        else
+          json_text(json_get(output, "name"), "program.json: an output");
+      json_each (parameter, json_get(stage, "parameters"))
+        expect_named(json_get(p->program, "parameters"), parameter, "program.json: a stage's parameter");
+      json_each (constant, json_get(stage, "constants"))
+        json_text(json_get(constant, "tensor"), "program.json: a constant");
     }
   }
 }
 
 static void check_steps(const Pipeline* p) {
   const size_t programs = json_count(json_get(p->program, "programs"));
-  json_each(step, json_get(p->json, "steps")) {
+  json_each (step, json_get(p->json, "steps")) {
     if (json_is(json_get(step, "kind"), "zero_grad")) continue;
     const Json* microbatches = json_get(step, "microbatches");
     if (json_count(microbatches) != (size_t)p->microbatches)
       refuse("case.json: a step with another number of micro-batches");
-    json_each(microbatch, microbatches)
-        json_index(json_get(microbatch, "program"), programs, "case.json: a micro-batch's program");
+    json_each (microbatch, microbatches)
+      json_index(json_get(microbatch, "program"), programs, "case.json: a micro-batch's program");
   }
 }
 
@@ -167,7 +168,7 @@ static bool read_action(const char* cell, Action* action) {
          strchr("FBIW", action->what);
 }
 
-/* The parts of a stage's work on a micro-batch that an action does: each comes once. */
+/* The parts of a stage's work on a micro-batch that an action executes: each occurs once. */
 static unsigned parts_of(char what) {
   enum { FORWARD = 1, TO_INPUTS = 2, TO_WEIGHTS = 4 };
   switch (what) {
@@ -182,7 +183,7 @@ static unsigned parts_of(char what) {
   }
 }
 
-/* The reason why it cannot be run; NULL when it can. A schedule of another case is rejected. */
+/* The reason why the schedule cannot be run; NULL if it can. Rejects a schedule of another case. */
 static const char* read_schedule(Pipeline* p, char* text) {
   if (!text) refuse("schedule.csv: cannot be read");
   memset(p->rank_of_stage, -1, sizeof p->rank_of_stage);
@@ -197,9 +198,9 @@ static const char* read_schedule(Pipeline* p, char* text) {
       if (!read_action(cell, action)) return arena_text(p->arena, "action %s", cell);
       if (action->stage < 0 || action->stage >= p->stages || action->microbatch < 0 ||
           action->microbatch >= p->microbatches)
-        refuse("schedule.csv: %s is no action of this case", cell);
+        refuse("schedule.csv: %s is not an action of this case", cell);
       unsigned char* parts = &seen[action->stage * p->microbatches + action->microbatch];
-      if (*parts & parts_of(action->what)) refuse("schedule.csv: %s, or a part of it, comes twice", cell);
+      if (*parts & parts_of(action->what)) refuse("schedule.csv: %s, or a part of it, occurs twice", cell);
       *parts |= (unsigned char)parts_of(action->what);
       int* owner = &p->rank_of_stage[action->stage];
       if (*owner >= 0 && *owner != p->rank_count) return "a stage on several ranks";
@@ -216,7 +217,7 @@ static const Json* read_json(Arena* arena, const char* folder, const char* name)
   const char* path = arena_text(arena, "%s/%s", folder, name);
   const char* text = read_whole_file(arena, path, NULL);
   const Json* json = text ? json_parse(arena, text) : NULL;
-  if (!json) refuse("%s: cannot be read, or is no JSON", path);
+  if (!json) refuse("%s: cannot be read, or is not JSON", path);
   return json;
 }
 
@@ -271,7 +272,7 @@ static int boundary_named(const Pipeline* p, const Json* port, int m) {
 }
 static int value_number(const Json* port) { return (int)json_number(json_get(port, "value")); }
 
-/* A copy of `tensor` under a key; stage and micro-batch -1 where they do not apply. */
+/* A copy of `tensor` under a key; stage and micro-batch are -1 if they do not apply. */
 static void deliver(Pipeline* p, int rank, const char* kind, int stage, int m, const char* name, const Tensor* tensor) {
   char places[2][16] = {"-", "-"};
   if (stage >= 0) snprintf(places[0], sizeof places[0], "%d", stage);
@@ -293,7 +294,7 @@ static Tensor* tensor_named(Pipeline* p, const char* name, const Tensor* form) {
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
-/* The micro-batch's share of an input or a target, which must have these sizes. */
+/* The micro-batch's piece of an input or a target, which must have these sizes. */
 static Tensor* batch_piece(Pipeline* p, const char* what, int m, const Tensor* form) {
   const char* name = arena_text(p->arena, "step/%d/%s", p->step, what);
   const Tensor* whole = tensors_find(p->tensors, name);
@@ -325,8 +326,8 @@ static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
 /* Whether all inputs of the stage are available. */
 static bool may_forward(Pipeline* p, int stage, int m) {
   const Json* graph = cJSON_GetArrayItem(json_get(program_of(p, m), "stages"), stage);
-  json_each(input, json_get(graph, "inputs")) if (json_is(json_get(input, "from"), "boundary") &&
-                                                  !*value_of(p, boundary_named(p, input, m), m)) return false;
+  json_each (input, json_get(graph, "inputs"))
+    if (json_is(json_get(input, "from"), "boundary") && !*value_of(p, boundary_named(p, input, m), m)) return false;
   return true;
 }
 
@@ -337,28 +338,29 @@ static void forward(Pipeline* p, int stage, int m) {
   const size_t count = json_count(json_get(run->graph, "values"));
   run->values = arena_new(p->arena, count * sizeof(Tensor*));
   run->gradients = arena_new(p->arena, count * sizeof(Tensor*));
-  json_each(input, json_get(run->graph, "inputs")) {
+  json_each (input, json_get(run->graph, "inputs")) {
     const char* name = cJSON_GetStringValue(json_get(input, "name"));
     const int value = value_number(input);
     const bool crossed = json_is(json_get(input, "from"), "boundary");
     run->values[value] = crossed ? *value_of(p, boundary_named(p, input, m), m)
                                  : batch_piece(p, arena_text(p->arena, "input/%s", name), m, &forms[value]);
     if (!tensor_same_form(run->values[value], &forms[value]))
-      refuse("program.json: %s has another shape in stage %d than where it was made", name, stage);
+      refuse("program.json: %s has another shape in stage %d than in its producer", name, stage);
   }
-  json_each(parameter, json_get(run->graph, "parameters")) {
+  json_each (parameter, json_get(run->graph, "parameters")) {
     if (!cJSON_IsNumber(json_get(parameter, "value"))) continue;
     const char* name = arena_text(p->arena, "parameter/%s", cJSON_GetStringValue(json_get(parameter, "name")));
     run->values[value_number(parameter)] = tensor_named(p, name, &forms[value_number(parameter)]);
   }
-  json_each(constant, json_get(run->graph, "constants")) if (cJSON_IsNumber(json_get(constant, "value")))
+  json_each (constant, json_get(run->graph, "constants"))
+    if (cJSON_IsNumber(json_get(constant, "value")))
       run->values[value_number(constant)] =
-      tensor_named(p, cJSON_GetStringValue(json_get(constant, "tensor")), &forms[value_number(constant)]);
+          tensor_named(p, cJSON_GetStringValue(json_get(constant, "tensor")), &forms[value_number(constant)]);
   stage_forward(p->arena, run->graph, forms, run->values);
 
   const int rank = p->rank_of_stage[stage];
   const bool trains = json_is(json_get(p->step_json, "kind"), "train");
-  json_each(output, json_get(run->graph, "outputs")) {
+  json_each (output, json_get(run->graph, "outputs")) {
     Tensor* value = run->values[value_number(output)];
     const char* name = cJSON_GetStringValue(json_get(output, "name"));
     if (json_is(json_get(output, "to"), "boundary")) {
@@ -381,8 +383,8 @@ static bool may_backward(Pipeline* p, int stage, int m) {
     const Json* boundary = boundary_json(p, b, m);
     if ((int)json_number(json_get(boundary, "producer")) != stage || !cJSON_IsTrue(json_get(boundary, "has_gradient")))
       continue;
-    json_each(consumer,
-              json_get(boundary, "consumers")) if (!*back_of(p, b, (int)json_number(consumer), m)) return false;
+    json_each (consumer, json_get(boundary, "consumers"))
+      if (!*back_of(p, b, (int)json_number(consumer), m)) return false;
   }
   return true;
 }
@@ -390,7 +392,7 @@ static bool may_backward(Pipeline* p, int stage, int m) {
 /* Both halves are computed at once; each is delivered only at its action. */
 static void backward_to_inputs(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
-  json_each(output, json_get(run->graph, "outputs")) {
+  json_each (output, json_get(run->graph, "outputs")) {
     if (!json_is(json_get(output, "to"), "boundary")) continue;
     const int b = boundary_named(p, output, m);
     const Json* boundary = boundary_json(p, b, m);
@@ -402,7 +404,7 @@ static void backward_to_inputs(Pipeline* p, int stage, int m) {
   }
   stage_backward(p->arena, run->graph, run->values, run->gradients);
   run->input_done = true;
-  json_each(input, json_get(run->graph, "inputs")) {
+  json_each (input, json_get(run->graph, "inputs")) {
     if (!json_is(json_get(input, "from"), "boundary")) continue;
     const int b = boundary_named(p, input, m);
     if (!cJSON_IsTrue(json_get(boundary_json(p, b, m), "has_gradient"))) continue;
@@ -416,7 +418,7 @@ static void backward_to_inputs(Pipeline* p, int stage, int m) {
 static void backward_to_weights(Pipeline* p, int stage, int m) {
   Run* run = run_of(p, stage, m);
   const Json* all = json_get(p->program, "parameters");
-  json_each(parameter, json_get(run->graph, "parameters")) {
+  json_each (parameter, json_get(run->graph, "parameters")) {
     const char* name = cJSON_GetStringValue(json_get(parameter, "name"));
     const int number = number_of(all, name);
     if (!cJSON_IsNumber(json_get(parameter, "value")) || !run->gradients[value_number(parameter)] ||
@@ -470,7 +472,7 @@ static void finish_gradients(Pipeline* p) {
 static const char* run_schedule(Pipeline* p) {
   for (int r = 0; r < p->rank_count; ++r) p->ranks[r].next = 0;
   for (bool moved = true, done = false; !done;) {
-    if (!moved) return arena_text(p->arena, "step %d: no rank can go on", p->step);
+    if (!moved) return arena_text(p->arena, "step %d: no rank can continue", p->step);
     moved = false;
     done = true;
     for (int r = 0; r < p->rank_count; ++r) {

@@ -13,15 +13,16 @@ static bool is_known(const Json* op) {
 
 const char* stage_why_not(Arena* arena, const Json* stage) {
   if (json_count(json_get(stage, "buffers"))) return "buffers";
-  json_each(value, json_get(stage, "values")) if (!json_is(json_get(value, "dtype"), "F32")) return arena_text(
-      arena, "values of %s", json_text(json_get(value, "dtype"), "program.json: a dtype"));
-  json_each(input, json_get(stage, "inputs")) {
+  json_each (value, json_get(stage, "values"))
+    if (!json_is(json_get(value, "dtype"), "F32"))
+      return arena_text(arena, "values of %s", json_text(json_get(value, "dtype"), "program.json: a dtype"));
+  json_each (input, json_get(stage, "inputs")) {
     if (json_is(json_get(input, "from"), "mask")) return "masks";
     if (!cJSON_IsNumber(json_get(input, "value"))) return "an input that is None";
   }
-  json_each(output,
-            json_get(stage, "outputs")) if (!cJSON_IsNumber(json_get(output, "value"))) return "an output that is None";
-  json_each(node, json_get(stage, "nodes")) {
+  json_each (output, json_get(stage, "outputs"))
+    if (!cJSON_IsNumber(json_get(output, "value"))) return "an output that is None";
+  json_each (node, json_get(stage, "nodes")) {
     const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
     if (!is_known(op)) return arena_text(arena, "operator %s", json_text(op, "program.json: an op"));
     if (json_is(op, "aten::add.Tensor") && !cJSON_IsObject(json_get(arguments, "other")))
@@ -30,13 +31,13 @@ const char* stage_why_not(Arena* arena, const Json* stage) {
   return NULL;
 }
 
-/* The number of the value that an argument is; -1 for null. */
+/* The number of the value that an argument refers to; -1 for null. */
 static int value_of(const Json* arguments, const char* name) {
   const Json* value = json_get(json_get(arguments, name), "value");
   return cJSON_IsNumber(value) ? (int)json_number(value) : -1;
 }
 
-/* --- the form of a stage, checked once: later code relies on it --------------------------------------------------- */
+/* --- checks of a stage, made once: later code relies on them --------------------------------------------------- */
 
 typedef struct {
   Tensor* forms; /* by value */
@@ -65,7 +66,7 @@ static size_t size_from_end(const Tensor* form, size_t back) {
   return back <= form->rank ? form->sizes[form->rank - back] : 1;
 }
 
-/* The form of the operator's result for arguments of these forms. */
+/* The sizes of the operator's result for arguments of these sizes. */
 static Tensor form_of_result(const Check* check, const Json* node) {
   const Json* op = json_get(node, "op");
   if (json_is(op, "aten::linear")) {
@@ -96,17 +97,18 @@ const Tensor* stage_check(Arena* arena, const Json* stage) {
   const size_t count = json_count(values);
   Check check = {arena_new(arena, count * sizeof(Tensor)), arena_new(arena, count), count};
   size_t next = 0;
-  json_each(value, values) check.forms[next++] = tensor_form(json_get(value, "shape"), "program.json: a shape");
+  json_each (value, values) check.forms[next++] = tensor_form(json_get(value, "shape"), "program.json: a shape");
   static const char* const given[] = {"inputs", "parameters", "constants"};
   for (size_t i = 0; i < sizeof given / sizeof *given; ++i)
-    json_each(port, json_get(stage, given[i])) if (json_has(json_get(port, "value")))
-        define(&check, json_get(port, "value"));
-  json_each(node, json_get(stage, "nodes")) {
+    json_each (port, json_get(stage, given[i]))
+      if (json_has(json_get(port, "value"))) define(&check, json_get(port, "value"));
+  json_each (node, json_get(stage, "nodes")) {
     const Tensor form = form_of_result(&check, node);
     if (!tensor_same_form(&form, &check.forms[define(&check, cJSON_GetArrayItem(json_get(node, "results"), 0))]))
-      refuse("program.json: %s gives another shape than it says", cJSON_GetStringValue(json_get(node, "op")));
+      refuse("program.json: %s has another result shape than program.json declares",
+             cJSON_GetStringValue(json_get(node, "op")));
   }
-  json_each(output, json_get(stage, "outputs")) used(&check, json_get(output, "value"));
+  json_each (output, json_get(stage, "outputs")) used(&check, json_get(output, "value"));
   return check.forms;
 }
 
@@ -150,7 +152,7 @@ static Tensor* linear(Arena* arena, const Tensor* x, const Tensor* weight, const
 }
 
 void stage_forward(Arena* arena, const Json* stage, const Tensor* forms, Tensor** values) {
-  json_each(node, json_get(stage, "nodes")) {
+  json_each (node, json_get(stage, "nodes")) {
     const Json *op = json_get(node, "op"), *arguments = json_get(node, "arguments");
     const int result = (int)json_number(cJSON_GetArrayItem(json_get(node, "results"), 0));
     if (json_is(op, "aten::linear")) {

@@ -6,10 +6,10 @@
 
 Tensor tensor_form(const Json* shape, const char* what) {
   Tensor form = {0};
-  const size_t most = (size_t)1 << 31; /* of elements: far more than any case has */
+  const size_t most = (size_t)1 << 31; /* elements: far more than any case has */
   size_t count = 1;
   if (!cJSON_IsArray(shape) || json_count(shape) > 8) refuse("%s: expected a shape of up to 8 sizes", what);
-  json_each(size, shape) {
+  json_each (size, shape) {
     const size_t rows = form.sizes[form.rank++] = json_index(size, most, what);
     if (rows != 0 && count > most / rows) refuse("%s: a shape of more than 2^31 elements", what);
     count *= rows;
@@ -69,11 +69,11 @@ const Tensor* tensors_read(Arena* arena, const char* path) {
   char* text = arena_new(arena, header + 1);
   memcpy(text, file + 8, header);
   const Json* json = json_parse(arena, text);
-  if (!cJSON_IsObject(json)) refuse("%s: its header is no JSON object", path);
+  if (!cJSON_IsObject(json)) refuse("%s: its header is not a JSON object", path);
   const char* data = file + 8 + header;
   const size_t data_bytes = bytes - 8 - header;
   Tensor* all = NULL;
-  json_each(item, json) {
+  json_each (item, json) {
     if (!json_is(json_get(item, "dtype"), "F32")) continue;
     const Json* offsets = json_get(item, "data_offsets");
     Tensor* tensor = arena_new(arena, sizeof(Tensor));
@@ -82,7 +82,7 @@ const Tensor* tensors_read(Arena* arena, const char* path) {
                  end = json_index(cJSON_GetArrayItem(offsets, 1), (size_t)1 << 53, path);
     if (end > data_bytes) refuse("%s: %s lies beyond the end of the file (truncated?)", path, item->string);
     if (begin > end || end - begin != tensor_count(tensor) * sizeof(float))
-      refuse("%s: %s has not the bytes of its shape", path, item->string);
+      refuse("%s: %s has another size than its shape", path, item->string);
     tensor->name = item->string;
     tensor->data = arena_new(arena, end - begin);
     memcpy(tensor->data, data + begin, end - begin); /* floats are little-endian here as in the file */
@@ -97,7 +97,7 @@ const Tensor* tensors_find(const Tensor* all, const char* name) {
   return all;
 }
 
-/* Writes the header to `file`, or with NULL only counts it. */
+/* Writes the header to `file`, or only counts its bytes if `file` is NULL. */
 static size_t write_header(FILE* file, const Tensor* all) {
   char number[96];
   size_t size = 0, offset = 0;

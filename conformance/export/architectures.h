@@ -1,4 +1,4 @@
-// The models of the corpus that somebody may build from code of his own, and the numbers that they are built with.
+// The models of the corpus that a backend may build from its own code, and their hyperparameters.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 
 namespace plumbline::conformance {
 
-/// "architecture" and its numbers, as INTERPRETING.md describes them; null for a model that is known by its program
-/// only.
+/// "architecture" and its hyperparameters, as INTERPRETING.md describes them; null for a model that only its program
+/// defines.
 nlohmann::ordered_json architecture_of(const std::string& model);
 
 }  // namespace plumbline::conformance

@@ -11,7 +11,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// The numbers against the parameters that the model really has.
+/// Compares the exported numbers with the model's parameters.
 TEST(Architectures, AreThoseOfTheModels) {
   for (const std::string& name : models::model_names()) {
     const nlohmann::ordered_json about = architecture_of(name);

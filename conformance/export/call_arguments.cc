@@ -12,7 +12,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// What these say changes no number.
+/// Arguments that change no result.
 constexpr std::array<std::string_view, 9> kAboutMemory = {
     "memory_format", "layout", "device", "pin_memory", "non_blocking", "copy", "cudnn_enabled", "sparse", "generator"};
 
@@ -40,7 +40,7 @@ Json constant_json(const c10::IValue& constant, const c10::Type& type) {
     for (const c10::IValue& item : constant.toListRef()) items.push_back(constant_json(item, type));
     return items;
   }
-  throw Error("export: a constant of type " + constant.tagKind() + " has no form");
+  throw Error("export: a constant of type " + constant.tagKind() + " cannot be exported");
 }
 
 Json argument_json(const graph::Argument& argument, const c10::Type& type,
@@ -58,12 +58,12 @@ Json argument_json(const graph::Argument& argument, const c10::Type& type,
       return items;
     }
     case graph::Argument::Kind::NumberList:
-      throw Error("export: a list of numbers that depend on data has no form");
+      throw Error("export: a list of numbers that depend on data cannot be exported");
   }
   return nullptr;
 }
 
-bool says_nothing(const graph::Argument& argument, const c10::Argument& parameter) {
+bool has_no_effect(const graph::Argument& argument, const c10::Argument& parameter) {
   if (argument.kind != graph::Argument::Kind::Constant) return false;
   if (argument.constant.isNone()) return true;
   return parameter.default_value().has_value() && *parameter.default_value() == argument.constant;
@@ -100,7 +100,7 @@ std::string dtype_json(at::ScalarType dtype) {
 }
 
 Json call_arguments(const graph::Node& node, std::span<const std::string_view> wanted,
-                    const std::function<int(graph::ValueId)>& number_of, std::string& unsaid) {
+                    const std::function<int(graph::ValueId)>& number_of, std::string& unsupported) {
   const auto& parameters = node.op->schema().arguments();
   Json arguments = Json::object();
   for (std::string_view name : wanted) {
@@ -112,7 +112,7 @@ Json call_arguments(const graph::Node& node, std::span<const std::string_view> w
     const auto is = [&](std::string_view other) { return other == name; };
     if (std::any_of(wanted.begin(), wanted.end(), is) || std::any_of(kAboutMemory.begin(), kAboutMemory.end(), is))
       continue;
-    if (!says_nothing(node.arguments.at(i), parameters[i])) unsaid = name;
+    if (!has_no_effect(node.arguments.at(i), parameters[i])) unsupported = name;
   }
   return arguments;
 }

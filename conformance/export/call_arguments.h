@@ -11,25 +11,25 @@
 
 namespace plumbline::conformance {
 
-/// A value of the program, as an argument says it.
+/// A value of the program as an argument; null for a negative number.
 inline Json reference(int value) { return value < 0 ? Json(nullptr) : Json{{"value", value}}; }
 
-/// The operator that a call stands for, its overload behind a point: of an in-place call the functional one
-/// ("aten::add.Tensor" for aten::add_.Tensor).
+/// The name of a call's functional operator, with its overload after a period: "aten::add.Tensor" for aten::add.Tensor
+/// and for the in-place aten::add_.Tensor.
 std::string functional_name(const graph::Node& node);
 
-/// Where the schema has the argument of that name. Throws Error when it has none.
+/// The position of the argument `name` in the schema. Throws Error if it has none.
 size_t argument_index(const graph::Node& node, std::string_view name);
-/// Constants that must be there.
+/// Constant arguments, which must be present.
 int64_t integer(const graph::Node& node, std::string_view name);
 std::vector<int64_t> integers(const graph::Node& node, std::string_view name);
 
-/// "f32" as "F32": element types go by the names of safetensors throughout.
+/// "F32": exported files use the dtype names of safetensors throughout.
 std::string dtype_json(at::ScalarType dtype);
 
-/// Every argument in `wanted`, in that order. An argument that is not wanted must say nothing (be the schema's default)
-/// or be about memory and devices only: else `unsaid` is its name.
+/// Every argument in `wanted`, in that order. Another argument must have the schema's default, or concern only memory
+/// and devices; otherwise its name is stored in `unsupported`.
 Json call_arguments(const graph::Node& node, std::span<const std::string_view> wanted,
-                    const std::function<int(graph::ValueId)>& number_of, std::string& unsaid);
+                    const std::function<int(graph::ValueId)>& number_of, std::string& unsupported);
 
 }  // namespace plumbline::conformance

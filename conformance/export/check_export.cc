@@ -5,21 +5,21 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/sha256.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/schedule/text/csv.h"
-#include "runtime/sha256.h"
-#include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What a manifest names must not lead out of its folder.
+/// Paths in a manifest must not lead out of its folder.
 std::string plain_path(const JsonPlace& place, const std::string& text) {
   const fs::path path = text;
   const bool leads_out = std::any_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
-  if (text.empty() || path.is_absolute() || leads_out) place.refuse("'" + text + "' is no path below the folder");
+  if (text.empty() || path.is_absolute() || leads_out) place.refuse("'" + text + "' is not a path inside the folder");
   return text;
 }
 
@@ -28,7 +28,7 @@ void expect_format(const JsonPlace& file, const char* format) {
     file["format"].refuse("this plumbline reads " + std::string(format) + ", not '" + written + "'");
 }
 
-/// What program.json says, or nothing where it cannot be read, which is told where it is checked itself.
+/// The contents of program.json; null if it cannot be read, which its own check reports.
 nlohmann::json program_beside(const fs::path& file) try {
   const fs::path path = file.parent_path() / "program.json";
   return parse_json(read_file(path), path.string());
@@ -36,7 +36,7 @@ nlohmann::json program_beside(const fs::path& file) try {
   return {};
 }
 
-/// The initial values of what program.json lists have to be among the tensors, in its form.
+/// The tensors must include the initial value of each parameter and buffer in program.json, in its dtype and shape.
 void expect_initial_values(const fs::path& file, const TensorMap& tensors) {
   const nlohmann::json json = program_beside(file);
   if (json.is_null()) return;
@@ -45,15 +45,15 @@ void expect_initial_values(const fs::path& file, const TensorMap& tensors) {
     for (const JsonPlace& item : program[list].items()) {
       const std::string key = kind + item["name"].text();
       const auto it = tensors.find(key);
-      if (it == tensors.end()) throw InputError(file.string() + ": lacks " + key + ", which program.json lists");
+      if (it == tensors.end()) throw InputError(file.string() + ": " + key + " is missing; program.json lists it");
       HostTensor form{item["dtype"].text(), item["shape"].integers(0), {}};
       if (it->second.dtype != form.dtype || it->second.shape != form.shape)
-        throw InputError(file.string() + ": " + key + " is " + describe(it->second) + ", and " + describe(form) +
+        throw InputError(file.string() + ": " + key + " is " + describe(it->second) + ", but " + describe(form) +
                          " in program.json");
     }
 }
 
-/// Throws InputError when it is not what a file of this name is.
+/// Throws InputError if the contents do not fit the file's name.
 void read_file_of_case(const fs::path& path, const std::string& bytes) {
   const std::string name = path.filename().string();
   if (name == "schedule.csv") {
@@ -74,15 +74,15 @@ void read_file_of_case(const fs::path& path, const std::string& bytes) {
 }
 
 void check_file(const fs::path& path, const JsonPlace& pinned) {
-  if (!fs::exists(path)) throw InputError(path.string() + ": is not there");
+  if (!fs::exists(path)) throw InputError(path.string() + ": does not exist");
   const std::string bytes = read_file(path);
   read_file_of_case(path, bytes);
   const int64_t size = pinned["bytes"].integer(0);
   if (std::cmp_not_equal(bytes.size(), size))
-    throw InputError(path.string() + ": has " + std::to_string(bytes.size()) + " bytes, and " + std::to_string(size) +
+    throw InputError(path.string() + ": has " + std::to_string(bytes.size()) + " bytes, but " + std::to_string(size) +
                      " in manifest.json");
   if (sha256(bytes) != pinned["sha256"].text())
-    throw InputError(path.string() + ": was changed since the export (its SHA-256 is not that in manifest.json)");
+    throw InputError(path.string() + ": changed since the export (its SHA-256 differs from that in manifest.json)");
 }
 
 }  // namespace

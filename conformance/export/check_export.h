@@ -1,5 +1,5 @@
-// The folder of an export looked through: whether every file is there, is of a form that is known, and is what
-// manifest.json pins. For whoever was sent cases, or has kept them for long.
+// Checks the folder of an export: every file exists, is well-formed, and has the bytes that manifest.json pins. For
+// users of cases that were sent to them or kept for a long time.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace plumbline::conformance {
 
 struct ExportCheck {
   size_t cases = 0, files = 0;
-  /// What is wrong, a line each that begins with the file.
+  /// The errors found, a line each that begins with the file.
   std::vector<std::string> problems;
 };
 
-/// InputError when manifest.json itself cannot be read.
+/// Throws InputError if manifest.json itself cannot be read.
 ExportCheck check_export(const std::filesystem::path& folder);
 
 }  // namespace plumbline::conformance

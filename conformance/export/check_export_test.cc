@@ -8,8 +8,8 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -29,7 +29,7 @@ class CheckExport : public ::testing::Test {
   }
   fs::path file(const std::string& name) const { return folder_ / "exact-mlp-sum" / "gpipe-2" / name; }
 
-  /// The only problem when the file has these bytes; it is as it was afterwards.
+  /// The only problem if the file has these bytes; restores the file afterwards.
   std::string problem_of(const std::string& name, const std::string& bytes) const {
     const std::string before = read_file(file(name));
     write_file(file(name), bytes);
@@ -53,7 +53,7 @@ class CheckExport : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(CheckExport, WhatWasExportedIsAccepted) {
+TEST_F(CheckExport, AnExportIsAccepted) {
   const ExportCheck check = check_export(folder_.path());
   EXPECT_TRUE(check.problems.empty()) << check.problems.front();
   EXPECT_EQ(check.cases, 2u);
@@ -74,7 +74,7 @@ TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {
            {"case.json", "[]", "expected an object"},
            {"case.json", replaced("case.json", "plumbline-case/1", "plumbline-case/2"), "reads plumbline-case/1, not"},
            {"case.json", replaced("case.json", "\"reduction\":\"sum\"", "\"reduction\":\"mean\""), "has "},
-           {"case.json", replaced("case.json", "\"exact\"", "\"exacT\""), "was changed since the export"},
+           {"case.json", replaced("case.json", "\"exact\"", "\"exacT\""), "changed since the export"},
            {"program.json", replaced("program.json", "\"opset\": 1", "\"opset\": 2"), "opset: expected"},
            {"program.json", replaced("program.json", "{", "["), "not JSON"},
            {"schedule.csv", "0F0,zero\r\n", "zero"},
@@ -82,20 +82,20 @@ TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {
            {"expected.safetensors", good, "manifest.json"},
            {tensors, good.substr(0, good.size() / 2), "truncated"},
            {tensors, four_gib, "header length 4294967296"},
-           {tensors, with_tensors([&](TensorMap& all) { all.erase(weight); }), "lacks " + weight},
+           {tensors, with_tensors([&](TensorMap& all) { all.erase(weight); }), weight + " is missing"},
            {tensors, with_tensors([&](TensorMap& all) { all.at(weight) = make_f64({1}, {1}); }),
-            "is f64[1], and f32[8,8]"},
+            "is f64[1], but f32[8,8]"},
            {tensors, with_tensors([&](TensorMap& all) { all["more"] = make_f64({1}, {1}); }), "in manifest.json"},
            {tensors, with_tensors(nan), "in manifest.json"},
        })
     testing::expect_line(problem_of(change.name, change.bytes), file(change.name).string(), change.expected);
 }
 
-TEST_F(CheckExport, FilesThatAreMissingOrTooMuchAreNamed) {
+TEST_F(CheckExport, MissingAndSurplusFilesAreNamed) {
   fs::rename(file("schedule.csv"), file("other.csv"));
   const ExportCheck check = check_export(folder_.path());
   ASSERT_EQ(check.problems.size(), 2u);
-  EXPECT_EQ(check.problems[0], file("schedule.csv").string() + ": is not there");
+  EXPECT_EQ(check.problems[0], file("schedule.csv").string() + ": does not exist");
   EXPECT_EQ(check.problems[1], file("other.csv").string() + ": is not in manifest.json");
 }
 
@@ -105,9 +105,9 @@ TEST_F(CheckExport, AManifestThatLeadsElsewhereIsRefused) {
   for (const auto& [from, to, expected] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"manifest/1", "manifest/2",
             "format: this plumbline reads plumbline-manifest/1, not 'plumbline-manifest/2'"},
-           {"exact-mlp-sum/gpipe-2", "../elsewhere", "cases[0].folder: '../elsewhere' is no path below the folder"},
-           {"exact-mlp-sum/gpipe-2", "/etc", "is no path below the folder"},
-           {"\"case.json\"", "\"../case.json\"", "is no path below the folder"},
+           {"exact-mlp-sum/gpipe-2", "../elsewhere", "cases[0].folder: '../elsewhere' is not a path inside the folder"},
+           {"exact-mlp-sum/gpipe-2", "/etc", "is not a path inside the folder"},
+           {"\"case.json\"", "\"../case.json\"", "is not a path inside the folder"},
            {"\"case.json\"", "\"kase.json\"", "a case without case.json"},
        }) {
     std::string text = good;

@@ -1,4 +1,4 @@
-// What is expected of a case, as a file: for those who look for their own faults before plumbline does.
+// The expected results of a case as a file, with which a backend's developer can debug without plumbline.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,11 @@
 
 namespace plumbline::conformance {
 
-/// Writes expected.safetensors and expected.json, which says how to compare, into `folder`. Exact truth: every result,
-/// and -0 is written as +0. Same-order: every result as this build of LibTorch has it under this schedule. Bounded:
-/// KEY in float64, "KEY.bound" (the largest error allowed for each element) and "KEY.norm" (limit and floor of the
-/// gate on the norm), of outputs, losses, gradients, buffers and parameters.
+/// Writes expected.safetensors, and expected.json with the kind of comparison, into `folder`. Exact truth: every
+/// result,
+/// with -0 written as +0. Same-order: every result that this build of LibTorch computes under this schedule. Bounded:
+/// KEY in float64, "KEY.bound" (the largest error allowed for each element) and "KEY.norm" (limit and floor of the gate
+/// on the norm), for outputs, losses, gradients, buffers and parameters.
 void write_expected(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
                     const std::filesystem::path& folder);
 

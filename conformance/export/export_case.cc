@@ -119,7 +119,7 @@ class CaseFiles {
     return inputs;
   }
 
-  /// What the model gives back, with the names of its outputs where they stand.
+  /// The structure of the model's result, with the names of its outputs in their places.
   Json outputs_json(const graph::OutputTree& tree) const {
     if (tree.kind == graph::OutputTree::Kind::Value)
       return models::output_name(programs_.model(), static_cast<size_t>(tree.output));

@@ -1,6 +1,6 @@
 // A case as files that any language can read: case.json, program.json, schedule.csv and tensors.safetensors.
 //
-// conformance/INTERPRETING.md is the contract for those who read them, conformance/schema/ has the JSON schemas.
+// conformance/INTERPRETING.md is the contract for readers; conformance/schema/ has the JSON schemas.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace plumbline::conformance {
 
-/// The version of the case format: a reader that knows another one must refuse.
+/// The version of the case format: a reader of another version must refuse.
 inline constexpr const char* kCaseFormat = "plumbline-case/1";
 inline constexpr const char* kProgramFormat = "plumbline-program/1";
 
-/// Writes the case, its model cut into the stages of `schedule`, into `folder`, which is made. The same arguments give
-/// the same bytes. Throws InputError where the case cannot be exported, with the reason (an operator outside the opset,
-/// an in-place change that has no functional form).
+/// Writes the case, with its model cut into the stages of `schedule`, into `folder`, which it creates. The same
+/// arguments give the same bytes. Throws InputError with the reason if the case cannot be exported (an operator outside
+/// the opset, an in-place change without a functional form).
 void export_case(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
                  const std::filesystem::path& folder);
 

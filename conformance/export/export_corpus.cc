@@ -10,8 +10,8 @@
 #include "conformance/plan/plan.h"
 #include "conformance/report/context.h"
 #include "runtime/error.h"
-#include "runtime/sha256.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/sha256.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -50,7 +50,7 @@ void export_one(const reference::Case& c, const ChosenSchedule& chosen, const Ex
   exported.refused = why_unsupported(c, schedule, *built_models(request.seed));
   if (!exported.refused.empty()) return;
   const fs::path folder = request.out / exported.folder;
-  // What an earlier export left there, with what it expected of another version, is no part of this one.
+  // An earlier export may have left files of another version, such as expected results.
   fs::remove_all(folder);
   export_case(c, schedule, request.seed, folder);
   if (request.expected) write_expected(c, schedule, request.seed, folder);
@@ -84,7 +84,7 @@ void write_manifest(const ExportRequest& request, const std::vector<ExportedCase
   write_file(request.out / "manifest.json", json_layout(manifest));
 }
 
-/// Lines by what they are about.
+/// The hashes by file.
 std::map<std::string, std::string> by_file(const std::string& text) {
   std::map<std::string, std::string> hashes;
   std::istringstream in(text);
@@ -99,7 +99,7 @@ std::vector<ExportedCase> export_cases(const ExportRequest& request,
                                        const std::function<void(const ExportedCase&)>& say) {
   std::error_code failed;
   fs::create_directories(request.out, failed);
-  if (failed) throw InputError("export: " + request.out.string() + " cannot be made: " + failed.message());
+  if (failed) throw InputError("export: " + request.out.string() + " cannot be created: " + failed.message());
   std::vector<ExportedCase> cases;
   for (const reference::Case& c : request.cases)
     for (const ChosenSchedule& chosen : schedules_of(c, request)) {
@@ -134,10 +134,10 @@ std::vector<std::string> lock_differences(const std::string& locked, const std::
     if (it == before.end())
       differences.push_back(file + " is not in the lock file");
     else if (it->second != hash)
-      differences.push_back(file + " has other bytes than the lock file says");
+      differences.push_back(file + " differs from the lock file");
   }
   for (const auto& [file, hash] : before)
-    if (!now.contains(file)) differences.push_back(file + " is in the lock file and was not made");
+    if (!now.contains(file)) differences.push_back(file + " is in the lock file but was not exported");
   return differences;
 }
 

@@ -8,8 +8,8 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/opset.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -24,7 +24,7 @@ schedule::Schedule gpipe(const reference::Case& c, int ranks) {
 
 Json read(const fs::path& path) { return Json::parse(read_file(path)); }
 
-TEST(Opset, IsInOrderSoThatItIsFound) {
+TEST(Opset, IsSortedForItsLookup) {
   for (size_t i = 1; i < opset().size(); ++i) EXPECT_LT(opset()[i - 1].name, opset()[i].name);
   for (const OpsetEntry& entry : opset()) EXPECT_EQ(find_in_opset(entry.name), &entry);
   EXPECT_EQ(find_in_opset("aten::nothing"), nullptr);
@@ -66,7 +66,7 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
   EXPECT_EQ(modes, (std::set<bool>{false, true}));
 }
 
-TEST(ExportCase, ParametersAreAsTheyAreBeforeTheFirstStep) {
+TEST(ExportCase, ParametersHaveTheirStateBeforeTheFirstStep) {
   const reference::Case& c = find_case("exact-freeze-first");  // trains, then freezes half of its layers
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 4), 1, folder.path());
@@ -101,7 +101,7 @@ TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
   EXPECT_EQ(masks, 8);
 }
 
-/// By stage: what it takes and gives in a program, "name" or "name=None".
+/// By stage: its inputs and outputs in a program, each "name" or "name=None".
 std::vector<std::string> ports(const Json& program) {
   std::vector<std::string> stages;
   for (const Json& stage : program["stages"]) {
@@ -114,7 +114,7 @@ std::vector<std::string> ports(const Json& program) {
   return stages;
 }
 
-TEST(ExportCase, WhatIsNoneHasItsPlaceInEachProgram) {
+TEST(ExportCase, NoneHasItsPlaceInEachProgram) {
   const reference::Case& mask = find_case("exact-optional-mask");  // a mask in the first step, None in the second
   const TemporaryFolder folder;
   export_case(mask, gpipe(mask, 2), 1, folder.path());
@@ -126,7 +126,7 @@ TEST(ExportCase, WhatIsNoneHasItsPlaceInEachProgram) {
   EXPECT_EQ(programs[1]["boundaries"].size(), 1u) << "None crosses nothing";
 
   const reference::Case& absent =
-      find_case("exact-absent-value-first");  // an evaluation, then a step that sends a value more
+      find_case("exact-absent-value-first");  // an evaluation, then a step that sends one more value
   export_case(absent, gpipe(absent, 2), 1, folder.path());
   const Json of_both = read(folder / "program.json")["programs"];
   ASSERT_EQ(of_both.size(), 3u) << "the evaluation's rows do not divide evenly";
@@ -145,7 +145,8 @@ TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
   const Json program = read(folder / "program.json");
   for (const Json& output : program["programs"][0]["stages"][1]["outputs"])
     names += output["name"].get<std::string>() + (output["value"].is_null() ? "=None " : " ");
-  EXPECT_EQ(names, "logits hidden absent=None states.layers.0 states.sums ") << "what the loss is made of comes first";
+  EXPECT_EQ(names, "logits hidden absent=None states.layers.0 states.sums ")
+      << "the output that the loss uses comes first";
   const reference::Case& plain = find_case("exact-multi-io");
   export_case(plain, gpipe(plain, 2), 1, folder.path());
   EXPECT_FALSE(read(folder / "case.json").contains("outputs"));
@@ -165,17 +166,17 @@ TEST(ExportCase, OneSharedParameterAndAllItsStages) {
   }
 }
 
-TEST(ExportCorpus, WritesAnIndexAndGoesOnAfterARefusal) {
+TEST(ExportCorpus, WritesAnIndexAndContinuesAfterARefusal) {
   const TemporaryFolder folder;
-  // 16 stages cannot be had of a model with 7 split points and none finer.
+  // A model with only 7 split points cannot have 16 stages.
   const ExportRequest request{.cases = {find_case("exact-mlp-sum"), find_case("uneven-mean")},
                               .schedules = {{"gpipe", ""}, {"interleaved-1f1b", ""}},
                               .ranks = 3,
                               .expected = true,
                               .out = folder.path()};
-  int said = 0;
-  const std::vector<ExportedCase> cases = export_cases(request, [&](const ExportedCase&) { ++said; });
-  EXPECT_EQ(said, 4);
+  int reported = 0;
+  const std::vector<ExportedCase> cases = export_cases(request, [&](const ExportedCase&) { ++reported; });
+  EXPECT_EQ(reported, 4);
   const Json manifest = read(folder / "manifest.json");
   EXPECT_EQ(manifest["cases"].size() + manifest["refused"].size(), 4u);
   EXPECT_GE(manifest["cases"].size(), 2u);
@@ -185,7 +186,7 @@ TEST(ExportCorpus, WritesAnIndexAndGoesOnAfterARefusal) {
   EXPECT_TRUE(manifest["cases"][0]["files"].contains("expected.safetensors"));
 }
 
-TEST(ExportCorpus, TheLockPinsWhatIsTheSameEverywhere) {
+TEST(ExportCorpus, TheLockPinsMachineIndependentFiles) {
   ExportedCase exact{.id = "a", .folder = "a/gpipe-2", .files = {{"case.json", 1, "11", true}}};
   exact.files[0].sha256 = std::string(64, '1');
   exact.files.push_back({"expected.json", 1, std::string(64, '2'), false});
@@ -194,9 +195,9 @@ TEST(ExportCorpus, TheLockPinsWhatIsTheSameEverywhere) {
   EXPECT_TRUE(lock_differences(lock, lock).empty());
   EXPECT_EQ(lock_differences("", lock), std::vector<std::string>{"a/gpipe-2/case.json is not in the lock file"});
   EXPECT_EQ(lock_differences(lock, ""),
-            std::vector<std::string>{"a/gpipe-2/case.json is in the lock file and was not made"});
+            std::vector<std::string>{"a/gpipe-2/case.json is in the lock file but was not exported"});
   EXPECT_EQ(lock_differences(std::string(64, '3') + lock.substr(64), lock),
-            std::vector<std::string>{"a/gpipe-2/case.json has other bytes than the lock file says"});
+            std::vector<std::string>{"a/gpipe-2/case.json differs from the lock file"});
 }
 
 }  // namespace

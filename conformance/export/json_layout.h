@@ -1,4 +1,4 @@
-// JSON for people and for diff: what fits stands on one line, what does not is broken up, one item a line.
+// A JSON layout for reading and for diff: a value that fits is on one line; a longer one has one item per line.
 #pragma once
 
 #include <nlohmann/json.hpp>

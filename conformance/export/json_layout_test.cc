@@ -7,11 +7,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-TEST(JsonLayout, ShortDocumentsStandOnOneLine) {
+TEST(JsonLayout, ShortDocumentsTakeOneLine) {
   EXPECT_EQ(json_layout(Json{{"b", 1}, {"a", Json::array()}}), "{\"b\":1,\"a\":[]}\n");
 }
 
-TEST(JsonLayout, WhatDoesNotFitIsBrokenUpAndNothingElse) {
+TEST(JsonLayout, OnlyLongValuesAreBrokenUp) {
   Json json = Json::object();
   json["items"] = Json::array({std::string(80, 'x'), Json{{"y", std::string(60, 'y')}}});
   json["end"] = nullptr;

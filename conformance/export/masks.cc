@@ -3,15 +3,15 @@
 #include <ATen/core/grad_mode.h>
 
 #include "runtime/graph/host_tensors.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// A stage of its own memory: running statistics that it writes are nobody else's.
+/// The graph on copies of its attributes: running statistics that it writes are not shared.
 graph::Graph on_copies(graph::Graph graph) {
   for (graph::Attribute& attribute : graph.attributes)
     if (attribute.tensor.defined()) attribute.tensor = attribute.tensor.detach().clone();
@@ -42,7 +42,7 @@ void add_masks(const ProgramSet& set, const std::vector<ProgramUse>& uses, uint6
       {
         const graph::RandomTurn seeded(
             microbatch::stage_random_seed(seed, train_step, static_cast<int>(s), static_cast<int>(m)));
-        graph::Interpreter(on_copies(with_masks_as_outputs(pipe.stages[s].graph))).run(inputs, outputs[s]);
+        graph::Program(on_copies(with_masks_as_outputs(pipe.stages[s].graph))).run(inputs, outputs[s]);
       }
       const std::vector<PortableName>& masks = program.stages[s].masks;
       for (size_t i = 0; i < masks.size(); ++i)

@@ -8,13 +8,13 @@
 #include "conformance/export/opset.h"
 #include "runtime/error.h"
 #include "runtime/graph/attributes.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/cut/boundary_names.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// Whole-tensor results that are the argument itself where values never change.
+/// Operators whose result equals their argument if values never change.
 const std::set<std::string> kIdentities = {"aten::alias",   "aten::clone",           "aten::contiguous",
                                            "aten::dropout", "aten::feature_dropout", "aten::lift_fresh"};
 /// Views of the same elements in the same order.
@@ -29,7 +29,7 @@ const std::set<std::string> kCasts = {"aten::_to_copy", "aten::to.dtype", "aten:
                                       "aten::type_as"};
 const std::map<std::string, double> kFilled = {
     {"aten::ones", 1}, {"aten::ones_like", 1}, {"aten::zeros", 0}, {"aten::zeros_like", 0}};
-/// Random numbers that depend on the shape of an argument only.
+/// Random numbers that depend only on the shape of an argument.
 const std::set<std::string> kDrawn = {"aten::bernoulli.p", "aten::rand", "aten::rand_like", "aten::randn",
                                       "aten::randn_like"};
 const std::set<std::string> kFullReductions = {"aten::mean", "aten::sum"};
@@ -39,7 +39,7 @@ int64_t from_front(int64_t dim, size_t dims) { return dim < 0 ? dim + static_cas
 class Lowering {
  public:
   Lowering(const graph::Graph& graph, std::string where) : graph_(graph), where_(std::move(where)) {
-    if (!graph.autocast.empty()) refuse("a stretch under autocast");
+    if (!graph.autocast.empty()) refuse("a part under autocast");
   }
 
   PortableStage lower() {
@@ -73,7 +73,7 @@ class Lowering {
 
   int number_of(graph::ValueId v) const {
     if (v == graph::kNoValue) return -1;
-    if (stale_.contains(v)) refuse("an in-place change that is seen through another view of the same memory");
+    if (stale_.contains(v)) refuse("an in-place change visible through another view of the same memory");
     return numbers_.at(v);
   }
 
@@ -102,7 +102,7 @@ class Lowering {
   }
 
   void emit(const std::string& op, Json arguments, const std::vector<int>& results) {
-    PLUMBLINE_CHECK(find_in_opset(op) != nullptr, "export: " + op + " is made but is not in the opset");
+    PLUMBLINE_CHECK(find_in_opset(op) != nullptr, "export: " + op + " is not in the opset");
     stage_.nodes.push_back({op, std::move(arguments), results});
   }
 
@@ -112,7 +112,7 @@ class Lowering {
     return node_->arguments[i].values.at(0);
   }
 
-  /// Under no_grad a result is cut off from what it was computed from.
+  /// Under no_grad a result is detached from its arguments.
   int cut_off(int value, bool depends) {
     if (node_->grad_enabled || !depends) return value;
     const PortableValue like = stage_.values[value];
@@ -165,7 +165,7 @@ class Lowering {
                          {"fill_value", kFilled.at(name)},
                          {"dtype", dtype_json(known(result()).dtype)}});
     } else if (name == "aten::full") {
-      // The element type that is meant where none is said depends on the number, and on a setting.
+      // Without a dtype argument, the dtype depends on the number and on the default dtype.
       Json arguments = arguments_of(*find_in_opset(name));
       arguments["dtype"] = dtype_json(known(result()).dtype);
       one(name, std::move(arguments));
@@ -221,11 +221,11 @@ class Lowering {
     one("aten::slice.Tensor", {{"self", self()}, {"dim", dim}, {"start", start}, {"end", end}, {"step", step}});
   }
 
-  /// Pixels of r x r blocks from channels, or into channels.
+  /// Moves channels into the pixels of r x r blocks, or back.
   void lower_pixels(bool from_channels) {
     const int64_t r = integer(*node_, from_channels ? "upscale_factor" : "downscale_factor");
     const std::vector<int64_t>& in = known(self_value()).sizes;
-    if (in.size() != 4) refuse("images without rows");
+    if (in.size() != 4) refuse("an image of other than four dimensions");
     const std::vector<int64_t>& out = known(result()).sizes;
     const std::vector<int64_t> parts = from_channels ? std::vector{in[0], out[1], r, r, in[2], in[3]}
                                                      : std::vector{in[0], in[1], out[2], r, out[3], r};
@@ -291,7 +291,7 @@ class Lowering {
     if (!node_->arguments[i].constant.isNone()) refuse("a sum in another element type");
   }
 
-  /// In training the running statistics that it leaves are further results.
+  /// In training, the new running statistics are additional results.
   void lower_batch_norm(const std::vector<graph::ValueId>& statistics) {
     const graph::Value& y = known(result());
     std::vector<int> values = {add_value(y)};
@@ -302,14 +302,15 @@ class Lowering {
   }
 
   Json arguments_of(const OpsetEntry& entry) const {
-    std::string unsaid;
-    Json arguments = call_arguments(*node_, entry.arguments, [this](graph::ValueId v) { return number_of(v); }, unsaid);
-    if (!unsaid.empty()) refuse("the argument '" + unsaid + "'");
+    std::string unsupported;
+    Json arguments =
+        call_arguments(*node_, entry.arguments, [this](graph::ValueId v) { return number_of(v); }, unsupported);
+    if (!unsupported.empty()) refuse("the argument '" + unsupported + "'");
     return arguments;
   }
 
   void lower_plain(std::string name) {
-    // A number may stand where a tensor does.
+    // The opset accepts a number in place of a tensor.
     const size_t scalar = name.rfind(".Scalar");
     if (scalar != std::string::npos && !find_in_opset(name)) name = name.substr(0, scalar) + ".Tensor";
     const OpsetEntry* entry = find_in_opset(name);
@@ -334,7 +335,7 @@ class Lowering {
       for (Json& dim : dims) dim = from_front(dim.get<int64_t>(), count);
   }
 
-  /// The memory of `v` holds another value now, the one that the call returns.
+  /// The memory of `v` now contains the result of the call.
   void change(graph::ValueId v) {
     const PortableValue& old = stage_.values[numbers_.at(v)];
     const PortableValue& now = stage_.values[numbers_.at(result())];
@@ -342,7 +343,7 @@ class Lowering {
     change(v, numbers_.at(result()));
   }
 
-  /// Those that were the same whole tensor go with it; other views of the memory cannot be used any more.
+  /// Values that are the same whole tensor change with `v`; other views of the memory become unusable.
   void change(graph::ValueId v, int after) {
     const int before = numbers_.at(v);
     const int32_t memory = known(v).storage;

@@ -1,8 +1,8 @@
-// A stage as an exported program has it: functional calls of the opset on numbered values, with every shape written
-// out.
+// A stage in the form of an exported program: functional calls of the opset on numbered values with explicit shapes.
 //
-// Values are never changed: what the model does in place has become a new value, and what a stage leaves in a buffer is
-// one of its results. Random layers have become multiplications by masks, which are inputs.
+// Values never change: an in-place change of the model becomes a new value, and the new value of a buffer is a result
+// of
+// the stage. Random layers become multiplications by masks, which are inputs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 
 namespace plumbline::conformance {
 
-/// Keys in the order in which they were written: files are read by people as well.
+/// Keeps the order of its keys, for readable files.
 using Json = nlohmann::ordered_json;
 
 struct PortableValue {
@@ -27,7 +27,7 @@ struct PortableNode {
   std::vector<int> results;
 };
 
-/// A value under a name: an input, a parameter, a buffer, a constant, an output. -1: none.
+/// A named value: an input, a parameter, a buffer, a constant or an output. -1: none.
 struct PortableName {
   std::string name;
   int value = -1;
@@ -40,15 +40,15 @@ struct PortableStage {
   std::vector<PortableValue> values;
   std::vector<PortableNode> nodes;
   std::vector<int> outputs;  ///< as Graph::outputs
-  /// What the stage leaves in a buffer, where it changes it.
+  /// The new values of the buffers that the stage changes.
   std::vector<PortableName> buffer_updates;
 };
 
-/// Throws InputError, opened by `where`, naming the call that has no form in the opset.
+/// Throws InputError that starts with `where` and names the call without a form in the opset.
 PortableStage portable_stage(const graph::Graph& graph, const std::string& where);
 
-/// A graph that draws the masks of `graph` as it would: it has them as further outputs, in the order of
-/// PortableStage::masks, and multiplies by them, so that what follows sees the values that it would see.
+/// A graph that draws the same masks as `graph`, returns them as additional outputs, in the order of
+/// PortableStage::masks, and multiplies by them, so that the following nodes have the same values.
 graph::Graph with_masks_as_outputs(const graph::Graph& graph);
 
 }  // namespace plumbline::conformance

@@ -16,8 +16,8 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include "runtime/capture/capture.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -49,7 +49,7 @@ std::string text(const PortableStage& stage) {
   return text + "return " + Json(stage.outputs).dump();
 }
 
-// Values: x is 0, w is 1, count is 2 where they are used; the parameter and buffer without a use have none.
+// Values: x is 0, w is 1, count is 2 if they are used; an unused parameter or buffer has no value.
 TEST(PortableStage, InPlaceCallsBecomeNewValues) {
   EXPECT_EQ(text(lowered([](Module& m, at::Tensor x) {
               at::Tensor y = at::mul(x, m.w);
@@ -61,7 +61,7 @@ TEST(PortableStage, InPlaceCallsBecomeNewValues) {
             R"(aten::relu{"self":{"value":3}} -> [4]; return [4])");
 }
 
-TEST(PortableStage, AnAliasGoesWithTheTensorThatIsChanged) {
+TEST(PortableStage, AnAliasChangesWithItsTensor) {
   EXPECT_EQ(text(lowered([](Module& m, at::Tensor x) {
               const at::Tensor y = at::mul(x, m.w);
               const at::Tensor same = y.contiguous();
@@ -73,7 +73,7 @@ TEST(PortableStage, AnAliasGoesWithTheTensorThatIsChanged) {
             R"(aten::relu{"self":{"value":3}} -> [4]; return [4])");
 }
 
-TEST(PortableStage, ACopyStaysWhatItWas) {
+TEST(PortableStage, ACopyDoesNotChange) {
   EXPECT_EQ(text(lowered([](Module& m, at::Tensor x) {
               const at::Tensor y = at::mul(x, m.w);
               const at::Tensor copy = y.clone();
@@ -143,7 +143,7 @@ TEST(PortableStage, ViewsAreReshapesAndPermutations) {
             R"(aten::reshape{"self":{"value":3},"shape":[1,2,1,3]} -> [4]; return [4])");
 }
 
-TEST(PortableStage, RefusesWhatIsOutsideTheOpset) {
+TEST(PortableStage, RefusesOperatorsOutsideTheOpset) {
   testing::expect_part(
       testing::refusal([] { lowered([](Module&, at::Tensor x) { return std::get<0>(at::sort(x)); }); }),
       "here: aten::sort has no form in opset");
@@ -166,11 +166,11 @@ TEST(PortableStage, DropoutIsAMultiplicationByAMask) {
   Tensors dropped, drawn;
   {
     const graph::RandomTurn seeded(7);
-    graph::Interpreter(graph).run(Tensors{x}, dropped);
+    graph::Program(graph).run(Tensors{x}, dropped);
   }
   {
     const graph::RandomTurn seeded(7);
-    graph::Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
+    graph::Program(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
   }
   ASSERT_EQ(drawn.size(), 3u);
   EXPECT_TRUE(drawn[0].equal(dropped[0]));
@@ -187,7 +187,7 @@ TEST(PortableStage, DrawnNumbersAreInputs) {
             R"(aten::add.Tensor{"self":{"value":3},"other":{"value":2},"alpha":1} -> [4]; return [4])");
   Tensors drawn;
   const graph::RandomTurn seeded(7);
-  graph::Interpreter(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
+  graph::Program(with_masks_as_outputs(graph)).run(Tensors{x}, drawn);
   EXPECT_TRUE(at::add(x, drawn.at(1)).equal(drawn.at(0)));
 }
 

@@ -33,7 +33,7 @@ std::string constant_key(size_t program, size_t stage, int value) {
 
 using Names = std::vector<std::string>;
 
-/// What a stage takes of the model or of other stages, by name.
+/// The inputs of a stage, from the model or from other stages, by name.
 std::map<std::string, int> taken_by(const Program& program, size_t s) {
   const split::Pipe& pipe = program.pipe;
   const std::vector<PortableName>& inputs = program.stages[s].inputs;
@@ -43,7 +43,7 @@ std::map<std::string, int> taken_by(const Program& program, size_t s) {
   return values;
 }
 
-/// What a stage that is not the last one gives to others, by name.
+/// The values that a stage other than the last sends to others, by name.
 std::map<std::string, int> given_by(const Program& program, size_t s) {
   std::map<std::string, int> values;
   for (int b : program.pipe.stages[s].outputs) {
@@ -53,7 +53,8 @@ std::map<std::string, int> given_by(const Program& program, size_t s) {
   return values;
 }
 
-/// The boundaries that a stage takes, or gives, in any of the programs: what is None in one has its place there too.
+/// The boundaries that a stage receives, or sends, in any of the programs: a value that is None in one program has its
+/// place there too.
 Names boundaries_of(const std::vector<Program>& programs, size_t s, std::vector<int> split::Stage::* side) {
   Names names;
   for (const Program& program : programs)
@@ -63,7 +64,7 @@ Names boundaries_of(const std::vector<Program>& programs, size_t s, std::vector<
   return names;
 }
 
-/// In the order of `names`, with null for what this program does not have.
+/// In the order of `names`, with null for values that this program lacks.
 Json ports_json(const char* direction, const char* what, const Names& names, const std::map<std::string, int>& values) {
   Json ports = Json::array();
   for (const std::string& name : names) {
@@ -124,8 +125,8 @@ Json boundaries_json(const Program& program) {
   return boundaries;
 }
 
-/// Every parameter or buffer of the first program, with the stages that hold it. `frozen` are the parameters that
-/// require no gradient before the first step.
+/// Every parameter or buffer of the first program, with the stages that have it. `frozen`: the parameters that require
+/// no gradient before the first step.
 Json owned_json(const Program& program, graph::AttributeKind kind, const std::set<std::string>& frozen) {
   std::vector<const graph::Attribute*> order;
   std::map<std::string, std::vector<int>> stages;
@@ -179,7 +180,7 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
   return it->second;
 }
 
-/// By how much the micro-batches of a mean count: their rows, or the targets that are not ignored.
+/// The weights of the micro-batches in a mean: their rows, or their targets that are not ignored.
 std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) const {
   std::vector<double> counts(uses.size(), 1.0);
   for (size_t m = 0; m < uses.size(); ++m) {

@@ -1,4 +1,4 @@
-// The programs of a case: its model cut into stages, captured for every shape and mode in which the steps need it.
+// The programs of a case: its model cut into stages, captured for every shape and mode that the steps need.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 #include "conformance/export/portable_stage.h"
 #include "reference/case.h"
 #include "reference/models/zoo.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/split/pipe.h"
-#include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {
 
@@ -25,25 +25,25 @@ struct Program {
 struct ProgramUse {
   int program = 0;
   std::vector<at::Tensor> inputs;
-  at::Tensor target;  ///< undefined where there is none
+  at::Tensor target;  ///< undefined without a target
   double loss_weight = 1.0;
 };
 
-/// What the batches of a case need. Programs are numbered in the order in which the steps first need them.
+/// The programs that the batches of a case need, numbered in the order of first use.
 class ProgramSet {
  public:
   ProgramSet(const reference::Case& c, uint64_t seed, int stages);
 
   const models::Model& model() const { return model_; }
   const std::vector<Program>& programs() const { return programs_; }
-  /// By micro-batch. Throws InputError where the program cannot be exported.
+  /// The use of a batch by micro-batch. Throws InputError if the program cannot be exported.
   std::vector<ProgramUse> use(const models::Batch& batch, bool training);
-  /// What a Freeze or Unfreeze step does; the names of the parameters that it is about.
+  /// Executes a Freeze or Unfreeze step and returns the names of the matched parameters.
   std::vector<std::string> set_trainable(const std::string& pattern, bool trainable);
 
   /// program.json.
   Json to_json() const;
-  /// Parameters, buffers and constants as they are before the first step: "parameter/NAME", "buffer/NAME", and
+  /// Adds the values of parameters, buffers and constants before the first step: "parameter/NAME", "buffer/NAME" and
   /// "constant/PROGRAM/STAGE/NUMBER".
   void add_tensors(TensorMap& tensors) const;
 

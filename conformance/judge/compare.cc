@@ -62,7 +62,7 @@ bool same_element(const HostTensor& a, const HostTensor& b, int64_t index, Compa
   return element_as_double(a, index) == element_as_double(b, index);
 }
 
-/// Sums of squares, scaled by the largest magnitude so that float64 values neither over- nor underflow.
+/// A sum of squares, scaled by the largest magnitude so that float64 values neither over- nor underflow.
 class Norm {
  public:
   void add(double value) {
@@ -89,13 +89,13 @@ double relative(double error, double reference) {
   return std::isfinite(error) && reference > 0.0 ? error / reference : infinity;
 }
 
-/// The distance of two numbers, where numbers that are not finite are infinitely far from everything.
+/// |actual - expected|; infinite if either is not finite.
 double distance(double expected, double actual) {
   const double difference = std::abs(actual - expected);
   return std::isfinite(difference) ? difference : infinity;
 }
 
-/// |actual - expected| in units of the bound: 0 where they are equal, infinite where anything is not finite.
+/// `gap` in units of the bound: 0 for a gap of 0, infinite if either is not finite.
 double ratio_of_bound(double gap, double bound) {
   if (!std::isfinite(bound) || bound < 0.0 || !std::isfinite(gap)) return infinity;
   if (gap == 0.0) return 0.0;
@@ -106,7 +106,7 @@ bool in_bound(double gap, double bound) {
   return std::isfinite(bound) && bound >= 0.0 && std::isfinite(gap) && gap <= bound;
 }
 
-/// Fills in where the trouble is and what stands around it. `judge` fills in `differs` and the ratio of an element.
+/// Fills in the position of the difference and its neighbours. `judge` sets `differs` and the ratio of an element.
 template <typename JudgeElement>
 void point_at(Difference& difference, const HostTensor& expected, const HostTensor& actual, int64_t index,
               const JudgeElement& judge) {
@@ -130,7 +130,7 @@ void point_at(Difference& difference, const HostTensor& expected, const HostTens
   }
 }
 
-/// Fills in the value fields; returns whether the tensors are equal in the sense of `mode`.
+/// Fills in the value fields; returns whether the tensors are equal under `mode`.
 bool equal_values(const HostTensor& expected, const HostTensor& actual, CompareMode mode, Difference& difference) {
   if (expected.data == actual.data && (mode == CompareMode::Bitwise || !is_floating(expected.dtype))) return true;
   Norm error;
@@ -153,7 +153,7 @@ bool equal_values(const HostTensor& expected, const HostTensor& actual, CompareM
   return false;
 }
 
-/// The same for Bounded, where `index` is the element farthest out in units of its bound.
+/// equal_values() for Bounded: `index` is the element with the largest gap in units of its bound.
 bool within_bounds(const HostTensor& expected, const HostTensor& actual, const HostTensor& bound, const NormGate& gate,
                    Difference& difference) {
   difference.bounded = true;
@@ -206,7 +206,7 @@ Limits limits_of(const std::string& key, const HostTensor& expected, const Bound
   return {bound->second, gate->second};
 }
 
-/// Compares two tensors under one key; returns whether they agree, else `difference` says how they do not.
+/// Compares two tensors under one key; returns whether they agree, and fills in `difference`.
 bool agree(const std::string& key, const HostTensor& expected, const HostTensor& actual, CompareMode mode,
            const Bounds& bounds, Difference& difference) {
   difference.expected_form = describe(expected);
@@ -280,14 +280,14 @@ BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bou
 double ulps_between(std::string_view dtype, double a, double b) {
   struct Format {
     std::string_view name;
-    int digits;    ///< of the significand, the hidden one too
+    int digits;    ///< of the significand, with the hidden bit
     int smallest;  ///< exponent of the smallest normal number
   };
   static constexpr std::array<Format, 4> formats = {
       {{"f64", 53, -1022}, {"f32", 24, -126}, {"f16", 11, -14}, {"bf16", 8, -126}}};
   const auto* const format = std::ranges::find(formats, dtype, &Format::name);
   if (format == formats.end() || !std::isfinite(a) || !std::isfinite(b)) return -1;
-  // Counted from 0, below it with a minus. Numbers of one exponent are as many as significands there are.
+  // The signed number of steps from 0. Each exponent has as many numbers as there are significands.
   const auto number_of = [&](double value) {
     if (value == 0) return int64_t{0};
     const int exponent = std::max(std::ilogb(value), format->smallest);

@@ -39,7 +39,7 @@ TEST(Compare, NumericTreatsZerosAlikeAndNaNAsNothing) {
   EXPECT_EQ(differences[0].relative_norm, inf);
 }
 
-TEST(Compare, BitwiseSeesZeroSignsAndPayloads) {
+TEST(Compare, BitwiseDistinguishesZeroSignsAndPayloads) {
   const TensorMap expected = {{key, f32({2}, {0.0f, std::bit_cast<float>(0x7fc00001)})}};
   EXPECT_TRUE(compare(expected, expected, CompareMode::Bitwise).empty());
   auto differences =
@@ -171,7 +171,7 @@ TEST_F(Bounded, RefusesTruthWithoutBounds) {
 }
 
 TEST(UlpsBetween, StepsToTheNextNumber) {
-  // The standard library's next number, over the borders of exponents, of the smallest normal and of zero.
+  // One step of std::nextafter, across a change of exponent, the smallest normal number and zero.
   for (const double from : {1.0, 2.0, -2.0, 0x1.8p7, 0x1p-1022, -0x1p-1022, 0x1p-1074, 0.0, -0.0, 1e300}) {
     EXPECT_EQ(ulps_between("f64", from, std::nextafter(from, inf)), 1) << from;
     EXPECT_EQ(ulps_between("f64", std::nextafter(from, -inf), from), 1) << from;
@@ -184,7 +184,7 @@ TEST(UlpsBetween, StepsToTheNextNumber) {
 }
 
 TEST(UlpsBetween, ByTheBitsOfEachFormat) {
-  // Of positive numbers the difference of the bits: bf16 has those of the upper half of f32.
+  // For positive numbers, the difference of the bit patterns; bf16 has the upper half of the bits of f32.
   for (const auto& [a, b] : std::vector<std::pair<uint32_t, uint32_t>>{
            {0x3f80, 0x3f81}, {0x3f7f, 0x4000}, {0x0000, 0x0001}, {0x0001, 0x0080}, {0x007f, 0x0080}, {0x0000, 0x7f7f}})
     EXPECT_EQ(ulps_between("bf16", std::bit_cast<float>(a << 16), std::bit_cast<float>(b << 16)), b - a);

@@ -8,10 +8,10 @@
 #include "conformance/corpus/case_pipe.h"
 #include "reference/host_results.h"
 #include "reference/loss.h"
-#include "reference/magnitude.h"
 #include "reference/models/zoo.h"
-#include "reference/rounding.h"
-#include "reference/whole_model.h"
+#include "reference/oracle/whole_model.h"
+#include "reference/rounding/magnitude.h"
+#include "reference/rounding/rounding.h"
 
 namespace plumbline::conformance {
 
@@ -19,7 +19,7 @@ Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
   reference::WholeModelOptions options;
   options.dtype = reference::Dtype::F64;
   Expectation expected;
-  // Counters and other integers have no rounding: they are expected as they are.
+  // Counters and other integers do not round: they are expected unchanged.
   const auto floating = [&] {
     reference::Results results = reference::run_whole_model(c, seed, options);
     std::erase_if(results, [](const auto& item) { return !item.second.is_floating_point(); });
@@ -32,7 +32,7 @@ Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
   for (const auto& [key, value] : bounded.value) {
     expected.value.emplace(key, graph::to_host(value));
     expected.bounds.elements.emplace(key, graph::to_host(bounded.bound.at(key)));
-    // Where the true value is all zero there is no relative norm; the bound of each element judges alone.
+    // An all-zero true value has no relative norm; only the bounds of its elements apply.
     const double gate = bounded.rel_gate.at(key);
     expected.bounds.norms[key] = {std::isfinite(gate) ? gate : 1e300, std::isfinite(gate) ? 0.0 : 1.0};
   }
@@ -41,9 +41,9 @@ Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {
   if (c.divide_by_microbatches && (c.microbatches & (c.microbatches - 1)) != 0)
-    return "gradients are divided by " + std::to_string(c.microbatches) + ", which is no power of two";
+    return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
   if (c.loss.reduction == reference::Reduction::Mean) {
-    // A mean divides by the number of its elements, and by the share of each micro-batch in the rows.
+    // A mean divides by the number of its elements, and by each micro-batch's share of the rows.
     const models::Model model = models::make_model(c.model, c.dtype, seed);
     const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
     const int64_t elements = model.forward(batch.inputs).at(0).numel();
@@ -51,8 +51,8 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
       return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(c.rows) +
              " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
   }
-  // Means and the division by the number of micro-batches scale by powers of two, which moves no bit of a significand:
-  // the proof is about the sums.
+  // Means and the division by the number of micro-batches scale by powers of two, which changes no significand: only
+  // the sums need the proof.
   reference::Case sums = c;
   sums.loss.reduction = reference::Reduction::Sum;
   sums.divide_by_microbatches = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -8,18 +8,18 @@
 #include "conformance/judge/compare.h"
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/stage_orders.h"
-#include "reference/detached_run.h"
 #include "reference/host_results.h"
-#include "reference/whole_model.h"
+#include "reference/oracle/detached_run.h"
+#include "reference/oracle/whole_model.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// More zeros than this in gradients prove too little: most wrong results would look the same.
+/// Gradients with a larger fraction of zeros prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
 
-/// Whether every stage has one copy, which takes its micro-batches by ascending number.
+/// Whether every stage has one copy that executes its micro-batches in ascending order.
 bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
   return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
     return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
@@ -64,17 +64,17 @@ std::string first_of(const std::vector<Difference>& differences) {
 
 struct Judge::Oracle {
   TensorMap detached;
-  /// Why the oracles cannot be trusted here; empty when they agree.
+  /// Why the oracles cannot be trusted for this case; empty if they agree.
   std::string problem;
-  /// What a reader of the finding should know about it; mostly empty.
+  /// A limit of the comparison, for the finding; mostly empty.
   std::string note;
 };
 
-/// What the whole model has to say, which does not depend on the order; computed when first asked for.
+/// The results of the whole model, which do not depend on the schedule's order; computed on first use.
 struct Judge::Whole {
   std::string exactness_problem;
   TensorMap at_once;
-  std::map<int, TensorMap> by_microbatch;  ///< by the number of stages that random layers are seeded for
+  std::map<int, TensorMap> by_microbatch;  ///< by the number of stages, which seeds the random layers
   Expectation bounded;
   bool has_exact = false, has_bounded = false;
 };
@@ -132,22 +132,22 @@ const Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule:
       const CaseTraits traits = case_traits(c, schedule.stages, seed_);
       if (traits.has_buffers && !all_ascending(orders, &reference::StageOrder::forwards)) {
         oracle->note =
-            "against the detached stages only: the whole model takes micro-batches by ascending number, and "
+            "compared with the detached stages only: the whole model executes micro-batches in ascending order, and "
             "its buffers depend on that";
       } else if (!traits.shares_parameters && !traits.groups_sums &&
                  all_ascending(orders, &reference::StageOrder::backwards)) {
         hold("whole model", by_microbatch_for(c, traits.draws_random_numbers ? schedule.stages : 1), kWhole,
              CompareMode::Bitwise);
       } else if (c.dtype == reference::Dtype::F64) {
-        oracle->note = "against the detached stages only: nothing here is more exact than float64";
+        oracle->note = "compared with the detached stages only: no oracle is more exact than float64";
       } else if (!traits.draws_random_numbers) {
-        // Copies are added up in another order than one parameter's uses, and so are a value's uses in several stages
-        // and micro-batches that do not come by ascending number: the whole model agrees within its bound.
+        // The whole model adds in another order than parameter copies, than a value's uses in several stages, and than
+        // micro-batches out of ascending order. It agrees within its bound.
         const Expectation& expected = bounded_for(c);
         hold("float64 whole model", expected.value, kWhole, CompareMode::Bounded, expected.bounds);
       } else {
         oracle->note =
-            "against the detached stages only: with random layers the whole model in float64 draws other masks";
+            "compared with the detached stages only: with random layers the whole model in float64 draws other masks";
       }
       break;
     }
@@ -174,8 +174,8 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
   std::vector<Difference> differences = compare(delivered(oracle.detached), results, mode);
   TensorMap checked = results;
   if (c.truth == reference::Truth::Bounded) {
-    // Values are judged by their bounds, which outputs, losses, gradients, buffers and parameters have; of the rest
-    // only that it is there, in the right form. If a value is outside, the detached run tells where it began.
+    // Outputs, losses, gradients, buffers and parameters have bounds, which judge their values. The other results must
+    // only exist, with the right dtype and shape. If a value is out of bounds, the detached run shows where it began.
     checked = of_kinds(results, kWhole);
     const std::vector<Difference> outside =
         compare(delivered(bounded_for(c).value), checked, CompareMode::Bounded, bounded_for(c).bounds);
@@ -206,7 +206,7 @@ bool demote(reference::Case& c, const BackendDescription& backend, std::string& 
   if (c.truth != reference::Truth::SameOrder) return false;
   std::string why;
   if (!backend.follows_order)
-    why = "the backend keeps an order of its own";
+    why = "the backend does not keep the schedule's order";
   else if (backend.libtorch.empty())
     why = "the backend does not compute with LibTorch";
   else if (backend.libtorch.substr(0, backend.libtorch.find('+')) != TORCH_VERSION)

@@ -1,8 +1,8 @@
-// The judge: holds what a backend delivered against the oracles, and the oracles against each other.
+// The judge compares a backend's results with the oracles, and the oracles with each other.
 //
-// Every case is computed twice here, by the detached stages and by the whole model under plain autograd. The detached
-// run has every boundary, so it can say where a difference begins; the whole model is never captured or cut, so it can
-// say whether the detached run is right. Backends only deliver; nobody compares his own results.
+// It computes every case twice: by the detached stages and by the whole model under plain autograd. The detached run
+// has every boundary value, so it shows where a difference begins. The whole model is never captured or cut, so it
+// shows whether the detached run is right. Backends only deliver results; they never judge them.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 #include "conformance/judge/finding.h"
 #include "conformance/protocol/protocol.h"
 #include "reference/case.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/schedule/schedule.h"
-#include "runtime/tensor_file.h"
 
 namespace plumbline::conformance {
 
@@ -24,9 +24,9 @@ class Judge {
  public:
   explicit Judge(uint64_t seed) : seed_(seed) {}
 
-  /// Judges the results of a case under one schedule, which says into how many stages its model is cut. What an oracle
-  /// has to say is computed once for each order of accumulation. Of `results` only the kinds in `delivers` are compared
-  /// (none: all), and they must be complete.
+  /// Judges the results of a case under one schedule, which determines the number of stages. Each oracle runs once for
+  /// each order of accumulation. Compares only the kinds of `results` in `delivers` (none: all), which must be
+  /// complete.
   Finding judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
                 const std::vector<reference::ResultKind>& delivers = {});
 
@@ -43,8 +43,8 @@ class Judge {
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
-/// Real numbers are held to the same bits only if the backend keeps the schedule's order and computes with our
-/// LibTorch; else a same-order case is judged as bounded, and `note` says so. Returns whether it is.
+/// Real numbers must have the same bits only if the backend keeps the schedule's order and computes with our version of
+/// LibTorch; else a same-order case is judged as bounded, and `note` states it. Returns whether it was demoted.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline::conformance

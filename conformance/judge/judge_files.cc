@@ -4,7 +4,7 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/report_folder.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 
@@ -27,7 +27,7 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
     reference::Case c = with_microbatches(known, run.microbatches, note);
     if (run.foreign && run.backend != nullptr && demote(c, *run.backend, note) && c.dtype == reference::Dtype::F64) {
       finding.status = Status::Skipped;
-      finding.reason = note + ", and there is nothing more exact than float64 to bound it with";
+      finding.reason = note + ", and float64 results have no more exact reference to bound them";
       return finding;
     }
     const schedule::Schedule schedule =

@@ -1,4 +1,4 @@
-// Judging what the ranks of one run left on disk: the same for the run that has just ended and for `plumbline check`.
+// Judges the result files of one run's ranks, for `plumbline run` and for `plumbline check` alike.
 #pragma once
 
 #include <filesystem>
@@ -9,19 +9,20 @@
 
 namespace plumbline::conformance {
 
-/// What else decides how the files of a run are judged.
+/// The properties of a run, besides its case and schedule, that decide how its files are judged.
 struct RunConditions {
   int ranks = 1;
   int microbatches = 0;  ///< as in with_microbatches()
-  bool foreign = false;  ///< by a backend that is not our runtime: any of its ranks may have written
-  const BackendDescription* backend = nullptr;  ///< says what it delivers; none: everything
+  bool foreign = false;  ///< by a backend other than our runtime: any subset of its ranks may have written files
+  const BackendDescription* backend = nullptr;  ///< lists the kinds it delivers; none: every kind
 };
 
-/// The files that the ranks of one run leave in the folder of their group.
+/// The result files of one run's ranks in the folder of their group.
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunConditions& run);
 
-/// Status Error, with a reason of one line that names the file, when one of them is missing or cannot be read.
+/// Merges and judges the files. Status Error, with a one-line reason that names the file, if one is missing or cannot
+/// be read.
 Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, const RunConditions& run);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// The judge on results that are right, and on results with one thing wrong: it must find that thing first.
+// The judge on correct results, and on results with one defect, which it must name first.
 #include "conformance/judge/judge.h"
 
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/expectation.h"
-#include "reference/detached_run.h"
 #include "reference/host_results.h"
+#include "reference/oracle/detached_run.h"
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -41,7 +41,7 @@ std::string first_key_of(const TensorMap& results, reference::ResultKind kind) {
   return "";
 }
 
-TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
+TEST(Judge, PassesCorrectResultsOfEveryKindOfTruth) {
   Judge judge(kSeed);
   for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
     for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
@@ -54,7 +54,7 @@ TEST(Judge, PassesWhatIsRightOfEveryKindOfTruth) {
   }
 }
 
-// Two replicas of two stages; each sums what it has on its own. What a schedule with one copy would give is refused.
+// Two replicas of two stages, each with its own sums. The results of a schedule with one copy fail.
 TEST(Judge, ReplicasAreSummedAsTheScheduleSays) {
   const reference::Case& c = find_case("mlp");
   schedule::Schedule both = gpipe(c);

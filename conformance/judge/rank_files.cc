@@ -10,8 +10,8 @@
 namespace plumbline::conformance {
 namespace {
 
-/// A rank has a copy of a parameter if it delivers its value; then it has every gradient that another copy has. Without
-/// this, what one copy lost would be answered for by the others.
+/// A rank that delivers a parameter's value has a copy of it, and must deliver every gradient that another copy has.
+/// Without this check, the other copies would hide a gradient that one copy lost.
 void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const TensorMap& merged) {
   std::map<std::string, std::vector<const RankResults*>> holders;
   for (const RankResults& rank : ranks)
@@ -24,7 +24,7 @@ void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const
     if (parsed.kind != reference::ResultKind::Grad) continue;
     for (const RankResults* rank : holders[parsed.name])
       if (!rank->results.contains(key))
-        throw Error(rank->from + ": has a copy of " + parsed.name + ", and lacks " + key + ", which another rank has");
+        throw Error(rank->from + ": has a copy of " + parsed.name + " but lacks " + key + ", which another rank has");
   }
 }
 
@@ -49,7 +49,7 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
   for (int rank = 0; rank < ranks; ++rank) names.insert(result_path(out, c, rank).filename());
   for (const std::filesystem::path& file : files)
     if (!names.contains(file.filename()))
-      throw Error(file.string() + ": there is no such rank; the job has " + std::to_string(ranks) +
+      throw Error(file.string() + ": no such rank; the job has " + std::to_string(ranks) +
                   (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));
   return files;
 }

@@ -1,4 +1,4 @@
-// What the ranks of one run delivered, put together. No torch.
+// Merges the results of all ranks of one run. No torch.
 #pragma once
 
 #include <filesystem>
@@ -6,25 +6,25 @@
 #include <vector>
 
 #include "conformance/protocol/job.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 
 struct RankResults {
-  std::string from;  ///< who delivered them, for messages: "rank 2", or a file
+  std::string from;  ///< their source, for messages: "rank 2", or a file
   TensorMap results;
 };
 
-/// One map of what all ranks delivered. Throws Error, naming who, where two disagree on a result or one lacks a
-/// gradient that another has, of a parameter that both have: copies of a shared parameter must be equal. InputError for
-/// a name that is no result key.
+/// One map of the results of all ranks. Copies of a shared parameter must be equal: throws Error, naming the rank, if
+/// two disagree on a result, or if one lacks a gradient that another has of a parameter that both have. InputError for
+/// a name that is not a result key.
 TensorMap merge_results(const std::vector<RankResults>& ranks);
 
-/// Of result_files(), all. Throws Error, naming the first that no rank of a job of so many ranks can have written.
+/// result_files(out, c). Throws Error naming the first file whose rank is not below `ranks`.
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
 
-/// The same from the files that the ranks wrote. Throws Error, in one line that names the file, also where it is
-/// missing or is not one well-formed safetensors file.
+/// merge_results() of the ranks' files. Throws Error, in one line that names the file, also if a file is missing or is
+/// not well-formed safetensors.
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
 
 }  // namespace plumbline::conformance

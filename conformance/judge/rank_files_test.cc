@@ -6,7 +6,7 @@
 
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -30,7 +30,7 @@ TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
   for (const auto& ranks : {std::vector<RankResults>{{"rank 0", both}, {"rank 1", without}},
                             std::vector<RankResults>{{"rank 1", without}, {"rank 0", both}}})
     EXPECT_EQ(testing::failure([&] { merge_results(ranks); }),
-              "rank 1: has a copy of w, and lacks 0/grad/-/-/w, which another rank has");
+              "rank 1: has a copy of w but lacks 0/grad/-/-/w, which another rank has");
 }
 
 TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
@@ -42,15 +42,15 @@ TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
   const auto why = [&](int ranks) {
     return testing::failure([&] { result_files_of_ranks(folder.path(), item, ranks); });
   };
-  EXPECT_EQ(why(12), "accepted") << "which ranks write is theirs to say";
+  EXPECT_EQ(why(12), "accepted") << "each rank may write or not";
   EXPECT_EQ(result_files_of_ranks(folder.path(), item, 12).size(), 3u);
   testing::expect_line(why(11), (folder / "1f1b/mlp/rank11.safetensors").string(),
-                       ": there is no such rank; the job has 11 ranks: 0 to 10");
+                       ": no such rank; the job has 11 ranks: 0 to 10");
   testing::expect_line(why(2), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 2 ranks: 0 to 1");
   testing::expect_line(why(1), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 1 rank: 0");
 }
 
-/// A file as the format has it: the length of the header, the header, the data.
+/// A file in the layout of safetensors: the length of the header, the header, the data.
 std::string file_of(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
   std::string bytes(8, '\0');
@@ -78,9 +78,9 @@ TEST(RankFiles, EveryKindOfCorruptFileIsNamedInOneLine) {
       {file_of("{\"0/loss/-/0/\xff\":1}", ""), "not JSON"},
       {file_of("[]", ""), "not a JSON object"},
       {file_of("{\"a\":{", ""), "not JSON"},
-      {file_of(std::string(5000, '['), ""), "lists and objects inside one another"},
-      {entry(R"("dtype":"F33","shape":[],"data_offsets":[0,4])"), "known are F64"},
-      {entry(R"("dtype":3,"shape":[],"data_offsets":[0,4])"), "known are F64"},
+      {file_of(std::string(5000, '['), ""), "nested lists and objects"},
+      {entry(R"("dtype":"F33","shape":[],"data_offsets":[0,4])"), "expected one of F64"},
+      {entry(R"("dtype":3,"shape":[],"data_offsets":[0,4])"), "expected one of F64"},
       {entry(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), "not a list of sizes"},
       {entry(R"("dtype":"F32","shape":[1.5],"data_offsets":[0,4])"), "not a list of sizes"},
       {entry(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])"), "not a list of sizes"},

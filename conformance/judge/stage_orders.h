@@ -1,13 +1,13 @@
-// The order of a schedule as plain data, which is all that the detached oracle is told of it.
+// The order of a schedule as plain data: the only part of a schedule that the detached oracle reads.
 #pragma once
 
-#include "reference/detached_run.h"
+#include "reference/oracle/detached_run.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::conformance {
 
-/// A stage adds up its gradients in the order of its W where the backward comes in halves, else of its B. Each replica
-/// of the model has a copy of each stage.
+/// A stage adds up its gradients in the order of its W actions if the backward is split, else of its B actions. Each
+/// replica of the model has a copy of each stage.
 reference::StageOrders stage_orders(const schedule::Schedule& schedule);
 
 }  // namespace plumbline::conformance

@@ -1,6 +1,6 @@
 #include "conformance/judge/verdict.h"
 
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 

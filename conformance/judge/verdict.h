@@ -1,5 +1,5 @@
-// What the runner concludes about one run: the judge's finding with the run that it is about, as reports keep it; and
-// the one line that tells a person. No torch.
+// The verdict on one run, as reports keep it: the judge's finding with the identity of the run, and its text of one
+// line. No torch.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ struct Verdict {
   RunId run;
   std::string title = {};    ///< of the case
   std::string dtype = {};    ///< of the case, "f32"; empty: unknown
-  std::string backend = {};  ///< what it calls itself; empty: unknown
+  std::string backend = {};  ///< the name that it gives itself; empty: unknown
   std::string device = {};   ///< "cpu"; empty: unknown
   Finding finding = {};      ///< its status as waived
-  std::string waiver = {};   ///< of XFail and XPass: which waiver, its reason, link and date, in one line
+  std::string waiver = {};   ///< of XFail and XPass: the waiver, its reason, link and date, in one line
   double seconds = 0.0;
   std::string repro = {};  ///< a command line that repeats just this run
 };
 
-/// "FAIL exact-mlp x 1f1b (4 ranks, mpi): " and the first difference, or the reason; for a pass, what was checked. One
+/// "FAIL exact-mlp x 1f1b (4 ranks, mpi): " and the first difference, or the reason; for a pass, the checked kinds. One
 /// line.
 std::string sentence(const Verdict& verdict);
 

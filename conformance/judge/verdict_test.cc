@@ -37,8 +37,8 @@ TEST(Verdict, SentenceOfTheFirstDifference) {
   EXPECT_TRUE(sentence(verdict).ends_with("got 4.004 (and 2 more tensors) [demoted]")) << sentence(verdict);
 }
 
-TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
-  const auto said = [](const char* dtype, std::vector<uint16_t> bits, std::vector<uint16_t> wrong) {
+TEST(Verdict, StatesTheUlpsBetweenValuesThatShouldHaveTheSameBits) {
+  const auto sentence_for = [](const char* dtype, std::vector<uint16_t> bits, std::vector<uint16_t> wrong) {
     const auto tensor = [&](const std::vector<uint16_t>& values) {
       HostTensor made{dtype, {static_cast<int64_t>(values.size())}, std::vector<std::byte>(values.size() * 2)};
       std::memcpy(made.data.data(), values.data(), made.data.size());
@@ -50,10 +50,10 @@ TEST(Verdict, SaysHowManyUlpsAreBetweenWhatShouldHaveTheSameBits) {
     verdict.finding.truth = reference::Truth::SameOrder;
     return sentence(verdict);
   };
-  EXPECT_TRUE(said("BF16", {0x3f80, 0x4000}, {0x3f80, 0x4003}).ends_with("got 2.046875, 3 ulp apart"));
-  EXPECT_TRUE(said("F16", {0x3c00}, {0x3bff}).ends_with("got 0.9995117, 1 ulp apart"));
-  EXPECT_TRUE(said("BF16", {0}, {0x8000}).ends_with("expected 0, got -0")) << "no distance";
-  EXPECT_TRUE(said("I16", {1}, {2}).ends_with("expected 1, got 2"));
+  EXPECT_TRUE(sentence_for("BF16", {0x3f80, 0x4000}, {0x3f80, 0x4003}).ends_with("got 2.046875, 3 ulp apart"));
+  EXPECT_TRUE(sentence_for("F16", {0x3c00}, {0x3bff}).ends_with("got 0.9995117, 1 ulp apart"));
+  EXPECT_TRUE(sentence_for("BF16", {0}, {0x8000}).ends_with("expected 0, got -0")) << "no distance";
+  EXPECT_TRUE(sentence_for("I16", {1}, {2}).ends_with("expected 1, got 2"));
 
   const std::string key = "0/backward/2/3/v17";
   Verdict verdict = verdict_of({{key, f32({}, {1})}}, {{key, f32({}, {-1})}});
@@ -121,7 +121,7 @@ TEST(Verdict, ListsAtMostTwentyDifferences) {
   EXPECT_FALSE(verdict_of(expected, expected).finding.first.has_value());
 }
 
-TEST(Verdict, StatusesHaveNamesAndSymbolsOfTheirOwn) {
+TEST(Verdict, StatusesHaveDistinctNamesAndSymbols) {
   std::set<std::string_view> names;
   std::set<char> symbols;
   std::string failures;

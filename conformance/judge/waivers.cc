@@ -8,9 +8,9 @@
 
 #include "conformance/protocol/toml.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/one_line.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -27,7 +27,7 @@ bool matches_one(const std::vector<std::string>& globs, const std::string& text)
   return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return matches(glob, text); });
 }
 
-/// The dotted numbers that `text` begins with; what follows is left in it.
+/// Removes the dotted numbers from the beginning of `text`.
 std::vector<int64_t> take_version(std::string_view& text) {
   std::vector<int64_t> numbers;
   while (true) {
@@ -41,7 +41,7 @@ std::vector<int64_t> take_version(std::string_view& text) {
   }
 }
 
-/// -1, 0 or 1; a number that is not there is 0: 2.15 is 2.15.0.
+/// -1, 0 or 1. A missing number is 0: 2.15 equals 2.15.0.
 int compare_versions(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const int64_t left = i < a.size() ? a[i] : 0, right = i < b.size() ? b[i] : 0;
@@ -57,7 +57,7 @@ const toml::table& table_of(const TomlPlace& place, const std::string& what) {
 
 std::string text_of(const TomlPlace& place, const std::string& what, const std::string& accepted) {
   const auto* value = place.node().as_string();
-  if (value == nullptr || value->get().empty()) place.refuse(what + " must be a text: " + accepted);
+  if (value == nullptr || value->get().empty()) place.refuse(what + " must be a string that is not empty: " + accepted);
   return value->get();
 }
 
@@ -65,10 +65,10 @@ void expect_keys(const TomlPlace& place, const toml::table& table, const std::st
                  const std::vector<std::string>& known) {
   for (const auto& [key, node] : table)
     if (std::find(known.begin(), known.end(), key.str()) == known.end())
-      place.at(node).refuse(what + " knows no key '" + std::string(key.str()) + "'; accepted: " + join(known));
+      place.at(node).refuse(what + " has no key '" + std::string(key.str()) + "'; expected one of " + join(known));
 }
 
-/// The node under a key that must be there.
+/// The node under a required key.
 TomlPlace required(const TomlPlace& place, const toml::table& table, const char* key, const std::string& accepted) {
   const toml::node* node = table.get(key);
   if (node == nullptr) place.refuse("a waiver needs '" + std::string(key) + "': " + accepted);
@@ -80,12 +80,13 @@ std::string word(const TomlPlace& place, const std::string& what, const char* co
   const std::vector<std::string> accepted(std::begin(words), std::end(words));
   const std::string text = text_of(place, what, join(accepted));
   if (std::find(accepted.begin(), accepted.end(), text) == accepted.end())
-    place.refuse(what + " '" + text + "': accepted are " + join(accepted));
+    place.refuse(what + " '" + text + "': expected one of " + join(accepted));
   return text;
 }
 
 VersionRange range_of(const TomlPlace& place, const std::string& what, const std::string& text) {
-  const std::string accepted = " is no condition; accepted are 4, \"4\", \">=4\", \">=2.11, <2.15\", or a list of such";
+  const std::string accepted =
+      " is not a condition; expected one such as 4, \"4\", \">=4\", \">=2.11, <2.15\", or a list of them";
   VersionRange range;
   std::string_view rest = text;
   while (true) {
@@ -108,26 +109,26 @@ VersionRange range_of(const TomlPlace& place, const std::string& what, const std
   }
 }
 
-/// A number, a text, or a list of them.
+/// A number, a string, or a list of them.
 std::vector<VersionRange> ranges_of(const TomlPlace& place, const std::string& what) {
   if (const auto* number = place.node().as_integer()) return {range_of(place, what, std::to_string(number->get()))};
   if (const auto* list = place.node().as_array(); list != nullptr && !list->empty()) {
     std::vector<VersionRange> ranges;
     for (const toml::node& node : *list) {
-      if (node.is_array()) place.refuse(what + " must be a list of numbers or texts");
+      if (node.is_array()) place.refuse(what + " must be a list of numbers or strings");
       for (VersionRange& range : ranges_of(place.at(node), what)) ranges.push_back(std::move(range));
     }
     return ranges;
   }
-  return {range_of(place, what, text_of(place, what, "4, \">=4\", or a list of such"))};
+  return {range_of(place, what, text_of(place, what, "4, \">=4\", or a list of them"))};
 }
 
-/// A pattern, or a list of them; where in the file each stands.
+/// A pattern or a list of patterns, each with its place in the file.
 std::vector<std::pair<std::string, TomlPlace>> patterns_of(const TomlPlace& place, const std::string& what,
                                                            const std::string& accepted) {
   const auto* list = place.node().as_array();
-  if (list == nullptr) return {{text_of(place, what, accepted + ", or a list of such"), place}};
-  if (list->empty()) place.refuse(what + " is an empty list: " + accepted + ", or several");
+  if (list == nullptr) return {{text_of(place, what, accepted + ", or a list of them"), place}};
+  if (list->empty()) place.refuse(what + " is an empty list: expected " + accepted + ", or several");
   std::vector<std::pair<std::string, TomlPlace>> patterns;
   for (const toml::node& node : *list) patterns.emplace_back(text_of(place.at(node), what, accepted), place.at(node));
   return patterns;
@@ -143,17 +144,17 @@ void read_condition(const TomlPlace& place, Waiver& waiver) {
     if (key == "transport") waiver.transport = word(here, "'transport'", kTransports);
     if (key == "dtype") waiver.dtype = word(here, "'dtype'", kDtypes);
     if (key == "device") waiver.device = word(here, "'device'", kDevices);
-    if (key == "backend") waiver.backend_glob = text_of(here, "'backend'", "a pattern of a backend's name");
+    if (key == "backend") waiver.backend_glob = text_of(here, "'backend'", "a pattern for the name of a backend");
   }
 }
 
 Status expectation_of(const TomlPlace& place) {
   std::vector<std::string> names;
   for (const Status status : kWaivable) names.emplace_back(status_name(status));
-  const std::string accepted = join(names) + " (what did not run, or was refused beforehand, needs no waiver)";
+  const std::string accepted = join(names) + " (a case that was not run, or was refused, needs no waiver)";
   const std::string text = text_of(place, "'expect'", accepted);
   if (std::find(names.begin(), names.end(), text) == names.end())
-    place.refuse("'expect' is '" + text + "': accepted are " + accepted);
+    place.refuse("'expect' is '" + text + "': expected one of " + accepted);
   return *status_of(text);
 }
 
@@ -178,7 +179,7 @@ Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_id
   expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "link", "reason", "expires"});
   Waiver waiver;
   waiver.where = place.text();
-  const std::string ids = "a pattern of ids of cases", names = "a pattern of names of schedules";
+  const std::string ids = "a pattern for ids of cases", names = "a pattern for names of schedules";
   for (const auto& [glob, here] : patterns_of(required(place, table, "case", ids), "'case'", ids)) {
     if (std::none_of(case_ids.begin(), case_ids.end(), [&](const std::string& id) { return matches(glob, id); }))
       here.refuse("no case of the corpus matches '" + glob + "'; `plumbline list` names them");
@@ -213,8 +214,8 @@ bool is_about(const Waiver& waiver, const Verdict& verdict, const std::string& v
          any_holds(waiver.version, version);
 }
 
-/// Of more waivers than this one line says that they are about nothing: a run of few cases leaves most of them.
-constexpr size_t kToldEach = 3;
+/// More unused waivers than this share one line: a run of few cases leaves most waivers unused.
+constexpr size_t kMostLinesOfUnused = 3;
 
 /// "2027-03-01"
 std::string to_string(const std::chrono::year_month_day& day) {
@@ -224,7 +225,7 @@ std::string to_string(const std::chrono::year_month_day& day) {
   return text;
 }
 
-std::string told(const Waiver& waiver) {
+std::string format_waiver(const Waiver& waiver) {
   return waiver.where + ": " + waiver.reason + " (" + waiver.link + ", until " + to_string(waiver.expires) + ")";
 }
 
@@ -272,8 +273,8 @@ Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
   }
   if (expected != nullptr) {
     verdict.finding.status = verdict.finding.status == Status::Pass ? Status::XPass : Status::XFail;
-    verdict.waiver = told(*expected);
-    if (verdict.finding.status == Status::XPass) verdict.waiver = "passes, so take this waiver away: " + verdict.waiver;
+    verdict.waiver = format_waiver(*expected);
+    if (verdict.finding.status == Status::XPass) verdict.waiver = "passes, so remove this waiver: " + verdict.waiver;
   } else if (is_failure(verdict.finding.status) && other != nullptr) {
     add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)));
   } else if (is_failure(verdict.finding.status) && old != nullptr) {
@@ -287,7 +288,7 @@ std::vector<std::string> Waivers::expired() const {
   for (size_t i = 0; i < waivers_.size(); ++i)
     if (matched_[i] && waivers_[i].expires < day_)
       lines.push_back("the waiver at " + waivers_[i].where + " expired on " + to_string(waivers_[i].expires) +
-                      "; look again at " + waivers_[i].link + ", then take it away or give it a new date");
+                      "; see " + waivers_[i].link + ", then remove it or give it a new date");
   return lines;
 }
 
@@ -296,14 +297,14 @@ std::vector<std::string> Waivers::unused() const {
   for (size_t i = 0; i < waivers_.size(); ++i)
     if (!matched_[i]) all.push_back(&waivers_[i]);
   std::vector<std::string> lines;
-  if (all.size() <= kToldEach) {
+  if (all.size() <= kMostLinesOfUnused) {
     for (const Waiver* waiver : all)
       lines.push_back("the waiver at " + waiver->where + " (" + first_of(waiver->case_globs) + " x " +
-                      first_of(waiver->schedule_globs) + ") is about nothing in this run");
+                      first_of(waiver->schedule_globs) + ") matched no case in this run");
     return lines;
   }
   std::string line = std::to_string(all.size()) + " of " + std::to_string(waivers_.size()) +
-                     " waivers are about nothing in this run: those at " + all.front()->where;
+                     " waivers matched no case in this run: those at " + all.front()->where;
   for (size_t i = 1; i < all.size(); ++i) line += ", " + all[i]->where.substr(all[i]->where.rfind(':') + 1);
   return {line};
 }
@@ -312,14 +313,14 @@ std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::v
   const std::string file = path.string();
   const toml::table document = parse_toml(read_file(path), file);
   const TomlPlace root(file, document);
-  expect_keys(root, document, "a file of waivers", {"schema", "waiver"});
+  expect_keys(root, document, "a waivers file", {"schema", "waiver"});
   const toml::node* schema = document.get("schema");
   if (schema == nullptr || schema->value<std::string>() != kSchema)
-    throw InputError((schema == nullptr ? file : root.at(*schema).text()) + ": a file of waivers needs schema = \"" +
+    throw InputError((schema == nullptr ? file : root.at(*schema).text()) + ": a waivers file needs schema = \"" +
                      kSchema + "\"");
   const toml::node* list = document.get("waiver");
   if (list == nullptr) return {};
-  if (!list->is_array()) root.at(*list).refuse("'waiver' must be tables of their own: [[waiver]]");
+  if (!list->is_array()) root.at(*list).refuse("'waiver' must be a list of tables: [[waiver]]");
   std::vector<Waiver> waivers;
   for (const toml::node& node : *list->as_array()) waivers.push_back(waiver_of(root.at(node), case_ids));
   return waivers;

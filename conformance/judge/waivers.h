@@ -1,17 +1,17 @@
-// Waivers: what a backend is known to get wrong, told openly in a TOML file, so that everything else still counts.
+// Waivers: a TOML file that lists the known deviations of a backend, so that every other result still counts.
 //
-// A waiver never hides anything. It says which failure is expected where, why, where that is discussed, and until when;
-// the case still runs and is still judged. A failure of the expected kind becomes `xfail`; a pass becomes `xpass`,
-// which fails, because the waiver is out of date; any other outcome stays what it is. Past its date a waiver waives
-// nothing and is itself a failure.
+// A waiver hides nothing. It states which failure is expected, for which runs, why, where the deviation is discussed,
+// and until when. The case still runs and is still judged. A failure of the expected kind becomes `xfail`. A pass
+// becomes `xpass`, which counts as a failure, because the waiver is out of date. Any other outcome is unchanged. Past
+// its date a waiver waives nothing and is itself a failure.
 //
 //   schema = "plumbline-waivers/1"
 //   [[waiver]]
-//   case = "tied-*"                  # a shell pattern that some case of the corpus must match, or a list of such
-//   schedule = ["zb-*", "gpipe"]     # likewise; every one, if left out
+//   case = "tied-*"                  # a shell pattern that a case of the corpus must match, or a list of patterns
+//   schedule = ["zb-*", "gpipe"]     # a pattern or a list of patterns; default: every schedule
 //   when = { ranks = ">=4", transport = "mpi", dtype = "bf16", device = "cpu", backend = "torch-*", version = "<2.15" }
 //   expect = "fail"                  # fail, error, timeout or mistrusted
-//   link = "https://..."             # where it is discussed; compulsory
+//   link = "https://..."             # where it is discussed; required
 //   reason = "one sentence"
 //   expires = 2027-03-01             # the last day on which it holds
 #pragma once
@@ -37,7 +37,7 @@ struct VersionRange {
   };
   std::vector<Clause> clauses;
 
-  /// Whether a version ("2.15.0+cpu": what follows the dotted numbers does not count) is in the range. A text without
+  /// Whether a version ("2.15.0+cpu": a suffix after the dotted numbers is ignored) is in the range. A text without
   /// numbers is in no range.
   bool holds(const std::string& version) const;
 };
@@ -54,19 +54,19 @@ struct Waiver {
   std::chrono::year_month_day expires{};
 };
 
-/// The waivers of one file and what became of them in one run.
+/// The waivers of one file, applied to the verdicts of one run.
 class Waivers {
  public:
   Waivers() = default;
   Waivers(std::vector<Waiver> waivers, std::chrono::year_month_day day);
 
-  /// The verdict, with Pass as XPass and an expected failure as XFail where a waiver that has not expired speaks of it.
-  /// Where waivers do, but of another failure, or are too old, the verdict stays, and its reason says so.
+  /// The verdict, with Pass turned into XPass and an expected failure into XFail if an unexpired waiver matches. If the
+  /// matching waivers expect another failure or have expired, the verdict stays, and its reason names one of them.
   Verdict applied(Verdict verdict, const std::string& backend_version);
 
-  /// Waivers that have expired although a verdict seen is theirs, a line each: these fail the run.
+  /// Expired waivers that match a verdict of this run, a line each: these fail the run.
   std::vector<std::string> expired() const;
-  /// Waivers that no verdict seen is theirs of, to be told: a line each, or one line where there are many.
+  /// Waivers that match no verdict of this run: a line each, or one line for all if there are many.
   std::vector<std::string> unused() const;
 
   const std::vector<Waiver>& all() const { return waivers_; }
@@ -77,9 +77,9 @@ class Waivers {
   std::chrono::year_month_day day_{};
 };
 
-/// Reads a file. InputError in one line, with file, line and what would be accepted: no TOML, an unknown or missing
-/// key, a value of another kind, a case pattern that matches none of `case_ids`, an expectation that would waive more
-/// than a failure.
+/// Reads a file. Throws InputError, in one line with the file, the line and the expected values, for invalid TOML, an
+/// unknown or missing key, a value of another kind, a case pattern that matches none of `case_ids`, and an expectation
+/// that would waive more than a failure.
 std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::vector<std::string>& case_ids);
 
 }  // namespace plumbline::conformance

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -122,7 +122,7 @@ TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
             Status::Pass);
 }
 
-TEST(Waivers, OneThatIsAboutNothingIsTold) {
+TEST(Waivers, OneThatMatchesNothingIsListed) {
   Waivers some = waivers(waiver_text());
   Verdict other = verdict(Status::Pass);
   other.run.case_id = "exact-mlp";
@@ -131,11 +131,11 @@ TEST(Waivers, OneThatIsAboutNothingIsTold) {
   EXPECT_NE(some.unused()[0].find("w.toml:3 (tied-* x zb-*)"), std::string::npos) << some.unused()[0];
 }
 
-TEST(Waivers, ManyThatAreAboutNothingAreToldInOneLine) {
+TEST(Waivers, ManyThatMatchNothingAreListedInOneLine) {
   std::vector<Waiver> four(4, waivers(waiver_text()).all().front());
   for (size_t i = 0; i < four.size(); ++i) four[i].where = "w.toml:" + std::to_string(10 * i + 3);
   EXPECT_EQ(Waivers(four, 2026y / 1 / 1).unused(),
-            (std::vector<std::string>{"4 of 4 waivers are about nothing in this run: those at w.toml:3, 13, 23, 33"}));
+            (std::vector<std::string>{"4 of 4 waivers matched no case in this run: those at w.toml:3, 13, 23, 33"}));
   four.pop_back();
   EXPECT_EQ(Waivers(four, 2026y / 1 / 1).unused().size(), 3u);
 }
@@ -146,32 +146,32 @@ TEST(Waivers, AreReadStrictly) {
       {"[", ":1: not TOML"},
       {waiver_text("\"zb-*\"", "\"zb-*"), ":5: not TOML"},
       {waiver_text("counted", "\xff"), ":9: not TOML"},
-      {waiver_text("waivers/1", "waivers/2"), ":1: a file of waivers needs schema = \"plumbline-waivers/1\""},
-      {"", ": a file of waivers needs schema"},
-      {"schema = \"plumbline-waivers/1\"\nwaiver = 3\n", ":2: 'waiver' must be tables"},
+      {waiver_text("waivers/1", "waivers/2"), ":1: a waivers file needs schema = \"plumbline-waivers/1\""},
+      {"", ": a waivers file needs schema"},
+      {"schema = \"plumbline-waivers/1\"\nwaiver = 3\n", ":2: 'waiver' must be a list of tables"},
       {"schema = \"plumbline-waivers/1\"\n[[waivers]]\n",
-       ":2: a file of waivers knows no key 'waivers'; accepted: schema, waiver"},
+       ":2: a waivers file has no key 'waivers'; expected one of schema, waiver"},
       {waiver_text("case = \"tied-*\"\n", ""), ":3: a waiver needs 'case'"},
       {waiver_text("tied-*", "nonesuch-*"), ":4: no case of the corpus matches 'nonesuch-*'"},
-      {waiver_text("\"tied-*\"", "3"), ":4: 'case' must be a text"},
+      {waiver_text("\"tied-*\"", "3"), ":4: 'case' must be a string"},
       {waiver_text("\"tied-*\"", "[\"tied-*\",\n\"nonesuch\"]"), ":5: no case of the corpus matches 'nonesuch'"},
       {waiver_text("\"tied-*\"", "[]"), ":4: 'case' is an empty list"},
-      {waiver_text("\"zb-*\"", "[\"zb-*\", 3]"), ":5: 'schedule' must be a text"},
-      {waiver_text("schedule", "schedules"), ":5: a waiver knows no key 'schedules'; accepted: case, schedule, when"},
+      {waiver_text("\"zb-*\"", "[\"zb-*\", 3]"), ":5: 'schedule' must be a string"},
+      {waiver_text("schedule", "schedules"), ":5: a waiver has no key 'schedules'; expected one of case, schedule, "},
       {waiver_text("when = {", "when = 3 #"), ":6: 'when' must be a table"},
-      {waiver_text("transport = \"mpi\"", "transport = \"tcp\""), ":6: 'transport' 'tcp': accepted are threads, mpi"},
-      {waiver_text("transport", "transports"), ":6: 'when' knows no key 'transports'"},
-      {waiver_text("\">=4\"", "\"=>4\""), ":6: 'ranks' '=>4' is no condition"},
-      {waiver_text("\">=4\"", "[4, [5]]"), ":6: 'ranks' must be a list of numbers or texts"},
-      {waiver_text("\">=4\"", "-4"), ":6: 'ranks' '-4' is no condition"},
-      {waiver_text("<2.15", "<2.15 or so"), ":6: 'version' '>=2.11, <2.15 or so' is no condition"},
+      {waiver_text("transport = \"mpi\"", "transport = \"tcp\""), ":6: 'transport' 'tcp': expected one of threads, "},
+      {waiver_text("transport", "transports"), ":6: 'when' has no key 'transports'"},
+      {waiver_text("\">=4\"", "\"=>4\""), ":6: 'ranks' '=>4' is not a condition"},
+      {waiver_text("\">=4\"", "[4, [5]]"), ":6: 'ranks' must be a list of numbers or strings"},
+      {waiver_text("\">=4\"", "-4"), ":6: 'ranks' '-4' is not a condition"},
+      {waiver_text("<2.15", "<2.15 or so"), ":6: 'version' '>=2.11, <2.15 or so' is not a condition"},
       {waiver_text("\"fail\"", "\"skipped\""),
-       ":7: 'expect' is 'skipped': accepted are fail, error, timeout, mistrusted"},
+       ":7: 'expect' is 'skipped': expected one of fail, error, timeout, mistrusted"},
       {waiver_text("\"fail\"", "\"pass\""), ":7: 'expect' is 'pass'"},
       {waiver_text("link = \"https://example.org/1\"\n", ""), ":3: a waiver needs 'link'"},
       {waiver_text("https://example.org/1", "later"), ":8: 'link' is 'later': expected an address"},
       {waiver_text("reason = \"counted twice\"\n", ""), ":3: a waiver needs 'reason'"},
-      {waiver_text("\"counted twice\"", "\"\""), ":9: 'reason' must be a text"},
+      {waiver_text("\"counted twice\"", "\"\""), ":9: 'reason' must be a string"},
       {waiver_text("expires = 2026-11-22\n", ""), ":3: a waiver needs 'expires'"},
       {waiver_text("2026-11-22", "\"2026-11-22\""), ":10: 'expires' must be a date without quotes"},
       {waiver_text("2026-11-22", "2026-02-30"), ":10: not TOML"},

@@ -10,14 +10,14 @@
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
 namespace {
 
 constexpr auto kPatient = std::chrono::seconds(60);
-/// For faults after which a rank waits for what never comes: however long, so there is no use in waiting.
+/// For faults after which a rank waits for a message that never comes: a longer wait would not help.
 constexpr auto kShort = std::chrono::seconds(1);
 
 }  // namespace
@@ -51,7 +51,7 @@ FaultOutcome FaultRunner::run(const RunId& run, const std::function<Fault(const 
   try {
     std::vector<RankResults> ranks(run.ranks);
     transport::run_thread_ranks(run.ranks, [&](transport::Transport& transport) {
-      at::set_num_threads(1);  // of this thread: each kernel adds up in one order
+      at::set_num_threads(1);  // for this thread: each kernel sums in one order
       EngineCaseOptions options{place.schedule, seed_, timeout};
       options.recompute.policy = engine::parse_recompute(place.of.recompute);
       const Fault fault = make ? make({place.of, place.schedule, seed_, transport.rank(), happened}) : Fault();

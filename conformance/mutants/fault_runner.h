@@ -1,4 +1,4 @@
-// Runs cases with faults in them in this process, ranks as threads, and judges what comes of it.
+// Executes cases with injected faults in this process, one thread per rank, and judges the results.
 #pragma once
 
 #include <map>
@@ -14,27 +14,27 @@ namespace plumbline::conformance {
 
 struct FaultOutcome {
   Status status = Status::NotRun;
-  std::string reason;                         ///< one line: what gave it away
-  std::optional<reference::ResultKey> first;  ///< the result where it shows first
+  std::string reason;                         ///< one line: the judge's sentence, or the error
+  std::optional<reference::ResultKey> first;  ///< the first result that differs
   int64_t happened = 0;                       ///< how often the fault changed something
-  TensorMap results;                          ///< of all ranks; empty after an error
+  TensorMap results;                          ///< of all ranks; empty after an error or a time-out
 };
 
 class FaultRunner {
  public:
   explicit FaultRunner(uint64_t seed) : seed_(seed), judge_(seed) {}
 
-  /// The runtime as it is; run once for each place.
+  /// The outcome without a fault. Each place is executed once and cached.
   const FaultOutcome& untouched(const RunId& place);
 
-  /// With the fault that `make` puts around each rank. A wait that takes longer than `timeout` ends the run.
+  /// Executes `place` with the fault that `make` builds for each rank. A wait longer than `timeout` ends the run.
   FaultOutcome run(const RunId& place, const std::function<Fault(const FaultSite&)>& make,
                    transport::Clock::duration timeout);
 
-  /// What `mutant` comes to there, and why; the untouched runtime must have passed.
+  /// The outcome of `mutant` in `place`, and the reason. Precondition: `place` passes without a fault.
   std::pair<Kill, std::string> kill(const RunId& place, const Mutant& mutant);
 
-  /// What `place` is for why_not().
+  /// The facts about `place` that why_not() checks.
   MutantRun traits(const RunId& place);
 
  private:

@@ -55,7 +55,7 @@ class HookedStage : public StageAround {
     return changed(hook, microbatch, before);
   }
 
-  /// Has `work` add to gradients that are empty, and then adds its parts to what was there before.
+  /// Lets `work` accumulate into empty gradients, then adds these to the earlier ones through the hook.
   template <class Work>
   void accumulating(int microbatch, Work&& work) {
     if (!hooks_.accumulate) return work();

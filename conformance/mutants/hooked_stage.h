@@ -1,4 +1,4 @@
-// A stage whose inputs, outputs and gradients can be changed as they pass.
+// A stage runner decorated with hooks that change its inputs, outputs and gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace plumbline::conformance {
 
-/// Passes everything on.
+/// Forwards every call to `inner`; the base of all decorators of a stage.
 class StageAround : public engine::StageRunner {
  public:
   explicit StageAround(std::unique_ptr<engine::StageRunner> inner) : inner_(std::move(inner)) {}
@@ -36,28 +36,28 @@ class StageAround : public engine::StageRunner {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Each may change the tensors that it is given. What `inputs` and `outputs` do is part of the autograd graph.
+/// A hook may change its tensors in place. Autograd records `inputs` and `outputs`; the other hooks run without it.
 struct StageHooks {
   std::function<void(int microbatch, Tensors& inputs)> inputs = {};
   std::function<void(int microbatch, Tensors& outputs)> outputs = {};
   std::function<void(int microbatch, Tensors& grads)> root_grads = {};
   std::function<void(int microbatch, Tensors& grads)> input_grads = {};
-  /// What a parameter has accumulated after this micro-batch's part is added to what was there before; either may be
+  /// Returns a parameter's gradient after this micro-batch: the accumulated `before` plus `part`. Either may be
   /// undefined.
   std::function<at::Tensor(int microbatch, const std::string& name, const at::Tensor& before, const at::Tensor& part)>
       accumulate = {};
-  /// Which micro-batch's weight half is done in place of the one that is due.
+  /// The micro-batch whose weight half is executed instead of the one that is due; negative: none.
   std::function<int(int microbatch)> weight_half = {};
 };
 
-/// What a correct stage does for StageHooks::accumulate.
+/// The correct StageHooks::accumulate.
 at::Tensor accumulated(const at::Tensor& before, const at::Tensor& part);
 
-/// Says that the fault happened wherever a hook changed anything. `state` must outlive the stage.
+/// Calls site.happens() whenever a hook changed anything. `state` must outlive the stage.
 std::unique_ptr<engine::StageRunner> with_hooks(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site,
                                                 const split::StageState& state, StageHooks hooks);
 
-/// A fault in stages: `hooks` makes those of one stage; all empty: left alone.
+/// A fault in stages. `hooks` returns the hooks of one stage; empty hooks leave the stage unchanged.
 Fault stage_fault(const FaultSite& site, std::function<StageHooks(int stage, const split::StageState& state)> hooks);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// A subject whose steps can be changed: the batch before it, the gradients and parameters after it.
+// A case subject decorated with hooks that change its steps: the batch before, gradients and parameters after a step.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace plumbline::conformance {
 
-/// Each takes the place of the step; what is empty is passed on.
+/// A hook replaces the call of its name; without a hook the call goes to `inner`.
 struct StepHooks {
   std::function<void(reference::CaseSubject& inner, int step, const models::Batch& batch)> train = {}, evaluate = {};
   std::function<void(reference::CaseSubject& inner)> zero_grad = {};

@@ -116,7 +116,7 @@ class HookedTransport : public transport::ForwardingTransport {
 
   FaultSite site_;
   TransportHooks hooks_;
-  std::deque<std::vector<std::byte>> kept_;  // what is sent must stay where it is
+  std::deque<std::vector<std::byte>> kept_;  // a deque, as the bytes of a send must not move
   std::map<std::pair<uint32_t, uint32_t>, Arriving> arriving_;
 };
 
@@ -138,7 +138,7 @@ at::Tensor as_numbers(std::span<std::byte> bytes, const FaultSite& site) {
   const size_t size = c10::elementSize(type);
   if (bytes.empty() || bytes.size() % size != 0) return {};
   const at::Tensor numbers = at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size() / size)}, type);
-  // A whole number of 64 bits, read as floats, has halves next to nothing.
+  // The halves of a 64-bit integer, read as floats, are tiny.
   const at::Tensor sizes = numbers.abs();
   if (((sizes != 0) & (sizes < 1e-30)).any().item<bool>()) return {};
   return numbers;

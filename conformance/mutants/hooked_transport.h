@@ -1,4 +1,4 @@
-// A transport whose messages can be changed, lost, doubled or misdirected on their way.
+// A transport decorated with hooks that change, drop, duplicate or misdirect messages.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,15 +13,16 @@
 
 namespace plumbline::conformance {
 
-/// What a tag stands for: runtime/engine/plan/plan.h lays out those of values, gradients.h those of copies.
+/// The kind of message that a tag stands for. runtime/engine/plan/plan.h defines the tags of values and their
+/// gradients, runtime/engine/gradients.h those of copies of a shared parameter.
 enum class Load {
-  Value,     ///< forwards
-  Gradient,  ///< backwards
+  Value,     ///< a boundary value, sent in the forward
+  Gradient,  ///< its gradient, sent in the backward
   CopyFlag,  ///< whether a copy of a shared parameter has a gradient
-  Copy,      ///< that gradient, on its way to the first copy
+  Copy,      ///< the gradient of a copy, sent to the first copy
   SumFlag,
-  Sum,    ///< the sum of all copies, on its way back
-  Other,  ///< what ranks tell each other before a step
+  Sum,    ///< the sum over all copies, sent back to each
+  Other,  ///< a message that ranks exchange before a step
 };
 
 struct Message {
@@ -32,23 +33,23 @@ struct Message {
   std::vector<std::byte> body;
   int times = 1;  ///< how often it is sent
 
-  /// Makes it a message of another channel or micro-batch, of so many.
+  /// Changes the tag to that of another channel and micro-batch. `microbatches` is the number of them in a step.
   void move_to(int new_channel, int new_microbatch, int microbatches);
 };
 
 struct TransportHooks {
-  /// Before it is sent; may change all of it.
+  /// Called before a message is sent; may change every field.
   std::function<void(Message& message)> send = {};
-  /// After it arrived: its body is what the rank goes on with.
+  /// Called after a message arrived; the rank continues with `body`, which the hook may change.
   std::function<void(const Message& message, std::span<std::byte> body)> arrived = {};
 };
 
-/// Says that the fault happened wherever a hook changed anything.
+/// Calls site.happens() whenever a hook changed a message.
 std::unique_ptr<transport::Transport> with_hooks(transport::Transport& inner, const FaultSite& site,
                                                  TransportHooks hooks);
 
-/// The bytes as a flat tensor of the case's dtype, in place; undefined where they cannot be that: another number of
-/// bytes, or numbers that no run makes (whole numbers read as floating point).
+/// A flat tensor of the case's dtype that aliases `bytes`. Undefined if their number is not a multiple of the element
+/// size, or if the values occur in no run (integers read as floating point).
 at::Tensor as_numbers(std::span<std::byte> bytes, const FaultSite& site);
 
 }  // namespace plumbline::conformance

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/json_place.h"
-#include "runtime/write_text.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -23,7 +23,7 @@ constexpr std::pair<Kill, std::string_view> kNames[] = {{Kill::Untested, "untest
                                                         {Kill::Error, "error"},
                                                         {Kill::Timeout, "timeout"}};
 
-/// In the order of the runs, each once.
+/// Each case once, in the order of the runs.
 std::vector<std::string> cases_of(const KillMatrix& matrix) {
   std::vector<std::string> cases;
   for (const RunId& run : matrix.runs)
@@ -31,7 +31,7 @@ std::vector<std::string> cases_of(const KillMatrix& matrix) {
   return cases;
 }
 
-/// By case, what its runs say together: a kill counts more than surviving.
+/// The combined outcome of a case's runs: one kill outweighs any number of survivals.
 Kill of_case(const KillMatrix& matrix, const MatrixRow& row, const std::string& id) {
   Kill together = Kill::Untested;
   bool tried = false, not_applicable = true;
@@ -64,7 +64,7 @@ std::string_view kill_name(Kill kill) {
 Kill parse_kill(std::string_view text) {
   for (const auto& [kill, name] : kNames)
     if (name == text) return kill;
-  throw InputError("'" + std::string(text) + "' is no verdict on a mutant");
+  throw InputError("'" + std::string(text) + "' is not an outcome of a mutant");
 }
 
 char kill_symbol(Kill kill) { return ".-osXET"[static_cast<int>(kill)]; }
@@ -116,12 +116,12 @@ std::string matrix_text(const KillMatrix& matrix) {
     out << "\n";
     killed += row.kills() > 0;
   }
-  out << "\nX a result differs   E refused   T waited in vain   s survived   o never happened   - cannot apply   "
+  out << "\nX a result differs   E error   T timeout   s survived   o never happened   - not applicable   "
          ". not tried\n\n";
-  out << killed << " of " << matrix.rows.size() << " mutants are given away\n";
+  out << killed << " of " << matrix.rows.size() << " mutants are killed\n";
   out << "survivors: " << list(survivors(matrix)) << "\n";
-  out << "given away by one case only: " << list(killed_by_one_case(matrix)) << "\n";
-  out << "cases that give nothing away: " << list(cases_that_kill_nothing(matrix)) << "\n";
+  out << "killed by one case only: " << list(killed_by_one_case(matrix)) << "\n";
+  out << "cases that kill nothing: " << list(cases_that_kill_nothing(matrix)) << "\n";
   for (const auto& [run, reason] : matrix.broken)
     out << "BROKEN without a fault: " << to_string(matrix.runs[run]) << ": " << reason << "\n";
   return out.str();
@@ -147,7 +147,7 @@ void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix)
                               {"cases_that_kill_nothing", cases_that_kill_nothing(matrix)}};
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw InputError("--report: folder '" + folder.string() + "' cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--report: folder '" + folder.string() + "' cannot be created (" + error.message() + ")");
   write_text_file(folder / "kill-matrix.json",
                   all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   write_text_file(folder / "kill-matrix.txt", matrix_text(matrix));

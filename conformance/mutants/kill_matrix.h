@@ -1,5 +1,4 @@
-// The kill matrix: which run of which case gives which mutant away, and how. Plain data, its text and its JSON; no
-// torch.
+// The kill matrix: which run of which case kills which mutant, and how. Plain data, its text and its JSON; no torch.
 #pragma once
 
 #include <filesystem>
@@ -12,22 +11,22 @@
 
 namespace plumbline::conformance {
 
-/// What became of a mutant in one run.
+/// The outcome of a mutant in one run.
 enum class Kill {
-  Untested,       ///< it was given away often enough elsewhere
-  NotApplicable,  ///< the case or the schedule lacks what it needs
-  NeverHappened,  ///< it was put in, and changed nothing
+  Untested,       ///< enough other runs had killed it
+  NotApplicable,  ///< the case or the schedule lacks a requirement of the mutant
+  NeverHappened,  ///< it was injected, and changed nothing
   Survived,       ///< it changed something, and the run passed
   Fail,           ///< a result differs
-  Error,          ///< the runtime refused to go on
-  Timeout,        ///< a rank waited in vain
+  Error,          ///< the runtime stopped with an error
+  Timeout,        ///< a rank ran into its deadline
 };
 
 /// "untested", "not-applicable", "never-happened", "survived", "fail", "error", "timeout".
 std::string_view kill_name(Kill kill);
-/// The inverse. InputError for another text.
+/// The inverse of kill_name(). Throws InputError on any other text.
 Kill parse_kill(std::string_view text);
-/// . - o s X E T
+/// In the order of Kill: . - o s X E T
 char kill_symbol(Kill kill);
 constexpr bool is_kill(Kill kill) { return kill >= Kill::Fail; }
 
@@ -35,7 +34,7 @@ struct MatrixRow {
   std::string mutant;
   std::string what;
   std::vector<Kill> cells;  ///< by run
-  /// What gave it away, by run; empty elsewhere.
+  /// How it was killed, by run. Only runs that killed it have an entry.
   std::map<size_t, std::string> reasons;
 
   int count(Kill kill) const;
@@ -45,36 +44,37 @@ struct MatrixRow {
 struct KillMatrix {
   std::vector<RunId> runs;
   std::vector<MatrixRow> rows;
-  /// Runs that do not pass without a fault, and why.
+  /// Runs that fail without a fault, and the reason.
   std::map<size_t, std::string> broken;
 };
 
-/// Mutants that were put into some run and given away by none.
+/// Mutants that no run killed, whether or not one could be injected.
 std::vector<std::string> survivors(const KillMatrix& matrix);
-/// Mutants that only one case gives away.
+/// Mutants that only one case kills.
 std::vector<std::string> killed_by_one_case(const KillMatrix& matrix);
-/// Cases that gave nothing away, although something that happened was put into them.
+/// Cases that killed no mutant, although at least one changed something in them.
 std::vector<std::string> cases_that_kill_nothing(const KillMatrix& matrix);
 
-/// Mutants as rows, cases as columns (the strongest of their runs), then what the three functions above say. Ends with
-/// a newline.
+/// Mutants as rows, cases as columns (the strongest outcome of their runs), then the lists of the three functions
+/// above. Ends with a newline.
 std::string matrix_text(const KillMatrix& matrix);
 
-/// Writes kill-matrix.json and kill-matrix.txt. InputError when it cannot be.
+/// Writes kill-matrix.json and kill-matrix.txt. Throws InputError if it cannot.
 void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix);
 
-/// Recorded killers: for each mutant the runs that are known to give it away.
+/// A recorded run that kills a mutant, and how.
 struct Killer {
   RunId run;
   Kill by = Kill::Fail;
   bool operator==(const Killer&) const = default;
 };
+/// By mutant.
 using Killers = std::map<std::string, std::vector<Killer>>;
 
-/// The first two of each row, of different cases where there are such.
+/// The first two killers of each row, from different cases if possible.
 Killers killers_of(const KillMatrix& matrix);
 void write_killers(const std::filesystem::path& path, const Killers& killers);
-/// InputError naming the file and the place in it.
+/// Throws InputError naming the file and the place in it.
 Killers read_killers(const std::filesystem::path& path);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// The kill matrix as data: who kills whom, and its files.
+// The kill matrix as data: survivors, killers, and its files.
 #include "conformance/mutants/kill_matrix.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -35,7 +35,7 @@ TEST(KillMatrix, ItsTextHasARowForEachMutantAndAColumnForEachCase) {
   EXPECT_NE(text.find("lost    X  T  s\n"), std::string::npos) << text;
   EXPECT_NE(text.find("late    E  -  o\n"), std::string::npos) << text;
   EXPECT_NE(text.find("lively  s  s  -\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("2 of 3 mutants are given away\nsurvivors: lively\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 of 3 mutants are killed\nsurvivors: lively\n"), std::string::npos) << text;
 }
 
 TEST(KillMatrix, KillersAreOfDifferentCasesWhereThereAreSuch) {

@@ -4,14 +4,14 @@
 #include <ranges>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
 
 bool trains(const MutantRun& run) { return run.has(reference::StepKind::Train); }
 
-/// Whether a step of kind `second` comes after one of kind `first`, and after that, where asked, another `first`.
+/// Whether a step of kind `second` follows one of kind `first` and, if `and_again`, is followed by another `first`.
 bool in_turn(const MutantRun& run, reference::StepKind first, reference::StepKind second, bool and_again) {
   const auto& steps = run.of.steps;
   const auto a = std::find(steps.begin(), steps.end(), first);
@@ -45,7 +45,7 @@ const Need uneven_rows{"rows that do not divide evenly",
                        [](const MutantRun& run) { return run.of.rows % run.schedule.microbatches != 0; }};
 const Need mean_loss{"a mean loss",
                      [](const MutantRun& run) { return run.of.loss.reduction == reference::Reduction::Mean; }};
-const Need sum_loss{"a loss that is a sum",
+const Need sum_loss{"a sum loss",
                     [](const MutantRun& run) { return run.of.loss.reduction == reference::Reduction::Sum; }};
 const Need optimizer{"an optimizer", [](const MutantRun& run) { return run.has(reference::StepKind::Optimizer); }};
 const Need evaluation{"an evaluation", [](const MutantRun& run) { return run.has(reference::StepKind::Eval); }};
@@ -82,7 +82,8 @@ const std::vector<Mutant>& mutants() {
 const Mutant& find_mutant(const std::string& name) {
   for (const Mutant& mutant : mutants())
     if (mutant.name == name) return mutant;
-  throw InputError("no mutant '" + name + "'; there are: " + join(mutants() | std::views::transform(&Mutant::name)));
+  throw InputError("no mutant '" + name +
+                   "'; expected one of: " + join(mutants() | std::views::transform(&Mutant::name)));
 }
 
 std::string why_not(const Mutant& mutant, const MutantRun& run) {

@@ -1,5 +1,5 @@
-// Mutants: faults by name, put into a run to show that the corpus catches them. Each list of them lies beside the place
-// where they sit (on_the_wire.cc, in_the_stage.cc, ...).
+// Mutants: named faults, injected into a run to show that the corpus catches them. Each file in faults/ lists the
+// mutants of one place (on_the_wire.cc, in_the_forward.cc, ...).
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace plumbline::conformance {
 
-/// A run that a mutant might be put into.
+/// A run into which a mutant may be injected.
 struct MutantRun {
   const reference::Case& of;
   const schedule::Schedule& schedule;
@@ -21,7 +21,7 @@ struct MutantRun {
   int count(reference::StepKind kind) const;
 };
 
-/// What a mutant cannot do without.
+/// A requirement of a mutant on its run.
 struct Need {
   const char* what;
   bool (*met)(const MutantRun& run);
@@ -33,17 +33,17 @@ struct Mutant {
   std::function<Fault(const FaultSite& site)> make;
   std::vector<Need> needs = {};
   int least_ranks = 1;
-  /// A rank may wait for what never comes: run it with a short time-out.
+  /// A rank may wait for a message that never comes: run it with a short time-out.
   bool hangs = false;
 };
 
 /// Grouped by where the fault sits; names are unique.
 const std::vector<Mutant>& mutants();
 
-/// Throws InputError naming the mutants there are.
+/// Throws InputError listing all mutants.
 const Mutant& find_mutant(const std::string& name);
 
-/// What the run lacks for it ("2 ranks or more"); empty when it can be put in.
+/// The first requirement that the run does not meet ("2 ranks or more"); empty if the mutant can be injected.
 std::string why_not(const Mutant& mutant, const MutantRun& run);
 
 namespace need {

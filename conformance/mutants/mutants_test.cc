@@ -1,4 +1,4 @@
-// Every mutant must be caught, and named by the place where it sits; without a mutant everything must pass.
+// A mutant makes its run fail at the result where the fault sits; without a mutant every run passes.
 #include "conformance/mutants/mutants.h"
 
 #include <ATen/Parallel.h>
@@ -17,10 +17,10 @@ namespace plumbline::conformance {
 namespace {
 
 constexpr uint64_t kSeed = 5;
-/// One of each kind; `plumbline run` goes through all of them.
+/// One schedule of each kind; `plumbline run` executes all of them.
 constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"};
 
-/// Four stages, on as many ranks as the schedule takes for them.
+/// Four stages, on the number of ranks that the schedule needs for them.
 RunId over_four_stages(const std::string& id, const std::string& name) {
   const schedule::Schedule schedule = schedule_over_stages({name, ""}, 4, 0, find_case(id).microbatches);
   return {id, name, static_cast<int>(schedule.ranks.size())};
@@ -82,7 +82,7 @@ TEST_F(Mutants, ScaledGradientIsNamedWhereItBegins) {
     }
 }
 
-/// Whole numbers below 2^8 are not rounded by bf16: the fault is there, and changes nothing.
+/// Without frozen parameters `frozen-learns` changes nothing, so it never happened.
 TEST_F(Mutants, OneThatChangesNothingDoesNotHappen) {
   const auto [exact, why] = runner_.kill(over_four_stages("exact-mlp-bf16", "gpipe"), find_mutant("value-in-bf16"));
   EXPECT_EQ(exact, Kill::NotApplicable);

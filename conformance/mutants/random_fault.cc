@@ -13,27 +13,27 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Where a fault can sit. An event is one message, one tensor that passes, or one action of a rank's list.
+/// Where a fault can strike. An event is one message, one tensor at a hook, or one action of a rank's list.
 enum Site { kMessage, kOutput, kInput, kRootGrad, kInputGrad, kSum, kParameter, kAction, kSites };
 constexpr std::array<const char*, kSites> kWords = {"a message",
                                                     "an output of a stage",
                                                     "an input of a stage",
-                                                    "a gradient that a stage starts from",
-                                                    "a gradient that a stage hands back",
+                                                    "a gradient of a stage's output",
+                                                    "a gradient of a stage's input",
                                                     "an accumulated gradient",
                                                     "a parameter",
                                                     "an action"};
 
-/// What happens to the event that was drawn.
+/// The drawn event, and the change to it.
 struct Draw {
   Site site = kMessage;
   int rank = 0;
   int64_t event = 0;
   uint64_t element = 0, bit = 0;
-  int manner = 0;  ///< of a message: 0..3 changed, 4 lost, 5 doubled; of an action: 0 left out, 1 doubled, 2 exchanged
+  int manner = 0;  ///< of a message: 0..3 changed, 4 lost, 5 doubled; of an action: 0 left out, 1 doubled, 2 swapped
 };
 
-/// Flips one bit in memory, past autograd; false where there is nothing to flip.
+/// Flips one bit in memory, unseen by autograd; false if the tensor has no floating-point element.
 bool flip(const at::Tensor& tensor, const Draw& draw) {
   if (!tensor.defined() || !tensor.is_floating_point() || tensor.numel() == 0) return false;
   auto rest = static_cast<int64_t>(draw.element % static_cast<uint64_t>(tensor.numel()));
@@ -46,15 +46,15 @@ bool flip(const at::Tensor& tensor, const Draw& draw) {
   return true;
 }
 
-/// Counts the events of one rank, or strikes at one of them.
+/// Counts the events of one rank, or picks the one at which the fault strikes.
 class Watch {
  public:
-  /// Counts into `counts`, by site.
+  /// Counts events into `counts`, by site.
   explicit Watch(std::vector<int64_t>* counts) : counts_(counts) {}
-  /// Strikes at the event that was drawn.
+  /// Strikes at the drawn event.
   explicit Watch(const Draw& draw) : draw_(draw) {}
 
-  /// Whether this event of `site` is the one; the next call is the next event.
+  /// Whether the fault strikes at this event of `site`. Call it once per event.
   bool strikes(Site site) {
     if (counts_) ++(*counts_)[site];
     return !counts_ && site == draw_.site && seen_++ == draw_.event;
@@ -125,7 +125,7 @@ void strike(const FaultSite& at, const Strike& watch, schedule::Schedule& schedu
   }
 }
 
-/// Around one rank.
+/// The fault around one rank: counts or strikes, as `watch` decides.
 Fault around(const FaultSite& at, const Strike& watch) {
   Fault fault;
   fault.schedule = [at, watch](schedule::Schedule& schedule) { strike(at, watch, schedule); };
@@ -135,7 +135,7 @@ Fault around(const FaultSite& at, const Strike& watch) {
   auto known = std::make_shared<std::vector<int>>();
   fault.stage = [at, watch, known](int stage, const split::StageState& state,
                                    std::unique_ptr<engine::StageRunner> inner) {
-    // A stage comes again for evaluations, with the same parameters.
+    // A stage is built again for evaluations, with the same parameters.
     if (std::find(known->begin(), known->end(), stage) == known->end()) {
       known->push_back(stage);
       for (const auto& [name, parameter] : state.parameters) pass(at, watch, kParameter, parameter);
@@ -149,13 +149,13 @@ std::string words(const Draw& draw) {
   const std::string place = std::string(kWords[draw.site]) + " of rank " + std::to_string(draw.rank) + ", number " +
                             std::to_string(draw.event);
   if (draw.site == kAction)
-    return std::array{"left out: ", "doubled: ", "exchanged with the next: "}[draw.manner % 3] + place;
+    return std::array{"left out: ", "doubled: ", "swapped with the next: "}[draw.manner % 3] + place;
   if (draw.site == kMessage && draw.manner >= 4) return (draw.manner == 4 ? "lost: " : "doubled: ") + place;
   return "bit " + std::to_string(draw.bit) + " of element " + std::to_string(draw.element) +
-         " (modulo their numbers) flipped: " + place;
+         " (modulo their counts) flipped: " + place;
 }
 
-/// Half of the values differ by their last bit alone: by what is easiest to miss.
+/// Half of the changed values differ in the last bit only, the change that is easiest to miss.
 Draw drawn(std::mt19937_64& random, const std::vector<std::vector<int64_t>>& events) {
   Draw draw;
   std::vector<int64_t> totals(kSites);
@@ -203,7 +203,7 @@ RandomFault RandomFaults::put_in(uint64_t seed) {
     throw Error(to_string(fault.run) + " does not pass without a fault: " + untouched.reason);
   const Draw draw = drawn(random, events(fault.run));
   fault.what = words(draw);
-  // Without a message or an action somebody may wait in vain.
+  // A missing message or action can make a rank wait forever.
   const bool may_hang = draw.site == kAction || (draw.site == kMessage && draw.manner == 4);
   const FaultOutcome outcome = runner_.run(
       fault.run,
@@ -220,7 +220,7 @@ RandomFault RandomFaults::put_in(uint64_t seed) {
     fault.why = outcome.reason;
   } else if (outcome.results == untouched.results) {
     fault.end = FaultEnd::NoEffect;
-    fault.why = "all " + std::to_string(outcome.results.size()) + " tensors that the run delivers are the same bits";
+    fault.why = "all " + std::to_string(outcome.results.size()) + " tensors that the run delivers are bitwise equal";
   } else if (truth == reference::Truth::Bounded) {
     fault.end = FaultEnd::Allowed;
     fault.why = "every element stays within its error bound";
@@ -230,7 +230,7 @@ RandomFault RandomFaults::put_in(uint64_t seed) {
     fault.why = "only the sign of zeros differs";
   } else {
     fault.end = FaultEnd::Missed;
-    fault.why = "results differ from the untouched run's, and pass";
+    fault.why = "results differ from those without the fault, and pass";
   }
   return fault;
 }
@@ -249,7 +249,7 @@ std::string summary(const std::vector<RandomFault>& faults) {
     before = ", ";
   }
   if (!statuses.empty()) text += ")";
-  text += ", " + std::to_string(ends["no-effect"]) + " without effect (every bit of every result as without it)";
+  text += ", " + std::to_string(ends["no-effect"]) + " without effect (every result bitwise equal)";
   for (const auto& [reason, count] : reasons) text += ", " + std::to_string(count) + " allowed (" + reason + ")";
   return text + ", " + std::to_string(ends["missed"]) + " missed\n";
 }

@@ -1,9 +1,9 @@
-// Random faults: one value, one message or one action, anywhere in a run, changed at random.
+// Random faults: each changes one value, one message or one action at a random place of a run.
 //
-// A fault is a function of its seed (and of the runs to choose from), so that its number repeats it. What it does to a
-// run is one of four: it is caught; it has no effect, that is, everything that the run delivers is bit for bit what
-// the untouched runtime delivers, so that no judge could tell; its effect stays within what the case's truth allows
-// (an error bound, the sign of a zero); or it is missed, which no fault may be.
+// The seed and the list of runs determine the fault, so a seed repeats it. A fault ends in one of four ways: it is
+// caught; it has no effect, that is, everything that the run delivers is bit for bit what it delivers without the
+// fault, so no judge could tell; its effect stays within what the case's truth allows (an error bound, the sign of a
+// zero); or it is missed, which no fault may be.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ enum class FaultEnd { Caught, NoEffect, Allowed, Missed };
 struct RandomFault {
   uint64_t seed = 0;
   RunId run;
-  std::string what;  ///< "bit 3 of element 12 of a message from rank 1 (its 7th)"
+  std::string what;  ///< "lost: a message of rank 1, number 7"
   FaultEnd end = FaultEnd::Missed;
   Status status = Status::NotRun;
-  std::string why;  ///< one line: what caught it, or why it could not be
+  std::string why;  ///< one line: how it was caught, or why it was not
 };
 
 /// "caught", "no-effect", "allowed", "missed".
@@ -32,14 +32,14 @@ std::string_view fault_end_name(FaultEnd end);
 
 class RandomFaults {
  public:
-  /// `runs` are those that pass without a fault; at least one.
+  /// `runs` holds at least one run; each must pass without a fault.
   RandomFaults(std::vector<RunId> runs, FaultRunner& runner) : runs_(std::move(runs)), runner_(runner) {}
 
-  /// Draws the fault of this seed and puts it in.
+  /// Draws the fault of this seed and executes its run with it. Throws Error if the run fails without a fault.
   RandomFault put_in(uint64_t seed);
 
  private:
-  /// How many events of a kind each rank has in a run, by kind and rank.
+  /// The number of events in a run, by kind and rank.
   using Events = std::vector<std::vector<int64_t>>;
   const Events& events(const RunId& run);
 
@@ -48,7 +48,7 @@ class RandomFaults {
   std::map<RunId, Events> events_;
 };
 
-/// How many ended how, in a line. Ends with a newline.
+/// One line that counts the ends. Ends with a newline.
 std::string summary(const std::vector<RandomFault>& faults);
 
 }  // namespace plumbline::conformance

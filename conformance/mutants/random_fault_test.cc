@@ -1,4 +1,4 @@
-// One value, message or action changed at random, and none of them missed.
+// Random changes of one value, message or action: none is missed, and a seed repeats its fault.
 #include "conformance/mutants/random_fault.h"
 
 #include <ATen/Parallel.h>
@@ -59,7 +59,7 @@ TEST(RandomFaults, TheSummaryCounts) {
   faults[2].end = FaultEnd::Allowed;
   faults[2].why = "only the sign of zeros differs";
   EXPECT_EQ(summary(faults),
-            "4 faults: 1 caught (1 by fail), 1 without effect (every bit of every result as without it), 1 allowed "
+            "4 faults: 1 caught (1 by fail), 1 without effect (every result bitwise equal), 1 allowed "
             "(only the sign of zeros differs), 1 missed\n");
 }
 

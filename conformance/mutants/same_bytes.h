@@ -1,4 +1,4 @@
-// Whether a fault changed a tensor.
+// Bitwise comparison of tensors: did a fault change one?
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace plumbline::conformance {
 
-/// Both undefined; or the same form, bytes, and need of a gradient.
+/// True if both are undefined, or if dtype, shape, requires_grad and bytes are equal.
 inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.is_same(b)) return true;

@@ -10,7 +10,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// The runs in the order in which a mutant meets them: the first of every case, the second of every case, ...
+/// The order in which a mutant is tried on the runs: the first of every case, the second of every case, ...
 std::vector<size_t> in_rounds(const std::vector<RunId>& runs) {
   std::map<std::string, int> seen;
   std::vector<std::pair<int, size_t>> rounds;
@@ -47,7 +47,7 @@ class Trial {
       options_.say(mutant.name + ": " + std::to_string(row.kills()) + " of " +
                    std::to_string(
                        std::count_if(row.cells.begin(), row.cells.end(), [](Kill k) { return k >= Kill::Survived; })) +
-                   " runs in which it happened gave it away");
+                   " runs in which it happened killed it");
     matrix_.rows.push_back(std::move(row));
   }
 
@@ -74,7 +74,8 @@ std::vector<const Mutant*> select_mutants(const std::string& pattern) {
   std::vector<const Mutant*> selected;
   for (const Mutant& mutant : mutants())
     if (fnmatch(pattern.c_str(), mutant.name.c_str(), 0) == 0) selected.push_back(&mutant);
-  if (selected.empty()) throw InputError("--mutant: none matches '" + pattern + "'; `plumbline mutants` lists them");
+  if (selected.empty())
+    throw InputError("--mutant: no mutant matches '" + pattern + "'; `plumbline mutants` lists them");
   return selected;
 }
 
@@ -86,7 +87,7 @@ std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& 
   for (const Mutant& mutant : mutants()) {
     const auto found = killers.find(mutant.name);
     if (found == killers.end() || found->second.size() != 2 || found->second[0].run == found->second[1].run) {
-      problems.push_back(mutant.name + ": it has no two killers on record");
+      problems.push_back(mutant.name + ": it does not have two recorded killers");
       continue;
     }
     for (const Killer& killer : found->second) {
@@ -98,7 +99,7 @@ std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& 
       const auto [kill, reason] = runner.kill(killer.run, mutant);
       if (kill != killer.by)
         problems.push_back(mutant.name + " in " + to_string(killer.run) + ": " + std::string(kill_name(kill)) +
-                           ", where " + std::string(kill_name(killer.by)) + " is on record" +
+                           ", but " + std::string(kill_name(killer.by)) + " is recorded" +
                            (reason.empty() ? "" : ": " + reason));
     }
   }

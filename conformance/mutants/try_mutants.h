@@ -1,4 +1,4 @@
-// Tries mutants on runs until each was given away often enough.
+// Injects mutants into runs until enough runs have killed each.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,22 @@
 namespace plumbline::conformance {
 
 struct TryOptions {
-  /// Runs that give a mutant away before the rest is left untested; 0: all are tried.
+  /// The number of runs that must kill a mutant before the rest is left untested; 0: all are tried.
   int enough = 2;
-  /// Told of each mutant that is done, and of each run that does not pass without a fault.
+  /// Receives a line for each finished mutant, and for each run that fails without a fault.
   std::function<void(const std::string& line)> say = {};
 };
 
-/// Mutants whose name matches a shell pattern. InputError when none does.
+/// Mutants whose name matches a shell pattern. Throws InputError if none does.
 std::vector<const Mutant*> select_mutants(const std::string& pattern);
 
-/// For each mutant one run of every case, then a second of every case, and so on; a case that gave it away comes again
-/// only after all others. A run is used only when it passes without a fault.
+/// Tries each mutant on one run of every case, then on a second run of every case, and so on; a case that killed it is
+/// tried again only after all others. Runs that fail without a fault are skipped.
 KillMatrix try_mutants(const std::vector<RunId>& runs, const std::vector<const Mutant*>& mutants, FaultRunner& runner,
                        const TryOptions& options);
 
-/// Whether every mutant has two recorded killers, each of which passes without a fault and gives it away in the way
-/// that is recorded. One line for each that is not so.
+/// Checks that every mutant has two recorded killers, each of which passes without a fault and kills the mutant in the
+/// recorded way. Returns one line for each violation.
 std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner);
 
 }  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 
 #include "conformance/protocol/patterns.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -10,10 +10,10 @@
 #include "conformance/plan/covering.h"
 #include "conformance/protocol/patterns.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -12,9 +12,9 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

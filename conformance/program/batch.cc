@@ -9,8 +9,8 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
-#include "runtime/join.h"
 #include "runtime/microbatch/random_seed.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::program {
 namespace {
@@ -21,7 +21,7 @@ const graph::Value& value_of(const capture::ExportedProgram& program, size_t inp
 
 std::string taken(const graph::Value& value) { return graph::describe(value.dtype, value.sizes); }
 
-/// How many micro-batches of the program's own size `tensor` holds; 0 where that is no whole number.
+/// The number of micro-batches of the program's size that `tensor` holds; 0 if it is not a whole number.
 int64_t held(const at::Tensor& tensor, const graph::Value& value) {
   if (static_cast<size_t>(tensor.dim()) != value.sizes.size() || value.sizes.empty() || value.sizes[0] == 0) return 0;
   for (int64_t d = 1; d < tensor.dim(); ++d)
@@ -29,12 +29,12 @@ int64_t held(const at::Tensor& tensor, const graph::Value& value) {
   return tensor.size(0) % value.sizes[0] == 0 ? tensor.size(0) / value.sizes[0] : 0;
 }
 
-/// The target of one micro-batch: like the output, or a class index in place of the output's last dimension.
+/// The target of one micro-batch: shaped like the output, or class indices without the output's last dimension.
 graph::Value target_value(const capture::ExportedProgram& program, const ProgramLoss& loss) {
   graph::Value value = program.graph.values[program.graph.outputs[loss.output]];
   if (value.sizes.empty())
     throw InputError("--loss " + to_string(loss) + ": output " + std::to_string(loss.output) +
-                     " is a scalar, which is compared with no target; output:" + std::to_string(loss.output) +
+                     " is a scalar, which cannot be compared with a target; output:" + std::to_string(loss.output) +
                      " takes it as the loss");
   if (loss.spec.kind == reference::LossKind::CrossEntropy) {
     value.dtype = at::kLong;
@@ -77,7 +77,7 @@ class FileBatch {
   }
 
  private:
-  /// A target that is missing, then what is neither input nor target.
+  /// Refuses a missing target, then a tensor that is neither input nor target.
   void refuse_others() const {
     if (!loss_.target.empty() && !tensors_.contains(loss_.target)) {
       std::vector<std::string> held;
@@ -87,11 +87,11 @@ class FileBatch {
     }
     for (const auto& [name, tensor] : tensors_)
       if (name != loss_.target && std::find(names_.begin(), names_.end(), name) == names_.end())
-        throw InputError(path_ + ": '" + name + "' is no input of the program, which takes " + join(names_) +
+        throw InputError(path_ + ": '" + name + "' is not an input of the program, which takes " + join(names_) +
                          (loss_.target.empty() ? "; give --loss if it is a target" : ""));
   }
 
-  /// The number that was asked for, or the largest that an input holds: others may be the same for each.
+  /// The requested number, or the largest that an input holds: the other inputs may be replicated.
   void count_microbatches() {
     if (batch_.microbatches > 0) return;
     batch_.microbatches = 1;

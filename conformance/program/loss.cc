@@ -37,9 +37,10 @@ ProgramLoss parse_loss(const std::string& text) {
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), output);
   if (kind == "output" && error == std::errc() && end == rest.data() + rest.size() && output >= 0)
     return {{reference::LossKind::Output}, output, ""};
-  throw InputError("--loss: '" + text +
-                   "' is none of output:K, sum, mean, mse:TARGET, cross-entropy:TARGET (K: the number of a program "
-                   "output; TARGET: the name of a tensor in the inputs file)");
+  throw InputError(
+      "--loss: '" + text +
+      "': expected one of output:K, sum, mean, mse:TARGET, cross-entropy:TARGET (K: the number of a program "
+      "output; TARGET: the name of a tensor in the inputs file)");
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ ProgramLoss choose_loss(const std::string& text, const capture::ExportedProgram&
   if (v == graph::kNoValue || !at::isFloatingType(graph.values[v].dtype))
     throw InputError(
         "--loss: output " + std::to_string(loss.output) + " is " +
-        (v == graph::kNoValue ? "no tensor" : graph::describe(graph.values[v].dtype, graph.values[v].sizes)) +
+        (v == graph::kNoValue ? "not a tensor" : graph::describe(graph.values[v].dtype, graph.values[v].sizes)) +
         "; a loss is computed from a floating-point tensor");
   if (loss.spec.kind == reference::LossKind::Output && !is_floating_scalar(graph, loss.output) &&
       graph.values[v].sizes.size() > 0)

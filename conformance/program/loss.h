@@ -1,4 +1,4 @@
-// The loss of a program: what `--loss` says, or what the program's outputs suggest.
+// The loss of a program: given by `--loss`, or inferred from the program's outputs.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace plumbline::program {
 
 struct ProgramLoss {
   reference::LossSpec spec;
-  int output = 0;      ///< the model output that it is computed from
-  std::string target;  ///< the tensor of the inputs that it is compared with; empty: none
+  int output = 0;      ///< the index of the output from which the loss is computed
+  std::string target;  ///< the tensor among the inputs that the output is compared with; empty: none
 };
 
-/// "output:K", "sum", "mean", "mse:TARGET", "cross-entropy:TARGET"; empty: the output under the key "loss" if there is
-/// one, else an output that is a floating-point scalar, else the sum of output 0. Throws InputError naming what is
-/// accepted, or the outputs there are.
+/// `text` is "output:K", "sum", "mean", "mse:TARGET" or "cross-entropy:TARGET". Empty: the output with the key "loss"
+/// if there is one, else the first output that is a floating-point scalar, else the sum of output 0. Throws InputError
+/// naming the accepted forms, or the number of outputs.
 ProgramLoss choose_loss(const std::string& text, const capture::ExportedProgram& program);
 
-/// As the command line says it.
+/// In the form of the command line.
 std::string to_string(const ProgramLoss& loss);
 
 engine::LossFunction loss_function(const ProgramLoss& loss);

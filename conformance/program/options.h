@@ -1,4 +1,4 @@
-// What the user asked of `plumbline run --program` and `plumbline split`.
+// The options of `plumbline run --program` and `plumbline split`.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace plumbline::program {
 /// How a program is cut.
 struct ProgramSplit {
   std::vector<std::string> points;  ///< "layers.4", "layers.4:begin" or "layers.3:end"
-  int stages = 0;                   ///< as many, where the policy puts them; 0: not asked for
+  int stages = 0;                   ///< the number of stages, placed by the policy; 0: not given
   /// "flops", "measured-flops", "bytes", "time", or "every:CLASS:N" (which needs no number of stages).
   std::string policy;
   /// "transmit" or "replicate" for all parameters, "NAME=transmit" or "NAME=replicate" for one. The defaults (all are
@@ -29,7 +29,7 @@ struct ProgramOptions {
   ProgramSplit split;
   std::string schedule = "1f1b";  ///< a name, or a .csv file
   int microbatches = 0;           ///< 0: as many as the inputs hold, or as there are stages
-  int ranks = 0;                  ///< 0: as many as the schedule takes for the stages
+  int ranks = 0;                  ///< 0: as many as the schedule needs for the stages
   bool mpi = false;
   std::filesystem::path inputs;
   std::string loss;

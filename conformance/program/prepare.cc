@@ -28,7 +28,8 @@ void choose_multi_use(const std::vector<std::string>& settings, split::SplitOpti
     const std::string name = equals == std::string::npos ? "" : setting.substr(0, equals);
     const std::string use = equals == std::string::npos ? setting : setting.substr(equals + 1);
     if (use != "transmit" && use != "replicate")
-      throw InputError("--shared: '" + setting + "' is none of transmit, replicate, NAME=transmit, NAME=replicate");
+      throw InputError("--shared: '" + setting +
+                       "': expected one of transmit, replicate, NAME=transmit, NAME=replicate");
     const split::MultiUse chosen = use == "transmit" ? split::MultiUse::Transmit : split::MultiUse::Replicate;
     if (equals == std::string::npos)
       options.multi_use = chosen;
@@ -53,23 +54,23 @@ split::SplitPolicy make_policy(const std::string& policy, int stages, const std:
   if (policy == "measured-flops") return split::equal_measured_flops(stages, inputs);
   if (policy == "bytes") return split::equal_parameter_bytes(stages);
   if (policy == "time") return split::optimal_partition(stages, inputs);
-  throw InputError("--policy: '" + policy + "' is none of flops, measured-flops, bytes, time, every:CLASS:N");
+  throw InputError("--policy: '" + policy + "': expected one of flops, measured-flops, bytes, time, every:CLASS:N");
 }
 
 bool has_markers(const graph::Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) { return node.is_split(); });
 }
 
-/// None where split points, markers or a single stage leave nothing to choose.
+/// No policy if split points, markers or a single stage leave nothing to choose.
 split::SplitPolicy choose_policy(const ProgramSplit& split, int default_stages, bool markers,
                                  const std::vector<at::Tensor>& inputs) {
   if (!split.points.empty() && (split.stages > 0 || !split.policy.empty()))
-    throw InputError("--split names the borders itself; leave --stages and --policy out");
+    throw InputError("--split sets the stage borders; leave out --stages and --policy");
   if (split.stages > 0 && markers)
-    throw InputError("--stages: the program holds pipe_split() markers, which say where to cut it; leave --stages out");
+    throw InputError("--stages: the program holds pipe_split() markers, which say where to cut it; leave out --stages");
   const bool every = split.policy.starts_with("every:");
   if (every && split.stages > 0)
-    throw InputError("--policy " + split.policy + " says itself how many stages there are; leave --stages out");
+    throw InputError("--policy " + split.policy + " determines the number of stages; leave out --stages");
   const bool chosen = split.points.empty() && !markers;
   const int stages = split.stages > 0 ? split.stages : chosen || !split.policy.empty() ? default_stages : 1;
   if (!split.policy.empty() && !every && stages == 1 && split.stages == 0)
@@ -78,7 +79,7 @@ split::SplitPolicy choose_policy(const ProgramSplit& split, int default_stages, 
   return every || stages > 1 ? policy : split::SplitPolicy();
 }
 
-/// A program whose sample inputs cannot be read is looked at with ones; whole numbers must be valid as indices anyway.
+/// The sample inputs, or ones if they cannot be read: integers among them must be valid as indices.
 std::vector<at::Tensor> example_inputs(const capture::ExportedProgram& program) {
   if (program.sample_inputs.size() == program.graph.inputs.size()) return program.sample_inputs;
   std::vector<at::Tensor> inputs;
@@ -107,7 +108,7 @@ PreparedProgram prepare_program(const std::filesystem::path& archive, const Prog
   options.carry_random_state = true;
   for (const std::string& point : split.points) options.points.push_back(parse_point(point));
   if (!options.points.empty() && (split.stages > 0 || !split.policy.empty()))
-    throw InputError("--split names the borders itself; leave --stages and --policy out");
+    throw InputError("--split sets the stage borders; leave out --stages and --policy");
   options.policy = choose_policy(split, default_stages, has_markers(graph), example);
   prepared.pipe = plumbline::split::split(graph, options);
   return prepared;

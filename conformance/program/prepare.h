@@ -1,4 +1,4 @@
-// Reading and cutting a program, as the command line asks for it.
+// Reads a program and cuts it according to the options of the command line.
 #pragma once
 
 #include "conformance/program/loss.h"
@@ -13,9 +13,9 @@ struct PreparedProgram {
   split::Pipe pipe;
 };
 
-/// Reads the archive, runs it once on its sample inputs (or, where it has none, on `example`) to see shapes and
-/// gradients, and cuts it. `default_stages`: how many where neither split points, nor a number of stages, nor markers
-/// say so. Throws InputError.
+/// Reads the archive, runs it once on its sample inputs (or on ones, if they cannot be read) to infer shapes and
+/// gradients, and cuts it. `default_stages`: the number of stages if neither split points, nor a number of stages, nor
+/// markers determine it. Throws InputError.
 PreparedProgram prepare_program(const std::filesystem::path& archive, const ProgramSplit& split,
                                 const std::string& loss, int default_stages);
 

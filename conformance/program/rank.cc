@@ -21,13 +21,13 @@ std::string new_run_id() {
   return text;
 }
 
-/// Files hold no complex numbers.
+/// Tensor files have no complex dtype.
 HostTensor result(const at::Tensor& tensor) {
   return graph::to_host(tensor.is_complex() ? at::view_as_real(tensor.detach().resolve_conj()) : tensor);
 }
 
-/// For what begins or ends a run: rank 0 reads and cuts the program, and ranks finish at different times; their own
-/// waits are bounded by the engine.
+/// For the begin and the end of a run: rank 0 reads and cuts the program, and ranks finish at different times. The
+/// engine bounds the waits in between.
 transport::Deadline patient(double timeout_seconds) {
   return transport::Deadline::after(std::chrono::duration_cast<transport::Clock::duration>(
       std::chrono::duration<double>(600 + 20 * timeout_seconds)));
@@ -39,7 +39,7 @@ std::string broadcast_text(transport::Transport& transport, const std::string& t
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What every rank needs to know of the step, as text.
+/// The part of the step that every rank needs, besides stages and batch.
 nlohmann::json describe_step(const ProgramStep& step) {
   nlohmann::json names = nlohmann::json::array(), replicated = nlohmann::json::array();
   for (const graph::GraphInput& input : step.prepared.program.graph.inputs) names.push_back(input.name);
@@ -72,7 +72,7 @@ TensorMap batch_tensors(const ProgramStep& step) {
   return tensors;
 }
 
-/// Rank 0 sends each rank the stages that the schedule gives it, and no others.
+/// Rank 0 sends each rank the stages that the schedule assigns to it, and no others.
 split::Pipe distribute(transport::Transport& transport, const split::Pipe* pipe, const schedule::Schedule& schedule,
                        const std::string& run, const transport::Deadline& deadline) {
   constexpr int64_t kSizeTag = 0, kBodyTag = 1;

@@ -12,7 +12,7 @@
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
@@ -23,15 +23,15 @@
 namespace plumbline::program {
 namespace {
 
-/// What would fail after the step is looked at before it.
+/// Checks the files that are used after the step, so that the step is not executed in vain.
 void check_places(const ProgramOptions& options) {
   if (!options.expect.empty() && read_tensor_file(options.expect).empty())
-    throw InputError("--expect: " + options.expect.string() + " holds no tensors, so everything would be as expected");
+    throw InputError("--expect: " + options.expect.string() + " holds no tensors, so any result would match");
   if (options.save_results.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options.save_results, error);
   if (error || !std::filesystem::is_directory(options.save_results))
-    throw InputError("--save-results: cannot make the folder " + options.save_results.string() +
+    throw InputError("--save-results: cannot create the folder " + options.save_results.string() +
                      (error ? ": " + error.message() : ""));
 }
 
@@ -39,12 +39,12 @@ void check_places(const ProgramOptions& options) {
 conformance::ChosenSchedule one_schedule(const std::string& name) {
   const std::vector<conformance::ChosenSchedule> chosen = conformance::choose_schedules(name);
   if (chosen.size() > 1)
-    throw InputError("--schedule: a program runs under one schedule; " + name + " means " +
+    throw InputError("--schedule: a program runs under one schedule; " + name + " matches " +
                      std::to_string(chosen.size()));
   return chosen.front();
 }
 
-/// What the user left open and the schedule knows.
+/// Numbers that the user left open and the schedule determines.
 struct Defaults {
   int stages = 1, microbatches = 0;
 };
@@ -79,7 +79,7 @@ ProgramStep make_step(ProgramOptions options, int ranks) {
     }
   }();
   if (step.prepared.has_backward && !has_backward(schedule))
-    throw InputError("schedule " + schedule.name + ": it has no backward, and the program has something to train");
+    throw InputError("schedule " + schedule.name + ": it has no backward, but the program has parameters to train");
   step.ranks = static_cast<int>(schedule.ranks.size());
   engine::check_recompute(options.recompute, step.prepared.pipe);
   step.recompute = options.recompute;
@@ -109,11 +109,11 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
       out << (i ? ", " : ", takes ") << pipe.boundaries[pipe.stages[s].inputs[i]].name;
     out << '\n';
   }
-  if (pipe.num_stages() == 1) out << "          one stage: --split or --stages says where to cut\n";
+  if (pipe.num_stages() == 1) out << "          one stage; cut it by --split or --stages\n";
   out << "step      " << step.batch.microbatches << " micro-batches, " << step.schedule.name << ", inputs "
       << (options.inputs.empty() ? "varied from the archive's samples" : options.inputs.string()) << ", loss "
       << to_string(step.prepared.loss)
-      << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (made up)" : "")
+      << (options.inputs.empty() && !step.prepared.loss.target.empty() ? " (generated)" : "")
       << (step.prepared.has_backward ? "" : " (nothing to train: forward only)") << '\n';
   if (step.remat.on()) out << "remat     " << to_string(step.remat) << '\n';
   if (step.recompute.policy != engine::Recompute::Never)
@@ -123,10 +123,10 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
         << '\n';
 }
 
-/// The largest difference of two tensors of one shape, and where it is.
+/// The largest difference between two tensors and its position, or their dtypes and shapes if these differ.
 std::string difference(const HostTensor& got, const HostTensor& expected) {
   if (got.dtype != expected.dtype || got.shape != expected.shape)
-    return "is " + describe(got) + ", expected was " + describe(expected);
+    return "is " + describe(got) + ", expected " + describe(expected);
   double largest = 0;
   int64_t place = 0, differing = 0;
   for (int64_t i = 0; i < element_count(got); ++i) {
@@ -150,13 +150,13 @@ std::string kind_of(const std::string& name) {
   return "";
 }
 
-/// Bit for bit; returns whether all that was expected is there.
+/// Compares bit for bit; returns whether the results are exactly the expected ones.
 bool compare_with(const std::filesystem::path& path, const TensorMap& results, std::ostream& out) {
   const TensorMap expected = read_tensor_file(path);
   size_t equal = 0, unexpected = 0;
   constexpr size_t kShown = 10;
   size_t shown = 0;
-  // In the order in which a step makes them: what comes later is mostly a consequence.
+  // In the order in which a step computes them: a later difference is mostly a consequence.
   for (const char* kind : {"output.", "loss.", "", "grad.", "buffer."})
     for (const auto& [name, tensor] : expected) {
       if (kind_of(name) != kind) continue;
@@ -177,12 +177,12 @@ bool compare_with(const std::filesystem::path& path, const TensorMap& results, s
   }
   if (shown > kShown) out << "differs   " << shown - kShown << " more\n";
   out << "expected  " << equal << " of " << expected.size() << " tensors of " << path.string()
-      << " are the same bit for bit\n";
+      << " are bitwise equal\n";
   const bool same = equal == expected.size() && unexpected == 0;
   if (!same)
-    out << "hint      were they made with these inputs, this --loss and this --seed, by the same LibTorch on such a "
-           "CPU, "
-           "with one thread? --route chain and --shared transmit keep every sum in the uncut order\n";
+    out << "hint      were they computed with these inputs, --loss and --seed, by the same LibTorch on the same kind "
+           "of "
+           "CPU, with one thread? --route chain and --shared transmit keep the order of every sum\n";
   return same;
 }
 
@@ -199,7 +199,7 @@ int finish(const ProgramOptions& options, const TensorMap& results, std::ostream
   return options.expect.empty() || compare_with(options.expect, results, out) ? 0 : 1;
 }
 
-/// Looks at the input here first, so that what is wrong with it is said before any rank starts.
+/// The caller has checked the input, so that its errors are reported before any rank starts.
 int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string& program,
                      const std::vector<std::string>& argv, std::ostream& out) {
   conformance::ProcessOptions process;

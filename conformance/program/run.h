@@ -9,9 +9,9 @@
 
 namespace plumbline::program {
 
-/// Starts the ranks (threads of this process, or `program argv...` again under mpirun), runs the step, tells `out`
-/// about it, saves and compares what was asked for. Returns the exit code: 1 where a result differs from what was
-/// expected. Throws InputError. Under mpirun already: this process is one of the ranks.
+/// Starts the ranks (threads of this process, or `program argv...` under mpirun), executes the step, reports it to
+/// `out`, and saves and compares results if the options say so. A process that mpirun started acts as one of the ranks.
+/// Returns the exit code: 1 if a result differs from the expected one. Throws InputError.
 int run_program(const ProgramOptions& options, const std::string& program, const std::vector<std::string>& argv,
                 std::ostream& out);
 

@@ -6,8 +6,8 @@
 
 #include "conformance/protocol/toml.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -24,8 +24,8 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// The error for a `{word}` that is not a placeholder; empty where there is none. `${word}` is a shell's, and braces
-/// around anything but a name are the program's.
+/// The error about an unknown placeholder `{name}` in `word`; empty without one. `${name}` is for a shell, and braces
+/// around anything but a name are for the program.
 std::string unknown_place(const std::string& word) {
   constexpr auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   for (size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
@@ -33,12 +33,12 @@ std::string unknown_place(const std::string& word) {
     const std::string place = word.substr(open, static_cast<size_t>(close - word.begin()) - open) + "}";
     const bool is_place = close != word.end() && *close == '}' && place != "{}";
     if (is_place && (open == 0 || word[open - 1] != '$') && !has(kPlaces, place))
-      return "'" + place + "' is not known; accepted: " + join(kPlaces);
+      return "'" + place + "' is unknown; expected one of " + join(kPlaces);
   }
   return {};
 }
 
-/// Reads the file's values; every error names its line.
+/// Reads a file; every error names the line.
 class Reader {
  public:
   Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
@@ -47,11 +47,11 @@ class Reader {
   void expect_keys(const toml::table& table, const std::vector<std::string>& keys) const {
     for (const auto& [key, value] : table)
       if (!has(keys, key.str()))
-        refuse(value, "'" + std::string(key.str()) + "' is not known; there are: " + join(keys));
+        refuse(value, "'" + std::string(key.str()) + "' is unknown; expected one of " + join(keys));
   }
   std::string text(const toml::node& node, const std::string& what) const {
     const auto* value = node.as_string();
-    if (value == nullptr || value->get().empty()) refuse(node, what + " must be a text that is not empty");
+    if (value == nullptr || value->get().empty()) refuse(node, what + " must be a string that is not empty");
     return value->get();
   }
   std::string text(const char* key, const std::string& otherwise) const {
@@ -62,7 +62,7 @@ class Reader {
     std::vector<std::string> words;
     const toml::node* node = root_.get(key);
     if (node == nullptr) return words;
-    const std::string what = std::string(key) + " must be a list of texts, such as [\"python3\", \"adapter.py\"]";
+    const std::string what = std::string(key) + " must be a list of strings, such as [\"python3\", \"adapter.py\"]";
     if (!node->is_array() || node->as_array()->empty()) refuse(*node, what);
     for (const toml::node& item : *node->as_array()) {
       if (!item.is_string()) refuse(item, what);
@@ -109,7 +109,7 @@ std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
 }
 
-/// Splits a line as a shell does, without expansions.
+/// Splits a line as a shell does, without expansion.
 std::vector<std::string> split_words(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
@@ -136,11 +136,11 @@ std::vector<std::string> split_words(const std::string& line) {
   if (quote != 0) throw InputError("--backend: a quote " + std::string(1, quote) + " is not closed in: " + line);
   if (in_word) words.push_back(word);
   if (words.empty() || words.front().empty())
-    throw InputError("--backend: nothing given; runtime, a FILE.toml or a command in quotes is accepted");
+    throw InputError("--backend: nothing given; expected runtime, a FILE.toml or a command in quotes");
   return words;
 }
 
-/// Replaces the placeholders in `word`; false where it has one without a value for this verb.
+/// Replaces the placeholders in `word`. Returns whether all of them have a value for this verb.
 bool fill(std::string& word, const std::map<std::string, std::string>& values, std::set<std::string>& used) {
   bool complete = true;
   for (const auto& [name, value] : values) {
@@ -162,8 +162,8 @@ BackendSpec runtime_backend(const std::string& program, double timeout_seconds) 
   spec.foreign = false;
   spec.argv = {program, "backend"};
   spec.launcher = {"mpirun", "-n", "{np}"};
-  // Ranks print nothing while they start and while they execute a case: these limits are for ranks that hang outside of
-  // a wait for a message.
+  // Ranks print nothing while they start and during a case. These deadlines are for ranks that hang outside of a wait
+  // for a message.
   spec.start = spec.silence = seconds(60 + 2 * timeout_seconds);
   spec.one_case = std::chrono::milliseconds(0);
   return spec;
@@ -173,23 +173,21 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
   const toml::table root = parse_toml(text, path.string());
   const Reader read(root, path.string());
   read.expect_keys(root, kKeys);
-  const std::string accepted = std::string("schema = \"") + kSchema + "\"";
-  if (!root.contains("schema")) throw InputError(path.string() + ":1: no schema; " + accepted + " is accepted");
-  if (read.text("schema", "") != kSchema)
-    read.refuse(*root.get("schema"), "another schema; " + accepted + " is accepted");
+  const std::string expected = std::string("expected schema = \"") + kSchema + "\"";
+  if (!root.contains("schema")) throw InputError(path.string() + ":1: no schema; " + expected);
+  if (read.text("schema", "") != kSchema) read.refuse(*root.get("schema"), "another schema; " + expected);
   BackendSpec spec;
   spec.given = path.string();
   spec.argv = read.command("argv");
   if (spec.argv.empty())
-    throw InputError(path.string() +
-                     ":1: no argv; the words of a program, such as argv = [\"python3\", \"adapter.py\"]");
+    throw InputError(path.string() + ":1: no argv; expected a command, such as argv = [\"python3\", \"adapter.py\"]");
   spec.name = read.text("name", std::filesystem::path(spec.argv.front()).filename().string());
   spec.launcher = read.command("launcher");
   if (root.contains("launcher_verbs")) {
     const std::vector<std::string> verbs = read.words("launcher_verbs");
     for (const std::string& verb : verbs)
       if (!has(kVerbs, verb))
-        read.refuse(*root.get("launcher_verbs"), "no verb '" + verb + "'; there are: " + join(kVerbs));
+        read.refuse(*root.get("launcher_verbs"), "no verb '" + verb + "'; expected one of " + join(kVerbs));
     spec.launcher_verbs = {verbs.begin(), verbs.end()};
   }
   const std::filesystem::path here = std::filesystem::absolute(path).parent_path();
@@ -198,7 +196,7 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
   spec.ranks = read.ranks();
   if (const toml::table* variables = read.table("environment")) {
     for (const auto& [key, value] : *variables) {
-      if (!value.is_string()) read.refuse(value, std::string(key.str()) + " must be a text");
+      if (!value.is_string()) read.refuse(value, std::string(key.str()) + " must be a string");
       spec.environment.emplace(std::string(key.str()), value.as_string()->get());
     }
   }
@@ -215,7 +213,7 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
 }
 
 BackendSpec read_backend(const std::string& given) {
-  // A command may end in .toml too ("adapter --config x.toml"), so a name with spaces is a file only if it is there.
+  // A command may end in .toml too ("adapter --config x.toml"), so a name with spaces is a file only if it exists.
   if (given.ends_with(".toml") && (given.find_first_of(" \t") == std::string::npos || std::filesystem::exists(given)))
     return parse_backend_file(read_file(given), given);
   BackendSpec spec;

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-TEST(BackendFile, SaysEverything) {
+TEST(BackendFile, EveryKeyIsRead) {
   const BackendSpec spec = parse_backend_file(R"(
 schema = "plumbline-backend/1"
 name = "my pipeline"
@@ -49,7 +49,7 @@ silence = 30
   EXPECT_EQ(words_for(spec, TransportKind::Own, "describe", 1, "", ""), (Words{"python3", "a dapter.py", "describe"}));
 }
 
-TEST(BackendFile, LittleIsEnough) {
+TEST(BackendFile, TwoKeysAreEnough) {
   const BackendSpec spec =
       parse_backend_file("schema = \"plumbline-backend/1\"\nargv = [\"bin/host\"]\n", "/some/where/b.toml");
   EXPECT_EQ(spec.name, "host");
@@ -58,45 +58,46 @@ TEST(BackendFile, LittleIsEnough) {
   EXPECT_EQ(spec.one_case, 120s);
 }
 
-TEST(BackendFile, PlacesInArgvAreFilledIn) {
+TEST(BackendFile, PlaceholdersInArgvAreReplaced) {
   BackendSpec spec{.argv = {"host", "--do={verb}", "--job={job}", "--to={out}", "{np}x{np}"}};
   EXPECT_EQ(words_for(spec, TransportKind::Own, "run", 12, "J", "D"),
             (Words{"host", "--do=run", "--job=J", "--to=D", "12x12"}));
   EXPECT_EQ(words_for(spec, TransportKind::Own, "describe", 1, "", ""), (Words{"host", "--do=describe", "1x1"}))
-      << "a word that asks for what describe does not have is left out";
+      << "a word with a placeholder that has no value for describe is left out";
 }
 
-TEST(BackendFile, BracesThatAreNoPlacesAreTheProgramsOwn) {
+TEST(BackendFile, OtherBracesAreLeftToTheProgram) {
   const std::string words = R"('echo ${HOME}', '{"a": 1}', '{}', '{ print }', '{np', 'np}', '{{job}')";
   EXPECT_EQ(parse_backend_file("schema = \"plumbline-backend/1\"\nargv = [" + words + "]", "b.toml").argv,
             (Words{"echo ${HOME}", "{\"a\": 1}", "{}", "{ print }", "{np", "np}", "{{job}"}));
 }
 
-TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {
+TEST(BackendFile, ErrorsNameTheLine) {
   const std::string head = "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\n";
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"argv = [\"a\"]", "b.toml:1: no schema; schema = \"plumbline-backend/1\" is accepted"},
-      {"\nschema = \"plumbline-backend/2\"", "b.toml:2: another schema; schema = \"plumbline-backend/1\" is accepted"},
-      {"schema = \"plumbline-backend/1\"", "b.toml:1: no argv; the words of a program"},
-      {"schema = \"plumbline-backend/1\"\nargv = \"python3 x.py\"", "b.toml:2: argv must be a list of texts"},
-      {"schema = \"plumbline-backend/1\"\nargv = []", "b.toml:2: argv must be a list of texts"},
+      {"argv = [\"a\"]", "b.toml:1: no schema; expected schema = \"plumbline-backend/1\""},
+      {"\nschema = \"plumbline-backend/2\"", "b.toml:2: another schema; expected schema = \"plumbline-backend/1\""},
+      {"schema = \"plumbline-backend/1\"", "b.toml:1: no argv; expected a command"},
+      {"schema = \"plumbline-backend/1\"\nargv = \"python3 x.py\"", "b.toml:2: argv must be a list of strings"},
+      {"schema = \"plumbline-backend/1\"\nargv = []", "b.toml:2: argv must be a list of strings"},
       {"schema = \"plumbline-backend/1\"\nargv = [\"\"]", "b.toml:2: argv begins with an empty word"},
-      {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n3]", "b.toml:3: argv must be a list of texts"},
+      {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n3]", "b.toml:3: argv must be a list of strings"},
       {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n\"--rank={rank}\"]",
-       "b.toml:3: argv: '{rank}' is not known; accepted: {verb}, {job}, {out}, {np}"},
-      {head + "launcher = [\"mpirun\", \"{np}{NP}\"]", "b.toml:3: launcher: '{NP}' is not known; accepted: {verb}, "},
+       "b.toml:3: argv: '{rank}' is unknown; expected one of {verb}, {job}, {out}, {np}"},
+      {head + "launcher = [\"mpirun\", \"{np}{NP}\"]",
+       "b.toml:3: launcher: '{NP}' is unknown; expected one of {verb}, "},
       {head + "argv = [\"b\"]", "b.toml:3: not TOML: "},
       {head + "name = ", "b.toml:3: not TOML: "},
       {head + "[\n[timeouts]", "b.toml:3: not TOML: "},
-      {head + "nam = \"x\"", "b.toml:3: 'nam' is not known; there are: schema, name, argv"},
-      {head + "name = 3", "b.toml:3: name must be a text"},
-      {head + "launcher_verbs = [\"go\"]", "b.toml:3: no verb 'go'; there are: describe, plan, run"},
+      {head + "nam = \"x\"", "b.toml:3: 'nam' is unknown; expected one of schema, name, argv"},
+      {head + "name = 3", "b.toml:3: name must be a string"},
+      {head + "launcher_verbs = [\"go\"]", "b.toml:3: no verb 'go'; expected one of describe, plan, run"},
       {head + "ranks = 4", "b.toml:3: ranks must be a list of whole numbers from 1 to 4096"},
       {head + "ranks = [0]", "b.toml:3: ranks must be a list"},
       {head + "ranks = [1.5]", "b.toml:3: ranks must be a list"},
       {head + "environment = 3", "b.toml:3: environment must be a table"},
-      {head + "[environment]\nA = 3", "b.toml:4: A must be a text"},
-      {head + "[timeouts]\nrun = 3", "b.toml:4: 'run' is not known; there are: start, case, silence"},
+      {head + "[environment]\nA = 3", "b.toml:4: A must be a string"},
+      {head + "[timeouts]\nrun = 3", "b.toml:4: 'run' is unknown; expected one of start, case, silence"},
       {head + "[timeouts]\ncase = 0", "b.toml:4: case must be a number of seconds above 0"},
       {head + "[timeouts]\ncase = nan", "b.toml:4: case must be a number of seconds above 0"},
       {head + "[timeouts]\ncase = \"3\"", "b.toml:4: case must be a number of seconds above 0"},
@@ -106,14 +107,14 @@ TEST(BackendFile, WhatIsWrongIsToldWithItsLine) {
   }
 }
 
-TEST(BackendCommand, IsSplitLikeAShellDoes) {
+TEST(BackendCommand, IsSplitAsAShellDoes) {
   EXPECT_EQ(read_backend("python3 -u 'my adapter.py' \"a \\\" b\" c\\ d ''").argv,
             (Words{"python3", "-u", "my adapter.py", "a \" b", "c d", ""}));
   EXPECT_EQ(read_backend("/usr/bin/python3 x.toml").argv, (Words{"/usr/bin/python3", "x.toml"}));
   EXPECT_EQ(read_backend("/usr/bin/python3 x").name, "python3");
   EXPECT_TRUE(read_backend("x").folder.empty());
   EXPECT_EQ(testing::refusal([] { read_backend("host {jobs}"); }),
-            "--backend: '{jobs}' is not known; accepted: {verb}, {job}, {out}, {np}");
+            "--backend: '{jobs}' is unknown; expected one of {verb}, {job}, {out}, {np}");
   EXPECT_THROW(read_backend(""), InputError);
   EXPECT_THROW(read_backend("  "), InputError);
   EXPECT_THROW(read_backend("a 'b"), InputError);

@@ -7,10 +7,10 @@
 #include "conformance/protocol/patterns.h"
 #include "conformance/protocol/schedule_source.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 ChosenSchedule choose_file(const std::string& path) {
   const ChosenSchedule chosen{path, read_schedule_file(path)};
   const schedule::Schedule schedule = schedule::parse_csv(chosen.csv, path);
-  // Whether its transfers are those that a model needs depends on the model: why_unsupported() looks at that.
+  // Whether its transfers are right depends on the model: why_unsupported() checks them.
   if (!schedule::has_communication(schedule))
     schedule::require_valid(schedule, schedule::chain_edges(schedule.stages),
                             {.forward_only = !schedule::has_backward(schedule)});
@@ -29,7 +29,8 @@ ChosenSchedule choose_file(const std::string& path) {
 
 std::vector<std::string> matching_schedules(const std::vector<std::string>& patterns) {
   return matching(schedule::schedule_names(), patterns, [](const std::string& pattern) {
-    return "no schedule matches '" + pattern + "'; there are: " + join(schedule::schedule_names()) + ", and .csv files";
+    return "no schedule matches '" + pattern + "'; expected one of " + join(schedule::schedule_names()) +
+           ", or a .csv file";
   });
 }
 
@@ -52,7 +53,7 @@ std::vector<ChosenSchedule> choose_schedules(const std::string& patterns) {
       continue;
     }
     chosen.push_back(choose_file(name_or_file));
-    // Results lie under the file's name.
+    // The file's name becomes part of the path of results.
     const std::string name = std::filesystem::path(name_or_file).filename().string();
     if (!file_names.insert(name).second) throw InputError("--schedule: two files are named " + name);
   }
@@ -66,7 +67,7 @@ schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int mi
 
 schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches) {
   std::string reason;
-  int others = 0;  // stages it has on the most ranks
+  int others = 0;  // its number of stages on the largest possible number of ranks
   for (int n = ranks != 0 ? ranks : stages; n >= 1; --n) {
     try {
       const int count =

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
-#include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -34,16 +34,16 @@ TEST_F(ChosenSchedules, PatternsInTheOrderOfTheTableEachOnce) {
   EXPECT_EQ(names(choose_schedules("*")), schedule::schedule_names());
   EXPECT_EQ(names(choose_schedules("zb-h*,1f1b,zb-h1")), (std::vector<std::string>{"1f1b", "zb-h1", "zb-h2"}));
   for (const char* wrong : {"", "nonesuch", "1f1b,nonesuch", ","})
-    EXPECT_NE(testing::refusal([&] { choose_schedules(wrong); }).find("there are: gpipe, 1f1b"), std::string::npos)
+    EXPECT_NE(testing::refusal([&] { choose_schedules(wrong); }).find("expected one of gpipe, 1f1b"), std::string::npos)
         << wrong;
 }
 
-TEST_F(ChosenSchedules, AFileIsReadOnceAndMadeForItsOwnNumbers) {
+TEST_F(ChosenSchedules, AFileIsReadOnceAndHasFixedNumbers) {
   const std::string v = "0F0,3F0,0F1,3F1,3B0,0B0,3B1,0B1\n1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1\n";
   const std::string path = write("v.csv", v);
   const std::vector<ChosenSchedule> chosen = choose_schedules("gpipe," + path);
   ASSERT_EQ(names(chosen), (std::vector<std::string>{"gpipe", path}));
-  std::filesystem::remove(path);  // the text travels, not the file
+  std::filesystem::remove(path);  // the choice contains the text, not the path
   const schedule::Schedule schedule = make_schedule(chosen[1], 2, 2);
   EXPECT_EQ(schedule.stages, 4);
   EXPECT_EQ(schedule.rank_of_stage, (std::vector<int>{0, 1, 1, 0}));
@@ -53,7 +53,7 @@ TEST_F(ChosenSchedules, AFileIsReadOnceAndMadeForItsOwnNumbers) {
             std::string::npos);
 }
 
-TEST_F(ChosenSchedules, OverSoManyStages) {
+TEST_F(ChosenSchedules, WithAGivenNumberOfStages) {
   EXPECT_EQ(schedule_over_stages({"1f1b", ""}, 4, 0, 3), schedule::make_schedule("1f1b", 4, 3));
   EXPECT_EQ(schedule_over_stages({"1f1b", ""}, 4, 4, 3), schedule::make_schedule("1f1b", 4, 3));
   EXPECT_NE(
@@ -68,7 +68,7 @@ TEST_F(ChosenSchedules, OverSoManyStages) {
             std::string::npos);
 }
 
-TEST_F(ChosenSchedules, WhatAFileMayNotHold) {
+TEST_F(ChosenSchedules, RefusesMalformedFiles) {
   const auto refused = [&](const std::string& text) {
     const std::string path = write("x.csv", text);
     return testing::refusal([&] { choose_schedules(path); });

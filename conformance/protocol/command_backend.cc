@@ -7,17 +7,17 @@
 
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// Splits output into lines as it arrives and parses the events. Longer lines than any event are dropped.
+/// Splits output into lines as it arrives and extracts the events. Events are short, so longer lines are dropped.
 class EventReader {
  public:
   explicit EventReader(const OnEvent& on_event) : on_event_(on_event) {}
   void read(std::string_view piece) {
-    size_t begin = 0, end = line_.size();  // the rest of earlier pieces holds no end of line
+    size_t begin = 0, end = line_.size();  // the rest of earlier pieces has no end of line
     line_ += piece;
     while ((end = line_.find('\n', end)) != std::string::npos) {
       const std::string_view line = std::string_view(line_).substr(begin, end - begin);
@@ -36,15 +36,15 @@ class EventReader {
   bool too_long_ = false;
 };
 
-/// The deadline of what the backend is doing now.
+/// The deadline of the backend's current activity.
 class Limits {
  public:
-  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "did not begin"); }
+  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "no event"); }
   void saw(const JobEvent& event) {
     if (!event.done && event.throughput)
       due_ = {};
     else if (event.done)
-      expect(spec_.start, "neither began another case nor ended");
+      expect(spec_.start, "no other case begun and no end");
     else
       expect(spec_.one_case, "no end of the case");
   }
@@ -81,7 +81,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The rank that torchrun reports as the first to fail, which died without a message; empty where torchrun has none.
+/// torchrun's report on the rank that failed first without a message; empty without one.
 std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   auto line = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("Root Cause"); });
   std::string rank, code;
@@ -95,7 +95,8 @@ std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   return code.empty() ? "" : "rank " + rank + " failed first: exitcode " + code;
 }
 
-/// True for "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback; false for torchrun's own error.
+/// Whether a line is like "RuntimeError: why", also after "[rank0]: ", the last line of a Python traceback. Excludes
+/// torchrun's own exception about its ranks.
 bool names_an_exception(std::string_view line) {
   if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
   const std::string_view word = line.substr(0, line.find(':'));
@@ -142,32 +143,32 @@ std::string reason_of(const JobResult& result) {
       return text->substr(at, text->find('\n', at) - at);
   if (result.timed_out) return result.ending;
   const std::vector<std::string> lines = lines_of(result.errors);
-  auto said = std::ranges::find_if(lines, names_an_exception);
-  if (said == lines.end())
+  auto reason = std::ranges::find_if(lines, names_an_exception);
+  if (reason == lines.end())
     if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
       return one_line(cause) + " (" + result.ending + ")";
-  if (said == lines.end())  // mpirun's report of a rank's death
-    said =
+  if (reason == lines.end())  // mpirun's report on the end of a rank
+    reason =
         std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
-  if (said == lines.end() && !lines.empty()) said = lines.end() - 1;
-  return said == lines.end() ? result.ending : one_line(*said) + " (" + result.ending + ")";
+  if (reason == lines.end() && !lines.empty()) reason = lines.end() - 1;
+  return reason == lines.end() ? result.ending : one_line(*reason) + " (" + result.ending + ")";
 }
 
 std::map<std::string, std::string> rank_environment() {
   return {
       {"OMP_NUM_THREADS", "1"},
-      // root is usual in containers
+      // containers usually run as root
       {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
       {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
       {"PRTE_ALLOW_RUN_AS_ROOT", "1"},
       {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-      // more ranks than cores: share them, and never spin
+      // more ranks than cores: share the cores, and never spin
       {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
       {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
-      // mpirun's report of an aborted rank follows the rank's own reason; keep it short
+      // mpirun's text about an aborted rank follows the rank's reason; keep it short
       {"OMPI_MCA_orte_abort_print_stack", "0"},
   };
 }
@@ -239,13 +240,13 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
   bool any_event = false, late = false;
   const auto take = [&](const JobEvent& event) {
     late = late || std::chrono::steady_clock::now() >= limits.due().at;
-    if (late) return;  // it is being killed: later events do not count
+    if (late) return;  // it is being ended: later events are ignored
     const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
     if (event.index >= count)
       throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
     any_event = true;
     on_event(event);
-    limits.saw(event);  // handling the event took our time, not the backend's
+    limits.saw(event);  // starts the deadline now: the time in on_event is not the backend's
   };
   const OnEvent taking = take;
   EventReader events(taking);

@@ -11,8 +11,8 @@
 
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -21,7 +21,14 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-/// Shell scripts stand in for programs.
+std::string text(const JobEvent& event) {
+  return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
+         (!event.failed.empty() ? " failed: " + event.failed
+          : event.done          ? " done"
+                                : " begins");
+}
+
+/// Shell scripts replace programs.
 class CommandBackendTest : public ::testing::Test {
  protected:
   std::string script(const std::string& name, const std::string& body) {
@@ -55,7 +62,7 @@ TEST(JobEvents, AreReadBack) {
   EXPECT_EQ(to_string(parse_event("case 18446744073709551615 done")), "case 18446744073709551615 done");
 }
 
-TEST(JobEvents, AnythingElseIsRefusedWhole) {
+TEST(JobEvents, AnythingElseIsRefused) {
   for (const std::string line : {"",
                                  "case",
                                  "case ",
@@ -95,7 +102,7 @@ printf 's are fruit\nlast')");
   EXPECT_EQ(events,
             (std::vector<std::string>{"case 1 begins", "case 1 done", "throughput 0 begins", "throughput 0 done"}));
   EXPECT_EQ(result.output, "noise\n\nnoise @plumbline case 9 done\nbetween\n@plumblines are fruit\nlast");
-  EXPECT_EQ(result.errors, "why: @plumbline case") << "stderr is none of the events";
+  EXPECT_EQ(result.errors, "why: @plumbline case") << "stderr has no events";
   EXPECT_TRUE(result.succeeded);
   EXPECT_TRUE(result.any_event);
   EXPECT_FALSE(result.timed_out);
@@ -120,13 +127,13 @@ done)");
   EXPECT_EQ(result.output, noise);
 }
 
-TEST_F(CommandBackendTest, AnEventWithoutItsEndOfLineIsNone) {
+TEST_F(CommandBackendTest, AnEventWithoutAnEndOfLineIsIgnored) {
   const JobResult result = run("printf 'why\\n@plumbline case 7 done'; exit 1");
   EXPECT_TRUE(events.empty());
   EXPECT_EQ(result.output, "why\n");
 }
 
-TEST_F(CommandBackendTest, EndingsAreTold) {
+TEST_F(CommandBackendTest, EndingsAreReported) {
   const JobResult failed = run("echo reason >&2; exit 3");
   EXPECT_FALSE(failed.succeeded || failed.timed_out);
   EXPECT_EQ(failed.ending, "exited with code 3");
@@ -142,7 +149,7 @@ TEST_F(CommandBackendTest, EndingsAreTold) {
   EXPECT_EQ(missing.ending, "cannot start " + (folder / "none").string() + ": No such file or directory");
 }
 
-TEST_F(CommandBackendTest, SilenceEndsIt) {
+TEST_F(CommandBackendTest, SilenceEndsTheProgram) {
   spec.silence = 2s;
   const JobResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000");
   EXPECT_TRUE(result.timed_out);
@@ -152,7 +159,7 @@ TEST_F(CommandBackendTest, SilenceEndsIt) {
   EXPECT_EQ(events, std::vector<std::string>{"case 4 begins"});
 }
 
-TEST_F(CommandBackendTest, WhatIsSaidAfterTheDeadlineDoesNotCount) {
+TEST_F(CommandBackendTest, EventsAfterTheDeadlineAreIgnored) {
   spec.one_case = 2s;
   const JobResult result = run(R"(
 trap '' TERM
@@ -164,7 +171,7 @@ echo '@plumbline case 1 done')");
   EXPECT_EQ(events, std::vector<std::string>{"case 1 begins"});
 }
 
-TEST_F(CommandBackendTest, AnEventThatCannotBeReadEndsTheProgram) {
+TEST_F(CommandBackendTest, AMalformedEventEndsTheProgram) {
   for (const auto& [event, reason] : std::vector<std::pair<std::string, std::string>>{
            {"case x", "unknown event 'case x'"}, {"case 2000 begins", "an event about number 2000 of 2000"}}) {
     const fs::path pid_file = folder / "pid";
@@ -179,12 +186,12 @@ TEST_F(CommandBackendTest, AnEventThatCannotBeReadEndsTheProgram) {
   }
 }
 
-TEST_F(CommandBackendTest, WhatTheCallerThrowsEndsTheProgramAndIsThrownOn) {
+TEST_F(CommandBackendTest, AnExceptionOfTheCallerEndsTheProgramAndIsRethrown) {
   spec.argv = {script("program", "echo '@plumbline case 0 done'; exec sleep 1000")};
   EXPECT_THROW(CommandBackend(spec).run(job, out, [](const JobEvent&) { throw Error("enough"); }), Error);
 }
 
-TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
+TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
   const auto reason = [](const std::string& errors, const std::string& output = "") {
     return reason_of({.ending = "exited with code 1", .output = output, .errors = errors});
   };
@@ -209,7 +216,7 @@ TEST(ReasonOf, ARankSpeaksBeforeItsLauncher) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
-TEST_F(CommandBackendTest, TheProgramIsGivenTheJob) {
+TEST_F(CommandBackendTest, TheProgramGetsTheJob) {
   job.ranks = 3;
   job.seed = 18446744073709551615u;
   job.timeout_seconds = 2.5;
@@ -239,7 +246,7 @@ TEST_F(CommandBackendTest, TheProgramIsGivenTheJob) {
   EXPECT_EQ(read.throughput[0].backward_ms, 10);
 }
 
-TEST_F(CommandBackendTest, WithMpiTheLauncherOfRanksIsInFront) {
+TEST_F(CommandBackendTest, WithMpiTheCommandStartsWithTheLauncher) {
   script("mpirun", "printf '%s ' \"$@\"");
   const std::string path = std::getenv("PATH");
   setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
@@ -253,7 +260,7 @@ TEST_F(CommandBackendTest, WithMpiTheLauncherOfRanksIsInFront) {
                                out.string() + " --transport mpi ");
 }
 
-TEST_F(CommandBackendTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
+TEST_F(CommandBackendTest, AJobForAnotherBackendHasNothingOfOurRuntime) {
   job = {.ranks = 2, .seed = 7, .timeout_seconds = 1.5, .cases = {{"mlp", "gpipe", "", "cases/mlp"}}};
   write_job(folder / "job.json", job);
   EXPECT_EQ(read_file(folder / "job.json"), R"({
@@ -275,7 +282,7 @@ TEST_F(CommandBackendTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
   EXPECT_THROW(read_job(folder / "job.json"), InputError);
 }
 
-TEST(ResultFiles, AreTheRanksOwnByNumber) {
+TEST(ResultFiles, AreSortedByTheNumberOfTheRank) {
   const TemporaryFolder folder;
   const JobCase c{.id = "mlp", .schedule = "1f1b"};
   EXPECT_TRUE(result_files(folder.path(), c).empty());

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/protocol/report_folder.h"
-#include "runtime/json_place.h"
-#include "runtime/tensor_file.h"
-#include "runtime/write_text.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 
@@ -15,7 +15,7 @@ constexpr const char* kFormat = "plumbline-job/1";
 
 constexpr int kMost = 1 << 20;  // ranks, micro-batches, rows, steps
 
-/// Members that the file holds where they differ from their defaults.
+/// Members that the file contains only if they differ from their defaults.
 struct Text {
   const char* name;
   std::string Job::* member;
@@ -26,7 +26,7 @@ constexpr Text kTexts[] = {{"mutant", &Job::mutant},
                            {"remat_policy", &Job::remat_policy}};
 
 double not_negative(const JsonPlace& place) {
-  if (!place.json().is_number() || !(place.json().get<double>() >= 0)) place.fail("a number from 0");
+  if (!place.json().is_number() || !(place.json().get<double>() >= 0)) place.fail("a number of at least 0");
   return place.json().get<double>();
 }
 
@@ -89,7 +89,7 @@ Job read_job(const std::filesystem::path& path) {
   Job job;
   job.ranks = json["ranks"].small(1, kMost);
   const nlohmann::json& seed = json["seed"].json();
-  if (!seed.is_number_unsigned()) json["seed"].fail("a whole number from 0");
+  if (!seed.is_number_unsigned()) json["seed"].fail("a whole number of at least 0");
   job.seed = seed.get<uint64_t>();
   job.timeout_seconds = not_negative(json["timeout_seconds"]);
   if (const auto count = json.find("microbatches")) job.microbatches = count->small(1, kMost);

@@ -31,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-/// In the environment of a child and so of all that descend from it, wherever they move in the tree of processes.
+/// An environment variable of a child, which all its descendants inherit, wherever they move in the process tree.
 constexpr const char* mark_variable = "PLUMBLINE_SUPERVISED";
 
 /// Group ids of running children, for a signal handler: lock-free slots, 0 when free.
@@ -62,7 +62,7 @@ class LiveGroup {
 void pass_on_and_die(int signal) {
   for (auto& slot : live_groups)
     if (const pid_t group = slot.load(); group > 0) kill(-group, SIGTERM);
-  raise(signal);  // SA_RESETHAND has put the default action back; it is taken when this handler returns
+  raise(signal);  // SA_RESETHAND has restored the default action, which takes effect when this handler returns
 }
 
 class Descriptor {
@@ -86,13 +86,13 @@ struct Pipe {
   Descriptor write_end;
   Pipe() {
     std::array<int, 2> ends;
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("no pipe: ") + std::strerror(errno));
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot create a pipe: ") + std::strerror(errno));
     read_end.reset(ends[0]);
     write_end.reset(ends[1]);
   }
 };
 
-/// Output with its middle left out once it is over the limit.
+/// Output without its middle once it exceeds the limit.
 class CappedOutput {
  public:
   explicit CappedOutput(size_t limit) : half_(std::max<size_t>(limit / 2, 1)) {}
@@ -119,7 +119,7 @@ class CappedOutput {
   std::string tail_;
 };
 
-/// The C form of a list of strings; valid while `strings` is.
+/// The C form of a list of strings; valid as long as `strings`.
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -137,7 +137,7 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
   return merged;
 }
 
-/// Starts the program with these as stdout and stderr. Returns 0 or an errno.
+/// Starts the program with the given stdout and stderr. Returns 0 or an errno.
 int spawn(const ProcessOptions& options, const std::string& mark, int output, int errors, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -156,7 +156,7 @@ int spawn(const ProcessOptions& options, const std::string& mark, int output, in
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::map<std::string, std::string> extra = options.environment;
-  const char* outer = std::getenv(mark_variable);  // a supervisor below another one carries both marks
+  const char* outer = std::getenv(mark_variable);  // a supervisor started by another one has both marks
   extra[mark_variable] = (outer == nullptr ? "" : outer) + mark;
   const std::vector<std::string> environment = merged_environment(extra);
   const int error = posix_spawnp(&pid, options.argv[0].c_str(), &actions, &attributes, c_strings(options.argv).data(),
@@ -166,7 +166,7 @@ int spawn(const ProcessOptions& options, const std::string& mark, int output, in
   return error;
 }
 
-/// Every process that has `mark` in the environment it was started with, and that we may look at.
+/// Every process whose initial environment contains `mark`, as far as we may read it.
 std::vector<pid_t> find_marked(const std::string& mark) {
   std::vector<pid_t> marked;
   DIR* proc = opendir("/proc");
@@ -182,7 +182,7 @@ std::vector<pid_t> find_marked(const std::string& mark) {
   return marked;
 }
 
-/// Unique among all runs of this machine; ends in a character that keeps one mark from being the start of another.
+/// Unique among all runs on this machine; its last character prevents one mark from being a prefix of another.
 std::string new_mark() {
   static std::atomic<unsigned> counter{0};
   return std::to_string(getpid()) + "-" + std::to_string(Clock::now().time_since_epoch().count()) + "-" +
@@ -195,12 +195,12 @@ struct Piece {
   bool is_error = false;  ///< from the second of its pipes
 };
 
-/// A running child: its group, its output, the news of its end.
+/// A running child: its group, its output, the notification of its end.
 class Child {
  public:
   Child(pid_t pid, std::string mark, Pipe& output, Pipe& errors)
       : pid_(pid), group_(pid), mark_(std::move(mark)), printed_{&output, &errors} {
-    // A thread that sleeps until the child ends, and leaves it unreaped, so that its ids stay ours.
+    // A thread that blocks until the child ends and does not reap it, so that its ids stay reserved.
     watcher_ = std::thread([this] {
       siginfo_t info;
       while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
@@ -218,13 +218,13 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Sleeps until output, the end, or `until`. Returns the output that came; sets `ended`.
+  /// Blocks until output, the end, or `until`. Returns the output; sets `ended`.
   Piece wait(Clock::time_point until, bool& ended) {
     const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now()).count();
     return read_after(static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)), ended);
   }
 
-  /// What is in the pipes by now, without waiting; empty when there is nothing more.
+  /// The present contents of the pipes, without waiting; empty if there is no more.
   Piece drain() {
     bool ended = false;
     return read_after(0, ended);
@@ -263,9 +263,9 @@ class Child {
   pid_t pid_;
   LiveGroup group_;
   std::string mark_;
-  std::array<Pipe*, 2> printed_;  // the second stays silent where both kinds of output go into the first
+  std::array<Pipe*, 2> printed_;  // the second stays empty if both kinds of output go into the first
   std::array<bool, 2> open_ = {true, true};
-  Pipe ended_;  // its write end is closed when the child has ended
+  Pipe ended_;  // its write end is closed once the child has ended
   std::array<char, 65536> buffer_;
   std::thread watcher_;
 };
@@ -273,7 +273,7 @@ class Child {
 }  // namespace
 
 ProcessResult run_process(const ProcessOptions& options) {
-  if (options.argv.empty() || options.argv[0].empty()) throw InputError("no program to run: its argv is empty");
+  if (options.argv.empty() || options.argv[0].empty()) throw InputError("no program to run: argv is empty");
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   ProcessResult result;
@@ -296,7 +296,7 @@ ProcessResult run_process(const ProcessOptions& options) {
     if (piece.text.empty()) return;
     (piece.is_error ? errors : output).add(piece.text);
     if (!piece.is_error && options.on_output) options.on_output(piece.text);
-    last_output = Clock::now();  // the callback may have taken its time, which is not the child's silence
+    last_output = Clock::now();  // the time in the callback is not the child's silence
   };
 
   const Clock::time_point never = Clock::time_point::max();
@@ -321,11 +321,11 @@ ProcessResult run_process(const ProcessOptions& options) {
       kill_at = now + options.grace;
     } else if (now >= kill_at) {
       child.kill_all();
-      kill_at = never;  // the kernel ends it now
+      kill_at = never;  // the kernel ends it
     }
   }
   const siginfo_t status = child.status();
-  child.kill_all();  // whom it left behind
+  child.kill_all();  // the processes that it left running
   for (Piece piece = child.drain(); !piece.text.empty(); piece = child.drain()) take(piece);
   if (status.si_code == CLD_EXITED) {
     result.exit_code = status.si_status;

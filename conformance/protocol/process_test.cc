@@ -24,7 +24,7 @@ ProcessOptions shell(const std::string& script) {
   return options;
 }
 
-/// Gone, or a zombie that its new parent has yet to reap.
+/// Whether a process is gone, or a zombie that its new parent has yet to reap.
 bool is_dead(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -32,7 +32,7 @@ bool is_dead(pid_t pid) {
   return line.substr(line.rfind(')') + 2, 1) == "Z";
 }
 
-/// Returns when `pid` has died; gives up after a time that no working kernel needs.
+/// Returns when `pid` has died; fails after a time that no working kernel needs.
 bool dies(pid_t pid) {
   for (int i = 0; i < 3000 && !is_dead(pid); ++i) std::this_thread::sleep_for(10ms);
   return is_dead(pid);
@@ -82,7 +82,7 @@ TEST(Process, SignalsAreNamed) {
   EXPECT_EQ(describe(result), "killed by signal 11 (Segmentation fault)");
 }
 
-TEST(Process, WhatCannotStartSaysWhy) {
+TEST(Process, AProgramThatCannotStartHasAReason) {
   ProcessOptions options;
   options.argv = {"/no/such/program"};
   const ProcessResult result = run_process(options);
@@ -96,7 +96,7 @@ TEST(Process, WhatCannotStartSaysWhy) {
   EXPECT_THROW(run_process(options), InputError);
 }
 
-TEST(Process, ADeadlineEndsIt) {
+TEST(Process, ADeadlineEndsTheChild) {
   ProcessOptions options = shell("echo begun; exec sleep 1000");
   options.timeout = 200ms;
   const ProcessResult result = run_process(options);
@@ -116,14 +116,14 @@ TEST(Process, ADeadlineEndsAGroupThatIgnoresSigterm) {
   EXPECT_TRUE(dies(std::stoi(result.output)));
 }
 
-TEST(Process, SilenceEndsIt) {
+TEST(Process, SilenceEndsTheChild) {
   ProcessOptions options = shell("echo begun; exec sleep 1000");
   options.timeout = 1h;
   options.silence_timeout = 200ms;
   EXPECT_EQ(describe(run_process(options)), "no output for 0.2 s");
 }
 
-TEST(Process, WhatItLeavesBehindIsKilledInOtherGroupsToo) {
+TEST(Process, DescendantsInOtherGroupsAreKilled) {
   const ProcessResult result =
       run_process(shell("sleep 1000 & echo $!; echo $(setsid sh -c 'sleep 1000 > /dev/null 2>&1 & echo $!'); exit 0"));
   EXPECT_EQ(result.exit_code, 0);
@@ -196,7 +196,7 @@ TEST(Process, SignalsReachTheChildren) {
   close(ends[1]);
 }
 
-TEST(Process, AShellTakesAQuotedWordForOneArgument) {
+TEST(Process, AShellReadsAQuotedWordAsOneArgument) {
   for (const std::string word :
        {"", "plain", "a/b-1.csv", "two words", "it's", "$HOME", "*", "a\nb", "\"", "\\", "~"}) {
     const ProcessResult result = run_process(shell("printf '<%s>' " + shell_word(word)));

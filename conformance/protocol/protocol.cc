@@ -6,15 +6,15 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/join.h"
-#include "runtime/json_place.h"
-#include "runtime/one_line.h"
+#include "runtime/io/json_place.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
 
 constexpr const char* kLevels[] = {"program", "stage", "model", "own"};
-/// What plumbline_recorder.py records.
+/// The kinds that plumbline_recorder.py records.
 constexpr reference::ResultKind kRecorded[] = {reference::ResultKind::Forward, reference::ResultKind::Loss,
                                                reference::ResultKind::Backward, reference::ResultKind::Grad,
                                                reference::ResultKind::Buffer};
@@ -38,7 +38,7 @@ std::vector<std::string> texts(const JsonPlace& place) {
   return all;
 }
 
-/// Names that a backend gives: files are called by them.
+/// Names that a backend chose, which become file names.
 std::vector<std::string> own_names(const JsonPlace& place) {
   std::set<std::string> known;
   for (const JsonPlace& item : place.items()) {
@@ -46,15 +46,15 @@ std::vector<std::string> own_names(const JsonPlace& place) {
     const bool plain = std::ranges::all_of(
         name, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '+'; });
     if (name.empty() || name.front() == '.' || !plain)
-      item.fail("a name of letters, digits and . _ - +, which does not begin with a point");
-    if (name == kOneRank) item.refuse(std::string("\"") + kOneRank + "\" stands for the run on one rank");
-    if (!known.insert(name).second) item.refuse("\"" + name + "\" stands there twice");
+      item.fail("a name of letters, digits and . _ - + that does not begin with a period");
+    if (name == kOneRank) item.refuse(std::string("\"") + kOneRank + "\" is reserved for the run on one rank");
+    if (!known.insert(name).second) item.refuse("\"" + name + "\" appears twice");
   }
   if (known.empty()) place.fail("a list of at least one name");
   return texts(place);
 }
 
-/// The members of a backend with custom models only, and their restrictions.
+/// Reads the members that only a backend with custom models has, and refuses those that it cannot have.
 void read_own(const JsonPlace& json, BackendDescription& description) {
   description.models = own_names(json["models"]);
   if (json["schedules"].json().is_string()) json["schedules"].fail("the names of its schedules, with level \"own\"");
@@ -63,7 +63,7 @@ void read_own(const JsonPlace& json, BackendDescription& description) {
   for (const reference::ResultKind kind : kRecorded) names.emplace_back(reference::kind_name(kind));
   for (const JsonPlace& item : json["delivers"].items())
     if (std::ranges::find(kRecorded, kind_of(item)) == std::end(kRecorded))
-      item.fail("with level \"own\" one of " + join(names));
+      item.fail("one of " + join(names) + " with level \"own\"");
 }
 
 constexpr const char* kBlanks = " \t\r\n";
@@ -82,9 +82,9 @@ std::string beginning_of(std::string_view text) {
   return "\"" + one_line(text.substr(0, end)) + (end < text.size() ? "..." : "") + "\"";
 }
 
-/// Where text ends in JSON: after words, on a line of its own or behind them; npos where it does not.
+/// The position of a JSON value at the end of `text`: on its own line, or after other text on a line. npos without one.
 size_t json_at_the_end_of(std::string_view text, char bracket) {
-  const bool begins_lines = text.front() == bracket;  // else it could be a part of JSON that is broken
+  const bool begins_lines = text.front() == bracket;  // else a part of malformed JSON could be found
   for (size_t line = 0; line < text.size(); line = std::min(text.size(), text.find('\n', line)) + 1) {
     const size_t at = begins_lines ? line : text.find(bracket, line);
     if (at >= text.size()) break;
@@ -96,14 +96,14 @@ size_t json_at_the_end_of(std::string_view text, char bracket) {
 }  // namespace
 
 std::string stray_words(std::string_view printed, char bracket) {
-  const std::string accepted = std::string("; accepted there is one JSON ") + (bracket == '{' ? "object" : "list") +
-                               " and nothing else, other words go to standard error";
+  const std::string expected = std::string("; expected one JSON ") + (bracket == '{' ? "object" : "list") +
+                               " and nothing else; other output belongs on standard error";
   const std::string_view text = trimmed(printed);
-  if (text.empty()) return "nothing came on standard output" + accepted;
+  if (text.empty()) return "nothing on standard output" + expected;
   if (nlohmann::json::accept(text)) return {};
   if (const size_t at = json_at_the_end_of(text, bracket); at != std::string_view::npos)
-    return beginning_of(text.substr(0, at)) + " came on standard output before the JSON" + accepted;
-  if (text.front() != bracket) return beginning_of(text) + " came on standard output, which is no JSON" + accepted;
+    return beginning_of(text.substr(0, at)) + " on standard output before the JSON" + expected;
+  if (text.front() != bracket) return beginning_of(text) + " on standard output is not JSON" + expected;
   std::istringstream in{std::string(text)};
   try {
     nlohmann::json first;
@@ -111,8 +111,7 @@ std::string stray_words(std::string_view printed, char bracket) {
   } catch (const nlohmann::json::exception&) {
     return {};
   }
-  return beginning_of(text.substr(static_cast<size_t>(in.tellg()))) + " came on standard output after the JSON" +
-         accepted;
+  return beginning_of(text.substr(static_cast<size_t>(in.tellg()))) + " on standard output after the JSON" + expected;
 }
 
 std::vector<reference::ResultKind> all_result_kinds() {
@@ -126,7 +125,7 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   const nlohmann::json document = parse_json(text, source);
   const JsonPlace json(document, source);
   if (const int version = json["protocol"].small(1, 1'000'000); version != kProtocolVersion)
-    json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline speaks " +
+    json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline supports " +
                             std::to_string(kProtocolVersion));
   json.expect_only(
       {"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order", "libtorch"});
@@ -141,7 +140,7 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   for (const JsonPlace& item : json["delivers"].items()) {
     const reference::ResultKind kind = kind_of(item);
     if (std::ranges::find(description.delivers, kind) != description.delivers.end())
-      item.refuse("\"" + item.text() + "\" stands there twice");
+      item.refuse("\"" + item.text() + "\" appears twice");
     description.delivers.push_back(kind);
   }
   if (description.delivers.empty()) json["delivers"].fail("at least one of " + join(kinds()));
@@ -149,7 +148,7 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   if (description.level == CaseLevel::Own)
     read_own(json, description);
   else if (const auto models = json.find("models"))
-    models->refuse("they go with level \"own\"");
+    models->refuse("only a backend of level \"own\" has models");
   if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
   if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
   return description;
@@ -187,7 +186,7 @@ std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const J
     answer = {item["supported"].boolean(), ""};
     if (const auto why = item.find("why")) answer->why = why->text();
     if (!answer->supported && answer->why.empty())
-      item.fail("an object with a \"why\" that says why it is not supported");
+      item.fail("an object with a \"why\": the reason why it is not supported");
   }
   return answers;
 }

@@ -35,7 +35,7 @@ TEST(Description, WhatMayBeLeftOut) {
 const char* const kOwnDescription = R"({"protocol": 1, "name": "n", "version": "v", "schedules": ["1F1B", "GPipe"],
   "delivers": ["forward", "grad"], "level": "own", "models": ["net", "net.2"]})";
 
-TEST(Description, ModelsOfItsOwn) {
+TEST(Description, CustomModels) {
   const BackendDescription read = parse_description(kOwnDescription, "b");
   for (const BackendDescription& d : {read, parse_description(description_text(read), "b")}) {
     EXPECT_EQ(d.level, CaseLevel::Own);
@@ -56,50 +56,50 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
            {std::string(kDescription).append("x"), "b is not JSON: "},
            {"[]", "b: expected an object"},
            {"{}", "b: expected an object with \"protocol\""},
-           {with("\"protocol\": 1", "\"protocol\": 2"), "b: protocol: protocol 2; this plumbline speaks 1"},
+           {with("\"protocol\": 1", "\"protocol\": 2"), "b: protocol: protocol 2; this plumbline supports 1"},
            {with("\"level\": \"stage\"", "\"level\": \"module\""),
             "b: level: expected one of program, stage, model, own"},
            {with("[\"loss\", \"grad\"]", "[]"), "b: delivers: expected at least one of forward, output"},
            {with("\"grad\"", "\"gradient\""), "b: delivers[1]: expected one of forward, output"},
-           {with("\"grad\"", "\"loss\""), "b: delivers[1]: \"loss\" stands there twice"},
-           {own("\"grad\"", "\"forward\""), "b: delivers[1]: \"forward\" stands there twice"},
+           {with("\"grad\"", "\"loss\""), "b: delivers[1]: \"loss\" appears twice"},
+           {own("\"grad\"", "\"forward\""), "b: delivers[1]: \"forward\" appears twice"},
            {with("[\"gpipe\"]", "\"all\""), "b: schedules: expected one of any"},
            {with("\"features\"", "\"feature\""), "b: expected an object with no other members"},
-           {with("\"n\"", "3"), "b: name: expected a text, not 3"},
-           {with("\"features\"", "\"models\""), "b: models: they go with level \"own\""},
+           {with("\"n\"", "3"), "b: name: expected a string, not 3"},
+           {with("\"features\"", "\"models\""), "b: models: only a backend of level \"own\" has models"},
            {own("\"models\"", "\"features\""), "b: expected an object with \"models\""},
            {own("[\"net\", \"net.2\"]", "[]"), "b: models: expected a list of at least one name"},
            {own("net.2", "../net"), "b: models[1]: expected a name of letters"},
            {own("net.2", ".net"), "b: models[1]: expected a name of letters"},
-           {own("net.2", "net"), "b: models[1]: \"net\" stands there twice"},
-           {own("GPipe", "one-rank"), "b: schedules[1]: \"one-rank\" stands for the run on one rank"},
+           {own("net.2", "net"), "b: models[1]: \"net\" appears twice"},
+           {own("GPipe", "one-rank"), "b: schedules[1]: \"one-rank\" is reserved for the run on one rank"},
            {own("[\"1F1B\", \"GPipe\"]", "\"any\""), "b: schedules: expected the names of its schedules"},
-           {own("\"grad\"", "\"param\""), "b: delivers[1]: expected with level \"own\" one of forward, loss, backward"},
+           {own("\"grad\"", "\"param\""), "b: delivers[1]: expected one of forward, loss, backward"},
        }) {
     testing::expect_line(testing::refusal([&] { parse_description(text, "b"); }), expected);
   }
 }
 
-TEST(StrayWords, AreQuotedWithWhatIsAccepted) {
-  const std::string object = "; accepted there is one JSON object and nothing else, other words go to standard error";
-  const std::string list = "; accepted there is one JSON list and nothing else, other words go to standard error";
+TEST(StrayWords, AreQuotedWithTheExpectation) {
+  const std::string object = "; expected one JSON object and nothing else; other output belongs on standard error";
+  const std::string list = "; expected one JSON list and nothing else; other output belongs on standard error";
   const std::string describe = kDescription, plan = R"([{"id": "a"}])";
   for (const auto& [printed, bracket, expected] : std::vector<std::tuple<std::string, char, std::string>>{
            {describe, '{', ""},
            {"\n" + describe + "\r\n", '{', ""},
            {plan, '[', ""},
-           {"", '{', "nothing came on standard output" + object},
-           {" \n", '[', "nothing came on standard output" + list},
-           {"hello\n", '{', "\"hello\" came on standard output, which is no JSON" + object},
-           {"a warning\n" + describe, '{', "\"a warning\" came on standard output before the JSON" + object},
-           {"dots ... " + describe, '{', "\"dots ...\" came on standard output before the JSON" + object},
-           {"{so} it\nbegins\n" + describe, '{', "\"{so} it begins\" came on standard output before the JSON" + object},
-           {"[W1122] old\n" + plan, '[', "\"[W1122] old\" came on standard output before the JSON" + list},
-           {describe + "\nbye\x1b\n", '{', "\"bye\\x1b\" came on standard output after the JSON" + object},
-           {plan + plan, '[', "\"[{\"id\": \"a\"}]\" came on standard output after the JSON" + list},
+           {"", '{', "nothing on standard output" + object},
+           {" \n", '[', "nothing on standard output" + list},
+           {"hello\n", '{', "\"hello\" on standard output is not JSON" + object},
+           {"a warning\n" + describe, '{', "\"a warning\" on standard output before the JSON" + object},
+           {"dots ... " + describe, '{', "\"dots ...\" on standard output before the JSON" + object},
+           {"{so} it\nbegins\n" + describe, '{', "\"{so} it begins\" on standard output before the JSON" + object},
+           {"[W1122] old\n" + plan, '[', "\"[W1122] old\" on standard output before the JSON" + list},
+           {describe + "\nbye\x1b\n", '{', "\"bye\\x1b\" on standard output after the JSON" + object},
+           {plan + plan, '[', "\"[{\"id\": \"a\"}]\" on standard output after the JSON" + list},
            {std::string(59, 'x') + "\u00e4 and more", '[',
-            "\"" + std::string(59, 'x') + "...\" came on standard output, which is no JSON" + list},
-           // JSON of another kind, and JSON that is broken, the readers of it tell.
+            "\"" + std::string(59, 'x') + "...\" on standard output is not JSON" + list},
+           // The parsers report JSON of another kind and malformed JSON.
            {"3", '{', ""},
            {plan, '{', ""},
            {"{\"a\": {\"b\": 1}", '{', ""},

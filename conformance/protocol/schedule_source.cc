@@ -7,19 +7,19 @@
 #include <iterator>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Also why a folder is none: an ifstream opens one without complaint.
+// An ifstream opens a directory without an error, so this check comes first.
 void require_not_directory(const std::string& file) {
   std::error_code ignored;
   if (fs::is_directory(file, ignored)) {
-    throw InputError("schedule file " + file + " is a directory; give a file that ends in .csv");
+    throw InputError("schedule file " + file + " is a directory; expected a file that ends in .csv");
   }
 }
 
@@ -28,7 +28,7 @@ void require_as_asked(const schedule::Schedule& schedule, const schedule::Schedu
   const auto refuse = [&](const std::string& reason) { throw InputError("schedule file " + file + ": " + reason); };
   const auto require = [&](int asked, int found, const std::string& what) {
     if (asked != 0 && asked != found) {
-      refuse("it has " + std::to_string(found) + " " + what + ", not " + std::to_string(asked) + " as asked for");
+      refuse("it has " + std::to_string(found) + " " + what + ", not " + std::to_string(asked) + " as requested");
     }
   };
   require(request.ranks, static_cast<int>(schedule.ranks.size()), "ranks");
@@ -38,7 +38,7 @@ void require_as_asked(const schedule::Schedule& schedule, const schedule::Schedu
             "stages on rank " + std::to_string(rank));
   }
   const auto refuse_field = [&](bool given, const std::string& what) {
-    if (given) refuse("a file has an order of its own, and takes no " + what);
+    if (given) refuse("a file determines its order, and takes no " + what);
   };
   refuse_field(request.group_size != 0, "group size");
   refuse_field(request.slices != 0, "slices");
@@ -54,7 +54,7 @@ std::string read_schedule_file(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw InputError("schedule file " + file + " cannot be read: " + std::strerror(errno));
   std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) throw InputError("schedule file " + file + " cannot be read to its end");
+  if (in.bad()) throw InputError("schedule file " + file + " cannot be read completely");
   return text;
 }
 
@@ -77,10 +77,10 @@ schedule::Schedule load_schedule(const std::string& name_or_file, const schedule
     std::error_code ignored;
     if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
       throw InputError("schedule " + plumbline::schedule::quoted(name_or_file) +
-                       ": a file must end in .csv, and the schedules by name are " + join(schedule::schedule_names()));
+                       ": expected a file that ends in .csv, or one of " + join(schedule::schedule_names()));
     }
   }
-  if (dialect) throw InputError("schedule " + name_or_file + ": a dialect is for files, and this is a name");
+  if (dialect) throw InputError("schedule " + name_or_file + ": a dialect is for files, not for names");
   schedule::ScheduleRequest named = request;
   named.name = name_or_file;
   return make_schedule(named);

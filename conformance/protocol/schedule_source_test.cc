@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/text/csv.h"
-#include "runtime/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -68,10 +68,10 @@ TEST_F(ScheduleSource, RefusesInOneLineThatNamesTheFile) {
       {at("nowhere.csv"), size(2, 2), "nowhere.csv cannot be read: No such file"},
       {at("folder.csv"), size(2, 2), "folder.csv is a directory"},
       {folder_.path().string(), size(2, 2), "is a directory"},
-      {at("notes.txt"), size(2, 2), "must end in .csv"},
-      {"nowhere.json", size(2, 2), "must end in .csv"},
+      {at("notes.txt"), size(2, 2), "expected a file that ends in .csv"},
+      {"nowhere.json", size(2, 2), "expected a file that ends in .csv"},
       {at("damaged.csv"), size(0, 0), "damaged.csv: row 1 (rank 0), cell 2"},
-      {at("mine.csv"), size(3, 0), "2 ranks, not 3 as asked for"},
+      {at("mine.csv"), size(3, 0), "2 ranks, not 3 as requested"},
       {at("mine.csv"), size(0, 5), "2 micro-batches, not 5"},
       {at("mine.csv"), two_stages, "1 stages on rank 0, not 2"},
       {at("mine.csv"), grouped, "group size"},

@@ -1,7 +1,7 @@
 #include "conformance/protocol/toml.h"
 
 #include "runtime/error.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

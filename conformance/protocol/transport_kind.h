@@ -10,7 +10,7 @@ namespace plumbline::conformance {
 enum class TransportKind {
   Threads,
   Mpi,
-  Own,  ///< of a backend that is not our runtime
+  Own,  ///< that of a backend other than our runtime
 };
 
 /// "threads", "mpi" or "own".

@@ -13,13 +13,13 @@ The recorded values, all by name and never by rank:
   forward   inputs and outputs of each watched module, for each micro-batch; its parameters, once a step
   loss      of each micro-batch
   backward  the gradients of those values, and the contribution of each micro-batch to a parameter's gradient
-  grad      gradients of the parameters as step_done() finds them
-  buffer    likewise
+  grad      gradients of the parameters at step_done()
+  buffer    buffers at step_done()
 as FOLDER/rank<R>.step<S>.safetensors, keys `step/kind/stage/microbatch/name` (`-`: does not apply), and FOLDER/rank<R>.json,
-which lists the files and the names in the order in which the forward met them. Both are renamed into place whole.
+which lists the files, and the names in the order of the forward. Both are written completely, then renamed into place.
 
 Names: `layers.3:in`, `layers.3:out`; `layers.3#1:in` at the module's second call for a micro-batch; `layers.3:out.hidden`,
-`:in.0`, `:in.mask` where there are several tensors; a parameter or buffer by its qualified name.
+`:in.0`, `:in.mask` for several tensors; a parameter or buffer by its qualified name.
 """
 
 import ctypes
@@ -36,13 +36,13 @@ SCHEMA = 'plumbline-recorder/1'
 
 
 # --- numbers from (seed, name, index): the same on every rank, machine and device, whatever the partition -------------
-# SplitMix64 over a counter, its key made of the seed and the FNV-1a hash of the name, as in reference/models/counter.h.
+# SplitMix64 over a counter, its key made of the seed and the FNV-1a hash of the name, as in reference/models/parts/counter.h.
 
 MASK = (1 << 64) - 1
 
 
 def splitmix64(state, index):
-    """Output `index` of the SplitMix64 generator that was seeded with `state`."""
+    """Output `index` of the SplitMix64 generator with the seed `state`."""
     z = (state + (index + 1) * 0x9E3779B97F4A7C15) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
@@ -66,7 +66,7 @@ def _signed(value):
 
 
 def _shifted(z, count):
-    return (z >> count) & ((1 << (64 - count)) - 1)  # torch shifts the sign in; a counter needs zeros
+    return (z >> count) & ((1 << (64 - count)) - 1)  # torch shifts in the sign bit; a counter needs zeros
 
 
 def counter_bits(count, seed, name):
@@ -88,16 +88,16 @@ def fill_uniform(tensor, seed, name, low, high):
 def fill_integers(tensor, seed, name, low, high):
     """Whole numbers, uniform in [low, high], both included, in place."""
     bits, count = counter_bits(tensor.numel(), seed, name), high - low + 1
-    drawn = (_shifted(bits, 1) % count * 2 + (bits & 1)) % count  # of the bits as an unsigned number
+    drawn = (_shifted(bits, 1) % count * 2 + (bits & 1)) % count  # the remainder of the bits as an unsigned number
     with torch.no_grad():
         tensor.copy_((low + drawn).view(tensor.shape))
     return tensor
 
 
 def fill(model, seed, rename=None):
-    """Sets every parameter from (seed, its qualified name, index), so that stages begin as the whole model does, without
-    a checkpoint. Matrices and larger: uniform within 1/sqrt(inputs of a row); vectors: within 0.1 of 1 where the name ends
-    in `weight` (the scale of a norm), within 0.1 of 0 elsewhere. `rename` as in Recorder.watch()."""
+    """Sets every parameter from (seed, its qualified name, index), so that stages start with the whole model's values,
+    without a checkpoint. Matrices and larger: uniform within 1/sqrt(inputs of a row); vectors: within 0.1 of 1 if the
+    name ends in `weight` (the scale of a norm), within 0.1 of 0 elsewhere. `rename` as in Recorder.watch()."""
     for local, parameter in model.named_parameters():
         name = _renamed(rename, local)
         if parameter.dim() > 1:
@@ -110,7 +110,7 @@ def fill(model, seed, rename=None):
 
 
 def _renamed(rename, name):
-    """`rename` is None, a callable from name to name, or {prefix: replacement}: the longest prefix applies."""
+    """`rename` is None, a callable from name to name, or {prefix: replacement}, of which the longest prefix applies."""
     if rename is None:
         return name
     if callable(rename):
@@ -193,7 +193,7 @@ def _inputs(args, kwargs):
 
 
 def _graph_task():
-    """The number of the backward that this thread is in; -1 outside. A module that runs inside one is being recomputed."""
+    """The number of the backward that this thread executes; -1: none. A module that runs in a backward is recomputed."""
     return torch._C._current_graph_task_id()
 
 
@@ -205,9 +205,9 @@ def _segments_match(name, pattern):
 class _Root:
     """A watched module: a stage, or the whole model."""
 
-    def __init__(self, module, stage, rename, told):
+    def __init__(self, module, stage, rename, passes_microbatches):
         self.module, self.stage, self.rename = module, stage, rename
-        self.told = told  # whether the caller passes its micro-batches; otherwise they are counted
+        self.passes_microbatches = passes_microbatches  # whether the caller passes them; otherwise forwards are counted
         self.parameters, self.buffers, self.shared = {}, {}, set()
         for local, parameter in module.named_parameters(remove_duplicate=False):
             name = _renamed(rename, local)
@@ -235,17 +235,17 @@ class _Root:
 class Recorder:
     """One for each rank of a run.
 
-    folder        the same on all ranks; a new run into it replaces what a rank left there
-    microbatches  how many a step has
-    steps         how many steps are recorded; later steps are ignored
+    folder        the same on all ranks; a new run replaces a rank's earlier files in it
+    microbatches  the number in each step
+    steps         the number of recorded steps; later steps are ignored
     modules       patterns of qualified names ('layers.*', 'head'; * stays within one dot); None: every module
     whole_batch   a forward runs the whole batch: values are cut into micro-batches along dimension 0
     loss_scale    the script's factor on a micro-batch's loss before its backward that the other run lacks (1/M,
-                  or with whole_batch and a mean loss 1/M as well): gradients that come back are recorded divided by it
-    perturb       a number: every output of a watched module, forward and backward, is moved by one unit in the last place, up or
-                  down as a function of (number, name, index), and the run goes to FOLDER/perturbed-<number>: from several
-                  of these `plumbline check` derives rounding bounds
-    inputs        also the inputs of modules, not only their outputs (twice the bytes, and a more precise location)
+                  or with whole_batch and a mean loss 1/M as well): recorded backward values are divided by it
+    perturb       a number: moves every output of a watched module, forward and backward, by one unit in the last place,
+                  up or down as a function of (number, name, index), and writes to FOLDER/perturbed-<number>: from
+                  several such runs `plumbline check` derives rounding bounds
+    inputs        records the inputs of modules too, not only their outputs (twice the bytes, and a more precise location)
     """
 
     def __init__(self, folder, microbatches, steps=1, modules=None, whole_batch=False, loss_scale=1.0, perturb=None,
@@ -260,8 +260,8 @@ class Recorder:
         self.whole_batch, self.loss_scale, self.perturb, self.inputs = whole_batch, loss_scale, perturb, inputs
         self.step, self.roots, self.order, self.files = 0, [], {}, []
         self._values, self._contributions = {}, {}
-        self._tasks = {}  # backward -> the micro-batches whose gradients passed in it, the latest last
-        self._told, self._paused = None, False
+        self._tasks = {}  # backward -> the micro-batches of its gradients so far, the latest last
+        self._microbatch, self._paused = None, False
         self._frame = threading.local()  # .here: (root, micro-batch, stack of calls) while a watched module runs
         os.makedirs(self.folder, exist_ok=True)
         for name in os.listdir(self.folder):
@@ -271,8 +271,8 @@ class Recorder:
     # The interface for scripts.
 
     def watch(self, stage, number=None, rename=None):
-        """Watches a module, or a stage of torch.distributed.pipelining (which passes the micro-batches, in any order
-        of its schedule; a plain module's forwards are counted). `rename` maps the module's qualified names to those of
+        """Watches a module, or a stage of torch.distributed.pipelining (which passes the micro-batch, in any order of
+        its schedule; a plain module's forwards are counted). `rename` maps the module's qualified names to those of
         the whole model: a callable, or {prefix: replacement}. Returns `stage`."""
         is_stage = hasattr(stage, 'forward_one_chunk') and hasattr(stage, 'submod')
         module = stage.submod if is_stage else stage
@@ -280,8 +280,8 @@ class Recorder:
             number = stage.stage_index if number is None else number
             for method in ('forward_one_chunk', 'backward_one_chunk', 'backward_weight_one_chunk'):
                 if hasattr(stage, method):
-                    setattr(stage, method, self._telling(getattr(stage, method)))
-        root = _Root(module, number, rename, told=is_stage)
+                    setattr(stage, method, self._with_microbatch(getattr(stage, method)))
+        root = _Root(module, number, rename, passes_microbatches=is_stage)
         self.roots.append(root)
         module.register_forward_pre_hook(lambda m, args, kwargs: self._enter(root, args, kwargs), with_kwargs=True, prepend=True)
         module.register_forward_hook(lambda m, args, out: self._leave(root), always_call=True)
@@ -300,16 +300,16 @@ class Recorder:
 
     @contextmanager
     def microbatch(self, number):
-        """Within it, forwards and backwards are those of this micro-batch: for runtimes that run them out of order."""
-        before, self._told = self._told, number
+        """A context whose forwards and backwards belong to this micro-batch: for runtimes that run them out of order."""
+        before, self._microbatch = self._microbatch, number
         try:
             yield
         finally:
-            self._told = before
+            self._microbatch = before
 
     @contextmanager
     def paused(self):
-        """Within it nothing is recorded (an evaluation that keeps gradients on; others are known by torch.no_grad)."""
+        """A context without recording, for an evaluation with gradients enabled (torch.no_grad identifies others)."""
         before, self._paused = self._paused, True
         try:
             yield
@@ -361,13 +361,13 @@ class Recorder:
     def _wanted(self, name):
         return self.patterns is None or any(_segments_match(name, pattern) for pattern in self.patterns)
 
-    def _telling(self, method):
-        def told(*args, **kwargs):
+    def _with_microbatch(self, method):
+        def wrapped(*args, **kwargs):
             number = args[0] if args else kwargs.get('fwd_chunk_id', kwargs.get('bwd_chunk_id'))
             with self.microbatch(number):
                 return method(*args, **kwargs)
 
-        return told
+        return wrapped
 
     def _enter(self, root, args, kwargs):
         if not self._recording() or self._paused or not torch.is_grad_enabled() or _graph_task() != -1:
@@ -375,9 +375,9 @@ class Recorder:
         tensors = [tensor for _, tensor in _tensors_in((args, kwargs))]
         if any(tensor.is_meta for tensor in tensors):
             return None  # a runtime inferring shapes
-        if self._told is not None:
-            number = self._told
-        elif root.told:
+        if self._microbatch is not None:
+            number = self._microbatch
+        elif root.passes_microbatches:
             return None  # likewise: not one of the step's forwards
         else:
             number = root.forwards
@@ -457,10 +457,10 @@ class Recorder:
                 self._values[self._key('forward', root, 0, name)] = _host(root.parameters[name])
 
     def _recomputed(self, root, event, value, module):
-        """A module runs again inside a backward. Where its first forward built no graph (a reentrant checkpoint), this
-        one's tensors are those that gradients come back to; the micro-batch is that of the gradient that came last."""
+        """A module is recomputed in a backward. If its first forward built no graph (a reentrant checkpoint), gradients
+        reach the tensors of this one; the micro-batch is that of the latest gradient."""
         seen = self._tasks.get(_graph_task())
-        number = self._told if self._told is not None else seen[-1] if seen else None
+        number = self._microbatch if self._microbatch is not None else seen[-1] if seen else None
         if number is None or root.calls.get(number, {}).get(module) != 1:
             return
         for path, tensor in _tensors_in(value):
@@ -480,7 +480,7 @@ class Recorder:
             if not seen or seen[-1] != number:
                 seen.append(number)
             if self._cuts(gradient):
-                # A weight half may run through the place again, with the same gradient; another one is added.
+                # A weight half may pass here again with the same gradient; a different gradient is added.
                 self._put('backward', root, number, name, gradient, again='unless equal')
             return None if self.perturb is None else self._mover(f'{step}/{number}/{name}/gradient')(gradient)
 
@@ -490,9 +490,9 @@ class Recorder:
         def hook(gradient):
             if not self._recording() or self._paused:
                 return None
-            task = None if self._told is not None else _graph_task()
+            task = None if self._microbatch is not None else _graph_task()
             seen = self._tasks.get(task)
-            number = self._told if self._told is not None else seen[-1] if seen else None
+            number = self._microbatch if self._microbatch is not None else seen[-1] if seen else None
             value, place = _host(gradient), (task, number, name)
             if place in self._contributions:
                 value = value + self._contributions[place][1]
@@ -533,7 +533,7 @@ class Recorder:
             self._values[key] = value
 
     def _mover(self, name):
-        """A function that moves floating values by one unit in the last place, up or down as a counter says."""
+        """A function that moves floating values by one unit in the last place, up or down depending on a counter."""
         index = 0
 
         def moved(tensor):
@@ -547,6 +547,6 @@ class Recorder:
                 goal = torch.where(up == 1, math.inf, -math.inf).to(wide.dtype)
                 step = torch.nextafter(wide, goal) - wide
                 step = torch.where(torch.isfinite(step) & (wide != 0), step, torch.zeros_like(step))
-            return tensor + step  # exact: the sum is the neighbour itself
+            return tensor + step  # exact: the sum is the neighbouring number
 
         return moved

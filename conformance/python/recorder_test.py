@@ -34,7 +34,7 @@ from plumbline_recorder import Recorder, fill
 
 
 def read(folder):
-    """All tensors of a recording without the stage in their keys, by a reader that shares nothing with the writer."""
+    """All tensors of a recording without the stage in their keys, by a reader that shares no code with the writer."""
     kinds = {'F64': torch.float64, 'F32': torch.float32, 'BF16': torch.bfloat16, 'I64': torch.int64, 'BOOL': torch.bool}
     values = {}
     for path in sorted(glob.glob(os.path.join(folder, 'rank*.safetensors'))):
@@ -98,7 +98,7 @@ class RecorderTest(unittest.TestCase):
     batches = [torch.arange(8.0).reshape(2, 4) / (m + 3) for m in range(3)]
 
     def test_counters_are_those_of_the_cpp_side(self):
-        # reference/models/counter_test.cc has the same table.
+        # reference/models/parts/counter_test.cc has the same table.
         for seed, name, index, bits, unit, below in (
             (0, '', 0, 0x5B21F68FFA77F14C, 0.35598698630425907, 4),
             (1, 'tokens', 0, 0x483C8EBF28E10AD4, 0.2821740357111403, 42),
@@ -192,7 +192,7 @@ class RecorderTest(unittest.TestCase):
 
         self.assert_same(self.record(model, batches, 'halves', backward), expected)
 
-    def test_gradients_are_told_without_the_loss_scale(self):
+    def test_gradients_are_recorded_without_the_loss_scale(self):
         model = fill(nn.Sequential(Layer(), Layer()), 1)
         expected = self.record(model, self.batches, 'plain')
 
@@ -206,7 +206,7 @@ class RecorderTest(unittest.TestCase):
             self.assertTrue(torch.equal(actual.pop(key) * 4, expected.pop(key)))
         self.assert_same(actual, expected)
 
-    def test_what_micro_batches_add_is_left_out_where_nobody_can_tell(self):
+    def test_contributions_of_joint_backwards_are_left_out(self):
         model = fill(nn.Sequential(Layer(), Layer()), 1)
         expected = self.record(model, self.batches, 'plain')
 
@@ -292,7 +292,7 @@ class RecorderTest(unittest.TestCase):
 
 @unittest.skipUnless(PROGRAM, 'PLUMBLINE_PROGRAM is not set')
 class PipelineTest(unittest.TestCase):
-    """The example under torchrun, its faults found where they were injected."""
+    """The example under torchrun: each injected fault is located."""
 
     @classmethod
     def setUpClass(cls):
@@ -326,7 +326,7 @@ class PipelineTest(unittest.TestCase):
         self.train('loop', '--schedule', 'LoopedBFS', ranks=2)
         code, text = self.check('loop')
         self.assertEqual(code, 0, text)
-        self.assertRegex(text, r'gradients but for the order of their sum')
+        self.assertRegex(text, r'gradients up to the order of their sum')
 
     def test_a_whole_batch_needs_perturbed_runs(self):
         self.train('whole', '--whole-batch')
@@ -338,13 +338,14 @@ class PipelineTest(unittest.TestCase):
         self.assertEqual(code, 0, text)
         self.assertRegex(text, r'within what rounding moved in 3 perturbed runs')
 
-    def test_faults_are_found_where_they_are(self):
+    def test_faults_are_located(self):
         for fault, first, where in (
             ('forward', r'\(forward\): step 0, stage 1, micro-batch 1: forward `layers.3:in`', 'layers.2:out'),
             ('backward', r'\(backward\): step 0, stage 1, micro-batch 3: backward `layers.2:out`', 'layers.3:in'),
             ('detach', r'\(backward\): step 0, micro-batch 0: backward `layers.2:out` .* is missing', 'layers.3:in'),
             ('drop-loss', r'\(loss\): step 0, micro-batch 2: loss', 'the loss function'),
-            ('scale-grad', r'\(accumulation\): step 0, stage 1: gradient `head.', 'what each micro-batch adds to it agrees'),
+            ('scale-grad', r'\(accumulation\): step 0, stage 1: gradient `head.',
+             'the contribution of each micro-batch agrees'),
         ):
             with self.subTest(fault):
                 self.train(fault, '--fault', fault, ranks=2)

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kFewestPerturbed = 3;
 
-/// What names a step's values have, and which of them one side leaves out.
+/// Aligns the values of a step, and collects the names that only one of the runs recorded.
 class Aligner {
  public:
   Aligner(const Recording& run, const Recording& one, AgainstVerdict& verdict) : one_(one), verdict_(verdict) {
@@ -25,10 +25,10 @@ class Aligner {
     one_names_.insert(one.parameters.begin(), one.parameters.end());
   }
 
-  /// Every value that has to be equal, in no order.
+  /// Every value that must be equal, in no order.
   std::vector<AlignedValue> align(const RecordedStep& actual, const RecordedStep& expected);
-  /// Adds to the verdict's notes what align() left out.
-  void tell();
+  /// Adds the names that align() left out to the verdict's notes.
+  void add_notes();
 
  private:
   bool may_be_missing(const ValueKey& key, const RecordedStep& actual);
@@ -41,7 +41,7 @@ class Aligner {
   bool losses_left_out_ = false;
 };
 
-/// Whether a step has a value of this kind, and of this name unless it is empty, for any micro-batch.
+/// Whether a step has a value of this kind, and of this name unless it is empty; `per_microbatch`: of a micro-batch.
 bool has_any(const RecordedStep& step, reference::ResultKind kind, const std::string& name, bool per_microbatch) {
   return std::any_of(step.begin(), step.end(), [&](const auto& item) {
     const ValueKey& key = item.first;
@@ -91,7 +91,7 @@ std::vector<AlignedValue> Aligner::align(const RecordedStep& actual, const Recor
       continue;
     }
     if (is_event(key.name) && found->second.size() > 1) {
-      divided_.insert(module_of(key.name));  // a container that the pipeline cut through: each part is another module
+      divided_.insert(module_of(key.name));  // a container that the pipeline cuts: each part is another module
       continue;
     }
     for (const RecordedCopy& copy : found->second)
@@ -105,28 +105,27 @@ std::vector<AlignedValue> Aligner::align(const RecordedStep& actual, const Recor
 
 std::string few(const std::set<std::string>& names) {
   std::string text;
-  size_t told = 0;
+  size_t listed = 0;
   for (const std::string& name : names) {
-    if (told++ == 3) return text + ", ... (" + std::to_string(names.size()) + ")";
+    if (listed++ == 3) return text + ", ... (" + std::to_string(names.size()) + ")";
     text += (text.empty() ? "`" : ", `") + name + "`";
   }
   return text;
 }
 
-void Aligner::tell() {
+void Aligner::add_notes() {
   auto& notes = verdict_.notes;
   for (const std::string& name : one_.parameters)
     if (!run_names_.contains(name)) verdict_.unknown_parameters.push_back(name);
   if (!only_one_.empty()) notes.push_back("only the one-rank run recorded " + few(only_one_));
   if (!only_run_.empty()) notes.push_back("only the pipelined run recorded " + few(only_run_));
   if (!divided_.empty())
-    notes.push_back("modules in parts on several stages, not compared themselves: " + few(divided_));
+    notes.push_back("modules split over several stages, not compared as a whole: " + few(divided_));
   if (!contributions_.empty())
-    notes.push_back("what single micro-batches add was recorded by one side only for " + few(contributions_));
+    notes.push_back("contributions of single micro-batches were recorded by one run only for " + few(contributions_));
   if (!only_run_gradients_.empty())
-    notes.push_back("gradients come back in the pipelined run, and in the one-rank run they do not: " +
-                    few(only_run_gradients_));
-  if (losses_left_out_) notes.push_back("losses were recorded by one side only, or for micro-batches by one side only");
+    notes.push_back("gradients recorded in the pipelined run but not in the one-rank run: " + few(only_run_gradients_));
+  if (losses_left_out_) notes.push_back("losses were recorded by one run only, or for micro-batches by one run only");
 }
 
 Difference difference_of(const AlignedValue& value, int step) {
@@ -138,7 +137,7 @@ Difference difference_of(const AlignedValue& value, int step) {
   return compare(expected, actual, CompareMode::Bitwise).front();
 }
 
-/// Clears `differs` of sums that are equal but for their order.
+/// Clears `differs` of sums that differ only in their order.
 void allow_orders(std::vector<AlignedValue>& values, const Recording& one, AgainstVerdict& verdict) {
   std::map<std::string, std::vector<const AlignedValue*>> contributions;
   for (const AlignedValue& value : values)
@@ -163,7 +162,7 @@ void allow_orders(std::vector<AlignedValue>& values, const Recording& one, Again
   }
 }
 
-/// Clears `differs` of what the perturbed runs say rounding may do.
+/// Clears `differs` of values within the bounds from the perturbed runs.
 void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int step, AgainstVerdict& verdict) {
   std::vector<std::pair<AlignedValue*, Scatter>> open;
   for (AlignedValue& value : values)
@@ -171,11 +170,11 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
   if (open.empty()) return;
   if (one.perturbed.size() < kFewestPerturbed)
     throw InputError(one.folder.string() + ": " + std::to_string(one.perturbed.size()) +
-                     " perturbed runs, at least 3 are needed to say how far rounding may go");
+                     " perturbed runs; at least 3 are needed to bound the rounding");
   for (const auto& folder : one.perturbed) {
     const Recording perturbed = read_recording(folder);
     if (step >= perturbed.steps())
-      throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing, " + one.folder.string() +
+      throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing; " + one.folder.string() +
                        " has it");
     const RecordedStep samples = read_step(perturbed, step);
     for (auto& [value, scatter] : open) {
@@ -206,7 +205,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
   }
 }
 
-/// Where a value stands in the order in which a wrong one can spoil others.
+/// A value's position in causal order.
 auto causal_place(const ValueKey& key, const std::map<std::string, int>& positions) {
   const auto found = positions.find(key.name);
   const int position = found == positions.end() ? static_cast<int>(positions.size()) : found->second;
@@ -221,7 +220,7 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
   if (run.microbatches != one.microbatches)
     throw InputError(run.folder.string() + " has " + std::to_string(run.microbatches) + " micro-batches, " +
                      one.folder.string() + " has " + std::to_string(one.microbatches) +
-                     "; the one-rank run must be told the same number");
+                     "; record the one-rank run with the same number");
   AgainstVerdict verdict;
   Aligner aligner(run, one, verdict);
   std::map<std::string, int> positions;
@@ -252,7 +251,7 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
     if (comparable(*first)) verdict.norm_ratio = norm(*first->actual) / norm(*first->expected);
     verdict.where = where_to_look(values, static_cast<size_t>(first - values.begin()), step);
   }
-  aligner.tell();
+  aligner.add_notes();
   if (run.steps() != one.steps())
     verdict.notes.push_back("the pipelined run has " + std::to_string(run.steps()) + " steps, the one-rank run " +
                             std::to_string(one.steps()));

@@ -38,7 +38,7 @@ bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue
     double sum = 0;
     for (const AlignedValue* part : contributions) sum += std::abs(scale * element_as_double(*part->expected, i));
     const double gap = std::abs(element_as_double(*gradient.actual, i) - element_as_double(*gradient.expected, i));
-    if (!(gap <= 2 * gamma * sum)) return false;  // nor where one of them is no number
+    if (!(gap <= 2 * gamma * sum)) return false;  // also false for NaN
   }
   return true;
 }
@@ -69,7 +69,7 @@ BoundedValue Scatter::bounded(const std::string& key) const {
   const double off = kSafety * std::max(std::sqrt(squares_ / samples), u * length);
   BoundedValue bounded{.expected = make_f64(value_->shape, expected), .bounds = {}};
   bounded.bounds.elements.emplace(key, make_f64(value_->shape, bounds));
-  // The gate is told relative to the value's norm; to 1 where that is 0.
+  // The gate is relative to the value's norm, or to 1 if the norm is 0.
   bounded.bounds.norms.emplace(key, length > 0 ? NormGate{off / length, 0} : NormGate{off, 1});
   return bounded;
 }

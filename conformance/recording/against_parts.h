@@ -1,4 +1,4 @@
-// The parts of against.cc: an aligned value, how far it may move, and the sentence that says where to look.
+// The parts of against.cc: an aligned value, its bounds, and the sentence on where to look.
 #pragma once
 
 #include <optional>
@@ -11,36 +11,36 @@
 
 namespace plumbline::conformance {
 
-/// A value of both runs; of one only where the other should have it.
+/// A value of both runs, or of one run if the other lacks it.
 struct AlignedValue {
   ValueKey key = {};
-  int stage = -1;  ///< where the pipelined run has it
+  int stage = -1;  ///< in the pipelined run
   int rank = -1;
   const HostTensor* expected = nullptr;
   const HostTensor* actual = nullptr;
   bool differs = false;
-  bool contributions_equal = false;              ///< of a gradient: what every micro-batch added to it is equal
-  std::optional<Difference> out_of_bounds = {};  ///< where perturbed runs gave bounds
+  bool contributions_equal = false;              ///< of a gradient: the contributions of all micro-batches are equal
+  std::optional<Difference> out_of_bounds = {};  ///< set only if perturbed runs gave bounds
 };
 
-/// In the order of a step.
+/// In their causal order within a step.
 enum class Direction { Forward, Loss, Backward, Accumulation, Buffers };
 
 Direction direction_of(reference::ResultKind kind);
 std::string_view direction_name(Direction direction);
 
-/// Whether a name is that of what goes into or comes out of a module ("layers.3:in"), not a parameter's or a buffer's.
+/// Whether a name is that of a module's input or output ("layers.3:in"), not of a parameter or buffer.
 bool is_event(std::string_view name);
 /// "layers.3" of "layers.3#1:out.hidden", and of the parameter "layers.3.weight".
 std::string module_of(std::string_view name);
 
-/// Floating, in both runs, of one dtype and shape.
+/// Whether both runs have the value, in the same floating dtype and the same shape.
 bool comparable(const AlignedValue& value);
 
 /// The Euclidean norm.
 double norm(const HostTensor& tensor);
 
-/// Whether a gradient may be the sum of these contributions, times `scale`, in another order (against.h has the bound).
+/// Whether a gradient can be the sum of these contributions, times `scale`, in another order (against.h has the bound).
 bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue*>& contributions, double scale);
 
 /// A value and its bounds, as compare() takes them.
@@ -54,7 +54,7 @@ struct BoundedValue {
 class Scatter {
  public:
   explicit Scatter(const HostTensor& value);
-  /// Takes a perturbed run's value; false where it is of another dtype or shape.
+  /// Adds a perturbed run's value; returns false if its dtype or shape is another.
   bool add(const HostTensor& sample);
   BoundedValue bounded(const std::string& key) const;
 
@@ -65,7 +65,7 @@ class Scatter {
   int samples_ = 0;
 };
 
-/// One sentence about values[first], the first that differs of a step's values in causal order.
+/// One sentence about values[first], the first value that differs. `values` are those of a step in causal order.
 std::string where_to_look(const std::vector<AlignedValue>& values, size_t first, int step);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// Recordings made by hand (sample_recording.h), with faults whose place is known.
+// Handmade recordings (sample_recording.h) with faults at known places.
 #include "conformance/recording/against.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "conformance/recording/testing/sample_recording.h"
 #include "runtime/error.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -31,7 +31,7 @@ class Against : public ::testing::Test {
 /// Parameters 4 x (forward, grad, buffer), and for each micro-batch a loss and 5 values of each module.
 constexpr int kValues = 4 * 3 + kMicrobatches * (1 + 4 * 5);
 
-TEST_F(Against, StagesAndRanksDoNotCount) {
+TEST_F(Against, StagesAndRanksAreIgnored) {
   const AgainstVerdict verdict = hold(made(true));
   EXPECT_TRUE(verdict.agrees());
   EXPECT_EQ(verdict.equal, kValues);
@@ -53,19 +53,19 @@ TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
   const std::vector<Fault> faults = {
       {[&](Made& run) { change(run, "0/forward/0/1/embed:in"); }, "forward", "0/forward/0/1/embed:in", "the same data"},
       {[&](Made& run) { change(run, "0/forward/0/0/layers.0.weight"); }, "forward", "0/forward/0/0/layers.0.weight",
-       "do not begin with the same parameters"},
+       "do not start with the same parameters"},
       {[&](Made& run) {
          for (const char* late : {"0/forward/1/2/head:in", "0/forward/1/2/layers.1:out", "0/forward/1/2/head:out"})
            change(run, late);
          change(run, "0/loss/-/2/loss");
          change(run, "0/backward/1/0/head:out");
        },
-       "forward", "0/forward/1/2/layers.1:out", "look into the forward of `layers.1`"},
+       "forward", "0/forward/1/2/layers.1:out", "look at the forward of `layers.1`"},
       {[&](Made& run) {
          for (const char* late : {"0/forward/1/1/layers.1:in", "0/forward/1/1/layers.1:out"}) change(run, late);
        },
        "forward", "0/forward/1/1/layers.1:in",
-       "`layers.0:out` (stage 0) just before it agrees: look at what lies between the two, on the way from stage 0 to "
+       "`layers.0:out` (stage 0) just before it agrees: look at the code between the two, on the way from stage 0 to "
        "stage 1"},
       {[&](Made& run) { drop(run, "0/forward/1/2/layers.1:in"); }, "forward", "0/forward/-/2/layers.1:in",
        "`layers.0:out`"},
@@ -81,10 +81,10 @@ TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
            change(run, late);
        },
        "backward", "0/backward/0/1/layers.0:out",
-       "`layers.1:in` (stage 1) just before it agrees: look at what lies between the two, on the way from stage 1 to "
+       "`layers.1:in` (stage 1) just before it agrees: look at the code between the two, on the way from stage 1 to "
        "stage 0"},
       {[&](Made& run) { change(run, "0/backward/1/0/layers.1:in"); }, "backward", "0/backward/1/0/layers.1:in",
-       "look into the backward of `layers.1`"},
+       "look at the backward of `layers.1`"},
       {[&](Made& run) {
          change(run, "0/backward/0/2/layers.0.weight");
          change(run, "0/grad/0/-/layers.0.weight");
@@ -101,8 +101,9 @@ TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
       {[&](Made& run) { drop(run, "0/backward/0/1/embed.weight"); }, "backward", "0/backward/-/1/embed.weight",
        "backward of `embed`"},
       {[&](Made& run) { change(run, "0/grad/0/-/embed.weight"); }, "accumulation", "0/grad/0/-/embed.weight",
-       "what each micro-batch adds to it agrees"},
-      {[&](Made& run) { change(run, "0/buffer/1/-/head.count"); }, "buffers", "0/buffer/1/-/head.count", "too often"},
+       "the contribution of each micro-batch agrees"},
+      {[&](Made& run) { change(run, "0/buffer/1/-/head.count"); }, "buffers", "0/buffer/1/-/head.count",
+       "an extra or a missing update"},
   };
   for (const Fault& fault : faults) {
     Made run = made(true);
@@ -117,7 +118,7 @@ TEST_F(Against, NamesTheFirstPlaceThatDiffers) {
   }
 }
 
-TEST_F(Against, ReportSaysWhatWhereAndByHowMuch) {
+TEST_F(Against, ReportNamesTheValueThePlaceAndTheSize) {
   Made run = made(true);
   HostTensor& gradient = run.at("0/grad/1/-/head.weight");  // 72, 72.5
   element(gradient, 0) *= 2;
@@ -126,7 +127,7 @@ TEST_F(Against, ReportSaysWhatWhereAndByHowMuch) {
       report_text(hold(run)),
       "FIRST DIFFERENCE (accumulation): step 0, stage 1: gradient `head.weight` f32[2] differs in 2 of 2 elements; "
       "first at [0]: expected 72, got 144, 8.389e+06 ulp apart; its norm is 2 times the expected one\n"
-      "  what each micro-batch adds to it agrees: their sum, its scaling or what was done to it afterwards is "
+      "  the contribution of each micro-batch agrees: their sum, its scaling or a later change of it is "
       "wrong\n"
       "  0 more values differ in this step, mostly for this reason; " +
           std::to_string(kValues) + " were compared\n");
@@ -150,16 +151,16 @@ TEST_F(Against, OrderOfASumMayDifferAndNothingElse) {
   verdict = hold(with(true, 0x1p24f + 10), with(false, 0x1p24f));
   ASSERT_TRUE(verdict.first);
   EXPECT_EQ(verdict.direction, "accumulation");
-  // The same gap where a contribution differs, or is not there, is no matter of order.
+  // The order cannot explain the same gap if a contribution differs or is missing.
   Made run = with(true, 0x1p24f + 2);
   for (int mb = 0; mb < kMicrobatches; ++mb)
     run.ranks[0].tensors.erase("0/backward/0/" + std::to_string(mb) + "/embed.weight");
   verdict = hold(run, with(false, 0x1p24f));
   ASSERT_TRUE(verdict.first);
-  EXPECT_NE(verdict.where.find("was not recorded by both"), std::string::npos);
+  EXPECT_NE(verdict.where.find("were not recorded by both runs"), std::string::npos);
 }
 
-TEST_F(Against, PerturbedRunsSayHowFarRoundingGoes) {
+TEST_F(Against, PerturbedRunsBoundTheRounding) {
   const std::string in_one = "0/backward/-/1/layers.1:in", in_run = "0/backward/1/1/layers.1:in";
   Made one = made(false);
   element(one.at(in_one), 0) = 100;
@@ -204,15 +205,15 @@ TEST_F(Against, PerturbedRunsSayHowFarRoundingGoes) {
       EXPECT_EQ(to_string(verdict.first->key), in_run);
     }
   }
-  // What no perturbed run moved may be off by a rounding of its own, no more.
+  // An element that no perturbed run moved may differ by one rounding only.
   element(run.at(in_run), 0) = 100;
   element(run.at(in_run), 1) = 0;
   element(run.at("0/forward/0/0/embed:in"), 1) = 0.501f;
   EXPECT_EQ(hold(run, one).direction, "forward");
 }
 
-TEST_F(Against, CopiesThatWereNotAddedUpAreSaid) {
-  // `head.weight` tied to `embed.weight`: each stage has a part of the gradient, and nobody added them.
+TEST_F(Against, CopiesThatWereNotAddedUpAreReported) {
+  // `head.weight` tied to `embed.weight`: each stage has a part of the gradient, and the parts were not added.
   Made run = made(true);
   const HostTensor whole = run.at("0/grad/0/-/embed.weight");
   HostTensor &first = run.at("0/grad/0/-/embed.weight"), second = whole;
@@ -223,14 +224,14 @@ TEST_F(Against, CopiesThatWereNotAddedUpAreSaid) {
   run.ranks[1].tensors["0/grad/1/-/embed.weight"] = second;
   const AgainstVerdict verdict = hold(run);
   ASSERT_TRUE(verdict.first);
-  EXPECT_NE(verdict.where.find("nobody added them up"), std::string::npos) << verdict.where;
+  EXPECT_NE(verdict.where.find("they were not added up"), std::string::npos) << verdict.where;
   first = run.ranks[1].tensors["0/grad/1/-/embed.weight"] = whole;
   EXPECT_TRUE(hold(run).agrees());
 }
 
-TEST_F(Against, WhatIsLeftOutIsSaid) {
+TEST_F(Against, ValuesLeftOutAreReported) {
   Made run = made(true), one = made(false);
-  for (const std::string stage : {"0", "1"})  // a container that is cut: another thing in each stage
+  for (const std::string stage : {"0", "1"})  // a container that is cut: another module in each stage
     run.ranks[stage == "0" ? 0 : 1].tensors["0/forward/" + stage + "/0/layers:in"] = f32({stage == "0" ? 1.0f : 2.0f});
   run.ranks[0].order.push_back("layers:in");
   one.ranks[0].tensors["0/forward/-/0/layers:in"] = f32({1});
@@ -243,11 +244,11 @@ TEST_F(Against, WhatIsLeftOutIsSaid) {
   EXPECT_EQ(verdict.equal, kValues - kMicrobatches);
   EXPECT_EQ(verdict.notes,
             (std::vector<std::string>{"only the one-rank run recorded `whole:out`",
-                                      "modules in parts on several stages, not compared themselves: `layers`",
-                                      "losses were recorded by one side only, or for micro-batches by one side only"}));
+                                      "modules split over several stages, not compared as a whole: `layers`",
+                                      "losses were recorded by one run only, or for micro-batches by one run only"}));
 }
 
-TEST_F(Against, AParameterNobodyWatchedIsNoPass) {
+TEST_F(Against, AnUnwatchedParameterIsNoPass) {
   Made run = made(true);
   std::erase_if(run.ranks[1].tensors, [](const auto& item) { return item.first.find("head") != std::string::npos; });
   std::erase_if(run.ranks[1].order, [](const std::string& name) { return name.starts_with("head"); });
@@ -259,7 +260,7 @@ TEST_F(Against, AParameterNobodyWatchedIsNoPass) {
   EXPECT_EQ(report_text(verdict).substr(0, 10), "INCOMPLETE");
 }
 
-TEST_F(Against, RefusesWhatIsNoRecordingInOneLine) {
+TEST_F(Against, RefusesBrokenRecordingsInOneLine) {
   const auto refused = [&](const std::string& expected, const std::function<void()>& spoil) {
     fs::remove_all(folder_ / "run");
     write(folder_ / "run", made(true));
@@ -276,7 +277,7 @@ TEST_F(Against, RefusesWhatIsNoRecordingInOneLine) {
     write(folder_ / "run", run);
   };
   refused("no such folder", [&] { fs::remove_all(folder_ / "run"); });
-  refused("there is no rank0.json", [&] { fs::remove(folder_ / "run" / "rank0.json"); });
+  refused("it has no rank0.json", [&] { fs::remove(folder_ / "run" / "rank0.json"); });
   refused("rank1.json is missing, the run had 2 ranks", [&] { fs::remove(folder_ / "run" / "rank1.json"); });
   refused("rank1.step0.safetensors", [&] { fs::remove(folder_ / "run" / "rank1.step0.safetensors"); });
   refused("rank0.json", [&] { write_file(folder_ / "run" / "rank0.json", "{"); });

@@ -19,7 +19,7 @@ std::string_view call_of(std::string_view name) { return name.substr(0, name.fin
 
 bool ends_at(std::string_view name, std::string_view side) { return name.substr(name.find(':') + 1).starts_with(side); }
 
-/// The value of the same direction and micro-batch that comes last before values[first] among those that `fits` takes.
+/// The last value before values[first] of the same direction and micro-batch that `fits` accepts.
 template <class Fits>
 const AlignedValue* last_before(const std::vector<AlignedValue>& values, size_t first, Fits fits) {
   const ValueKey& key = values[first].key;
@@ -31,7 +31,7 @@ const AlignedValue* last_before(const std::vector<AlignedValue>& values, size_t 
 }
 
 std::string between(const AlignedValue& before, const AlignedValue& value) {
-  std::string text = place(before) + " just before it agrees: look at what lies between the two";
+  std::string text = place(before) + " just before it agrees: look at the code between the two";
   if (before.stage >= 0 && value.stage >= 0 && before.stage != value.stage)
     text += ", on the way from stage " + std::to_string(before.stage) + " to stage " + std::to_string(value.stage);
   return text;
@@ -41,41 +41,40 @@ std::string where_forward(const std::vector<AlignedValue>& values, size_t first,
   const AlignedValue& value = values[first];
   const std::string module = "`" + module_of(value.key.name) + "`";
   if (!is_event(value.key.name)) {
-    if (step == 0) return "the two runs do not begin with the same parameters";
-    return "the optimizer made another parameter of the gradients of step " + std::to_string(step - 1) +
-           ", which agreed";
+    if (step == 0) return "the two runs do not start with the same parameters";
+    return "the gradients of step " + std::to_string(step - 1) + " agreed: look at the optimizer's update";
   }
   const auto same_call = [&](const AlignedValue& other) {
     return is_event(other.key.name) && call_of(other.key.name) == call_of(value.key.name) &&
            ends_at(other.key.name, "in");
   };
   if (ends_at(value.key.name, "out") && last_before(values, first, same_call))
-    return "what goes into it agrees: look into the forward of " + module;
+    return "its input agrees: look at the forward of " + module;
   const AlignedValue* before =
       last_before(values, first, [](const AlignedValue& other) { return is_event(other.key.name); });
   if (before) return between(*before, value);
-  return "no value of this micro-batch is before it: are both runs given the same data?";
+  return "it is the first value of this micro-batch: do both runs get the same data?";
 }
 
 std::string where_backward(const std::vector<AlignedValue>& values, size_t first) {
   const AlignedValue& value = values[first];
   const std::string module = "`" + module_of(value.key.name) + "`";
   if (!is_event(value.key.name))
-    return "the gradients that come back before it agree: look into the backward of " + module + ", its weights";
+    return "the preceding gradients agree: look at the backward of " + module + ", its weights";
   const auto same_call = [&](const AlignedValue& other) {
     return is_event(other.key.name) && call_of(other.key.name) == call_of(value.key.name) &&
            ends_at(other.key.name, "out");
   };
   if (ends_at(value.key.name, "in") && last_before(values, first, same_call))
-    return "the gradient that comes back to its output agrees: look into the backward of " + module;
+    return "the gradient of its output agrees: look at the backward of " + module;
   const AlignedValue* before =
       last_before(values, first, [](const AlignedValue& other) { return is_event(other.key.name); });
   if (before) return between(*before, value);
-  return "no gradient of this micro-batch is before it: look at what lies between " + module +
+  return "it is the first gradient of this micro-batch: look at the code between " + module +
          " and the loss, or at loss_scale";
 }
 
-/// Of a parameter in several stages: whether its copies were left apart, each with its own part of the gradient.
+/// Whether the copies of a parameter in several stages each kept their part of the gradient.
 bool parts_of_a_sum(const std::vector<AlignedValue>& values, const AlignedValue& value) {
   std::vector<const AlignedValue*> copies;
   for (const AlignedValue& other : values)
@@ -93,12 +92,12 @@ bool parts_of_a_sum(const std::vector<AlignedValue>& values, const AlignedValue&
 
 std::string where_grad(const std::vector<AlignedValue>& values, const AlignedValue& value) {
   if (parts_of_a_sum(values, value))
-    return "its copies in several stages add up to what is expected: nobody added them up";
+    return "the gradients of its copies in several stages add up to the expected one: they were not added up";
   if (value.contributions_equal)
-    return "what each micro-batch adds to it agrees: their sum, its scaling or what was done to it afterwards is wrong";
-  return "the gradients that come back to the modules agree, and what single micro-batches add to it was not recorded "
-         "by both: look at the weights' part of the backward of `" +
-         module_of(value.key.name) + "`, at the order of the sum, and at what was done to it afterwards";
+    return "the contribution of each micro-batch agrees: their sum, its scaling or a later change of it is wrong";
+  return "the gradients of the modules' values agree, and the contributions of single micro-batches were not recorded "
+         "by both runs: look at the weights' part of the backward of `" +
+         module_of(value.key.name) + "`, at the order of the sum, and at later changes of it";
 }
 
 std::string general(double number) {
@@ -149,13 +148,13 @@ std::string where_to_look(const std::vector<AlignedValue>& values, size_t first,
     case Direction::Forward:
       return where_forward(values, first, step);
     case Direction::Loss:
-      return "all that went forward agrees: look at the loss function, its targets, and which micro-batch it is for";
+      return "all forward values agree: look at the loss function, its targets, and the micro-batch that it is for";
     case Direction::Backward:
       return where_backward(values, first);
     case Direction::Accumulation:
       return where_grad(values, value);
     case Direction::Buffers:
-      return "gradients agree: look at what updates it too often or not at all (recomputation, finding out shapes, an "
+      return "gradients agree: look for an extra or a missing update (by recomputation, shape inference or an "
              "evaluation)";
   }
   return {};
@@ -178,7 +177,7 @@ std::string report_text(const AgainstVerdict& verdict) {
     text = (verdict.unknown_parameters.empty() ? "PASS: " : "INCOMPLETE: ") + std::to_string(verdict.compared()) +
            " values" + in_steps + " agree, " + std::to_string(verdict.equal) + " bit for bit";
     if (verdict.reordered > 0)
-      text += ", " + std::to_string(verdict.reordered) + " gradients but for the order of their sum";
+      text += ", " + std::to_string(verdict.reordered) + " gradients up to the order of their sum";
     if (verdict.rounded > 0)
       text += ", " + std::to_string(verdict.rounded) + " within what rounding moved in " +
               std::to_string(verdict.perturbed_runs) + " perturbed runs (at most " + general(verdict.largest_ratio) +
@@ -189,7 +188,7 @@ std::string report_text(const AgainstVerdict& verdict) {
     const size_t count = verdict.unknown_parameters.size();
     text += "  " + std::to_string(count) + (count == 1 ? " parameter" : " parameters") +
             " of the one-rank run unknown to the pipelined one, `" + verdict.unknown_parameters.front() +
-            "` first: watch every stage, with `rename` where its names are its own\n";
+            "` first: watch every stage, with `rename` if its names differ\n";
   }
   for (const std::string& note : verdict.notes) text += "  note: " + note + "\n";
   return text;

@@ -2,8 +2,8 @@
 
 #include "conformance/recording/against.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/one_line.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -12,7 +12,7 @@ std::string counted(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// Throws InputError where it is of another run than it should be.
+/// Throws InputError if the recording has another number of ranks than the job.
 Recording read_recording_of(const std::filesystem::path& folder, int ranks) {
   Recording recording = read_recording(folder);
   const auto recorded = static_cast<int>(recording.files.front().size());
@@ -22,11 +22,10 @@ Recording read_recording_of(const std::filesystem::path& folder, int ranks) {
   return recording;
 }
 
-/// What a person should know of how they agree: mostly nothing.
+/// In what sense the runs agree if not bit for bit; mostly empty.
 std::string remarks(const AgainstVerdict& verdict) {
   std::vector<std::string> all;
-  if (verdict.reordered > 0)
-    all.push_back(counted(verdict.reordered, "gradient") + " equal but for the order of a sum");
+  if (verdict.reordered > 0) all.push_back(counted(verdict.reordered, "gradient") + " equal up to the order of a sum");
   if (verdict.rounded > 0)
     all.push_back(counted(verdict.rounded, "value") + " within what rounding moved in " +
                   counted(verdict.perturbed_runs, "perturbed run"));
@@ -34,7 +33,7 @@ std::string remarks(const AgainstVerdict& verdict) {
   return join(all, "; ");
 }
 
-/// Of what was to be there, what was not compared; empty when all was.
+/// The expected parameters and kinds that were not compared; empty if all were.
 std::string what_is_missing(const AgainstVerdict& verdict, const std::vector<reference::ResultKind>& delivers) {
   if (!verdict.unknown_parameters.empty())
     return "not recorded: " + counted(static_cast<int64_t>(verdict.unknown_parameters.size()), "parameter") +
@@ -43,7 +42,7 @@ std::string what_is_missing(const AgainstVerdict& verdict, const std::vector<ref
   for (const reference::ResultKind kind : delivers)
     if (!verdict.kinds.contains(kind)) kinds.emplace_back(reference::kind_name(kind));
   return kinds.empty() ? ""
-                       : "it says that it delivers " + join(kinds) + ", of which both runs recorded nothing in common";
+                       : "the backend declares " + join(kinds) + ", but both runs recorded no such value in common";
 }
 
 void fill(Finding& finding, const AgainstVerdict& found, const std::vector<reference::ResultKind>& delivers) {
@@ -86,7 +85,7 @@ Finding judge_recording(const std::filesystem::path& one, const std::filesystem:
   try {
     const Recording expected = read_recording_of(one, 1), actual = read_recording_of(run, ranks);
     if (expected.steps() != actual.steps())
-      throw InputError(run.string() + ": " + counted(actual.steps(), "step") + ", on one rank it recorded " +
+      throw InputError(run.string() + ": " + counted(actual.steps(), "step") + "; on one rank it recorded " +
                        std::to_string(expected.steps()));
     fill(finding, hold_against(actual, expected), delivers);
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
-// A finding about what a backend recorded of a model of its own: held against what it recorded of the same model on one
-// rank (against.h), and as complete as it said that it would be. No torch.
+// Judges a backend's recording of its custom model: it must agree with the backend's recording of the same model on one
+// rank (against.h), and contain the kinds that the backend declared. No torch.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +13,14 @@
 
 namespace plumbline::conformance {
 
-/// Of the run on one rank: what is wrong with it, in one line; nothing when others can be held against it.
+/// Why the recording of the run on one rank cannot serve as the baseline, in one line; nothing if it can.
 std::optional<std::string> why_no_baseline(const std::filesystem::path& one);
 
-/// Holds the recording in `run`, of a run that was to have this many ranks, against the one in `one`. Status Error,
-/// with a reason of one line, where it cannot be read, is of another number of ranks or steps, or where nothing can be
-/// compared; Fail where a value differs, a parameter was not recorded, or a kind that the backend says it delivers.
-/// Truth is SameOrder where all is equal bit for bit, else Bounded.
+/// Compares the recording in `run`, of a run on `ranks` ranks, with the one in `one`. Status Error, with a reason of
+/// one
+/// line, if it cannot be read, has another number of ranks or steps, or shares no value with `one`. Fail if a value
+/// differs, or if a parameter or a kind in `delivers` was not recorded. Truth is SameOrder if all values are equal bit
+/// for bit, else Bounded.
 Finding judge_recording(const std::filesystem::path& one, const std::filesystem::path& run, int ranks,
                         const std::vector<reference::ResultKind>& delivers);
 

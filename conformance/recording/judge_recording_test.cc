@@ -1,4 +1,4 @@
-// What becomes a verdict of two recordings: a fault, a recording that is not whole, and one of another run.
+// Verdicts on two recordings: with a fault, with an incomplete recording, and with one of another run.
 #include "conformance/recording/judge_recording.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "conformance/recording/testing/sample_recording.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -28,13 +28,13 @@ class JudgeRecording : public ::testing::Test {
   const fs::path one_ = folder_ / "one", run_ = folder_ / "run";
 };
 
-/// Erases every tensor whose key holds `part`.
+/// Erases every tensor whose key contains `part`.
 void drop(sample::Made& run, const std::string& part) {
   for (sample::Rank& rank : run.ranks)
     std::erase_if(rank.tensors, [&](const auto& item) { return item.first.find(part) != std::string::npos; });
 }
 
-TEST_F(JudgeRecording, AWholeOneThatIsEqualPasses) {
+TEST_F(JudgeRecording, ACompleteEqualRecordingPasses) {
   EXPECT_FALSE(why_no_baseline(one_)) << *why_no_baseline(one_);
   const Finding finding = judge(sample::made(true));
   EXPECT_EQ(finding.status, Status::Pass) << finding.reason;
@@ -57,9 +57,9 @@ TEST_F(JudgeRecording, AFaultIsNamedWithWhereToLook) {
   EXPECT_NE(finding.reason.find("on the way from stage 1 to stage 0"), std::string::npos) << finding.reason;
 }
 
-TEST_F(JudgeRecording, SumsInAnotherOrderAreToldAndPass) {
+TEST_F(JudgeRecording, SumsInAnotherOrderAreNotedAndPass) {
   sample::Made run = sample::made(true), one = sample::made(false);
-  // 2^24 + 1 + 1: one after the other 2^24, the small ones first 2^24 + 2
+  // 2^24 + 1 + 1: 2^24 from left to right, 2^24 + 2 if the small ones are added first
   const float parts[] = {16777216, 1, 1};
   for (auto* side : {&run, &one})
     for (int m = 0; m < 3; ++m)
@@ -71,10 +71,10 @@ TEST_F(JudgeRecording, SumsInAnotherOrderAreToldAndPass) {
   const Finding finding = judge(run);
   EXPECT_EQ(finding.status, Status::Pass) << sentence(finding);
   EXPECT_EQ(finding.truth, reference::Truth::Bounded);
-  EXPECT_EQ(finding.reason, "1 gradient equal but for the order of a sum");
+  EXPECT_EQ(finding.reason, "1 gradient equal up to the order of a sum");
 }
 
-TEST_F(JudgeRecording, WhatIsNotWholeDoesNotPass) {
+TEST_F(JudgeRecording, AnIncompleteRecordingDoesNotPass) {
   struct Lack {
     std::function<void(sample::Made&)> take;
     Status status;
@@ -82,9 +82,9 @@ TEST_F(JudgeRecording, WhatIsNotWholeDoesNotPass) {
   };
   for (const Lack& lack : {
            Lack{[](auto& run) { drop(run, "/loss/"); }, Status::Fail,
-                "it says that it delivers loss, of which both runs recorded nothing in common"},
+                "the backend declares loss, but both runs recorded no such value in common"},
            Lack{[](auto& run) { drop(run, "/buffer/"); }, Status::Fail,
-                "it says that it delivers buffer, of which both runs recorded nothing in common"},
+                "the backend declares buffer, but both runs recorded no such value in common"},
            Lack{[](auto& run) {
                   drop(run, "head");
                   auto& rank = run.ranks.back();
@@ -112,7 +112,7 @@ TEST_F(JudgeRecording, WhatIsNotWholeDoesNotPass) {
   }
 }
 
-TEST_F(JudgeRecording, ARankOrAStepThatIsNotThereIsAnError) {
+TEST_F(JudgeRecording, AMissingRankOrStepIsAnError) {
   sample::write(run_, sample::made(true));
   fs::remove(run_ / "rank1.json");
   Finding finding = judge_recording(one_, run_, 2, {});
@@ -125,10 +125,10 @@ TEST_F(JudgeRecording, ARankOrAStepThatIsNotThereIsAnError) {
   write_tensor_file(one_ / "rank0.step1.safetensors", {});
   finding = judge(sample::made(true));
   EXPECT_EQ(finding.status, Status::Error);
-  EXPECT_NE(finding.reason.find("1 step, on one rank it recorded 2"), std::string::npos) << finding.reason;
+  EXPECT_NE(finding.reason.find("1 step; on one rank it recorded 2"), std::string::npos) << finding.reason;
 }
 
-TEST_F(JudgeRecording, NoBaselineIsOneThatCannotBeReadToItsEnd) {
+TEST_F(JudgeRecording, AnUnreadableRecordingIsNoBaseline) {
   EXPECT_NE(why_no_baseline(folder_ / "nowhere").value_or("").find("no such folder"), std::string::npos);
   EXPECT_NE(why_no_baseline(sample::write(run_, sample::made(true))).value_or("").find("recorded on 2 ranks"),
             std::string::npos);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -65,7 +65,7 @@ bool is_recording(const fs::path& folder) { return fs::exists(folder / "rank0.js
 Recording read_recording(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw InputError(folder.string() + ": no such folder");
   if (!is_recording(folder))
-    throw InputError(folder.string() + ": no recording of plumbline_recorder.py (there is no rank0.json in it)");
+    throw InputError(folder.string() + ": not a recording of plumbline_recorder.py (it has no rank0.json)");
   Recording recording{.folder = folder};
   std::set<std::string> known;
   int ranks = 1;

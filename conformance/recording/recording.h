@@ -1,15 +1,15 @@
-// What plumbline_recorder.py (conformance/python) left of a run of somebody's own training script: a folder with
-// rank<R>.json for each rank, which lists its files, and the safetensors files, one for each rank and step.
+// Reads the recording that plumbline_recorder.py (conformance/python) writes during a run of a training script: a
+// folder with rank<R>.json for each rank, which lists its files, and a safetensors file for each rank and step.
 //
 // rank<R>.json, schema plumbline-recorder/1:
 //   rank, ranks, microbatches   numbers; files written by one run agree on the last two
-//   whole_batch                 true: one forward ran the whole batch, its values were cut into micro-batches
-//   loss_scale                  what this script multiplied a micro-batch's loss with before its backward
-//   perturb                     a number where values were moved in the last place, else null
-//   torch                       the version, for people
+//   whole_batch                 true: one forward ran the whole batch; its values were cut into micro-batches
+//   loss_scale                  the factor of a micro-batch's loss before its backward
+//   perturb                     the seed of a run with values moved in the last place, else null
+//   torch                       the version, for information
 //   files                       rank<R>.step<S>.safetensors, one for each step, from step 0
 //   parameters                  the qualified names that this rank holds
-//   order                       names of values in the order in which the first forward met them
+//   order                       names of values in the order of the first forward
 // Keys of the tensors are result keys (reference/result_key.h). Kinds: forward and backward of values `layers.3:in`,
 // `layers.3:out` and of parameters; loss, grad, buffer. Perturbed runs lie in perturbed-<number> below the folder.
 #pragma once
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "reference/result_key.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 
@@ -38,10 +38,11 @@ struct Recording {
   int steps() const { return static_cast<int>(files.size()); }
 };
 
-/// Whether a folder looks like one: rank0.json is in it.
+/// Whether a folder looks like a recording: it contains rank0.json.
 bool is_recording(const std::filesystem::path& folder);
 
-/// Reads the indexes. InputError of one line: no recording, a rank missing, indexes of different runs, not this schema.
+/// Reads the indexes. Throws InputError of one line for a folder without a recording, a missing rank, indexes of
+/// different runs, and another schema.
 Recording read_recording(const std::filesystem::path& folder);
 
 /// A value as one rank recorded it.
@@ -51,7 +52,7 @@ struct RecordedCopy {
   HostTensor tensor;
 };
 
-/// What a value is, wherever it was made: its result key without a stage.
+/// The identity of a value in any cut of the model: its result key without the stage.
 struct ValueKey {
   reference::ResultKind kind = reference::ResultKind::Forward;
   int microbatch = -1;
@@ -59,11 +60,11 @@ struct ValueKey {
   auto operator<=>(const ValueKey&) const = default;
 };
 
-/// Several copies: a tied parameter in several stages; a module of that name in several stages.
+/// A value has several copies if several stages have a tied parameter, or a module of the same name.
 using RecordedStep = std::map<ValueKey, std::vector<RecordedCopy>>;
 
-/// Reads a step's tensors, of all ranks. InputError for a file that cannot be read, a key of another step, and a value
-/// of one stage from two ranks (replicas of a model are not compared).
+/// Reads a step's tensors of all ranks. Throws InputError for a file that cannot be read, a key of another step, and a
+/// value of one stage from two ranks (replicas of a model are not compared).
 RecordedStep read_step(const Recording& recording, int step);
 
 }  // namespace plumbline::conformance

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Out of the palette that chrome://tracing knows by these names; Perfetto has its own colour for each name of an event.
+// Names from the palette of chrome://tracing; Perfetto ignores them and colours events by name.
 const char* colour(schedule::ActionType type) {
   switch (type) {
     case schedule::ActionType::F:
@@ -79,7 +79,7 @@ class Writer {
         consumer = at({transfer.to_stage, type, made.microbatch});
       }
       if (producer == nullptr || consumer == nullptr) continue;
-      // An arrow is tied to the event that its end lies within; an event's own end is outside of it.
+      // The viewer ties an arrow to the event that contains its end point; the end of an event is not part of it.
       const double leaves = producer->begin + 0.999 * (producer->end - producer->begin);
       const Json flow = {{"cat", "transfer"}, {"name", to_string(made)}, {"id", number++}, {"pid", 0}};
       Json begin = {{"ph", "s"}, {"tid", transfer.from_rank}, {"ts", leaves * options_.microseconds_per_unit}};

@@ -1,4 +1,4 @@
-// Traces as Chrome trace events, the JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open.
+// Writes traces as Chrome trace events, the JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 namespace plumbline::conformance {
 
 struct ChromeTraceOptions {
-  double microseconds_per_unit = 1000;  ///< of the traces' time: 1000 when they are in ms
-  /// Arrows from what was sent to what needed it, in the first trace.
+  double microseconds_per_unit = 1000;  ///< of the traces' time: 1000 if they are in ms
+  /// Drawn in the first trace as arrows from the producer to the consumer.
   std::span<const schedule::Transfer> transfers = {};
 };
 
-/// One process for each trace, one thread for each rank, a complete event for each action with its stage, micro-batch,
-/// kind and position in the rank's list as arguments. Members of a group say so.
+/// One process for each trace, one thread for each rank, one complete event for each action. Its arguments are stage,
+/// micro-batch, kind, position in the rank's list and, for a member of a group, in_group.
 std::string chrome_trace(std::span<const schedule::Trace> traces, const ChromeTraceOptions& options = {});
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// Where and with what a run was made, for its report.
+// The machine, build and environment of a run, for its report.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace plumbline::conformance {
 
-/// version, commit, whether it was dirty (changed since), LibTorch, compiler, hardware, date and the command line, with
-/// `more` in between.
+/// Version, commit, whether it was dirty (changed since), LibTorch, compiler, hardware, date, `more`, and last the
+/// command line.
 std::vector<std::pair<std::string, std::string>> run_context(
     const std::string& command_line, const std::vector<std::pair<std::string, std::string>>& more);
 
-/// The variables of this process's environment that can change what is computed, what is measured or how ranks find
-/// each other: those of OpenMP, MKL, MPI, UCX, NCCL, CUDA, PyTorch and the dynamic linker, by name.
+/// The environment variables of this process that can change results, measurements or how ranks find each other: those
+/// of OpenMP, MKL, MPI, UCX, NCCL, CUDA, PyTorch, malloc and the dynamic linker, sorted by name.
 std::vector<std::pair<std::string, std::string>> run_environment();
 
 /// "0.1.0"

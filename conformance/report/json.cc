@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/protocol/report_folder.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

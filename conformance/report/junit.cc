@@ -4,12 +4,12 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// Name of the element that tells a CI system about `status`; null for a pass.
+/// The JUnit element for `status`; null for a pass.
 const char* outcome_element(Status status) {
   switch (status) {
     case Status::Pass:
@@ -24,7 +24,7 @@ const char* outcome_element(Status status) {
       return "error";
     case Status::Unsupported:
     case Status::Skipped:
-    case Status::XFail:  // readers of JUnit know no expected failure; the message says what it is
+    case Status::XFail:  // JUnit has no expected failures; the message explains it
       return "skipped";
   }
   return "error";
@@ -65,7 +65,7 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-/// Everything a person needs who sees only this element.
+/// Everything that a reader of this element alone needs.
 std::string details(const Verdict& verdict) {
   std::string text = sentence(verdict) + "\n";
   for (size_t i = 1; i < verdict.finding.all.size(); ++i) text += "also: " + sentence(verdict.finding.all[i]) + "\n";
@@ -90,7 +90,7 @@ void add_case(pugi::xml_node suite, const Verdict& verdict) {
   outcome.text().set(xml_characters(details(verdict)).c_str());
 }
 
-/// A suite of its own, so that a reader of this file alone does not take the run for a good one.
+/// A separate suite, so that a reader of this file alone sees that the run failed.
 void add_broken(pugi::xml_node root, const std::vector<std::string>& broken) {
   pugi::xml_node suite = root.append_child("testsuite");
   set_attribute(suite, "name", "outside of any case");

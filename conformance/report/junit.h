@@ -1,4 +1,4 @@
-// The report as JUnit XML, for CI systems: a suite for each schedule, a test case for each verdict.
+// Writes the report as JUnit XML for CI systems: a suite for each schedule, a test case for each verdict.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace plumbline::conformance {
 
-/// Fail and Mistrusted become <failure>; Error, Timeout and NotRun <error>; Unsupported and Skipped <skipped>: nothing
-/// that was not judged looks like a pass. What failed outside of any case is an <error> in a suite of its own.
-/// InputError when the place cannot be written.
+/// Fail, Mistrusted and XPass become <failure>; Error, Timeout and NotRun <error>; Unsupported, Skipped and XFail
+/// <skipped>: no run without a judgement looks like a pass. Failures outside of any case are <error>s in a separate
+/// suite. Throws InputError if the file cannot be written.
 void write_junit(const std::filesystem::path& path, const RunReport& report);
 
 }  // namespace plumbline::conformance

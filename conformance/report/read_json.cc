@@ -5,9 +5,9 @@
 
 #include "conformance/report/json.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/json_place.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -51,7 +51,8 @@ Neighbour neighbour_at(const JsonPlace& place, bool bounded) {
 }
 
 Difference difference_at(const JsonPlace& place) {
-  // step, kind, stage, microbatch and name repeat the key, and sentence repeats all, for readers that want no parser.
+  // step, kind, stage, microbatch and name repeat the key, and sentence repeats all of it, for readers without a
+  // parser.
   place.expect_only({"key",
                      "step",
                      "kind",

@@ -1,7 +1,7 @@
-// Reads what json.h writes: to resume a run, to judge a folder again, to make one page of several.
+// Reads the files of json.h: to resume a run, to judge a folder again, to combine several reports on one page.
 //
-// Strict: an unknown or missing member, a value of another kind, another schema version and bytes that are not UTF-8
-// are refused by an InputError of one line that names the file, the place in it, and what would be accepted.
+// The reader is strict: it refuses an unknown or missing member, a value of another type, another schema version and
+// bytes that are not UTF-8. The InputError is one line that names the file, the place in it, and the expected value.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 
 namespace plumbline::conformance {
 
-/// report.json, with the pictures it names.
+/// Reads report.json and the pictures that it names.
 RunReport read_report_json(const std::filesystem::path& path);
 
-/// results.jsonl, in its order. A last line without its end is what an interrupted run leaves: it is dropped, and
-/// `complete_bytes`, where given, is set to the length of what comes before it.
+/// Reads results.jsonl, in file order. An interrupted run may leave a last line without a newline: it is dropped, and
+/// `complete_bytes`, if given, is set to the length of the complete lines.
 std::vector<Verdict> read_jsonl(const std::filesystem::path& path, size_t* complete_bytes = nullptr);
 
 }  // namespace plumbline::conformance

@@ -4,7 +4,7 @@
 
 #include "conformance/report/json.h"
 #include "conformance/report/testing/sample_report.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -82,7 +82,7 @@ TEST_F(Corrupt, ReportsAreRefusedInOneLine) {
       {good + "{}", "not JSON"},
       {"\xff\xfe{}", "not JSON"},
       {"3", "object"},
-      {std::string(100000, '['), "lists and objects inside one another"},
+      {std::string(100000, '['), "nested lists and objects"},
       {with("plumbline-report/2", "plumbline-report/1"), "plumbline-report/2"},
       {with("plumbline-report/2", "plumbline-report/3"), "plumbline-report/2"},
       {with("\"schema\"", "\"scheme\""), "schema"},

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::conformance {
 

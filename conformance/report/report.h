@@ -1,5 +1,5 @@
-// All that one run of the conformance runner found out, as plain data; the writers beside this file turn it into text,
-// JSON, JUnit and a picture.
+// The result of one run of the conformance runner, as plain data. The writers in this folder turn it into text, JSON,
+// JUnit and a picture.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace plumbline::conformance {
 
-/// Where the time of one rank went during the measured steps, in seconds for each step.
+/// The time of one rank during the measured steps, in seconds per step.
 struct RankTime {
   double busy = 0.0;
   double waiting = 0.0;
@@ -25,61 +25,61 @@ struct Throughput {
   int microbatches = 0;
   double step_seconds = 0.0;  ///< median
   double microbatches_per_second = 0.0;
-  double bubble_measured = 0.0;  ///< part of the ranks' time that is not work, 0 to 1
+  double bubble_measured = 0.0;  ///< fraction of the ranks' time that is not work, 0 to 1
   double bubble_ideal = 0.0;     ///< the same in theory: (ranks - 1) / (micro-batches + ranks - 1) for 1F1B
   double ratio_to_ideal_step = 0.0;
   std::vector<RankTime> rank_times = {};
-  /// What each rank did when in the last step, predicted above measured, as SVG; empty: not traced.
+  /// The timeline of each rank in the last step, predicted above measured, as SVG; empty: not traced.
   std::string timeline = {};
 };
 
-/// Who was judged.
+/// The judged backend.
 struct BackendIdentity {
   std::string name = "runtime";
-  std::string version;  ///< empty: not told
+  std::string version;  ///< empty: unknown
   std::string device = "cpu";
-  std::string describe;  ///< what it said about itself, as JSON; empty: it was not asked
+  std::string describe;  ///< its answer to `describe`, as JSON; empty: it was not asked
 };
 
 struct RunReport {
-  /// In the order in which people read it: version, git commit and whether dirty, hardware, command line, seed, ...
+  /// In reading order: version, git commit and whether dirty, hardware, command line, seed, ...
   std::vector<std::pair<std::string, std::string>> context;
-  /// Variables of the environment that can change what was measured or computed.
+  /// Environment variables that can change results or measurements.
   std::vector<std::pair<std::string, std::string>> environment;
   BackendIdentity backend;
   std::vector<Verdict> verdicts;
   std::vector<Throughput> throughput;
-  /// What failed outside of any case, a line each.
+  /// Failures outside of any case, one line each.
   std::vector<std::string> broken;
-  /// What is worth telling and fails nothing, a line each: a waiver that is about nothing.
+  /// Remarks that are not failures, one line each: a waiver that matched no case.
   std::vector<std::string> notes;
   double wall_seconds = 0.0;
 };
 
-/// 1 when something failed (is_failure(), or outside of any case); else 3 when it could not be judged (something was
-/// not run, or there is neither a Pass nor an XFail); else 0: Unsupported and Skipped beside at least one of these.
+/// 1 if anything failed (is_failure(), or outside of any case); else 3 if the run could not be judged (a NotRun, or
+/// neither a Pass nor an XFail); else 0: at least one Pass or XFail, beside any number of Unsupported and Skipped.
 int exit_code(const RunReport& report);
 
-/// How many verdicts have each status; statuses without one are absent.
+/// The number of verdicts of each status; statuses without any are absent.
 std::map<Status, int> count_statuses(const std::vector<Verdict>& verdicts);
 
-/// Puts the names of schedules in the order in which they are shown (schedule_kinds()); behind them, in the order in
-/// which they stand, those that are no kind: files, and schedules of a case's own.
+/// Sorts the names of schedules into display order (schedule_names()). Names outside of it, files and the custom
+/// schedules of cases, follow in their original order.
 void put_in_order(std::vector<std::string>& schedules);
 
-/// The matrix of a report: cases down, in the order of their first verdict, and schedules across, put_in_order().
+/// The matrix of a report: cases as rows, in the order of their first verdict; schedules as columns, by put_in_order().
 struct Matrix {
   struct Row {
     std::string case_id;
     std::string title;
     reference::Truth truth = reference::Truth::Exact;
-    std::vector<std::vector<const Verdict*>> cells;  ///< for each schedule its verdicts, the worst one first
+    std::vector<std::vector<const Verdict*>> cells;  ///< by schedule: the verdicts, the worst one first
   };
   std::vector<std::string> schedules;
   std::vector<Row> rows;
 };
 
-/// Of several verdicts for one cell (on several ranks, over several transports) the worst comes first, to be shown; the
+/// If a cell has several verdicts (numbers of ranks, transports), the worst comes first and is the one shown; the
 /// others follow in their order. The cells point into `verdicts`.
 Matrix matrix_of(const std::vector<Verdict>& verdicts);
 

@@ -12,9 +12,9 @@
 
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
-#include "conformance/report/matrix_svg.h"
+#include "conformance/report/svg/matrix_svg.h"
 #include "conformance/report/text.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -133,7 +133,7 @@ TEST(Report, ThroughputText) {
 
 TEST_F(ReportFiles, JunitReadsBackWithHostileNames) {
   const std::string hostile = "<&>\"']]>\n\x01\xff\u00e9";
-  const std::string shown = "<&>\"']]>\n\\x01\ufffd\u00e9";  // what of it XML can hold
+  const std::string shown = "<&>\"']]>\n\\x01\ufffd\u00e9";  // as much of it as XML can hold
   RunReport report;
   report.wall_seconds = 1.5;
   report.context = {{"command line", hostile}};
@@ -256,7 +256,8 @@ TEST(MatrixSvg, IsWellFormedAndShowsEveryCellAndBar) {
   EXPECT_EQ(error.child("title").text().get(), std::string("ERROR <script> x a&b: died & \\x02"));
   EXPECT_EQ(error.child("text").text().get(), std::string("E"));
   EXPECT_EQ(document.select_nodes("//text[. = 'a&b']").size(), 1u);
-  // Bars: the lengths stand in the proportion of the bubbles.
+  EXPECT_EQ(document.select_nodes("//text[. = 'n/a %']").size(), 1u) << "a bubble that is not a number";
+  // The lengths of the bars are in the proportion of the bubbles.
   const auto bars = [&](const char* fill, int height) {
     std::vector<double> lengths;
     const std::string path = "//rect[@fill='" + std::string(fill) + "' and @height='" + std::to_string(height) + "']";

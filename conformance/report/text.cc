@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -83,7 +83,7 @@ std::string matrix_text(const std::vector<Verdict>& verdicts, TextOptions option
   for (const Matrix::Row& row : matrix.rows) {
     line = padded(one_line(row.case_id), name_width);
     for (size_t i = 0; i < headings.size(); ++i) {
-      const size_t before = (headings[i].size() - 1) / 2;  // the symbol stands in the middle of its column
+      const size_t before = (headings[i].size() - 1) / 2;  // the symbol is centred in its column
       line += "  " + std::string(before, ' ');
       line += row.cells[i].empty() ? " " : symbol(row.cells[i].front()->finding.status, options.colour);
       line += std::string(headings[i].size() - 1 - before, ' ');

@@ -13,7 +13,7 @@
 #include "conformance/run/run_artifacts.h"
 #include "conformance/run/run_record.h"
 #include "runtime/error.h"
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -28,11 +28,11 @@
 #include "conformance/run/export_job.h"
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
-#include "runtime/near_names.h"
-#include "runtime/one_line.h"
-#include "runtime/schedule/orders/generators.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/text/join.h"
+#include "runtime/text/near_names.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -12,9 +12,9 @@
 #include "conformance/report/read_json.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
-#include "runtime/one_line.h"
-#include "runtime/tensor_file.h"
-#include "runtime/write_text.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
-#include "runtime/one_line.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/json_place.h"
-#include "runtime/tensor_file.h"
-#include "runtime/write_text.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -75,7 +75,7 @@ TEST(RunRecord, RefusesWhatItDidNotWriteInOneLine) {
       {with("\"ranks\": 4", "\"ranks\": -4"), "runs[0].ranks: expected an integer"},
       {with("\"csv\"", "\"cvs\""), "cvs"},
       {with("\"runs\"", "\"walks\""), "walks"},
-      {with("\"commit\": \"abc\"", "\"commit\": 3"), "options.commit: expected a text"},
+      {with("\"commit\": \"abc\"", "\"commit\": 3"), "options.commit: expected a string"},
   };
   for (const auto& [text, expected] : files) {
     write_file(path, text);

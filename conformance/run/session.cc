@@ -11,16 +11,16 @@
 #include "conformance/report/context.h"
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
-#include "conformance/report/matrix_svg.h"
 #include "conformance/report/page/page.h"
+#include "conformance/report/svg/matrix_svg.h"
 #include "conformance/report/text.h"
 #include "conformance/run/open_report.h"
 #include "conformance/run/run_artifacts.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
-#include "runtime/join.h"
-#include "runtime/one_line.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/refusal.h"
 
@@ -131,8 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"PlanTalks",
               "plan() { echo loading; echo '[]'; }",
               kNothing,
-              {"not started: scripted: plan: \"loading\" came on standard output before the JSON; accepted there is "
-               "one "},
+              {"not started: scripted: plan: \"loading\" on standard output before the JSON; expected one "},
               0},
         Fault{"PlanHangs",
               "plan() { exec sleep 1000; }",
@@ -155,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"HangsAtStart",
               "begin() { exec sleep 1000; }",
               kNothing,
-              {"not started: scripted: run: did not begin within 2 s"},
+              {"not started: scripted: run: no event within 2 s"},
               1},
         Fault{"CrashesAtStart",
               "begin() { echo 'ImportError: no torch' >&2; exit 1; }",
@@ -234,8 +233,7 @@ TEST(DescribeVerb, IsReadOrToldInOneLine) {
   BackendSpec spec{.name = "scripted", .given = "x", .argv = {program.string()}};
   spec.start = 2s;
   for (const auto& [script, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"echo hello",
-            "scripted: describe: \"hello\" came on standard output, which is no JSON; accepted there is one "},
+           {"echo hello", "scripted: describe: \"hello\" on standard output is not JSON; expected one "},
            {"echo '{'", "scripted: describe is not JSON: "},
            {"exit 3", "scripted: describe: exited with code 3"},
            {"exec sleep 1000", "scripted: describe: no end within 2 s"},

@@ -9,11 +9,11 @@
 #include "conformance/backend/predicted_trace.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
-#include "conformance/report/timeline_svg.h"
+#include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/one_line.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulate.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {

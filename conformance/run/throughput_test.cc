@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -7,14 +7,16 @@
 
 #include <ranges>
 
-#include "reference/models/whole_batch.h"
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/capture.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
+#include "runtime/testing/parameter_name.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
 namespace {
@@ -29,7 +31,7 @@ void move_constants_to_cpu(graph::Graph& graph) {
         argument.constant = c10::Device(at::kCPU);
 }
 
-/// The model of the zoo, constructed, captured and split without memory.
+/// A model of the zoo, constructed, captured and split without memory.
 Pipe pipe_on_meta(const std::string& name, const Tensors& inputs) {
   models::Model model;
   {
@@ -42,7 +44,7 @@ Pipe pipe_on_meta(const std::string& name, const Tensors& inputs) {
                {choose_split_points(model.split_points, 3), std::nullopt});
 }
 
-/// One stage after the other; autograd sees them as one.
+/// Runs one stage after the other under one autograd graph.
 Tensors run(Pipe& pipe, const std::vector<StageState>& states, const Tensors& inputs) {
   std::map<int, at::Tensor> crossing;
   Tensors outputs;
@@ -53,7 +55,7 @@ Tensors run(Pipe& pipe, const std::vector<StageState>& states, const Tensors& in
     Tensors given = inputs;
     if (s > 0) given.clear();
     for (int boundary : stage.inputs) given.push_back(crossing.at(boundary));
-    graph::Interpreter(stage.graph).run(given, outputs);
+    graph::Program(stage.graph).run(given, outputs);
     for (int boundary : stage.outputs) crossing[boundary] = outputs.at(pipe.boundaries[boundary].output);
   }
   return outputs;
@@ -64,7 +66,7 @@ void backward(const Tensors& outputs) {
   for (const at::Tensor& output : outputs)
     if (output.requires_grad()) {
       roots.push_back(output);
-      // Whole numbers, -1, 0, 1 and again: exact models stay so, in whatever order copies of a parameter are summed.
+      // Whole numbers, -1, 0, 1 and again: exact models stay exact in any order of summing a parameter's copies.
       weights.push_back((at::arange(output.numel()).remainder(3) - 1).to(output.scalar_type()).view(output.sizes()));
     }
   torch::autograd::backward(roots, weights);
@@ -72,7 +74,7 @@ void backward(const Tensors& outputs) {
 
 class Materialize : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
+TEST_P(Materialize, StagesCapturedOnMetaComputeTheModelsResults) {
   const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 5);
   const Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 5).inputs;
   std::map<std::string, at::Tensor> tensors;
@@ -98,7 +100,7 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
     EXPECT_TRUE(!ours[i].defined() || at::equal(ours[i], theirs[i])) << "output " << i;
   }
   std::map<std::string, at::Tensor> gradients;
-  for (const StageState& state : states | std::views::reverse) {  // autograd meets the last use first
+  for (const StageState& state : states | std::views::reverse) {  // autograd reaches the last use first
     for (const auto& [name, parameter] : state.parameters) {
       EXPECT_EQ(parameter.requires_grad(), tensors.at(name).requires_grad()) << name;
       if (!parameter.grad().defined()) continue;
@@ -118,19 +120,10 @@ TEST_P(Materialize, StagesCapturedOnMetaComputeWhatTheModelDoes) {
   EXPECT_GT(compared, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Materialize, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 std::string refusal(const Pipe& pipe, const MakeTensor& make) {
-  try {
-    make_stage_state(pipe, 0, make);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::refusal([&] { make_stage_state(pipe, 0, make); });
 }
 
 TEST(MaterializeErrors, NameTheTensor) {

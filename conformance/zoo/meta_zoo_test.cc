@@ -1,13 +1,14 @@
-// Every model of the corpus, made and captured without memory: the graph is the one captured on the CPU.
+// Every model of the corpus, constructed and captured without memory: the graph equals that captured on the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "reference/models/whole_batch.h"
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/capture.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::capture {
 namespace {
@@ -43,11 +44,7 @@ TEST_P(MetaZoo, IsCapturedAsOnTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MetaZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, MetaZoo, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 }  // namespace
 }  // namespace plumbline::capture

@@ -1,8 +1,10 @@
-// Every model of the corpus, whole: traced, partitioned in every mode, and run forward and backward, against plain
-// autograd on the model itself, bit by bit; the backward whole and in halves.
-#include "reference/models/whole_batch.h"
+// Every model of the corpus, unsplit: traced, partitioned in every mode, and run forward and backward, with the
+// backward
+// whole and split; compared bit for bit with plain autograd on the model.
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/testing/run_testing.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::partition {
 namespace {
@@ -19,11 +21,7 @@ TEST_P(RunZoo, HasTheBitsOfAutogradInEveryMode) {
       {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.1", "budget=0"});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RunZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, RunZoo, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 }  // namespace
 }  // namespace plumbline::partition

@@ -1,9 +1,10 @@
-// Every model of the corpus, whole and in stages: traced, carried out, and held against plain autograd bit by bit.
-#include "reference/models/whole_batch.h"
+// Every model of the corpus, whole and in stages: traced, executed, and compared bit for bit with plain autograd.
+#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/partition/trace/decompositions.h"
 #include "runtime/split/split.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::partition {
 namespace {
@@ -18,7 +19,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     const JointTrace trace = expect_bitwise(*model.module, model.forward,
                                             models::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs);
     EXPECT_FALSE(trace.tangent_of.empty());
-    // and taken apart, every part has the shape, strides and type that are said of it
+    // After decomposition, every node must have its recorded shape, strides and dtype.
     const JointGraph parts = decompose(trace.graph);
     verify(parts);
     for (const JointNode& node : parts.nodes) EXPECT_FALSE(decomposable().contains(node.op)) << node.name;
@@ -47,11 +48,7 @@ TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(models::model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, TraceZoo, ::testing::ValuesIn(models::model_names()), testing::ParameterName());
 
 }  // namespace
 }  // namespace plumbline::partition

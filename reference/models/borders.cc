@@ -1,5 +1,5 @@
-// Values at the borders of stages: views, aliases, scalars, small integers, None; inputs and parameters that are passed
-// through; stages that begin with a view or in place; inputs that a later stage is the first to use.
+// Values at the borders of stages: views, aliases, scalars, small integers, None; inputs and parameters passed through;
+// stages that begin with a view or an in-place operation; inputs whose first use is in a later stage.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
@@ -13,14 +13,14 @@
 
 #include <cmath>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The two halves of a value and a transposed one cross borders, all of them views.
+/// The two halves of a value and a transposed value cross borders; all are views.
 Tensors views(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 1, in[0]);
   const int64_t half = net.width / 2;
@@ -31,7 +31,7 @@ Tensors views(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::add(net.chain(6, 6, h), turned.t()))};
 }
 
-/// A value and an alias of it go to different stages.
+/// A value and its alias go to different stages.
 Tensors aliases(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
   const at::Tensor alias = h.view_as(h);
@@ -39,25 +39,25 @@ Tensors aliases(Parts& net, const Tensors& in) {
   return {at::add(net.chain(5, 7, late), alias)};
 }
 
-/// Besides the result: the input, a view of an early value, a parameter of an early stage, the result once more.
+/// Returns the result, the input, a view of an early value, a parameter of an early stage, and the result again.
 Tensors passed_through(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 1, in[0]);
   const at::Tensor result = net.chain(2, 7, early);
   return {result, in[0], early.t(), net.part(3)->fc().weight(), result};
 }
 
-/// The last stage gives one of its parameters beside the result.
+/// The last stage returns one of its parameters in addition to the result.
 Tensors parameter_output(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0]), net.part(7)->fc().weight()}; }
 
-/// An early value is read by three later stages, of four.
+/// An early value is read by three later stages of four.
 Tensors wide(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 1, in[0]);
   const at::Tensor h = net.chain(5, 6, at::add(net.chain(2, 4, early), early));
   return {net.chain(7, 7, at::add(h, early))};
 }
 
-/// Sums behind views: of two parameters, and of a value of an early stage and a parameter. Autograd has one memory for
-/// the gradients of both.
+/// Sums of views: of two parameters, and of a value of an early stage and a parameter. Autograd uses one memory for the
+/// gradients of both.
 Tensors summed_views(Parts& net, const Tensors& in) {
   const auto row = [&](const char* extra) { return net.extra(extra)->fc().bias().view({1, net.width}); };
   const at::Tensor early = at::mul(row("early"), row("early"));
@@ -66,14 +66,14 @@ Tensors summed_views(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::add(net.chain(6, 6, h), at::add(early.view({1, net.width}), row("late"))))};
 }
 
-/// A scalar of an early stage is added near the end, and is an output.
+/// A scalar of an early stage is added near the end, and is also an output.
 Tensors scalar(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
   const at::Tensor sum = at::sum(net.extra("gain")->fc().bias());
   return {net.chain(6, 7, at::add(net.chain(2, 5, h), sum)), sum};
 }
 
-/// Truth values and 32-bit numbers, made in the first stage, wait for later ones.
+/// Booleans and 32-bit integers, made in the first stage, are used by later ones.
 Tensors small_numbers(Parts& net, const Tensors& in) {
   const at::Tensor even = at::remainder(in[1], 2).eq(0), ids = in[1].to(at::kInt);
   const at::Tensor early = net.chain(0, 1, in[0]);
@@ -92,13 +92,13 @@ Tensors none(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, h), at::Tensor(), h};
 }
 
-/// One input is not used, one only in an output that has no part in the loss.
+/// One input is unused; another is used only in an output that does not contribute to the loss.
 Tensors unused_inputs(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 3, in[0]);
   return {net.chain(4, 7, h), at::add(h, in[1])};
 }
 
-/// A mask of zeros and one minus infinity, made in the first stage, is expanded to all rows in the middle, where
+/// A mask of zeros and one minus infinity, made in the first stage, is expanded to all rows in the middle stage, where
 /// `half`, neither parameter nor buffer, scales the masked value.
 Tensors constants(Parts& net, const Tensors& in, const at::Tensor& half) {
   const at::Tensor open = at::full({net.width - 1}, 0.0), closed = at::full({1}, -INFINITY);
@@ -107,13 +107,13 @@ Tensors constants(Parts& net, const Tensors& in, const at::Tensor& half) {
   return {net.chain(5, 7, at::softmax(at::add(h, mask.expand({h.size(0), net.width})), 1))};
 }
 
-/// The number of rows, as a host integer, is added at the end: another number of rows needs another program.
+/// The number of rows is added at the end as a host integer, so a different number of rows needs a different program.
 Tensors host_numbers(Parts& net, const Tensors& in) {
   const int64_t rows = in[0].size(0);
   return {net.chain(6, 7, at::add(net.chain(0, 5, in[0]), rows))};
 }
 
-/// Masked halfway and at the end, by an input: dropout without randomness.
+/// Masked halfway and at the end by an input: dropout without randomness.
 Tensors masked(Parts& net, const Tensors& in) {
   const at::Tensor h = at::mul(net.chain(0, 3, in[0]), in[1]);
   return {at::mul(net.chain(4, 7, h), in[1])};

@@ -1,11 +1,11 @@
-// Models whose outputs are a dict: nested, with a key that is None, with the loss's key in the middle; and one that
-// computes its loss itself and returns it beside the loss's input.
+// Models whose outputs are a dict: one nested, with a key whose value is None and with the loss's key in the middle;
+// one that computes its loss itself and returns it with the loss's input.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
@@ -22,7 +22,7 @@ graph::OutputTree list(std::vector<graph::OutputTree> items) {
   return {graph::OutputTree::Kind::List, -1, "", std::move(items), {}};
 }
 
-/// Only "logits" enters the loss.
+/// Only "logits" contributes to the loss.
 Tensors nested(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 1, in[0]);
   const at::Tensor middle = net.chain(2, 4, early);

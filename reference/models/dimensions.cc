@@ -1,23 +1,23 @@
-// Inputs whose rows are another dimension each, beside a target whose rows are dimension 0; and the other way round.
+// Inputs whose rows are each along a different dimension, with a target whose rows are dimension 0; and the reverse.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// [width, rows] and, halfway, [2, width / 2, rows]; [rows, width] near the end, scaled by an undivided input.
+/// Inputs: [width, rows]; halfway [2, width / 2, rows]; near the end [rows, width], scaled by an undivided input.
 Tensors dimensions(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 3, in[0].t());
   h = net.chain(4, 5, at::add(h, in[1].permute({2, 0, 1}).reshape({-1, net.width})));
   return {net.chain(6, 7, at::add(h, at::mul(in[2], in[3])))};
 }
 
-/// [rows, width], and at the end [width, rows], as the target is.
+/// Input [rows, width]; output [width, rows], like the target.
 Tensors columns(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0]).t()}; }
 
 }  // namespace

@@ -1,7 +1,6 @@
-// The proof that the exact models are exact: every kernel output, in forward and backward, computed on the absolute
-// values of parameters, inputs and targets, stays below 2^p. Absolute values bound every partial sum in every order, so
-// results are bitwise the same for every division of the work. All computation is in float64, where no operation
-// rounds.
+// Proves that the exact models are exact: every kernel output, in forward and backward, computed on the absolute values
+// of parameters, inputs and targets, stays below 2^p. Absolute values bound every partial sum in every order, so
+// results are bitwise equal for every division of the work. All computation is in float64, where no operation rounds.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mse_loss.h>
@@ -13,11 +12,13 @@
 
 #include "reference/models/zoo.h"
 #include "reference/sum_of.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::models {
 namespace {
 
-/// Rows of all batches whose gradients are summed; conformance/corpus/corpus_test.cc checks that no case exceeds it.
+/// The rows of all batches whose gradients are summed; conformance/corpus/corpus_test.cc checks that no case exceeds
+/// it.
 constexpr int rows_f32 = 16, rows_bf16 = 8;
 constexpr double limit_f32 = 0x1p24, limit_bf16 = 0x1p8;
 constexpr uint64_t seeds = 25;
@@ -29,8 +30,8 @@ struct Extremes {
 
 thread_local Extremes* watching = nullptr;
 
-/// Operators that may return uninitialised memory, and compute nothing themselves. Views are among them: a kernel may
-/// take a view of memory that it is about to fill (Meson's MALLOC_PERTURB_ shows it).
+/// Operators that may return uninitialised memory and compute nothing themselves. Views are included: a kernel may take
+/// a view of memory that it is about to fill (Meson's MALLOC_PERTURB_ exposes this).
 bool hands_out_new_memory(const std::string& op) {
   for (const char* view : {"aten::select", "aten::slice", "aten::narrow", "aten::view", "aten::expand", "aten::t",
                            "aten::transpose", "aten::unsqueeze", "aten::squeeze", "aten::detach", "aten::alias"})
@@ -72,7 +73,7 @@ class Watch {
   at::CallbackHandle handle_;
 };
 
-/// Products of activations, or a layer that is used eight times: their squares would not fit.
+/// Products of activations, or a layer used eight times: their squares would not fit.
 bool is_only_summed(const std::string& name) {
   for (const char* one : {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere",
                           "exact-loss-inside", "exact-dict-loss"})
@@ -89,9 +90,9 @@ at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target, reference
   return kind == reference::LossKind::Sum ? output.sum() : at::mse_loss(output, target, at::Reduction::Sum);
 }
 
-/// The largest value of forward and backward on absolute values.
+/// The largest value in forward and backward on absolute values.
 Extremes worst(const std::string& name, reference::Dtype values_of, reference::LossKind kind, int rows, uint64_t seed) {
-  // The numbers are those of `values_of`, stored as double.
+  // The values of dtype `values_of`, stored as double.
   const Model model = make_model(name, values_of, seed);
   Batch batch = make_batch(name, values_of, rows, seed, 0);
   {
@@ -126,7 +127,7 @@ TEST_P(ExactModel, EverySumFitsIntoAFloat) {
   for (const reference::LossKind kind : losses_of(GetParam()))
     for (uint64_t seed = 0; seed < seeds; ++seed) {
       const Extremes one = worst(GetParam(), reference::Dtype::F32, kind, rows_f32, seed);
-      EXPECT_GT(one.largest, 1) << "nothing was watched";
+      EXPECT_GT(one.largest, 1) << "no operator was observed";
       EXPECT_LT(one.largest, limit_f32) << "seed " << seed << ": " << one.where;
       if (one.largest > all.largest) all = one;
     }
@@ -163,17 +164,13 @@ TEST_P(ExactModel, GradientsAreWholeAndNotMostlyZero) {
       expect_whole_and_dense(GetParam(), reference::Dtype::F32, kind, 8, seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), testing::ParameterName());
 
 TEST(ExactBf16, EverySumFits) {
   Extremes all;
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     const Extremes one = worst("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
-    EXPECT_GT(one.largest, 1) << "nothing was watched";
+    EXPECT_GT(one.largest, 1) << "no operator was observed";
     EXPECT_LT(one.largest, limit_bf16) << "seed " << seed << ": " << one.where;
     if (one.largest > all.largest) all = one;
   }
@@ -186,7 +183,7 @@ TEST(ExactBf16, GradientsAreWholeAndNotMostlyZero) {
     expect_whole_and_dense("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
 }
 
-/// The claim itself: one batch, and row by row in reverse, give the same bits.
+/// The claim itself: one whole batch, and single rows in reverse, give the same bits.
 TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
   for (const std::string& name : exact_models()) {
     const Model whole = make_model(name, reference::Dtype::F32, 3), by_row = make_model(name, reference::Dtype::F32, 3);

@@ -1,13 +1,13 @@
-// Mixtures of experts: two places with experts between the parts of a chain. The real one weighs them by a softmax of a
-// gate; the exact one takes for each row the expert that the row's number names. All experts see all rows, so that
-// shapes do not depend on the choice; the output of an expert that is not chosen is multiplied by zero.
+// Mixtures of experts: two places with experts between the parts of a chain. The real model weights them by the softmax
+// of a gate; the exact one selects the expert by the row's number. All experts process all rows, so that shapes do not
+// depend on the selection; the output of an unselected expert is multiplied by zero.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/softmax.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
@@ -48,7 +48,7 @@ Tensors gated(Parts& net, const Tensors& in) {
   return {h};
 }
 
-/// In the second place the first expert is never chosen: its gradients exist and are zero.
+/// In the second place the first expert is never selected: its gradients exist and are zero.
 Tensors routed(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int place = 0; place < 2; ++place) {

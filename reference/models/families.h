@@ -1,4 +1,4 @@
-// How a family of models enters the zoo: its name and two functions. One file for each family.
+// A family of models: the entry in the zoo, as a name and two functions. One file per family.
 #pragma once
 
 #include "reference/models/zoo.h"

@@ -1,5 +1,5 @@
-// Parameters that get no gradient, or zeros, or one of another dtype: frozen ones, ones without a use, ones whose use
-// is multiplied by zero, halves of a model in different precisions.
+// Parameters that get no gradient, zeros, or a gradient of another dtype: frozen parameters, unused ones, ones whose
+// use is multiplied by zero, and halves of a model in different precisions.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
@@ -7,7 +7,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/rand_like.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
@@ -17,7 +17,7 @@ using Tensors = std::vector<at::Tensor>;
 Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
 
 /// "aside" is called and its result dropped, "aside_uncalled" is not called: no gradient. The output of "zeroed" is
-/// multiplied by zero: a gradient of zeros.
+/// multiplied by zero: its gradient is zero.
 Tensors unused(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 3, in[0]);
   capture::call(net.extra("aside"), h);
@@ -40,14 +40,15 @@ void freeze_weights(Parts& net, reference::Dtype) {
   for (int i = 0; i < kParts; ++i) net.part(i)->fc().weight().set_requires_grad(false);
 }
 
-/// Each part takes its input in the dtype of its weight.
+/// Each part casts its input to the dtype of its weight.
 Tensors by_own_dtype(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int i = 0; i < kParts; ++i) h = capture::call(net.part(i), h.to(net.part(i)->fc().weight().scalar_type()));
   return {h.to(in[0].scalar_type())};
 }
 
-/// Parts 3 to 5 in `dtype`, the others, as inputs and targets, in the case's; all in float64 if that is it.
+/// Parts 3 to 5 in `dtype`; the others, like inputs and targets, in the case's dtype; all in float64 if that is the
+/// case's.
 auto inner_dtype(at::ScalarType dtype) {
   return [dtype](Parts& net, reference::Dtype outer) {
     if (outer == reference::Dtype::F64) return;
@@ -57,7 +58,7 @@ auto inner_dtype(at::ScalarType dtype) {
   };
 }
 
-/// Parts 0 to 2, 6 and 7 in float32, where the case has fewer bits: its bounds are those of the case's dtype.
+/// Parts 0 to 2, 6 and 7 in float32 if the case's dtype has fewer bits; the case's bounds are those of its own dtype.
 void widen_ends(Parts& net, reference::Dtype outer) {
   if (!is_narrow(outer)) return;
   const c10::NoGradGuard no_grad;
@@ -65,7 +66,7 @@ void widen_ends(Parts& net, reference::Dtype outer) {
     for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(at::kFloat));
 }
 
-/// Random numbers of two kinds, in two parts of the model.
+/// Random numbers of two distributions, in two parts of the model.
 Tensors noise(Parts& net, const Tensors& in) {
   at::Tensor h = at::dropout(net.chain(0, 2, in[0]), 0.5, net.is_training());
   h = net.chain(3, 5, h);

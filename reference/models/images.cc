@@ -1,5 +1,5 @@
-// Exact images: a chain of convolutions with running sums (batch norm's statistics without their division), and a U-Net
-// that goes down and up by moving pixels into channels and back.
+// Exact models of images: a chain of convolutions with running sums (the statistics of batch norm without its
+// division), and a U-Net that changes resolution by moving pixels into channels and back.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/abs.h>
@@ -11,12 +11,12 @@
 
 #include <algorithm>
 
-#include "reference/models/counter.h"
 #include "reference/models/families.h"
-#include "reference/models/fill.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
-#include "reference/models/parts.h"
+#include "reference/models/parts/counter.h"
+#include "reference/models/parts/fill.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
+#include "reference/models/parts/parts.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -25,8 +25,8 @@ namespace {
 constexpr int part_count = 8;
 constexpr int64_t side = 4;
 
-/// Weights of -1 or +1, so many that each channel of the input and of the output has one; the first is moved by at most
-/// one pixel. (Moving leaves zeros at the border: if every weight moved in every part, few other values would be left.)
+/// Weights of -1 or +1, enough that each input channel and each output channel has one; the first moves pixels by at
+/// most one. (Moving leaves zeros at the border: if every weight moved in every part, few nonzero values would remain.)
 void fill_moves(const at::Tensor& weight, uint64_t seed, const std::string& name) {
   const c10::NoGradGuard no_grad;
   const Counter stream(seed, name);
@@ -43,8 +43,8 @@ void fill_moves(const at::Tensor& weight, uint64_t seed, const std::string& name
 
 }  // namespace
 
-/// x [rows, in, h, w] -> [rows, out, h, w]: convolution (as child "conv"), absolute value; where `counts`, the output
-/// is summed over the rows of all forwards in training.
+/// x [rows, in, h, w] -> [rows, out, h, w]: convolution (child "conv"), absolute value. If `counts`, sums the output
+/// over the rows of all training forwards.
 class ImagePart : public torch::nn::Module {
  public:
   ImagePart(int64_t in, int64_t out, bool counts)
@@ -118,7 +118,8 @@ Family image_family(const std::string& name) {
     set_exact_parameters(*root, dtype, seed, {});
     for (const auto& item : root->named_parameters()) {
       if (item.value().dim() == 4) fill_moves(item.value(), seed, item.key());
-      // Even, while most of their addends are odd: hardly any sum is 0, where the absolute value has no slope.
+      // Even values, while most of the other addends are odd: hardly any sum is 0, where the absolute value has no
+      // slope.
       if (item.value().dim() == 1)
         fill_sparse_vector(item.value(), seed, item.key(), is_narrow(dtype) ? 1 : item.value().size(0), 2);
     }

@@ -3,10 +3,9 @@
 #include <ATen/ops/mse_loss.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
-#include "runtime/error.h"
 
 namespace plumbline::models {
 namespace {
@@ -55,8 +54,9 @@ Model exact_chain(reference::Dtype dtype, uint64_t seed, Activation activation, 
   return chain(mlp);
 }
 
-/// The first layer whole, so that with 8 stages the first stage has no trainable parameter and no gradient flows back
-/// to it; layers 4 and 5 whole, which with 4 stages are all of the third: gradients must pass it; and one bias alone.
+/// Freezes the whole first layer, so that with 8 stages the first stage has no trainable parameter and no gradient
+/// flows back to it; layers 4 and 5, which with 4 stages are the whole third stage: gradients must pass through it; and
+/// one single bias.
 Model freeze(const Model& model) {
   for (const auto& parameter : model.module->named_parameters())
     for (const char* frozen : {"layers.0.", "layers.4.", "layers.5.", "layers.6.fc.bias"})
@@ -64,7 +64,7 @@ Model freeze(const Model& model) {
   return model;
 }
 
-/// The loss is computed by the model: its target is an input, its output a mean.
+/// The model computes the loss: the target is an input, and the output is a mean.
 Model loss_inside(reference::Dtype dtype, uint64_t seed) {
   const auto mlp = std::make_shared<Mlp>(real_width, Activation::Gelu);
   set_real_parameters(*mlp, dtype, seed);
@@ -83,7 +83,7 @@ Batch real_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 }
 
 /// In bf16 a row's sum of |outputs| is at most 8 inputs of 1 and 8 biases of 2: eight rows stay below 2^8. Inputs are
-/// odd, weights permute and biases are even, so that no activation is ever zero.
+/// odd, weights permute and biases are even, so no activation is ever zero.
 Model exact_mlp(reference::Dtype dtype, uint64_t seed) {
   const ExactParameters narrow = {.fans = {1}, .bias_hi = 2, .biased = 1};
   return exact_chain(dtype, seed, Activation::Abs,
@@ -104,7 +104,7 @@ Batch loss_inside_batch(reference::Dtype dtype, int rows, uint64_t seed, int ste
 }  // namespace
 
 std::vector<Family> mlp_families() {
-  // Biases of relu are positive and few weights negative, so that most of its outputs are not zero.
+  // With relu, biases are positive and few weights negative, so that most outputs are nonzero.
   const ExactParameters relu = {.negative_one_in = 8, .bias_lo = 1, .bias_hi = 3};
   return {
       {"mlp", [](reference::Dtype dtype, uint64_t seed) { return real_chain(dtype, seed, 0.0); }, real_batch},

@@ -4,8 +4,8 @@
 #include <ATen/ops/mul.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -16,11 +16,11 @@ constexpr int64_t entries = 16, ids_in_row = 2;
 
 }  // namespace
 
-/// Inputs: x [rows, width]; ids [2, rows], divided along dimension 1; scale [width], which every micro-batch gets
-/// whole. Outputs: 0 [rows, width] feeds the loss; 1 [rows, width] is an early value that is also used further on; 2
-/// [rows, width] feeds nothing, so that the parameters of `side` have no gradient. Nor have those of `aside`, whose
-/// output is unused. The ids are incremented by one in the first layers and read in the last but one: integers cross
-/// the stages between.
+/// Inputs: x [rows, width]; ids [2, rows], divided along dimension 1; scale [width], passed whole to every micro-batch.
+/// Outputs: 0 [rows, width] feeds the loss; 1 [rows, width] is an early value that is also used later; 2 [rows, width]
+/// does not contribute to the loss, so the parameters of `side` have no gradient. Those of `aside` have none either,
+/// because its output is unused. The ids are incremented by one in the first layers and read in the last but one:
+/// integers cross the stages between.
 class MultiIo : public torch::nn::Module {
  public:
   MultiIo(int64_t width, Activation activation)
@@ -73,7 +73,7 @@ Model exact_model(reference::Dtype dtype, uint64_t seed) {
   return model_of(root);
 }
 
-/// Ids end before the last entry, since the model increments them by one.
+/// Ids stop before the last entry, since the model increments them by one.
 at::Tensor ids(int rows, uint64_t seed, int step) {
   return index_data({ids_in_row, rows}, entries - 1, seed, step, "ids");
 }

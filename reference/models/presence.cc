@@ -1,23 +1,22 @@
 // Values that are present in one step and None in another: an input that some batches lack, and a value that crosses
-// stages, and is an output, in training only. The inputs and outputs of stages are the same in both; a None is not
-// sent.
+// stages and is an output in training only. The inputs and outputs of stages are the same in both; a None is not sent.
 
 #include <ATen/ops/mul.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Masked before part 4 and before the last one, if there is a mask.
+/// Masked before part 4 and before the last part, if there is a mask.
 Tensors optional_mask(Parts& net, const Tensors& in) {
   const at::Tensor h = capture::call(net.part(4), net.chain(0, 3, in[0]), in[1], Meeting::Factor);
   return {capture::call(net.part(7), net.chain(5, 6, h), in[1], Meeting::Factor)};
 }
 
-/// Twice an early value is added near the end and is the second output; neither in an evaluation.
+/// Twice an early value is added near the end and is the second output; evaluation omits both.
 Tensors absent_value(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
   const at::Tensor early = net.is_training() ? at::mul(h, 2) : at::Tensor();

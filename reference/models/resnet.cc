@@ -6,8 +6,8 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {

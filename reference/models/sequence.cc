@@ -1,5 +1,5 @@
-// Sequences: recurrent layers, a time-first encoder with decoder (so that rows are dimension 1), and attention; real
-// ones, and exact ones of the same structure (sums in place of softmax and tanh).
+// Sequence models: recurrent layers, a time-first encoder-decoder (so that rows are dimension 1), and attention; real
+// versions, and exact ones of the same structure (with sums in place of softmax and tanh).
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
@@ -12,7 +12,7 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 #include "runtime/error.h"
 
 namespace plumbline::models {
@@ -40,8 +40,8 @@ class Recurrent : public torch::nn::Module {
   std::shared_ptr<Linear> input_, state_;
 };
 
-/// The same with a fused LSTM layer, an operator of parameters and input with several results: y, to which the last h
-/// and c are added. There is no exact one.
+/// The same with a fused LSTM layer, an operator on parameters and input with several results: y, to which the last h
+/// and c are added. It has no exact version.
 class Lstm : public torch::nn::Module {
  public:
   Lstm(int64_t width, bool is_exact)
@@ -62,7 +62,7 @@ class Lstm : public torch::nn::Module {
   std::shared_ptr<Linear> input_, state_;
 };
 
-/// Queries from x, keys and values from `memory`, all [batch, places, width]; the exact one has no softmax.
+/// Queries from x, keys and values from `memory`, all [batch, places, width]; the exact version has no softmax.
 class CrossAttention : public torch::nn::Module {
  public:
   CrossAttention(int64_t width, bool is_exact)
@@ -90,7 +90,8 @@ Activation activation_of(bool is_exact) { return is_exact ? Activation::Abs : Ac
 
 }  // namespace
 
-/// Eight layers over the last dimension; recurrent ones stand after part `first` and the fourth after it.
+/// Eight layers over the last dimension, with a recurrent layer after part `first` and another after the fourth part
+/// behind it.
 template <class Cells, int first>
 class RecurrentNet : public torch::nn::Module {
  public:
@@ -114,7 +115,7 @@ class RecurrentNet : public torch::nn::Module {
   std::shared_ptr<Cells> early_, late_;
 };
 
-/// source and target input [time, rows, width] -> [time, rows, width]. Parts 0 to 3 encode the source; each of the
+/// Source and target input [time, rows, width] -> [time, rows, width]. Parts 0 to 3 encode the source; each of the
 /// others decodes and reads the encoder's output. The decoder's input is first used in part 4.
 class EncoderDecoder : public torch::nn::Module {
  public:
@@ -137,10 +138,10 @@ class EncoderDecoder : public torch::nn::Module {
 
  private:
   std::shared_ptr<ChildList<Layer>> parts_;
-  std::shared_ptr<CrossAttention> cross_;  ///< none in the exact one
+  std::shared_ptr<CrossAttention> cross_;  ///< null in the exact version
 };
 
-/// [rows, places, width]: attention of a value with itself, then eight layers.
+/// [rows, places, width]: self-attention, then eight layers.
 class AttentionNet : public torch::nn::Module {
  public:
   explicit AttentionNet(bool is_exact)
@@ -161,7 +162,7 @@ class AttentionNet : public torch::nn::Module {
 
 namespace {
 
-/// Permutations only, few biases: products and sums over time already grow large.
+/// Only permutations and few biases: products and sums over time already grow large.
 const ExactParameters kNarrow = {.fans = {1}, .bias_hi = 1, .biased = 1};
 
 template <class Net, size_t inputs, int rows_dim>

@@ -1,17 +1,17 @@
-// Modules and parameters that are used several times: within a stage, in neighbouring stages, at both ends (which a
-// V-shaped placement puts on one rank), in three stages, transposed, frozen, or with a separate dropout.
+// Modules and parameters with several uses: within a stage, in neighbouring stages, at both ends (on one rank under a
+// V-shaped placement), in three stages, transposed, frozen, or with a separate dropout.
 
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 
-#include "reference/models/parts.h"
+#include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// "common" is called after each of `places`, once for each occurrence.
+/// Calls "common" after each of `places`, as often as the place is listed.
 auto common_after(const std::vector<int>& places) {
   return [places](Parts& net, const Tensors& in) -> Tensors {
     at::Tensor h = in[0];
@@ -24,13 +24,13 @@ auto common_after(const std::vector<int>& places) {
   };
 }
 
-/// The weight of "common", and, near the end, the same weight transposed.
+/// Uses the weight of "common", and near the end the same weight transposed.
 Tensors transposed(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(1, 6, capture::call(net.extra("common"), net.chain(0, 0, in[0])));
   return {net.chain(7, 7, at::linear(h, net.extra("common")->fc().weight().t()))};
 }
 
-/// Two parts share a weight: two names, one parameter.
+/// Two parts share a weight: one parameter with two names.
 Tensors two_names(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 4, in[0]);
   return {net.chain(5, 7, at::linear(h, net.part(1)->fc().weight(), net.part(2)->fc().bias()))};

@@ -1,12 +1,13 @@
-// Exact chains in which values skip stages: exact-skip (added, concatenated) and exact-wide (one value, three readers).
+// Exact chains with values that skip stages: exact-skip (added, concatenated) and exact-wide (one value, three
+// readers).
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
-#include "reference/models/parts.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
+#include "reference/models/parts/parts.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -18,7 +19,7 @@ constexpr int64_t width = 8;
 }  // namespace
 
 /// In four stages of two parts: the output of part 0 skips a stage and is added before part 5; that of part 1 skips two
-/// and is concatenated before part 7.
+/// stages and is concatenated before part 7.
 class Skip : public torch::nn::Module {
  public:
   Skip() : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
@@ -37,7 +38,7 @@ class Skip : public torch::nn::Module {
   std::shared_ptr<ChildList<Layer>> parts_;
 };
 
-/// The output of part 1 is read by parts 2, 5 and 7: in four stages of two parts by each of the three that follow.
+/// Parts 2, 5 and 7 read the output of part 1: in four stages of two parts, all three later stages.
 class Wide : public torch::nn::Module {
  public:
   Wide() : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {

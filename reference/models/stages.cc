@@ -1,9 +1,9 @@
-// Where the split falls: stages of very different sizes, stages without a parameter or with nothing but a view, and one
-// module that is the whole of two stages.
+// Where the split falls: stages of very different sizes, stages without parameters or with only a view, and one module
+// that is the whole of two stages.
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -16,8 +16,8 @@ Activation activation_of(bool is_exact) { return is_exact ? Activation::Abs : Ac
 
 }  // namespace
 
-/// A layer (as child "fc" a linear, then the activation), or one of two things that have no parameters: the halves of a
-/// row change places; the activation alone.
+/// A layer (a linear child "fc", then the activation), or one of two cells without parameters: one swaps the halves of
+/// a row, the other only applies the activation.
 class Cell : public torch::nn::Module {
  public:
   enum class Kind { Layer, Halves, Activation };
@@ -57,7 +57,7 @@ class Lopsided : public torch::nn::Module {
   std::shared_ptr<ChildList<Cell>> cells_;
 };
 
-/// Calls a layer: its own (child "layer"), or one that another module owns.
+/// Calls a layer: its own (child "layer"), or one owned by another module.
 class Turn : public torch::nn::Module {
  public:
   Turn(const std::shared_ptr<Layer>& layer, bool is_own) : layer_(layer) {
@@ -135,7 +135,7 @@ Family lopsided(bool is_exact) {
   return family<Lopsided>("lopsided", is_exact, places("cells", {1, 2, 3, 4, 13, 14, 15}), fine);
 }
 
-/// Stages begin with each turn, and within the first six that own a layer.
+/// Stages may begin with each turn, and within the first six that own a layer.
 Family split_twice(bool is_exact) {
   std::vector<split::SplitPoint> fine;
   for (int i = 0; i < SplitTwice::turns; ++i) {

@@ -1,5 +1,5 @@
-// Sequences of parts without references to one another; their skips are declared by stash and pop (runtime/skip):
-// unet-stash, and exact-stash, which computes what exact-skip does.
+// Sequences of parts that do not refer to one another; skips are declared by stash and pop (runtime/skip): unet-stash,
+// and exact-stash, which computes the same as exact-skip.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/avg_pool2d.h>
@@ -9,8 +9,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/skip/skippable.h"
 
@@ -55,8 +55,8 @@ class PoppingDecoder : public torch::nn::Module {
 };
 
 /// x [rows, 2, 16, 16] -> the same. Part i stashes for part 7 - i, all under one name, each pair in a separate
-/// namespace: in four stages of two parts two skips go to the next stage and two pass over two, in eight stages one
-/// goes to the next and the others pass over two, four and six.
+/// namespace: in four stages of two parts, two skips go to the next stage and two skip two stages; in eight stages one
+/// goes to the next and the others skip two, four and six.
 class StashUNet : public torch::nn::Module {
  public:
   StashUNet() : parts_(register_module("parts", Sequence())) {
@@ -114,7 +114,7 @@ class ConcatenatingLayer : public Layer {
   const skip::SkipNames skips;
 };
 
-/// As Skip of skip.cc.
+/// Like Skip of skip.cc.
 class StashSkip : public torch::nn::Module {
  public:
   StashSkip() : parts_(register_module("parts", Sequence())) {

@@ -1,10 +1,10 @@
-// exact-tied: the exact surrogate of a language model, its embedding and its head one parameter.
+// exact-tied: the exact surrogate of a language model whose embedding and head are one parameter.
 
 #include <ATen/ops/linear.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -15,7 +15,7 @@ constexpr int64_t vocabulary = 16, width = 8, length = 4;
 
 }  // namespace
 
-/// tokens [rows, 4] -> logits [rows, 4, 16]. `tok.weight` is used by the first stage and by the last.
+/// tokens [rows, 4] -> logits [rows, 4, 16]. The first and the last stage use `tok.weight`.
 class Tied : public torch::nn::Module {
  public:
   Tied()
@@ -38,8 +38,8 @@ namespace {
 
 Model model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<Tied>();
-  // Permutations only: with wider weights the sum of a thousand squared logits would not fit. The table is odd and the
-  // biases are even, so that no activation is ever zero.
+  // Only permutations: with wider weights the sum of a thousand squared logits would not fit. The table is odd and the
+  // biases are even, so no activation is ever zero.
   set_exact_parameters(*root, dtype, seed, {.fans = {1}, .bias_hi = 2, .biased = 2});
   return {.module = root,
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },

@@ -1,5 +1,5 @@
 // transformer-lm: a language model on the bytes of a text; pre-norm blocks, causal attention, embedding tied to the
-// head. transformer-mixed: the same, its middle in another dtype than its ends.
+// head. transformer-mixed: the same, with the middle in another dtype than the ends.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
@@ -10,10 +10,10 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
-#include "reference/models/counter.h"
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/counter.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "reference/models/text.h"
 #include "runtime/capture/call.h"
 
@@ -25,7 +25,7 @@ constexpr int64_t vocabulary = 128, length = 16, width = 32, heads = 4;
 
 }  // namespace
 
-/// Over the last dimension.
+/// Normalises over the last dimension.
 class LayerNorm : public torch::nn::Module {
  public:
   LayerNorm()
@@ -37,7 +37,7 @@ class LayerNorm : public torch::nn::Module {
   at::Tensor weight_, bias_;
 };
 
-/// x [rows, length, width], each position sees itself and those before it.
+/// x [rows, length, width]; each position attends to itself and to earlier positions.
 class Attention : public torch::nn::Module {
  public:
   Attention()
@@ -103,7 +103,8 @@ class TransformerLm : public torch::nn::Module {
     }
     return at::linear(capture::call(norm_, h), tok_->weight());
   }
-  /// All but blocks 2 to 5 in float32, where the others have fewer bits; each block casts its input to its dtype.
+  /// Casts everything except blocks 2 to 5 to float32, if the blocks have fewer bits; each block casts its input to its
+  /// dtype.
   void widen_ends() {
     is_mixed_ = true;
     if (tok_->weight().element_size() > 2) return;
@@ -138,7 +139,7 @@ Model model(reference::Dtype dtype, uint64_t seed, bool is_mixed) {
           .fine_split_points = halved_children("blocks", block_count, {"norm2"})};
 }
 
-/// Rows are windows of the text that begin anywhere; the target of a byte is the next one.
+/// Rows are windows of the text at arbitrary positions; the target of a byte is the next byte.
 Batch batch(reference::Dtype, int rows, uint64_t seed, int step) {
   const std::string_view text = gettysburg_address();
   const Counter begins(seed, batch_stream(step, "tokens"));

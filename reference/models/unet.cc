@@ -1,4 +1,4 @@
-// unet: convolutions down and up again, with skips across the middle.
+// unet: convolutions down and up, with skips across the middle.
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv_transpose2d.h>
@@ -6,8 +6,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "reference/models/families.h"
-#include "reference/models/layers.h"
-#include "reference/models/parameters.h"
+#include "reference/models/parts/layers.h"
+#include "reference/models/parts/parameters.h"
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
@@ -56,8 +56,8 @@ class Last : public torch::nn::Module {
   std::shared_ptr<Convolution> conv_;
 };
 
-/// x [rows, 2, 16, 16] -> the same. In four stages of two parts, the skips of enc0 and enc1 pass over two stages and
-/// that of enc2 goes to the next but one part, in the following stage.
+/// x [rows, 2, 16, 16] -> the same. In four stages of two parts, the skips of enc0 and enc1 pass over two stages; that
+/// of enc2 passes over one part, into the next stage.
 class UNet : public torch::nn::Module {
  public:
   UNet()

@@ -4,10 +4,10 @@
 #include <map>
 #include <mutex>
 
-#include "reference/models/counter.h"
 #include "reference/models/families.h"
+#include "reference/models/parts/counter.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::models {
 namespace {
@@ -26,7 +26,7 @@ std::vector<Family> all_families() {
   return all;
 }
 
-/// Models that users registered.
+/// The models that users registered.
 struct Guests {
   std::mutex mutex;
   std::map<std::string, Family> families;
@@ -37,7 +37,7 @@ Guests& guests() {
   return guests;
 }
 
-/// The family, after a check that it supports that dtype.
+/// The family, checked to support that dtype.
 Family find(const std::string& name, reference::Dtype dtype) {
   static const std::vector<Family> families = all_families();
   {
@@ -46,13 +46,13 @@ Family find(const std::string& name, reference::Dtype dtype) {
   }
   const auto found = std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.name == name; });
   if (found == families.end())
-    throw InputError("model: no model is named '" + name + "'; accepted: " + join(model_names()));
+    throw InputError("model: unknown model '" + name + "', expected one of " + join(model_names()));
   if (dtype == reference::Dtype::BF16 && is_exact_model(name) && name != "exact-mlp")
-    throw InputError("model: the sums of '" + name + "' are not proven exact in bf16; accepted: exact-mlp, or f32");
+    throw InputError("model: the sums of '" + name + "' are not proven exact in bf16; use exact-mlp or f32");
   return *found;
 }
 
-/// The path to an output within `tree`, with a dot before each step; empty where it is absent.
+/// The path to an output within `tree`, each step prefixed by a dot; empty if it is absent.
 std::string way_to(const graph::OutputTree& tree, int output) {
   for (size_t i = 0; i < tree.items.size(); ++i) {
     const graph::OutputTree& item = tree.items[i];
@@ -77,7 +77,7 @@ int most_stages(const Model& model) {
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages) {
   const int most = most_stages(model);
   if (stages < 1 || stages > most)
-    throw InputError("model: " + std::to_string(stages) + " stages asked for; its " + std::to_string(most - 1) +
+    throw InputError("model: " + std::to_string(stages) + " stages requested; its " + std::to_string(most - 1) +
                      " split points are enough for " + std::to_string(most) + " stages");
   if (stages <= static_cast<int>(model.split_points.size()) + 1)
     return split::choose_split_points(model.split_points, stages);

@@ -1,5 +1,5 @@
-// The models of the corpus: real families, small enough for a test, and exact surrogates of the same structure whose
-// data are whole numbers. Parameters and batches are functions of (seed, name, index) alone, see counter.h.
+// The models of the corpus: real families, small enough for tests, and exact surrogates of the same structure with
+// whole numbers as data. Parameters and batches depend only on (seed, name, index), see counter.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "reference/case.h"
-#include "reference/models/names.h"
+#include "reference/models/parts/names.h"
 #include "runtime/graph/output_tree.h"
 #include "runtime/microbatch/chunk_spec.h"
 #include "runtime/split/split.h"
@@ -21,54 +21,55 @@ namespace plumbline::models {
 
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
-  /// Positional, in the order of input_names. An input that a batch does not have, and an output, may be undefined
+  /// Positional inputs, in the order of input_names. An input that a batch lacks, or an output, may be undefined
   /// (None). The loss is computed from output 0.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<microbatch::ChunkSpec> input_chunks;  ///< one for each input
-  /// Qualified names of modules before which a stage may begin, in program order; seven, so that 2 to 8 stages work.
+  /// Qualified names of the modules before which a stage may begin, in program order; seven, so 2 to 8 stages work.
   std::vector<std::string> split_points;
-  /// Where a stage may begin when there are more than those allow, in program order; may be empty. Fifteen in the zoo:
-  /// the same eight parts in two pieces each.
+  /// Where a stage may begin if there are more stages than split_points allow, in program order; may be empty. In the
+  /// zoo there are fifteen: the same eight parts, each in two pieces.
   std::vector<split::SplitPoint> fine_split_points = {};
   microbatch::ChunkSpec target_chunk = {};
-  /// The nesting of the outputs (in a dict, say), by their positions in forward's result; the default is a list.
+  /// The nesting of the outputs (a dict, for example), by their positions in forward's result; the default is a list.
   graph::OutputTree outputs = {};
 };
 
-/// The name of an output in results: its position, or, for nested outputs, the keys and positions on the path to it
-/// joined by dots, as for parameters: "states.last".
+/// The name of an output in results: its position, or, for nested outputs, the keys and positions on its path, joined
+/// by dots as for parameters: "states.last".
 std::string output_name(const Model& model, size_t output);
 
 /// The largest number of stages into which a model can be cut.
 int most_stages(const Model& model);
 
-/// Where the stages of a model begin: evenly chosen of split_points, or, where there are too few, of
+/// The points at which the stages of a model begin: evenly chosen from split_points, or, if these are too few, from
 /// fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one stage and for more
 /// than most_stages(), naming the possible number.
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
-  at::Tensor target;               ///< of output 0, divided as target_chunk says; undefined where the model has none
+  at::Tensor target;               ///< of output 0, divided as target_chunk says; undefined if the model has none
 };
 
 /// Makes a model in training mode with its parameters set.
-/// Errors: InputError for an unknown name (it lists the accepted ones), and for a dtype in which an exact model's sums
-/// are not proven representable.
+/// Throws InputError for an unknown name (listing the accepted ones), and for a dtype in which the sums of an exact
+/// model are not proven representable.
 Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed);
 
-/// Makes the batch of step `step` (from 0) with `rows` rows along the divided dimension. Errors: InputError as above,
+/// Makes the batch of step `step` (from 0) with `rows` rows along the divided dimension. Throws InputError as above,
 /// and for rows < 1.
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
 
-/// The batch of a case, with ignored targets where its loss has them: in each row from a different place on, never the
-/// whole row. Errors: InputError as above, and for targets to ignore that are not [rows, places] of class indices.
+/// The batch of a case, with ignored targets if its loss has them: each row ignores its targets from a different
+/// position on, never all of them. Throws InputError as above, and for targets to ignore that are not [rows, places] of
+/// class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 
 /// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions may
-/// be called from several threads at once, and must return the same values each time. A second registration of a name
-/// replaces the first.
+/// be called from several threads at once, and must return the same values each time. Registering a name again replaces
+/// the model.
 void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,
                std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch);
 

@@ -15,6 +15,7 @@
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
 #include "runtime/split/module_pipe.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::models {
@@ -22,7 +23,7 @@ namespace {
 
 constexpr uint64_t seed = 11;
 
-/// The loss that suits the target.
+/// A loss suitable for the target.
 at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target) {
   if (!target.defined()) return output.sum();
   if (target.scalar_type() == at::kLong)
@@ -48,7 +49,7 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
     static const std::set<std::string> unused_names = {"gain.fc.weight", "table.fc.bias",   "early.fc.weight",
                                                        "left.fc.weight", "right.fc.weight", "late.fc.weight"};
     const bool unused = name.starts_with("aside") || name.starts_with("side.") || unused_names.contains(name);
-    const bool is_zero = name.starts_with("zeroed") || name.starts_with("expert");  // not chosen, or times zero
+    const bool is_zero = name.starts_with("zeroed") || name.starts_with("expert");  // not selected, or times zero
     numbers += parameter.value().numel();
     EXPECT_EQ(parameter.value().grad().defined(), parameter.value().requires_grad() && !unused) << name;
     if (parameter.value().grad().defined()) {
@@ -75,7 +76,7 @@ TEST_P(ZooModel, InputsAreNamedAndDivided) {
   }
 }
 
-/// Names of the modules entered, in order.
+/// Records the names of the entered modules in order.
 class Journal : public capture::ModuleObserver {
  public:
   explicit Journal(const torch::nn::Module& root) {
@@ -111,7 +112,7 @@ TEST_P(ZooModel, FinerPointsMakeSixteenStagesAndLeaveTheOthersWhereTheyWere) {
   const Model model = make_model(GetParam(), reference::Dtype::F32, seed);
   EXPECT_EQ(most_stages(model), 16);
   EXPECT_EQ(stage_points(model, 1).size(), 0u);
-  for (int stages : {2, 4, 8})  // every fourth, second, single one of eight parts
+  for (int stages : {2, 4, 8})  // every fourth, every second, or each of eight parts
     for (int s = 1; s < stages; ++s) {
       const split::SplitPoint point = stage_points(model, stages)[s - 1];
       EXPECT_EQ(point.module, model.split_points[s * 8 / stages - 1]);
@@ -170,7 +171,7 @@ TEST_P(ZooModel, MakingItLeavesTorchsGeneratorAlone) {
 }
 
 TEST_P(ZooModel, DoubleHoldsTheSameModel) {
-  if (GetParam().find("mixed-") != std::string::npos) return;  // several dtypes: one rounds another's values
+  if (GetParam().find("mixed-") != std::string::npos) return;  // several dtypes: one rounds the other's values
   const Model narrow = make_model(GetParam(), reference::Dtype::F32, seed),
               wide = make_model(GetParam(), reference::Dtype::F64, seed);
   const auto a = narrow.module->named_parameters(), b = wide.module->named_parameters();
@@ -180,11 +181,7 @@ TEST_P(ZooModel, DoubleHoldsTheSameModel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooModel, ::testing::ValuesIn(model_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooModel, ::testing::ValuesIn(model_names()), testing::ParameterName());
 
 TEST(Zoo, UnknownNamesAndBatchesAreRefusedInOneLine) {
   const std::string text = testing::refusal([] { make_model("mpl", reference::Dtype::F32, seed); });
@@ -206,7 +203,7 @@ TEST(Zoo, HeadIsTiedToTheEmbedding) {
       EXPECT_EQ(parameter.key().find("head"), std::string::npos);
     }
     EXPECT_EQ(objects.size(), model.module->named_parameters().size());
-    // Used by the head: entries that no token looks up have a gradient too.
+    // The head uses the table too, so entries that no token looks up also have a gradient.
     loss_of(model.forward(batch.inputs)[0], batch.target).backward();
     const at::Tensor table = model.module->named_parameters()["tok.weight"].grad();
     EXPECT_TRUE(table.ne(0).any(1).all().item<bool>()) << name;
@@ -264,7 +261,7 @@ TEST(Zoo, DropoutDropsInTrainingOnly) {
   EXPECT_TRUE(at::equal(model.forward(batch.inputs)[0], model.forward(batch.inputs)[0]));
 }
 
-/// Twenty steps of gradient descent with momentum, as the corpus trains.
+/// Twenty steps of gradient descent with momentum, like the corpus's training cases.
 TEST(Zoo, TrainingLowersTheLoss) {
   for (const char* name : {"mlp", "transformer-lm"}) {
     const Model model = make_model(name, reference::Dtype::F32, seed);

@@ -1,9 +1,8 @@
-// The models that the tests named after those of PyTorch's torch.distributed.pipelining and of PiPPy split
-// (model_registry.py and the test files themselves), and the comparison that all of those tests make: a pipe against
-// its model.
+// The models of the tests named after those of PyTorch's torch.distributed.pipelining and of PiPPy (model_registry.py
+// and the test files themselves), and the comparison that all of these tests make: a pipe against its model.
 //
 // The oracle is the uncut model under plain autograd. A pipe is run in two ways that share no code: by DetachExecutor,
-// and by the interpreter, one BoundStage after the other, where the code here moves values and gradients.
+// and as graphs, one BoundStage after the other, where this file moves values and gradients.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -21,10 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/detach_executor.h"
+#include "reference/detach/detach_executor.h"
 #include "runtime/capture/call.h"
-#include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/refusal.h"
 
@@ -34,7 +32,7 @@ using Tensors = std::vector<at::Tensor>;
 using Names = std::vector<std::string>;
 using torch::nn::Linear, torch::nn::Module;
 
-/// A weight of mm(), of variance 1/d so that deep models stay in range.
+/// A weight for mm(), with variance 1/d so that deep models stay in range.
 inline at::Tensor mm_weight(int64_t d) { return at::randn({d, d}) / std::sqrt(static_cast<double>(d)); }
 
 /// Two to eight stages; the clone of a buffer, which requires no gradient, crosses the first border.
@@ -65,7 +63,7 @@ struct ExampleCode : Module {
   int stages_;
 };
 
-/// Two to eight stages, and a second input that is given by name.
+/// Two to eight stages, and a second input that is passed by name.
 struct ModelWithKwargs : Module {
   ModelWithKwargs(int64_t d, int stages) : stages_(stages) {
     mm_param0 = register_parameter("mm_param0", mm_weight(d));
@@ -90,7 +88,7 @@ struct ModelWithKwargs : Module {
   int stages_;
 };
 
-/// Every tensor has two names, and the second stage uses the second ones.
+/// Every tensor has two names; the second stage uses the second ones.
 struct ModelWithParamAlias : Module {
   explicit ModelWithParamAlias(int64_t d) : lin(d, d) {
     mm_param = register_parameter("mm_param0", mm_weight(d));
@@ -114,7 +112,7 @@ struct Mlp : Module {
   Linear net1, net2;
 };
 
-/// Layers one after the other, without markers.
+/// Layers in sequence, without markers.
 struct MultiMlp : Module {
   MultiMlp(int64_t d, int count) {
     for (int i = 0; i < count; ++i) layers->push_back(std::make_shared<Mlp>(d));
@@ -132,7 +130,7 @@ struct MultiMlp : Module {
   torch::nn::ModuleList layers;
 };
 
-/// A marker inside each of its blocks, and what comes right behind the marker changes in place what came across it.
+/// Each block contains a marker, and directly after it modifies the value from the previous stage in place.
 struct Nested : Module {
   struct Block : Module {
     Block(int64_t channels, int64_t width)
@@ -165,7 +163,7 @@ split::ModelHandle handle(Model& model, Names names = Model::names()) {
   return {&model, [&model](const Tensors& in) { return model.forward(in); }, std::move(names)};
 }
 
-/// The model with the mean square of its first output as one more output, the last: the loss.
+/// The model with the mean square of its first output as an additional last output: the loss.
 inline split::ModelHandle with_loss(const split::ModelHandle& model) {
   split::ModelHandle result = model;
   result.forward = [forward = model.forward](const Tensors& in) {
@@ -182,7 +180,7 @@ inline void expect_same(const at::Tensor& actual, const at::Tensor& expected, co
   EXPECT_TRUE(at::equal(actual, expected)) << what << "\n" << actual << "\n" << expected;
 }
 
-/// What a run of a model or of its pipe gives. The gradient of a parameter is that under its canonical name.
+/// The results of a run of a model or of its pipe. Parameter gradients are under canonical names.
 struct Outcome {
   Tensors outputs, input_gradients;
   std::map<std::string, at::Tensor> gradients;
@@ -198,14 +196,14 @@ inline void expect_same(const Outcome& actual, const Outcome& expected) {
     expect_same(gradient, expected.gradients.at(name), "gradient of " + name);
 }
 
-/// Leaves of their own, so that no run sees another's gradients.
+/// Fresh leaves, so that each run has separate gradients.
 inline Tensors fresh(const Tensors& inputs) {
   Tensors leaves;
   for (const at::Tensor& input : inputs) leaves.push_back(input.detach().requires_grad_(input.requires_grad()));
   return leaves;
 }
 
-/// The uncut model and its backward from the last output, under all names of each parameter.
+/// The uncut model and its backward from the last output; gradients under all names of each parameter.
 inline Outcome run_whole(const split::ModelHandle& model, const Tensors& inputs) {
   Outcome outcome;
   const Tensors leaves = fresh(inputs);
@@ -222,22 +220,22 @@ inline void add_up(at::Tensor& sum, const at::Tensor& more) {
   if (more.defined()) sum = sum.defined() ? sum + more : more;
 }
 
-/// Adds each parameter's gradient in one stage to what `outcome` has of it.
+/// Adds the gradients of one stage's parameters to those in `outcome`.
 inline void add_gradients(Outcome& outcome, const split::StageState& state) {
   for (const auto& [name, parameter] : state.parameters) add_up(outcome.gradients[name], parameter.grad());
 }
 
-/// One stage of a pipe on tensors of its own.
+/// One stage of a pipe with its own tensors.
 class BoundStage {
  public:
   BoundStage(const split::Pipe& pipe, int stage)
       : state_(split::make_stage_state(pipe, stage)), graph_(std::make_unique<graph::Graph>(pipe.stages[stage].graph)) {
     split::bind(*graph_, state_);
-    interpreter_ = std::make_unique<graph::Interpreter>(*graph_);
+    program_ = std::make_unique<graph::Program>(*graph_);
   }
   Tensors forward(const Tensors& inputs) {
     Tensors outputs;
-    interpreter_->run(inputs, outputs);
+    program_->run(inputs, outputs);
     return outputs;
   }
   const split::StageState& state() const { return state_; }
@@ -246,7 +244,7 @@ class BoundStage {
  private:
   split::StageState state_;
   std::unique_ptr<graph::Graph> graph_;
-  std::unique_ptr<graph::Interpreter> interpreter_;
+  std::unique_ptr<graph::Program> program_;
 };
 
 inline std::vector<BoundStage> bound_stages(const split::Pipe& pipe) {
@@ -255,7 +253,7 @@ inline std::vector<BoundStage> bound_stages(const split::Pipe& pipe) {
   return stages;
 }
 
-/// The stages one after the other, and their backwards in reverse; without `backward`, forward only.
+/// Runs the stages in sequence and their backwards in reverse; without `backward`, forward only.
 inline Outcome run_stages(const split::Pipe& pipe, std::vector<BoundStage>& stages, const Tensors& inputs,
                           bool backward) {
   const size_t count = stages.size();
@@ -294,8 +292,8 @@ inline Outcome run_stages(const split::Pipe& pipe, std::vector<BoundStage>& stag
   return outcome;
 }
 
-/// Names and tensors: each stage's are the model's, together they are all of the model's, and only the copies of shared
-/// tensors are not the model's own. `absent` are the buffers that are not persistent.
+/// Checks names and tensors: each stage's state is the model's, all stages together hold all of the model's, and only
+/// the copies of shared tensors are not the model's own tensors. `absent`: the non-persistent buffers.
 inline void expect_state_is_models(const split::Pipe& pipe, const Module& model,
                                    const std::set<std::string>& absent = {}) {
   std::map<std::string, at::Tensor> expected;
@@ -314,7 +312,8 @@ inline void expect_state_is_models(const split::Pipe& pipe, const Module& model,
   for (const auto& [name, tensor] : expected) EXPECT_TRUE(memory.contains(name)) << name << " is in no stage";
 }
 
-/// All that holds of every pipe: state, outputs, and with `model` as with_loss() gives it every gradient, bit for bit.
+/// Checks everything that holds for every pipe, bit for bit: state, outputs, and every gradient. `model` includes
+/// with_loss().
 inline void expect_equal(const split::Pipe& pipe, const split::ModelHandle& model, const Tensors& inputs,
                          const std::set<std::string>& absent = {}) {
   expect_state_is_models(pipe, *model.module, absent);
@@ -338,7 +337,7 @@ inline void expect_equal(const split::Pipe& pipe, const split::ModelHandle& mode
   model.module->zero_grad();
 }
 
-/// Which parameters the stages share, as "name: 0 1".
+/// The parameters that stages share, as "name: 0 1".
 inline Names shared_text(const split::Pipe& pipe) {
   Names texts;
   for (const split::SharedParameter& shared : pipe.shared) {

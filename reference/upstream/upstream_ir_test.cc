@@ -1,6 +1,6 @@
-// PiPPy's test_ir.py, each test named after its original. Those of its 23 tests that are not here:
+// PiPPy's test_ir.py, each test named after its original. The following of its 23 tests are elsewhere:
 //   loss_backward_sequential, loss_backward_tracing,
-//   grad_accumulation                                   TestIr.* in reference/detach_executor_test.cc
+//   grad_accumulation                                   TestIr.* in reference/detach/detach_executor_test.cc
 //   invoke_pipeline_error                               TestIr.* in root_graph_test.cc
 //   output_loss_value_spec                              TestIr.* in loss_mark_test.cc
 //   pipe_forward_kwargs, kwarg_double_star              TestIr.* in signature_test.cc
@@ -25,7 +25,7 @@ split::SplitOptions trained(split::MultiUse multi_use) {
   return options;
 }
 
-/// Which stages own a parameter, as "name: 0 1".
+/// The stages that own each parameter, as "name: 0 1".
 Names owners(const split::Pipe& pipe) {
   std::map<std::string, std::string> stages;
   for (int s = 0; s < pipe.num_stages(); ++s) {
@@ -37,7 +37,7 @@ Names owners(const split::Pipe& pipe) {
   return texts;
 }
 
-/// Two parameters and a layer of which one parameter and the layer are used in two stages, and a skip connection.
+/// Two parameters and a layer; one parameter and the layer are used in two stages; and a skip connection.
 struct Code : Module {
   Tensors forward(const Tensors& in) {
     at::Tensor x = in[0].mm(mm_param);
@@ -101,14 +101,14 @@ TEST(TestIr, TracingReplicate) {
   expect_equal(pipe, with_loss(handle(model)), inputs);
 }
 
-/// A parameter one level down, and a forward over modules that have one each.
+/// A parameter one level down, and a forward that uses modules with one each.
 struct Nest : Module {
   explicit Nest(at::Tensor value) : param(register_parameter("param", std::move(value))) {}
   at::Tensor forward(const at::Tensor& x) { return x + param; }
   at::Tensor param;
 };
 
-/// nest, a border, then nest again or not, a border, relu.
+/// nest, a border, nest again or not, a border, relu.
 struct UsesNest : Module {
   UsesNest(const std::string& name, at::Tensor value, bool again)
       : nest(register_module(name, std::make_shared<Nest>(std::move(value)))), again_(again) {}
@@ -185,7 +185,7 @@ TEST(TestIr, MultiUseParamDictError) {
             "parameters have");
 }
 
-/// f.submod (a layer, and 5 more), then b (relu).
+/// f.submod (a layer, then + 5), then b (relu).
 struct Base : Module {
   struct Foo : Module {
     at::Tensor forward(const at::Tensor& x) { return capture::call(l, x) + 5; }
@@ -245,8 +245,8 @@ TEST(TestIr, AnnotateSplitPointsNonexistentModule) {
   EXPECT_EQ(why("f.submod.l"), "accepted");
 }
 
-/// A buffer of two names that is read in two stages, one that is written, one that is not persistent, one that is not
-/// used.
+/// A buffer with two names that two stages read, one that is written, one that is not persistent, and one that is
+/// unused.
 struct Buffers : Module {
   Tensors forward(const Tensors& in) {
     at::Tensor x = capture::call(lin, in[0]) + read;
@@ -273,7 +273,7 @@ TEST(TestIr, PreservesBuffer) {
   Buffers model;
   const at::Tensor x = at::randn({kRows, kWidth});
   graph::Graph graph = capture::capture(model, handle(model).forward, {{"x", x}});
-  // Modules in C++ cannot say so; those that come from torch.export archives do.
+  // C++ modules cannot express this; modules from torch.export archives can.
   std::ranges::find(graph.attributes, "transient", &graph::Attribute::name)->persistent = false;
   const split::Pipe pipe = split::split(graph);
   ASSERT_EQ(pipe.num_stages(), 3);
@@ -301,7 +301,7 @@ TEST(TestIr, PreservesBuffer) {
 
 TEST(TestIr, GeneralizedChunking) {
   at::manual_seed(9);
-  // The integer of the original's named tuple is a number of the forward here: inputs are tensors.
+  // The integer in the original's named tuple is a constant in the forward here, because inputs are tensors.
   struct TwoOutputs : Module {
     Tensors forward(const Tensors& in) {
       const at::Tensor added = in[0] + in[1] + 42;
@@ -336,7 +336,7 @@ TEST(TestIr, GeneralizedChunking) {
 }
 
 TEST(TestIr, RemapQualname) {
-  // Names need no map back: in every stage, and where it is sent, a parameter has the name that the model gave it.
+  // Names need no map back: in every stage, and when sent, a parameter keeps its name from the model.
   at::manual_seed(10);
   Code model;
   std::map<std::string, at::Tensor> expected;

@@ -1,8 +1,8 @@
-// What PyTorch's torch.distributed.pipelining tests of a Pipe (test_pipe.py, test_unflatten.py, test_transformer.py and
-// the traced cases of test_stage.py), each test named after its original. PiPPy's test_ir.py is in
-// upstream_ir_test.cc. Here everything is compared bit for bit, and gradients too, which the originals leave out.
+// PyTorch's torch.distributed.pipelining tests of a Pipe (test_pipe.py, test_unflatten.py, test_transformer.py and the
+// traced cases of test_stage.py), each test named after its original. PiPPy's test_ir.py is in upstream_ir_test.cc.
+// Here everything is compared bit for bit, including gradients, which the originals do not compare.
 //
-// The errors of _IR.py and where each is provoked:
+// The errors of _IR.py and the tests that provoke them:
 //   spec and policy together            SplitErrors.PointsAndPolicy
 //   a module that does not exist        TestIr.AnnotateSplitPointsNonexistentModule
 //   running the split graph directly    TestIr.InvokePipelineError (root_graph_test.cc), SplitErrors.RootGraph
@@ -11,17 +11,18 @@
 //   a model that cannot be captured     Capture.* (runtime/capture/capture_test.cc)
 //   LossWrapper without a forward       LossWrapper.WithoutAForwardItRefuses (runtime/capture/pipe_modules_test.cc)
 //   multi-use of an unknown parameter   TestIr.MultiUseParamDictError
+#include "reference/detach/root_graph.h"
 #include "reference/testing/upstream_models.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/microbatch/signature.h"
-#include "runtime/split/root_graph.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::upstream {
 namespace {
 
 constexpr int64_t kWidth = 16, kRows = 8;
 
-/// Pipes of `model` over all routes, shared parameters replicated and transmitted, each compared with the model.
+/// Pipes of `model` for all routes, with shared parameters replicated and transmitted, each compared with the model.
 template <class Model>
 split::Pipe expect_splits(Model& model, const Tensors& inputs, int stages,
                           const std::vector<split::SplitPoint>& points = {}) {
@@ -115,7 +116,7 @@ TEST(TestPipe, ModelSplit_ModelWithParamAlias) {
   }
   split::SplitOptions options;
   options.loss_outputs = {1};
-  options.multi_use_of = {{"lin1.weight", split::MultiUse::Transmit}};  // any of its names will do
+  options.multi_use_of = {{"lin1.weight", split::MultiUse::Transmit}};  // any of its names may be used
   const Tensors inputs = two_inputs();
   const split::Pipe mixed = split::make_pipe(with_loss(handle(model)), inputs, true, options);
   EXPECT_EQ(shared_text(mixed), (Names{"lin0.bias: 0 1", "mm_param0: 0 1"}));
@@ -153,8 +154,9 @@ TEST(TransformerTests, Ir) {
   for (const graph::ModuleCall& entered : pipe.stages[1].graph.module_calls) EXPECT_GE(entered.name.at(7), '4');
 }
 
-/// Micro-batch after micro-batch through stages on tensors of their own, against the model on the whole batch. The
-/// numbers are whole and few enough that sums are exact in every order, so that chunks give the bits of the whole.
+/// Runs micro-batch after micro-batch through stages with their own tensors, and compares with the model on the whole
+/// batch. The numbers are whole and few enough that sums are exact in every order, so chunks give the same bits as the
+/// whole batch.
 template <class Model>
 void expect_tracer(Model& model, const Tensors& batch, int stages, const std::vector<split::SplitPoint>& points = {}) {
   constexpr int kMicrobatches = 4;
@@ -237,15 +239,10 @@ TEST(SplitErrors, RootGraph) {
   const Tensors inputs = two_inputs();
   const split::Pipe pipe = split::make_pipe(with_loss(handle(model)), inputs, true, {});
   for (const std::optional<int> loss : {std::optional<int>(), std::optional<int>(1)}) {
-    graph::Interpreter interpreter(split::root_graph(pipe, loss));
+    const graph::Program program(reference::root_graph(pipe, loss));
     Tensors outputs;
-    try {
-      interpreter.run(inputs, outputs);
-      ADD_FAILURE() << "it ran";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("the root graph of a pipe does not run by itself"), std::string::npos)
-          << error.what();
-    }
+    testing::expect_part(testing::failure([&] { program.run(inputs, outputs); }),
+                         "the root graph of a pipe does not run by itself");
   }
 }
 

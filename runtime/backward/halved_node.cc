@@ -21,6 +21,7 @@ HalvedNode::Gradients HalvedNode::apply(Gradients&& grads) {
   if (c10::GradMode::is_enabled()) throw Error(second_derivative_error());
   std::vector<char> wanted(num_outputs());
   for (size_t e = 0; e < wanted.size(); ++e) wanted[e] = should_compute_output(e);
+  const std::lock_guard<std::mutex> lock(halves_);
   const bool all = std::all_of(wanted.begin(), wanted.end(), [](char edge) { return edge; });
   const bool second = !all && between_halves_ && !overlap(wanted, first_edges_);
   between_halves_ = false;

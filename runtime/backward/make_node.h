@@ -1,4 +1,4 @@
-// Making autograd nodes under LibTorch 2.15 (intrusive pointers) and before (shared ones).
+// Makes autograd nodes under LibTorch 2.15 (intrusive pointers) and before (shared ones).
 #pragma once
 
 #include <type_traits>

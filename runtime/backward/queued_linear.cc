@@ -18,15 +18,15 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-/// As autograd's formulas choose their operators.
+/// Autograd's formulas choose their operators by the same test.
 bool is_column_major(const at::Tensor& matrix) { return matrix.stride(0) == 1 && matrix.stride(1) == matrix.size(0); }
 
 at::Tensor as_matrix(const at::Tensor& tensor) {
   return tensor.dim() == 2 ? tensor : tensor.reshape({-1, tensor.size(-1)});
 }
 
-/// Computes what each valid edge asks for from the gradient that comes in, so that the cut may run it once for each
-/// half (divisible.cc has its name).
+/// Computes the gradients of the valid edges, each separately, so that the cut may run it once for each half
+/// (divisible.cc lists its name).
 class QueuedLinearNode : public torch::autograd::Node {
  public:
   QueuedLinearNode(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias)
@@ -55,7 +55,7 @@ class QueuedLinearNode : public torch::autograd::Node {
     if (!grad.defined()) return result;
     if (task_should_compute_output(kX)) result[kX] = grad_of_x(grad);
     if (task_should_compute_output(kWeight)) result[kWeight] = as_matrix(grad).t().mm(as_matrix(x_.unpack()));
-    // Whoever executes a node sums what is too large for where it goes.
+    // The engine reduces a gradient that is larger than its target.
     if (should_compute_output(kBias)) result[kBias] = as_matrix(grad);
     return result;
   }
@@ -96,7 +96,7 @@ at::Tensor queued_linear(const at::Tensor& x, const at::Tensor& weight, const at
     const c10::NoGradGuard no_grad;
     output = at::linear(x, weight, optional_bias);
   }
-  // A view of the product would be one that was made without gradients, which forbids changes in place.
+  // A view of the product would be a view made without gradients, which forbids changes in place.
   if (output.is_view()) output = output.detach();
   torch::autograd::set_history(output, node);
   return output;

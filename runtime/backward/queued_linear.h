@@ -1,8 +1,8 @@
-// A linear layer as one autograd node that knows about halves.
+// A linear layer as one autograd node that supports the split backward.
 //
 // Autograd records two or three nodes for a linear layer (the product, the transposed weight, for more dimensions the
-// views around it), and the cut (cut.h) hooks, captures and walks each of them. Where layers are so small that this is
-// a large part of a backward, one node whose gradient waits for the second half is less work.
+// views around it), and the cut (cut.h) hooks, captures and walks each of them. For layers so small that this is a
+// large part of a backward, one node whose weight gradient waits for the second half costs less.
 //
 // Measured with plumbline-bench micro, queued_linear_backward (layers of linear with bias and relu, one thread of a
 // shared two-core machine; paired ratios of two runs, which differ by at most 4 % but in the last row):
@@ -19,14 +19,14 @@
 
 namespace plumbline::backward {
 
-/// Rows times input width times output width up to which a layer of one node saves more than 5 % of a backward in
-/// halves; see above. Larger ones are plain linear layers.
+/// The largest product of rows, input width and output width for which a single-node layer saves more than 5 % of a
+/// backward in halves; see above. Larger layers are plain linear layers.
 inline constexpr int64_t kLargestQueuedProduct = int64_t{1} << 19;
 
-/// at::linear(x, weight, bias), with the same bits forwards and backwards: the node calls the operators that autograd's
-/// formulas for it call. `bias` may be undefined. Falls back to at::linear where there is more to it: anything but a
-/// 2-D weight in row order and an input of two dimensions, or of three in row order; sparse, complex or mixed types; an
-/// autocast region; a product above kLargestQueuedProduct. For use in a model's forward: nothing calls it by itself.
+/// at::linear(x, weight, bias), with the same bits forwards and backwards: the node calls the operators of autograd's
+/// formulas. `bias` may be undefined. Falls back to at::linear for anything but a 2-D weight in row order and an input
+/// of two dimensions, or of three in row order; for sparse, complex or mixed types; in an autocast region; for a
+/// product above kLargestQueuedProduct. For use in a model's forward: the runtime never calls it itself.
 at::Tensor queued_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 }  // namespace plumbline::backward

@@ -15,7 +15,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The operators of this thread, in order.
+/// Records the operators of this thread, in order.
 class Names : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
@@ -113,7 +113,7 @@ TEST(QueuedLinear, MayBeRetainedAndChangesInPlaceAreNoticed) {
     weight.mul_(2);
   }
   EXPECT_ANY_THROW(outputs[0].sum().backward());
-  // The output may change in place, also where it is a view inside.
+  // The output may change in place, even if it is a view internally.
   const at::Tensor three = at::randn({2, 3, 6}).requires_grad_();
   queued_linear(three, weight, bias).mul_(3).sum().backward();
   EXPECT_TRUE(three.grad().defined());

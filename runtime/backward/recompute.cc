@@ -16,7 +16,7 @@
 #include "runtime/backward/split/split_backward.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::backward {
 namespace {
@@ -28,24 +28,23 @@ std::string numbered(const char* what, size_t i, const at::Tensor& tensor) {
   return std::string(what) + " " + std::to_string(i) + " " + graph::describe(tensor);
 }
 
-/// Where the graph of a block ends at the inputs of a first half. A leaf in its place would keep the input's memory
-/// until the second half is over: tensors that are saved for that half hold the graph behind them, and a graph holds
-/// its leaves.
+/// Ends the graph of a block at the inputs of a first half. A leaf in its place would keep the input's memory until the
+/// second half is over: tensors saved for that half hold their graph, and a graph holds its leaves.
 struct EndOfBlock : AutogradNode {
-  variable_list apply(variable_list&&) override { throw Error("re-computation: a backward went past a block's end"); }
+  variable_list apply(variable_list&&) override { throw Error("recompute: a backward went past a block's end"); }
 };
 
-/// A block that was run again with its graph.
+/// A block that was run again, with its graph.
 struct Again {
-  std::vector<at::Tensor> sources;  ///< by edge: in place of the input or parameter it leads to
+  std::vector<at::Tensor> sources;  ///< by edge: the stand-in for the input or parameter it leads to
   std::vector<at::Tensor> roots, root_grads;
 };
 
-/// The block's node. Its edges lead to the inputs and parameters that require a gradient, its own inputs are the
+/// The block's node. Its edges lead to the inputs and parameters that require a gradient; its own inputs are the
 /// gradients of the block's outputs.
 class RecomputeNode : public HalvedNode {
  public:
-  /// Edges and saved values; run() must follow.
+  /// Sets edges and saved values; run_first() must follow.
   RecomputeNode(Block block, const std::vector<at::Tensor>& values) : block_(std::move(block)) {
     saved_.reserve(values.size());
     for (const at::Tensor& value : values) {
@@ -58,7 +57,7 @@ class RecomputeNode : public HalvedNode {
 
   std::string name() const override { return "RecomputeBackward"; }
 
-  /// The forward. Afterwards the differentiable outputs are this node's.
+  /// Runs the forward. Afterwards the differentiable outputs are this node's.
   void run_first(const std::vector<at::Tensor>& values, std::vector<at::Tensor>& outputs) {
     std::vector<at::Tensor> detached;
     std::vector<int64_t> versions;
@@ -72,9 +71,9 @@ class RecomputeNode : public HalvedNode {
     }
     for (size_t i = 0; i < values.size(); ++i)
       if (values[i].defined() && values[i]._version() != versions[i])
-        throw InputError("re-computation: the block changes " + numbered("its value", i, values[i]) +
+        throw InputError("recompute: the block changes " + numbered("its value", i, values[i]) +
                          " in place; let it change a clone");
-    // Fresh tensors: an output may be an input, a view of one, or stand twice.
+    // Fresh tensors: an output may be an input, a view of one, or appear twice.
     for (at::Tensor& output : outputs)
       if (output.defined()) output = output.detach();
     watch_shared_memory(outputs);
@@ -93,7 +92,7 @@ class RecomputeNode : public HalvedNode {
 
  private:
   std::string second_derivative_error() const override {
-    return "re-computation: a block that is run again has no second derivative; leave create_graph out";
+    return "recompute: a block that is run again has no second derivative; leave create_graph out";
   }
 
   variable_list full(variable_list& grads) override {
@@ -150,7 +149,7 @@ class RecomputeNode : public HalvedNode {
     leaves_.clear();
   }
 
-  /// With leaves in place of the values, but for those of the edges `ending`.
+  /// Uses leaves in place of the values, except for the edges `ending`.
   Again run_again(const variable_list& grads, const std::vector<char>& ending) {
     Again again;
     std::vector<at::Tensor> values, outputs;
@@ -187,8 +186,7 @@ class RecomputeNode : public HalvedNode {
 
   void check_outputs(const std::vector<at::Tensor>& outputs) const {
     const auto changed = [](const std::string& now, const std::string& before) {
-      return Error("re-computation: the block made " + now + ", at first " + before +
-                   "; it must do the same each time");
+      return Error("recompute: the block made " + now + ", at first " + before + "; it must do the same each time");
     };
     if (outputs.size() != shapes_.size())
       throw changed(std::to_string(outputs.size()) + " outputs", std::to_string(shapes_.size()));
@@ -198,7 +196,7 @@ class RecomputeNode : public HalvedNode {
     }
   }
 
-  /// Whatever the block got at other than through its values would silently have no gradient.
+  /// A tensor that reached the block other than through its values would silently get no gradient.
   static void check_leaves(const Again& again) {
     std::unordered_set<const c10::TensorImpl*> known;
     for (const at::Tensor& leaf : again.sources) known.insert(leaf.unsafeGetTensorImpl());
@@ -207,7 +205,7 @@ class RecomputeNode : public HalvedNode {
     const auto visit = [&](const AutogradNode* node) {
       if (node && seen.insert(node).second) open.push_back(node);
     };
-    torch::autograd::edge_list edges;  // nobody else holds the node of a leaf
+    torch::autograd::edge_list edges;  // the only owner of a leaf's node
     for (const at::Tensor& root : again.roots) edges.push_back(torch::autograd::impl::gradient_edge(root));
     for (const torch::autograd::Edge& edge : edges) visit(edge.function.get());
     while (!open.empty()) {
@@ -217,13 +215,13 @@ class RecomputeNode : public HalvedNode {
       if (node->num_outputs() > 0) continue;
       const auto* const leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node);
       if (leaf && !known.contains(leaf->variable.unsafeGetTensorImpl()))
-        throw Error("re-computation: the block uses a tensor " + graph::describe(leaf->variable) +
+        throw Error("recompute: the block uses a tensor " + graph::describe(leaf->variable) +
                     " that requires a gradient and is none of its inputs and parameters; list it");
     }
   }
 
-  /// Outputs in one memory are cut off from each other here, so autograd would not notice that a change of one changes
-  /// the others. (Those that share memory with a value are seen by the saved value.)
+  /// Outputs that share memory are separated here, so autograd would not notice that a change of one changes the
+  /// others. (The saved value detects those that share memory with a value.)
   void watch_shared_memory(const std::vector<at::Tensor>& outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].defined() || !outputs[i].has_storage()) continue;
@@ -240,7 +238,7 @@ class RecomputeNode : public HalvedNode {
     for (size_t i = 0; i < shared_.size(); ++i)
       if (shared_[i].current_version() != shared_versions_[i])
         throw Error(
-            "re-computation: an output of the block that shares memory with another was changed in place; "
+            "recompute: an output of the block that shares memory with another was changed in place; "
             "change a clone");
   }
 
@@ -252,7 +250,7 @@ class RecomputeNode : public HalvedNode {
   std::vector<c10::VariableVersion> shared_;
   std::vector<uint32_t> shared_versions_;
 
-  // Between the halves.
+  // State between the halves.
   WeightBackward weights_;
   std::vector<at::Tensor> leaves_;  // by edge of the second half
 };
@@ -260,10 +258,10 @@ class RecomputeNode : public HalvedNode {
 void refuse_autocast(const std::vector<at::Tensor>& values) {
   for (const at::Tensor& value : values)
     if (value.defined() && at::autocast::is_autocast_enabled(value.device().type()))
-      throw InputError("re-computation: the block is called inside an autocast region; enter the region in the block");
+      throw InputError("recompute: the block is called inside an autocast region; enter the region in the block");
 }
 
-/// A functor, so that each copy keeps a state of its own.
+/// A functor, so that each copy keeps its own state.
 struct SameRandomNumbers {
   Block block;
   at::Tensor state = {};

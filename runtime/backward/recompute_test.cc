@@ -14,7 +14,7 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/capture/interpose.h"
 #include "runtime/error.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::backward {
@@ -26,7 +26,7 @@ at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
   return at::randn(sizes).to(dtype).requires_grad_(true);
 }
 
-/// How often this thread calls an operator.
+/// Counts this thread's calls of an operator.
 class Calls : public capture::Interposer {
  public:
   explicit Calls(std::string name) : name_("aten::" + std::move(name)) {}
@@ -40,7 +40,7 @@ class Calls : public capture::Interposer {
   std::string name_;
 };
 
-/// Bytes of CPU tensors that are alive.
+/// Bytes of live CPU tensors.
 class Bytes : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override { alive += size; }
@@ -48,9 +48,9 @@ class Bytes : public c10::MemoryReportingInfoBase {
   int64_t alive = 0;
 };
 
-/// The same computation, as autograd has it and with blocks.
+/// One computation, for plain autograd and for blocks.
 struct Model {
-  /// Draws nothing that it was not given; makes its inputs, parameters and outputs anew each time.
+  /// Draws only from its arguments; makes its inputs, parameters and outputs anew each time.
   Tensors inputs, parameters;
   std::function<Tensors(const Model&, bool recompute)> forward;
 };
@@ -100,7 +100,7 @@ void expect_same(const Tensors& ours, const Tensors& theirs, const std::string& 
   }
 }
 
-/// Plain autograd in one piece is the oracle.
+/// The oracle is plain autograd in one piece.
 void expect_bits_of_autograd(const Model& model) {
   const Gradients plain = run(model, false, Backward::Full);
   for (const Backward backward : {Backward::Full, Backward::Halves}) {
@@ -176,7 +176,7 @@ TEST_F(Recomputation, RunsEachBlockOnceMoreInAll) {
       count(plain, false), count(again, true), count(products, false), count(products_again, true);
       EXPECT_EQ(plain.count, 2);
       EXPECT_EQ(again.count, 4);
-      EXPECT_EQ(products_again.count, products.count);  // the backward's own; the forward's are addmm
+      EXPECT_EQ(products_again.count, products.count);  // those of the backward; the forward's are addmm
     }
 }
 
@@ -202,7 +202,7 @@ TEST_F(Recomputation, OfAMiddleBlockWithSeveralInputsAndOutputs) {
   expect_bits_of_autograd(model);
 }
 
-/// What reaches one output only, and nothing at all.
+/// Inputs that reach one output only, and inputs that reach none.
 TEST_F(Recomputation, OfWhatTheLossDoesNotReach) {
   Model model;
   model.inputs = {leaf({4, 6}), leaf({4, 6})};
@@ -253,7 +253,7 @@ TEST_F(Recomputation, NestsInItself) {
   expect_bits_of_autograd(model);
 }
 
-/// A parameter of two blocks: each block's part is one summand, the last block's first.
+/// A parameter of two blocks: each block contributes one summand, the last block's first.
 TEST_F(Recomputation, SumsASharedParameterBlockByBlock) {
   Model model;
   model.inputs = {leaf({4, 6})};
@@ -268,7 +268,7 @@ TEST_F(Recomputation, SumsASharedParameterBlockByBlock) {
   };
   expect_bits_of_autograd(model);
 
-  // With two uses in a block, the oracle's parts are those of copies.
+  // With two uses in a block, the oracle's contributions are those of copies.
   Model copies = model;
   copies.parameters.push_back(model.parameters[0].detach().clone().requires_grad_());
   copies.forward = [&](const Model& m, bool) {
@@ -294,7 +294,7 @@ TEST_F(Recomputation, DrawsTheSameRandomNumbers) {
     const auto drawing = [&](const Block& block) { return recompute ? with_same_random_numbers(block) : block; };
     const Tensors& p = m.parameters;
     const Tensors h = block(recompute, drawing(dropping), m.inputs, {p.begin(), p.begin() + 4});
-    // A block in a block: the outer one's second run is a turn of its own.
+    // A nested block: the outer one's second run is its own turn.
     return block(recompute, drawing([&, recompute](std::span<const at::Tensor> v, Tensors& outputs) {
                    outputs = block(recompute, recompute ? with_same_random_numbers(dropping) : Block(dropping), {v[0]},
                                    {v.begin() + 1, v.end()});
@@ -327,7 +327,7 @@ TEST_F(Recomputation, KeepsOnlyItsInputs) {
   stage_backward_weight(weights);
   for (const at::Tensor& parameter : parameters) parameter.mutable_grad() = at::Tensor();
   EXPECT_EQ(bytes->alive, before);
-  // As plain autograd in halves leaves it; what the blocks were given is not kept besides.
+  // As plain autograd in halves leaves it; the blocks' arguments are not kept besides.
   before = bytes->alive;
   h = inputs;
   for (int i = 0; i < 4; ++i) h = block(false, layer, h, parameters);
@@ -349,7 +349,7 @@ TEST_F(Recomputation, RunsAgainForARetainedGraph) {
     stage_backward_input(outputs, grads, model.inputs, made, weights,
                          {.retain_graph = true, .accumulate_into_inputs = false});
     expect_same(made, plain.of_inputs, "gradient of input");
-    if (i == 0) continue;  // the second half never comes
+    if (i == 0) continue;  // the second half never runs
     stage_backward_weight(weights);
   }
   for (size_t i = 0; i < model.parameters.size(); ++i)
@@ -379,7 +379,7 @@ TEST_F(Recomputation, NoticesChangesInPlace) {
                          recompute_in_backward([](auto v, Tensors& out) { out = {v[0].mul_(2)}; }, {&x, 1}, {}, made);
                        }),
                        "the block changes its value 0 f32[2,3] in place");
-  // One of two outputs in one memory.
+  // Changes one of two outputs that share memory.
   const auto views = [](std::span<const at::Tensor> v, Tensors& out) {
     const at::Tensor h = v[0] * 3;
     out = {h, h[0]};
@@ -388,7 +388,7 @@ TEST_F(Recomputation, NoticesChangesInPlace) {
   made[0].mul_(2);
   testing::expect_part(testing::failure<std::exception>([&] { (made[0].sum() + made[1].sum()).backward(); }),
                        "shares memory with another");
-  // The only output may change.
+  // A sole output may change.
   recompute_in_backward([](auto v, Tensors& out) { out = {v[0] * 3}; }, {&x, 1}, {}, made);
   made[0].mul_(2).sum().backward();
   EXPECT_TRUE(at::equal(x.grad(), at::full({2, 3}, 6.0f)));
@@ -467,7 +467,7 @@ TEST_F(Recomputation, IsAPlainCallWithoutGradients) {
   EXPECT_EQ(calls, 2);
 }
 
-/// Hooks of the real leaves see one gradient, the whole one.
+/// Hooks of the real leaves run once, on the whole gradient.
 TEST_F(Recomputation, RunsHooksOfLeavesOnce) {
   const Model model = two_layers(at::kFloat);
   for (const Backward backward : {Backward::Full, Backward::Halves}) {

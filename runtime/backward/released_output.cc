@@ -18,7 +18,7 @@ at::Tensor released_output(const at::Tensor& output) {
 
 bool is_released(const at::Tensor& output) {
   if (!output.is_meta() || output.is_leaf()) return false;
-  // A tensor that was made on the meta device has a node that expects its gradient there.
+  // A tensor made on the meta device has a node that expects its gradient there.
   const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(output);
   return edge.function->input_metadata(edge.input_nr).device() != output.device();
 }

@@ -1,4 +1,4 @@
-// Backward from an output whose memory is gone, whole and in halves.
+// Backward from an output whose memory is freed, whole and in halves.
 #include "runtime/backward/released_output.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace backward_test;
 
-/// Tells whether the memory of a tensor is still there.
+/// Tells whether a tensor's memory is still alive.
 class Watch {
  public:
   explicit Watch(const at::Tensor& tensor) : storage_(tensor.storage().getWeakStorageImpl()) {}
@@ -23,7 +23,7 @@ class Watch {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
 };
 
-/// 3 x w; its node keeps a tensor that nobody else does.
+/// 3 x w; its node keeps a tensor that has no other owner.
 struct Tripled : torch::autograd::Function<Tripled> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& w,
                             const at::Tensor& token) {
@@ -41,7 +41,7 @@ class ReleasedOutput : public ::testing::TestWithParam<bool> {
  protected:
   ReleasedOutput() { at::manual_seed(9); }
   static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
-  /// Whole, or in halves: the same must come of it.
+  /// Whole, or in halves: the results must be equal.
   Tensors backward(const Tensors& roots, const Tensors& grads, const Tensors& inputs) {
     Tensors input_grads;
     if (GetParam()) {
@@ -117,15 +117,14 @@ TEST_P(ReleasedOutput, OfAnInputOrAParameter) {
   const at::Tensor gb = at::randn({4}), gt = at::randn({4, 3});
   const Tensors one = torch::autograd::grad({x * 1, b * 1, x.t(), x.matmul(w)}, {x, b, w}, {g, gb, gt, g});
   EXPECT_TRUE(x.is_leaf() && !is_released(x));
-  // Three gradients meet at x. Added in whatever order, these whole numbers give one sum.
+  // Three gradients meet at x. These whole numbers give one sum in any order.
   const Tensors whole = {at::ones({3, 4}), gb, at::full({4, 3}, 2.0), at::zeros({3, 4})};
   EXPECT_TRUE(same(at::full({3, 4}, 3.0), backward(roots, whole, {x})[0]));
   EXPECT_TRUE(same(gb, b.grad()));
   EXPECT_TRUE(same(at::zeros({4, 4}), w.grad()));
 }
 
-/// A leaf is not kept by its accumulator alone in any other way than by the tensor; released, it still gets its
-/// gradient.
+/// Its accumulator alone does not keep a leaf alive, only the tensor does; a released leaf still gets its gradient.
 TEST_P(ReleasedOutput, ALeafThatNobodyElseHolds) {
   at::Tensor input = leaf({2, 2});
   const at::Tensor left = released_output(input), grad = at::randn({2, 2});
@@ -148,7 +147,7 @@ TEST_P(ReleasedOutput, NeedsItsGradient) {
   EXPECT_EQ(failure({released_output(sum)}, {at::full({}, 2.0)}), "accepted");
 }
 
-/// Between forward and backward only what autograd saved is alive, after I only what W needs.
+/// Between forward and backward only autograd's saved values are alive, after I only those that W needs.
 TEST_P(ReleasedOutput, HoldsNothingBack) {
   at::Tensor h = x.matmul(w), out = at::addmm(b, h, w);
   const Watch inner(h), outer(out);
@@ -173,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(Backward, ReleasedOutput, ::testing::Bool(),
 
 // --- what is freed when ------------------------------------------------------------------------------------------
 
-/// What autograd saved for inputs only goes in the first half, what it saved for parameters in the second.
+/// Values saved for inputs only are freed in the first half, those saved for parameters in the second.
 TEST(SplitFrees, EachNodeAfterItsLastHalf) {
   at::manual_seed(2);
   const at::Tensor x = at::randn({3, 4}).requires_grad_(true), w = at::randn({4, 4}).requires_grad_(true);
@@ -189,7 +188,7 @@ TEST(SplitFrees, EachNodeAfterItsLastHalf) {
   EXPECT_TRUE(of_product.gone()) << "though the output is still there";
 }
 
-/// A second half that is dropped instead of run lets everything go.
+/// Dropping a second half instead of running it frees everything.
 TEST(SplitFrees, WhatIsDropped) {
   at::manual_seed(2);
   const at::Tensor x = at::randn({3, 4}).requires_grad_(true), w = at::randn({4, 4}).requires_grad_(true);

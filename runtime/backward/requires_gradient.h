@@ -1,4 +1,4 @@
-// A question that tensors which may be undefined are asked often.
+// requires_grad for tensors that may be undefined.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kName = "stage backward";
 
-/// Autograd, without the debug message.
+/// Runs autograd, without the debug message.
 void run(const Roots& roots, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) {
   if (roots.empty()) throw Error("no output requires a gradient");
   torch::autograd::Engine::get_default_engine().execute(roots.edges, roots.grads, /*keep_graph=*/false,

@@ -35,7 +35,7 @@ class StageBackward : public ::testing::Test {
     return torch::autograd::grad(roots, of, grads, /*retain_graph=*/true, /*create_graph=*/false,
                                  /*allow_unused=*/true);
   }
-  /// What the stage has: inputs x and y, a parameter w, outputs a and b.
+  /// A stage: inputs x and y, a parameter w, outputs a and b.
   at::Tensor x = leaf({3, 4}), y = leaf({3, 2}), w = leaf({4, 2});
   at::Tensor a = x.matmul(w).tanh(), b = a * y + y;
   at::Tensor ga = at::randn({3, 2}), gb = at::randn({3, 2});
@@ -44,7 +44,7 @@ class StageBackward : public ::testing::Test {
 TEST_F(StageBackward, NestedOutputsEqualAutograd) {
   const at::Tensor constant = at::ones({2});
   const Tensors one = expected({a, b}, {ga, gb}, {x, y, w});
-  // Tuples and lists stand for each other; what needs no gradient and what is no tensor is passed over.
+  // Tuples and lists are interchangeable; tensors without gradient and non-tensors are skipped.
   const IValue output =
       tuple({3, constant, dict({{"b", tuple({b})}, {"n", 1.5}}), list({a, constant}), IValue(), int_list()});
   const IValue grad =
@@ -122,7 +122,7 @@ TEST_F(StageBackward, InputGradientsAreMovedOutAndParametersAccumulate) {
   EXPECT_TRUE(at::equal(flat({x.matmul(w).tanh()}, {ga}, {x, y})[0], first[0]));
   EXPECT_FALSE(x.grad().defined());
   EXPECT_TRUE(at::equal(w.grad(), first[1]));
-  Tensors back = {ga, ga, ga};  // longer than needed, with something in it
+  Tensors back = {ga, ga, ga};  // longer than needed, and not empty
   stage_backward(Tensors{b}, Tensors{gb}, Tensors{x, y}, back);
   ASSERT_EQ(back.size(), 2u);
   EXPECT_TRUE(at::equal(back[0], second[0])) << "the first call left nothing behind";
@@ -142,7 +142,7 @@ TEST_F(StageBackward, UnusedInputsHaveAnEmptySlot) {
 
 TEST_F(StageBackward, TheSameOutputTwiceCountsTwice) {
   const Tensors one = expected({a}, {ga + gb}, {x});
-  // Autograd adds up what meets at a node before it runs it, so this is the same arithmetic.
+  // Autograd sums the gradients that meet at a node before it runs it, so this is the same arithmetic.
   EXPECT_TRUE(at::equal(flat({a, a}, {ga, gb}, {x})[0], one[0]));
 }
 

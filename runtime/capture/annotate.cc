@@ -1,8 +1,6 @@
 #include "runtime/capture/annotate.h"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/core/StorageImpl.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,9 +8,10 @@
 
 #include "runtime/capture/kept_tensors.h"
 #include "runtime/capture/takes_gradient.h"
+#include "runtime/capture/tensor_table.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::capture {
 namespace {
@@ -22,7 +21,7 @@ class Annotator : public graph::NodeObserver {
   Annotator(graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
     for (const graph::Attribute& attribute : graph.attributes) {
       if (!attribute.tensor.defined()) continue;
-      // Buffers are kept at once: not every write to one is known from schemas.
+      // Every buffer is kept up front: schemas do not reveal every write to one.
       if (attribute.kind == graph::AttributeKind::Buffer)
         kept_.keep(attribute.tensor);
       else
@@ -35,7 +34,7 @@ class Annotator : public graph::NodeObserver {
     }
   }
 
-  void before(size_t node, const graph::Interpreter& values) override {
+  void before(size_t node, const graph::Frame& values) override {
     graph::for_each_mutation(graph_.nodes[node], [&](graph::ValueId v) {
       const c10::IValue& written = values.value(v);
       if (!written.isTensor() || !written.toTensor().has_storage()) return;
@@ -46,7 +45,7 @@ class Annotator : public graph::NodeObserver {
     });
   }
 
-  void after(size_t node, const graph::Interpreter& values) override {
+  void after(size_t node, const graph::Frame& values) override {
     if (!graph_.nodes[node].branches.empty()) allow_every_branch(graph_.nodes[node], values);
     graph::for_each_definition(graph_.nodes[node], [&](graph::ValueId v) { describe_result(v, values.value(v)); });
     graph::for_each_mutation(graph_.nodes[node],
@@ -58,24 +57,14 @@ class Annotator : public graph::NodeObserver {
     if (tensor.has_storage()) unwritten_[tensor.storage().unsafeGetStorageImpl()].push_back(tensor);
   }
 
-  int32_t storage_number(const at::Tensor& tensor) {
-    if (!tensor.has_storage()) return -1;
-    c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
-    const auto [it, inserted] = numbers_.emplace(impl, static_cast<int32_t>(numbers_.size()));
-    if (inserted) {
-      reserved_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
-      values_in_.emplace_back();
-    }
-    return it->second;
-  }
-
   void describe_tensor(graph::ValueId v, const at::Tensor& tensor) {
     graph::Value& value = graph_.values[v];
     value.kind = graph::ValueKind::Tensor;
     value.dtype = tensor.scalar_type();
     value.sizes = tensor.sizes().vec();
     value.requires_grad = takes_gradient(tensor);
-    value.storage = storage_number(tensor);
+    value.storage = storages_.number_of(tensor);
+    values_in_.resize(storages_.size());
     if (value.storage >= 0) values_in_[value.storage].push_back(v);
   }
 
@@ -97,9 +86,9 @@ class Annotator : public graph::NodeObserver {
       describe_number(v, graph::ValueKind::Bool, at::kBool);
   }
 
-  /// Another run may take another branch: what comes out of a cond, and all that is made of it, requires a gradient if
-  /// any of the operands does.
-  void allow_every_branch(const graph::Node& node, const graph::Interpreter& values) {
+  /// Another run may take another branch: the results of a cond, and everything derived from them, require a gradient
+  /// if any operand does.
+  void allow_every_branch(const graph::Node& node, const graph::Frame& values) {
     bool from_gradient = false;
     graph::for_each_use(node,
                         [&](graph::ValueId v) { from_gradient = from_gradient || graph_.values[v].requires_grad; });
@@ -110,9 +99,9 @@ class Annotator : public graph::NodeObserver {
     });
   }
 
-  /// A write may give gradients to whatever shares the memory. The tensor that was written in place goes by its newest
-  /// value from now on; its older ones keep what they were.
-  void note_write(int32_t storage, const graph::Interpreter& values) {
+  /// A write may give gradients to every value that shares the memory. From now on the tensor written in place is known
+  /// by its newest value; older values keep their facts.
+  void note_write(int32_t storage, const graph::Frame& values) {
     if (storage < 0) return;
     std::vector<graph::ValueId>& sharing = values_in_[storage];
     std::unordered_set<const c10::TensorImpl*> seen;
@@ -131,9 +120,7 @@ class Annotator : public graph::NodeObserver {
   graph::Graph& graph_;
   KeptTensors kept_;
   std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> unwritten_;
-  std::unordered_map<const c10::StorageImpl*, int32_t> numbers_;
-  /// Weak: they reserve the addresses that the map is keyed by, and no memory of tensors.
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> reserved_;
+  StorageTable storages_;
   std::vector<std::vector<graph::ValueId>> values_in_;  // by storage, in the order of definition
 };
 
@@ -143,12 +130,12 @@ void annotate(graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
   if (inputs.size() != graph.inputs.size())
     throw InputError("annotate: " + std::to_string(inputs.size()) + " inputs for a graph that takes " +
                      std::to_string(graph.inputs.size()));
-  graph::Interpreter interpreter(graph);
+  const graph::Program program(graph);
   std::vector<at::Tensor> outputs;
   const graph::RandomTurn generator_kept;
   Annotator annotator(graph, inputs);
   const c10::AutoGradMode grad_enabled(true);
-  interpreter.run(inputs, outputs, &annotator);
+  program.run(inputs, outputs, &annotator);
 }
 
 }  // namespace plumbline::capture

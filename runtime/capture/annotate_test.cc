@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 
 namespace plumbline::capture {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Every value is wrong in the text but the structure: f64[7], no gradient.
+/// Every fact about a value in the text is wrong except the structure: f64[7], no gradient.
 graph::Graph graph_of(const std::string& text, const Tensors& attributes) {
   graph::Graph graph = graph::parse_graph(text);
   for (size_t i = 0; i < attributes.size(); ++i) graph.attributes.at(i).tensor = attributes[i];
@@ -74,7 +74,7 @@ return %0
   EXPECT_EQ(graph.values[1].storage, -1);
 }
 
-// z = zeros; v = z[0]; v += w: from then on z requires a gradient, and so does what was a view of it before.
+// z = zeros; v = z[0]; v += w: from then on z requires a gradient, and so does any earlier view of it.
 TEST(Annotate, WritesThroughAViewGiveItsBaseAGradient) {
   graph::Graph graph = graph_of(R"(input %0: f64[7] = "x"
 parameter %1: f64[7] = "w"
@@ -93,7 +93,7 @@ return %6, %3
   for (size_t v : {3, 4, 5}) EXPECT_EQ(s[v], s[2]);
 }
 
-// Memory that was freed and given out again is not shared memory.
+// Reused memory is not shared memory.
 TEST(Annotate, MemoryUsedAgainIsNotShared) {
   std::string text = "input %0: f64[7] = \"x\"\n";
   for (int i = 1; i <= 50; ++i)

@@ -1,11 +1,11 @@
-// call(): how a module calls its children so that their names are known outside.
+// call(): a module calls its children by it, so that observers learn their names.
 //
 // The dispatcher sees operators, not modules. A forward written as
 //
 //   at::Tensor forward(at::Tensor x) { return plumbline::call(fc2_, plumbline::call(fc1_, x)); }
 //
-// runs exactly as `fc2_->forward(fc1_->forward(x))` does, and tells whoever observes this thread (a capture, an oracle)
-// that fc1 and fc2 were entered and left. Names come from the root's registry, so that they are those of Python.
+// runs exactly as `fc2_->forward(fc1_->forward(x))` does, and reports to the observer of this thread (a capture, an
+// oracle) when fc1 and fc2 are entered and left. Names come from the root's registry, so that they equal Python's.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ class Module;
 
 namespace plumbline::capture {
 
-/// Is told of modules entered and left through call() on its thread.
+/// Notified of modules entered and left through call() on its thread.
 class ModuleObserver {
  public:
   virtual ~ModuleObserver() = default;
@@ -24,7 +24,7 @@ class ModuleObserver {
   virtual void leave(const torch::nn::Module& module) = 0;
 };
 
-/// Observes this thread for as long as it lives; the innermost observer is told.
+/// Installs an observer on this thread for the lifetime of the scope; only the innermost observer is notified.
 class ModuleObserverScope {
  public:
   explicit ModuleObserverScope(ModuleObserver* observer) noexcept;
@@ -38,7 +38,7 @@ class ModuleObserverScope {
 
 namespace detail {
 
-/// Tells the observer of entry and, also when forward throws, of exit.
+/// Notifies the observer of entry and, even if forward throws, of exit.
 class ModuleCallScope {
  public:
   explicit ModuleCallScope(const torch::nn::Module& module);

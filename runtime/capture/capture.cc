@@ -8,14 +8,14 @@
 
 #include "runtime/capture/call.h"
 #include "runtime/capture/kept_tensors.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/recorder.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::capture {
 namespace {
 
-/// Passes modules on to the recorder under the names they have in the root.
+/// Forwards module events to the recorder under the modules' names in the root.
 class NamingObserver : public ModuleObserver {
  public:
   NamingObserver(const torch::nn::Module& root, Recorder& recorder) : recorder_(recorder) {

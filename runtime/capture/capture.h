@@ -2,18 +2,18 @@
 //
 // A boxed fallback on a dispatch key above Autograd and Autocast sees each call of the model whole (layer_norm,
 // scaled_dot_product_attention, cross_entropy_loss stay single nodes, so that autograd differentiates the replay
-// exactly as it did the original). Tensors are known by the identity of their TensorImpl, held weakly: a strong
-// reference would change what the factories of LibTorch do, and keep every activation alive.
+// exactly as it did the original). Tensors are identified by their TensorImpl, held weakly: a strong reference would
+// change the behaviour of LibTorch's factories and keep every activation alive.
 //
-// Forward really runs once, on the given inputs, with gradients enabled. Afterwards the buffers, the parameters
-// and the default random generator are as they were.
+// Forward runs once, on the given inputs, with gradients enabled. Afterwards the buffers, the parameters and the
+// default random generator are restored.
 //
-// What cannot be captured faithfully is refused by CaptureError, naming the operator and the module it was met in:
-// a number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind
-// autograd's back (.data()), one tensor given as two inputs, an in-place change of an input or of a tensor made outside
-// the dispatcher (torch::tensor(), a member that is not registered), an explicit random
-// generator. What the dispatcher cannot see is not detected: reading or writing through data_ptr() or an accessor, what
-// forward computes on other threads, manual_seed(), and state that it keeps by assigning a new tensor to a member.
+// A forward that cannot be captured faithfully is refused by a CaptureError that names the operator and the module: a
+// number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind autograd's
+// back (.data()), one tensor given as two inputs, an in-place change of an input or of a tensor made outside the
+// dispatcher (torch::tensor(), a member that is not registered), an explicit random generator. Effects that the
+// dispatcher cannot see are not detected: reads and writes through data_ptr() or an accessor, computation on other
+// threads, manual_seed(), and state kept by assigning a new tensor to a member.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class Module;
 
 namespace plumbline::capture {
 
-/// Forward cannot be captured faithfully; the text says why, where, and what to do instead.
+/// Forward cannot be captured faithfully; the text says why, where, and how to avoid it.
 class CaptureError : public InputError {
  public:
   using InputError::InputError;
@@ -42,8 +42,8 @@ struct NamedTensor {
 
 using ForwardFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
-/// Captures `forward` run on `inputs`. Parameters, buffers and modules are known by their names in `module`.
-/// The graph is specialised to the shapes of the inputs and to the module's training mode.
+/// Captures `forward` run on `inputs`. Parameters, buffers and modules get their names in `module`. The graph is
+/// specialised to the shapes of the inputs and to the module's training mode.
 graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& forward,
                      const std::vector<NamedTensor>& inputs);
 

@@ -12,15 +12,15 @@
 #include <thread>
 
 #include "runtime/capture/call.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::capture {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// A module whose forward is a lambda; its submodules are registered by the case.
+/// A module whose forward is a lambda; each case registers its submodules.
 struct Model : torch::nn::Module {
   Model() : torch::nn::Module("Model") {}
   at::Tensor forward(const at::Tensor& x) { return body({x})[0]; }
@@ -77,7 +77,7 @@ void expect_equal(const Tensors& ours, const Tensors& theirs, const std::string&
   }
 }
 
-/// Runs once with a seed; gives outputs, then the gradients of all parameters and inputs, then the buffers.
+/// Runs once with a seed; returns the outputs, then the gradients of all parameters and inputs, then the buffers.
 Tensors everything(Model& model, const ForwardFunction& forward, const Tensors& inputs, uint64_t seed) {
   Tensors leaves = clones(inputs), roots, weights;
   for (at::Tensor& leaf : leaves)
@@ -111,10 +111,10 @@ graph::Graph expect_faithful(const std::string& name, const ModelPtr& model, con
   expect_equal(buffers, buffers_before, "buffer after capture");
   expect_equal(model->parameters(), parameters, "parameter after capture");
   EXPECT_TRUE(at::equal(generator, generator_state())) << "capture left another generator state";
-  graph::Interpreter interpreter(graph);
+  const graph::Program program(graph);
   const ForwardFunction replay = [&](const Tensors& in) {
     Tensors outputs;
-    interpreter.run(in, outputs);
+    program.run(in, outputs);
     return outputs;
   };
   for (uint64_t seed = 0; seed < 3; ++seed) {
@@ -376,7 +376,7 @@ TEST(Capture, ModuleCallsAreNamed) {
   EXPECT_EQ(graph.nodes.size(), 4u);
   root->body = [=](const Tensors& in) mutable { return Tensors{call(stranger, in[0])}; };
   EXPECT_TRUE(at::equal(root->forward(at::ones({4})), at::ones({4})));  // outside a capture call() only calls
-  pipe_split();                                                         // and this does nothing
+  pipe_split();                                                         // and pipe_split() does nothing
   EXPECT_THROW(capture_of(root, {at::randn({4})}), CaptureError);
   EXPECT_EQ(capture_of(outer, {at::randn({4})}).module_calls.at(0).name, "inner");
 }

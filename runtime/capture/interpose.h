@@ -1,12 +1,12 @@
-// Interposition: every operator call of a thread passes through an object that may look at it and change it.
+// Interposition: every operator call of a thread passes through an object that may inspect and change it.
 //
-// It sits below Autograd and ADInplaceOrView and above the kernels, so a forward arrives as the operators that autograd
-// differentiates (composite ones in their parts: linear as t and addmm), and a backward arrives as the operators that
-// its formulas call, the in-place add of a gradient that accumulates included. Backward of CPU tensors runs on the
-// thread that called it. Version counters, views and the autograd graph are handled above and stay right.
+// It sits below Autograd and ADInplaceOrView and above the kernels. A forward therefore arrives as the operators that
+// autograd differentiates (composite ones in their parts: linear as t and addmm), and a backward as the operators that
+// its formulas call, including the in-place add that accumulates a gradient. Backward of CPU tensors runs on the
+// calling thread. Version counters, views and the autograd graph are handled above and stay correct.
 //
-// The place is the dispatch key Fake, just above BackendSelect (so that factories arrive too) and without a fallback of
-// LibTorch's own; the registration is in registrations.cc.
+// It uses the dispatch key Fake, just above BackendSelect (so that factories arrive too), for which LibTorch has no
+// fallback; the registration is in registrations.cc.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -19,16 +19,16 @@ class Interposer {
  public:
   virtual ~Interposer() = default;
 
-  /// Stands in for one call of `op`. On entry the arguments are the last op.schema().arguments().size() entries of the
-  /// stack, one for each; on return the results must be there in their place. `op.callBoxed(stack)` does just that.
-  /// Operators that are called in here, and what they call, are not interposed and not recorded by autograd.
-  /// An argument that op writes (alias_info()->isWrite(), and the running statistics of native_batch_norm, whose schema
-  /// does not say so) must not be replaced by a copy. What it throws passes through to the caller.
+  /// Replaces one call of `op`. On entry the arguments are the last op.schema().arguments().size() entries of the
+  /// stack; on return the results must be in their place. `op.callBoxed(stack)` does just that. Operators called in
+  /// here, and those that they call, are neither interposed nor recorded by autograd. An argument that op writes
+  /// (alias_info()->isWrite(), and the running statistics of native_batch_norm, whose schema omits it) must not be
+  /// replaced by a copy. Its exceptions reach the caller.
   virtual void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) = 0;
 };
 
-/// Sends the operator calls of this thread to `interposer` for as long as it lives. Scopes nest: the innermost is
-/// called, alone, and the outer one again after it. Other threads are not affected, even where they take over this
+/// Sends the operator calls of this thread to `interposer` for the lifetime of the scope. Scopes nest: only the
+/// innermost is called, and after it the outer one again. Other threads are not affected, even if they take over this
 /// thread's dispatch state (at::ThreadLocalStateGuard).
 class InterposerScope {
  public:

@@ -15,7 +15,7 @@
 namespace plumbline::capture {
 namespace {
 
-/// Notes the names of the operators and passes them on.
+/// Records the names of the operators and forwards the calls.
 class Names : public Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
@@ -169,7 +169,7 @@ TEST(Interpose, ExceptionsPassAndLeaveNothingBehind) {
     {
       const InterposerScope scope(throwing);
       EXPECT_ANY_THROW(loss.backward({}, /*retain_graph=*/true));
-      EXPECT_THROW(at::exp(one), std::runtime_error) << "the same scope goes on after a throw";
+      EXPECT_THROW(at::exp(one), std::runtime_error) << "the same scope stays active after a throw";
     }
     loss.backward();
   }

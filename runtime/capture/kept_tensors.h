@@ -1,4 +1,4 @@
-// KeptTensors: what tensors held before a trial run of a model, put back when it is over.
+// KeptTensors: saves the content of tensors before a trial run of a model and restores it afterwards.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,9 +15,9 @@ class KeptTensors {
   ~KeptTensors() {
     const c10::NoGradGuard no_grad;
     for (Kept& kept : kept_) {
-      // What was computed into it may have given it a history.
+      // A computation into the tensor may have given it a history.
       if (!kept.required_grad && kept.tensor.requires_grad()) kept.tensor.detach_();
-      // Only what changed is written: a write makes a new version, which a pending backward would take amiss.
+      // Only changed tensors are written: a write bumps the version, and a pending backward would then fail.
       if (!at::equal(kept.tensor, kept.before)) kept.tensor.copy_(kept.before);
     }
   }

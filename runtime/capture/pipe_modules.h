@@ -1,5 +1,5 @@
 // Modules for users of pipelines: a model together with its loss, and a sequence that is cut between its parts. They
-// are those of PyTorch's torch.distributed.pipelining (_IR.py), for module holders (torch::nn::Linear) and shared
+// correspond to PyTorch's torch.distributed.pipelining (_IR.py), for module holders (torch::nn::Linear) and shared
 // pointers to modules.
 #pragma once
 
@@ -25,8 +25,8 @@ concept HoldsModule = requires(Part& part) { static_cast<torch::nn::Module&>(*pa
 
 }  // namespace detail
 
-/// A model and its loss function as one module, with the children "module" and, where the loss function is a module,
-/// "loss_fn" (any other callable will do as well). Derive from it and say in forward() how they are connected:
+/// A model and its loss function as one module, with the children "module" and, if the loss function is a module,
+/// "loss_fn" (any other callable works too). Derive from it and connect them in forward():
 ///
 ///   struct Regression : plumbline::LossWrapper<torch::nn::Sequential, torch::nn::MSELoss> {
 ///     using LossWrapper::LossWrapper;
@@ -42,7 +42,7 @@ class LossWrapper : public torch::nn::Module {
     if constexpr (detail::HoldsModule<LossFunction>) register_module("loss_fn", loss_fn);
   }
 
-  /// The forward of a class that has none of its own: throws InputError.
+  /// The default forward, for a class without its own: throws InputError.
   template <class... Arguments>
   at::Tensor forward(Arguments&&...) {
     throw InputError(
@@ -64,7 +64,7 @@ class LossWrapper : public torch::nn::Module {
   }
 };
 
-/// How a TrivialLossWrapper is known, whatever it wraps.
+/// Marks every TrivialLossWrapper, whatever its type arguments.
 class TrivialLossMark {
  public:
   virtual ~TrivialLossMark() = default;
@@ -82,13 +82,13 @@ class TrivialLossWrapper : public LossWrapper<Model, LossFunction>, public Trivi
 template <class Model, class LossFunction>
 TrivialLossWrapper(Model, LossFunction) -> TrivialLossWrapper<Model, LossFunction>;
 
-/// What find_loss() asks about the model.
+/// find_loss() uses it to recognise the model.
 inline bool is_trivial_loss_wrapper(const torch::nn::Module& model) {
   return dynamic_cast<const TrivialLossMark*>(&model) != nullptr;
 }
 
-/// A sequence of modules: children "0", "1", ... called one after the other by call(), each with the output of the one
-/// before. Every child takes and returns one tensor.
+/// A sequence of modules: children "0", "1", ..., each called by call() with the previous one's output. Every child
+/// takes and returns one tensor.
 class SequenceImpl : public torch::nn::Module {
  public:
   template <detail::HoldsModule... Children>
@@ -131,12 +131,12 @@ class SequenceImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Sequence);
 
-/// A sequence of modules that is a stage each: with a pipe_split() between them.
+/// A sequence of modules, each a stage: with a pipe_split() between them.
 class PipeSequentialImpl : public SequenceImpl {
  public:
   using SequenceImpl::SequenceImpl;
 
-  /// Of the modules of a torch::nn::Sequential, which both then share.
+  /// Made from the modules of a torch::nn::Sequential, which both then share.
   template <class Sequential>
   static std::shared_ptr<PipeSequentialImpl> from_sequential(Sequential& sequential) {
     auto pipe = std::make_shared<PipeSequentialImpl>();

@@ -1,4 +1,4 @@
-// The oracle is the same computation written out with plain modules, under plain autograd.
+// The oracle is the same computation with plain modules, under plain autograd.
 #include "runtime/capture/pipe_modules.h"
 
 #include <ATen/ops/equal.h>
@@ -11,7 +11,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/loss.h>
 
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/loss_mark.h"
 #include "runtime/split/module_pipe.h"
 
@@ -44,7 +44,7 @@ at::Tensor run_chain(const split::Pipe& pipe, const at::Tensor& x) {
   Tensors values = {x};
   for (const split::Stage& stage : pipe.stages) {
     const Tensors inputs = values;
-    graph::Interpreter(stage.graph).run(inputs, values);
+    graph::Program(stage.graph).run(inputs, values);
   }
   return values.at(0);
 }

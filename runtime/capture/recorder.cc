@@ -32,7 +32,7 @@ Recorder::Recorder(const std::vector<NamedTensor>& parameters, const std::vector
     if (!input.tensor.defined()) throw CaptureError("capture: input " + in_quotes(input.name) + " is undefined");
     const c10::TensorImpl* impl = input.tensor.unsafeGetTensorImpl();
     for (const graph::GraphInput& earlier : graph_.inputs)
-      if (values_.contains(impl) && values_.at(impl).value == earlier.value)
+      if (values_.find(input.tensor) == earlier.value)
         throw CaptureError(
             "capture: inputs " + in_quotes(earlier.name) + " and " + in_quotes(input.name) +
             " are the same tensor, so a replay could not tell them apart; give one of them as a clone()");
@@ -68,15 +68,10 @@ void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, graph::At
 }
 
 int32_t Recorder::storage_number(const at::Tensor& tensor) {
-  if (!tensor.has_storage()) return -1;
-  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
-  const auto [it, inserted] = storages_.emplace(impl, static_cast<int32_t>(storages_.size()));
-  if (inserted) {
-    storage_refs_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
-    storage_varies_.push_back(0);
-    storage_unwritten_.push_back(0);
-  }
-  return it->second;
+  const int32_t number = storages_.number_of(tensor);
+  storage_varies_.resize(storages_.size());
+  storage_unwritten_.resize(storages_.size());
+  return number;
 }
 
 graph::ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
@@ -87,21 +82,18 @@ graph::ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
   value.storage = storage_number(tensor);
   if (value.storage >= 0 && varies) storage_varies_[value.storage] = 1;
   const graph::ValueId id = graph_.add_value(std::move(value));
-  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   known_.push_back({grad_fn_of(tensor), tensor.requires_grad(), varies});
-  const auto [it, inserted] = values_.try_emplace(impl, Entry{id, decltype(Entry::tensor)(tensor.getIntrusivePtr())});
-  it->second.value = id;
+  values_.set(tensor, id);
   return id;
 }
 
 graph::ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
   if (!tensor.defined()) return graph::kNoValue;
-  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  const auto it = values_.find(impl);
-  if (it == values_.end()) return use_unknown(tensor);
-  const graph::ValueId id = it->second.value;
-  // What a recorded call does to gradients is noted when it returns. A custom autograd Function (its inner calls ran
-  // without gradients, its backward is code of its own) and requires_grad_() change them in between.
+  const std::optional<graph::ValueId> value = values_.find(tensor);
+  if (!value) return use_unknown(tensor);
+  const graph::ValueId id = *value;
+  // A recorded call's effect on gradients is noted when it returns. A custom autograd Function (its inner calls ran
+  // without gradients, its backward is its own code) and requires_grad_() change gradients in between.
   if (tensor.requires_grad() != known_[id].requires_grad || grad_fn_of(tensor) != known_[id].grad_fn)
     refuse("the gradient of value %" + std::to_string(id) + " " + graph::describe(tensor) +
            " changed outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its backward "
@@ -121,16 +113,13 @@ graph::ValueId Recorder::use_unknown(const at::Tensor& tensor) {
              " by requires_grad_(), which a replay would not do; do it before");
     return attribute.value = define(tensor, true);
   }
-  if (tensor.has_storage()) {
-    const auto storage = storages_.find(tensor.storage().unsafeGetStorageImpl());
-    if (storage != storages_.end() && storage_varies_[storage->second]) {
-      std::string owner = "a value of the graph";
-      for (const graph::Attribute& attribute : graph_.attributes)
-        if (attribute.tensor.has_storage() && attribute.tensor.storage().is_alias_of(tensor.storage()))
-          owner = in_quotes(attribute.name);
-      refuse("a tensor " + graph::describe(tensor) + " shares its memory with " + owner +
-             " unseen by the dispatcher (.data() or variable_data()); use detach()");
-    }
+  if (const auto storage = storages_.find(tensor); storage && storage_varies_[*storage]) {
+    std::string owner = "a value of the graph";
+    for (const graph::Attribute& attribute : graph_.attributes)
+      if (attribute.tensor.has_storage() && attribute.tensor.storage().is_alias_of(tensor.storage()))
+        owner = in_quotes(attribute.name);
+    refuse("a tensor " + graph::describe(tensor) + " shares its memory with " + owner +
+           " unseen by the dispatcher (.data() or variable_data()); use detach()");
   }
   if (tensor.requires_grad())
     refuse("a tensor " + graph::describe(tensor) +
@@ -151,7 +140,7 @@ graph::ValueId Recorder::add_constant(const at::Tensor& tensor) {
 
 graph::Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter) {
   graph::Argument argument;
-  // Views and writes take the memory as it is; so do calls that only ask for shape and type.
+  // Views and writes use the memory unread; so do calls that only need shape and type.
   const std::string& op = pending_.op->schema().name();
   const bool arithmetic = op == "aten::add_" || op == "aten::sub_" || op == "aten::mul_" || op == "aten::div_";
   const bool reads =
@@ -207,7 +196,7 @@ void Recorder::before_write(int32_t storage) {
     if (attribute.kind == graph::AttributeKind::Constant && graph_.values[attribute.value].storage == storage)
       refuse("it changes in place a tensor " + graph::describe(attribute.tensor) +
              " that was made outside the dispatcher (torch::tensor(), or a tensor that is not registered), so every "
-             "replay would go on from the last one; clone() it first, or register it as a buffer");
+             "replay would continue from the last one; clone() it first, or register it as a buffer");
     if (attribute.kind != graph::AttributeKind::Parameter || registered_[i].storage != storage) continue;
     const bool kept = std::any_of(written_parameters_.begin(), written_parameters_.end(),
                                   [&](const auto& pair) { return pair.first.is_same(attribute.tensor); });
@@ -220,20 +209,17 @@ void Recorder::before_write(int32_t storage) {
 void Recorder::after_write(int32_t storage) {
   if (storage < 0) return;
   storage_unwritten_[storage] = 0;
-  // What is written into memory that others see makes that memory vary, also where the write returns nothing.
+  // A varying value written into shared memory makes that memory vary, even if the write returns nothing.
   if (pending_varies_) storage_varies_[storage] = 1;
-  for (auto& [impl, entry] : values_) {
-    if (graph_.values[entry.value].storage != storage) continue;
-    auto alive = entry.tensor.lock();
-    if (!alive) continue;
-    const at::Tensor tensor(std::move(alive));
-    Known& known = known_[entry.value];
+  const auto lies_there = [&](graph::ValueId value) { return graph_.values[value].storage == storage; };
+  values_.for_each_alive(lies_there, [&](graph::ValueId value, const at::Tensor& tensor) {
+    Known& known = known_[value];
     if (tensor.requires_grad() != known.requires_grad) {
       known.requires_grad = tensor.requires_grad();
-      graph_.values[entry.value].requires_grad = known.requires_grad;
+      graph_.values[value].requires_grad = known.requires_grad;
     }
     known.grad_fn = grad_fn_of(tensor);
-  }
+  });
 }
 
 void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {

@@ -1,13 +1,12 @@
-// The recorder behind capture(): turns the calls that the dispatcher reports into nodes of a graph.
+// The recorder behind capture(): turns the calls reported by the dispatcher into nodes of a graph.
 #pragma once
 
 #include <ATen/core/stack.h>
-#include <c10/core/StorageImpl.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <unordered_map>
 
 #include "runtime/capture/capture.h"
+#include "runtime/capture/tensor_table.h"
 #include "runtime/graph/graph.h"
 
 namespace plumbline::capture {
@@ -17,7 +16,7 @@ class Recorder {
   /// `parameters` and `buffers` by qualified name, tied ones under each of their names.
   Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
            const std::vector<NamedTensor>& inputs);
-  /// Puts back the parameters that forward wrote in place (an embedding with max_norm does).
+  /// Restores the parameters that forward wrote in place (an embedding with max_norm does).
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -26,7 +25,7 @@ class Recorder {
   void before(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   void after(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-  /// Throws CaptureError: `what`, at the operator and in the module that the recording has come to.
+  /// Throws CaptureError with `what`, the current operator and the current module.
   [[noreturn]] void refuse(const std::string& what) const;
 
   void enter_module(const std::string& name, const std::string& type);
@@ -36,19 +35,15 @@ class Recorder {
   graph::Graph finish(const std::vector<at::Tensor>& outputs);
 
  private:
-  struct Known {  // what the recorder remembers of a value beyond the graph's own entry
-    /// Only compared; null for a view, whose grad_fn LibTorch renews by itself.
+  struct Known {  // facts about a value beyond its entry in the graph
+    /// Only compared; null for a view, whose grad_fn LibTorch renews.
     const torch::autograd::Node* grad_fn;
     bool requires_grad;
-    /// Derived from an input, a parameter or a random draw, so that its memory must not reach the graph unseen.
+    /// Derived from an input, a parameter or a random draw, so the dispatcher must see every path of its memory to the
+    /// graph.
     bool varies;
   };
-  struct Entry {
-    graph::ValueId value;
-    /// Weak: it reserves the address that the map is keyed by, and no more.
-    c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl> tensor;
-  };
-  struct Registered {  // how forward found a parameter or buffer
+  struct Registered {  // a parameter's or buffer's state before forward
     bool requires_grad;
     int32_t storage;
   };
@@ -59,29 +54,27 @@ class Recorder {
   graph::ValueId use_unknown(const at::Tensor& tensor);
   graph::ValueId add_constant(const at::Tensor& tensor);
   graph::Argument argument(const c10::IValue& value, const c10::Argument& parameter);
-  /// Refuses writes that a replay would not repeat, and keeps what a parameter held before its first one.
+  /// Refuses writes that a replay would not repeat, and saves a parameter's content before its first write.
   void before_write(int32_t storage);
-  /// Takes note of what a write did to the gradients of the values in that memory.
+  /// Records the effect of a write on the gradients of the values in that memory.
   void after_write(int32_t storage);
   int32_t storage_number(const at::Tensor& tensor);
 
   graph::Graph graph_;
   std::vector<Known> known_;
-  std::unordered_map<const c10::TensorImpl*, Entry> values_;
+  TensorTable values_;
   std::unordered_map<const c10::TensorImpl*, size_t> attributes_;
   std::vector<Registered> registered_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_parameters_;  // and what they held before
-  std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_parameters_;  // and their earlier content
+  StorageTable storages_;
   std::vector<char> storage_varies_;
   std::vector<char> storage_unwritten_;  // made by empty(), and no recorded call wrote to it yet
-  /// Weak, as above.
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::vector<size_t> open_modules_;
   graph::Node pending_;
   bool pending_varies_ = false;
 };
 
-/// Records the calls of this thread for as long as it lives.
+/// Records the calls of this thread for the lifetime of the scope.
 class RecordingScope {
  public:
   explicit RecordingScope(Recorder& recorder);

@@ -1,14 +1,14 @@
 // The dispatcher registrations of plumbline; this file must be linked exactly once into a process (a second boxed
 // fallback for one key is refused by LibTorch at start-up).
 //
-// DeferredInit sits above Autograd and Autocast and has no other user in LibTorch itself; each call that the model
-// makes arrives here whole, and the guard keeps what the call does inside from arriving too.
+// DeferredInit sits above Autograd and Autocast and has no other user in LibTorch itself. Each call that the model
+// makes arrives here whole; the guard excludes the call's inner calls.
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include "runtime/capture/call.h"
 #include "runtime/capture/interpose.h"
-#include "runtime/capture/meta_device.h"
+#include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/recorder.h"
 
 namespace plumbline::capture {

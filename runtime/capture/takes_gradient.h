@@ -1,11 +1,11 @@
-// Whether a gradient flows through a tensor just made.
+// Whether a gradient flows through a new tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace plumbline::capture {
 
-/// A view made without gradients says that it requires one (because its base does), and has none.
+/// A view made without gradients reports requires_grad (because its base has it), but gets no gradient.
 inline bool takes_gradient(const at::Tensor& tensor) {
   if (!tensor.requires_grad()) return false;
   return !tensor.is_view() || tensor.grad_fn() || !tensor._base().requires_grad();

@@ -1,4 +1,4 @@
-// EngineContext: what the parts of one rank's engine share, the same from step to step.
+// EngineContext: state that the parts of one rank's engine share, constant from step to step.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct EngineContext {
   int replica_of(int microbatch) const {
     return schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch[microbatch];
   }
-  /// The place of one of this rank's stages among them.
+  /// The index of one of this rank's stages among them.
   size_t index_of(int stage) const {
     return static_cast<size_t>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
   }

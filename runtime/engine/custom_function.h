@@ -1,9 +1,9 @@
-// Custom functions: a user's way to execute an action, or a group of actions that may overlap, in place of the
-// engine's.
+// Custom functions: a user's replacement for the engine's execution of an action, or of a group of actions that may
+// overlap.
 //
-// After PyTorch's register_custom_function (torch.distributed.pipelining.schedules): all kinds of action can be
-// replaced but SEND, RECV and WAIT_SEND, and a group as a whole. The difference: a computation must be executed in any
-// case, once, by the stage's own runner or by another one; so the schedule that was checked is the one executed.
+// After PyTorch's register_custom_function (torch.distributed.pipelining.schedules): every kind of action can be
+// replaced except SEND, RECV and WAIT_SEND, and a group as a whole. Unlike there, every computation must be executed
+// exactly once, by the stage's own runner or by another one, so the validated schedule is the one executed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@ namespace plumbline::engine {
 
 class Execution;
 
-/// What a custom function may ask and do while it runs.
+/// The queries and operations available to a running custom function.
 class ActionContext {
  public:
   ActionContext(Execution& execution, std::span<const schedule::Action> actions)
@@ -28,9 +28,9 @@ class ActionContext {
 
   int rank() const;
   const schedule::Schedule& schedule() const;
-  /// Within Engine::train().
+  /// True within Engine::train().
   bool training() const;
-  /// The model's inputs and the target of a micro-batch, as this rank was given them.
+  /// The model's inputs and the target of a micro-batch, as given to this rank.
   const std::vector<at::Tensor>& inputs(int microbatch) const;
   const at::Tensor& target(int microbatch) const;
   /// By micro-batch, those known so far; empty on a rank without the last stage, or without a loss.
@@ -38,12 +38,12 @@ class ActionContext {
   /// The runner of a stage of this rank.
   StageRunner& runner(int stage) const;
 
-  /// Executes an action as the engine does. `action` is one of those that the function was given; F, B, I and W come
-  /// after the actions of the same group that they depend on. UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD do
-  /// nothing by themselves, and need not be executed. Throws Error for another action, or for one executed already.
+  /// Executes an action as the engine does. `action` is one of the function's actions; F, B, I and W must follow the
+  /// actions of the same group that they depend on. UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD have no default
+  /// effect, and need not be executed. Throws Error for another action, or for one already executed.
   void execute(const schedule::Action& action);
   /// The same, but `runner` computes in place of the stage's runner: it gets the same inputs or gradients, and its
-  /// results are used as the stage's would be. An I and its W are for one runner.
+  /// results are used like the stage's. An I and its W must use one runner.
   void execute(const schedule::Action& action, StageRunner& runner);
 
  private:
@@ -51,8 +51,8 @@ class ActionContext {
   std::span<const schedule::Action> actions_;
 };
 
-/// Executes `actions`: one, or a whole group in the order of the schedule. Called on the engine's thread. An exception
-/// from it fails the step.
+/// Executes `actions`: one, or a whole group in the order of the schedule. Called on the engine's thread. Its exception
+/// fails the step.
 using CustomFunction = std::function<void(std::span<const schedule::Action> actions, ActionContext& context)>;
 
 struct CustomFunctions {

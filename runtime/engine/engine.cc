@@ -8,7 +8,6 @@
 #include "runtime/engine/step/execution.h"
 #include "runtime/engine/step/step.h"
 #include "runtime/error.h"
-#include "runtime/split/module_pipe.h"
 
 namespace plumbline::engine {
 namespace {
@@ -21,7 +20,7 @@ void refuse_custom_transfers(const CustomFunctions& custom) {
                        "WAIT_REDUCE_GRAD and groups can");
 }
 
-/// From the rows of the last input that is divided.
+/// Computed from the rows of the last divided input.
 std::vector<double> loss_weights(const EngineOptions& options, bool training, const microbatch::Microbatches& batch) {
   std::vector<double> weights(batch.inputs.size(), 1.0);
   if (!options.mean_loss) return weights;
@@ -119,7 +118,7 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
     Execution(step).run();
     step.finish();
   } catch (...) {
-    // Nothing may write into memory that is about to be freed.
+    // No transfer may write into memory that is about to be freed.
     step.abandon();
     throw;
   }

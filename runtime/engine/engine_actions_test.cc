@@ -42,7 +42,7 @@ TEST(EngineTrace, HoldsEveryActionOnceInOrder) {
       of_rank[rank] = result.trace;
     }
   });
-  // Nothing begins before what it needs from another rank has ended: the wait is no part of the action.
+  // No action begins before its need from another rank has ended: the wait is no part of the action.
   const auto find = [&](int rank, const std::string& text) {
     return *std::find_if(of_rank[rank].begin(), of_rank[rank].end(),
                          [&](const schedule::TimedAction& timed) { return to_string(timed.action) == text; });
@@ -104,7 +104,7 @@ TEST(CustomFunction, StandsAroundTheEnginesOwn) {
   EXPECT_EQ(calls[schedule::ActionType::W], 2);
 }
 
-/// Counts, and lets another do it.
+/// Counts the calls and forwards them.
 struct Counting : engine::StageRunner {
   explicit Counting(engine::StageRunner& inner) : inner(inner) {}
   void forward(int m, std::span<const at::Tensor> inputs, Tensors& outputs) override {
@@ -139,6 +139,10 @@ TEST(CustomFunction, AnotherRunnerComputesInTheStagesPlace) {
       options.custom.of_type[type] = [&](std::span<const schedule::Action> actions, engine::ActionContext& context) {
         if (context.rank() == 0) return context.execute(actions[0]);
         if (!counting) counting = std::make_unique<Counting>(context.runner(1));
+        for (const int other : {0, 2})
+          EXPECT_EQ(testing::failure([&] { context.runner(other); }),
+                    "a custom function requests the runner of stage " + std::to_string(other) +
+                        ", which rank 1 does not execute; expected one of its stages: 1");
         of_rank_1 = counting.get();
         context.execute(actions[0], *counting);
       };
@@ -156,7 +160,7 @@ const std::string kGroups =
     "1F0,(1F1;1B0)OVERLAP_F_B,(1F2;1B1)OVERLAP_F_B,1B2\n";
 
 TEST(CustomFunction, OfAGroupStandsForAllOfIt) {
-  // PyTorch's test_custom_function_callback: both kinds of function, and how often they are called.
+  // PyTorch's test_custom_function_callback: both kinds of function, and their numbers of calls.
   for (bool descending : {false, true}) {
     std::atomic<int> forwards = 0, groups = 0;
     expect_step(schedule::parse_csv(kGroups, "groups"), [&](engine::EngineOptions& options) {
@@ -197,7 +201,7 @@ TEST(CustomFunction, OfAGroupFailsAtTheMember) {
     return failure([&] { fleet.train(batch_of("mlp", 4), target_of("mlp", 4)); });
   };
   EXPECT_EQ(failure_with([](auto actions, engine::ActionContext& context) { context.execute(actions[0]); }),
-            "rank 0, position 3 (0B1): the custom function came to its end without having it carried out");
+            "rank 0, position 3 (0B1): the custom function ended without executing it");
   EXPECT_EQ(failure_with([](auto, engine::ActionContext&) { throw std::runtime_error("no"); }),
             "rank 0, position 2 (0B0): no");
 }
@@ -225,7 +229,7 @@ TEST(CustomFunction, WholeStageActionsAreForIt) {
       "0UNSHARD,0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0RECV_B1,0B0,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
       "1UNSHARD,1RECV_F0,1RECV_F1,1F0,1RESHARD,1UNSHARD,1F1,1B0,1B1,1RESHARD,1REDUCE_GRAD,1SEND_B0,1SEND_B1\n",
       "whole stages");
-  expect_step(schedule, {});  // alone they do nothing
+  expect_step(schedule, {});  // without a function they do nothing
   std::mutex mutex;
   std::map<int, std::string> called;
   expect_step(schedule, [&](engine::EngineOptions& options) {
@@ -240,8 +244,8 @@ TEST(CustomFunction, WholeStageActionsAreForIt) {
   EXPECT_EQ(called[1], "1UNSHARD 1RESHARD 1UNSHARD 1RESHARD 1REDUCE_GRAD ");
 }
 
-/// Writes down which sends are begun and waited for, with handles of its own: none is found complete without a wait.
-/// Sends with reserved tags, of the comparison of shapes, go by.
+/// Records which sends begin and which are awaited, by handle; no send completes without a wait. Ignores sends with
+/// reserved tags, those of the comparison of shapes.
 class SendLog : public transport::ForwardingTransport {
  public:
   using transport::ForwardingTransport::ForwardingTransport;
@@ -290,7 +294,7 @@ TEST(EngineSends, AreWaitedForWhereTheScheduleSays) {
   }
 }
 
-/// What comes of a step of two stages on one rank, 0F0 1F0 1B0 0B0, where `function` stands for B.
+/// The result of a step of two stages on one rank, 0F0 1F0 1B0 0B0, where `function` replaces B.
 std::string failure_of(const engine::CustomFunction& function) {
   Fleet fleet("mlp", placed({0, 0}, 1, 1));
   fleet.options.custom.of_type[schedule::ActionType::B] = function;
@@ -299,8 +303,7 @@ std::string failure_of(const engine::CustomFunction& function) {
 
 TEST(CustomFunction, CarriesOutWhatItWasGivenOnce) {
   const std::string where = "rank 0, position 2 (1B0): ";
-  EXPECT_EQ(failure_of([](auto, engine::ActionContext&) {}),
-            where + "the custom function came to its end without having it carried out");
+  EXPECT_EQ(failure_of([](auto, engine::ActionContext&) {}), where + "the custom function ended without executing it");
   EXPECT_EQ(failure_of([](auto actions, engine::ActionContext& context) {
               context.execute(actions[0]);
               context.execute(actions[0]);

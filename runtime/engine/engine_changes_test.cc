@@ -1,5 +1,5 @@
-// What changes between steps, and what a loss and an input may ask for: requires_grad, an evaluation without a target,
-// means over what counts, gradients of the inputs. Held against plain autograd over the whole module.
+// Changes between steps, and requirements of a loss and an input: requires_grad, an evaluation without a target, means
+// over counted elements, gradients of the inputs. Compared with plain autograd over the whole module.
 #include <ATen/ops/equal.h>
 
 #include <mutex>
@@ -14,7 +14,7 @@ void require_gradient(const at::Tensor& parameter, const std::string& name, cons
   if (name.starts_with(prefix)) parameter.set_requires_grad(required);
 }
 
-/// On every rank alike: in its module, which is captured anew, and in what its stages hold.
+/// On every rank alike: in its module, which is captured again, and in the states of its stages.
 void require_gradients(Fleet& fleet, engine::Engine& engine, int rank, const std::string& prefix, bool required) {
   for (const auto& item : fleet.nets[rank]->named_parameters())
     require_gradient(item.value(), item.key(), prefix, required);
@@ -99,7 +99,7 @@ TEST(EngineChanges, AnEvaluationMayHaveNoLoss) {
   EXPECT_THROW(fleet.run([&](engine::Engine& engine, int) { engine.train({x}, {}); }), Error) << "a step needs a loss";
 }
 
-/// Rows whose target is 9 count for nothing; micro-batches of 2 rows have 2, 1 and 1 that count.
+/// Rows whose target is 9 do not count; micro-batches of 2 rows have 2, 1 and 1 counted rows.
 TEST(EngineChanges, AMeanIsOverWhatCounts) {
   const at::Tensor x = batch_of("mlp", 6);
   const at::Tensor target = target_of("mlp", 6).clone();
@@ -118,7 +118,7 @@ TEST(EngineChanges, AMeanIsOverWhatCounts) {
   fleet.run([&](engine::Engine& engine, int) { fleet.tell(ours, engine, engine.train({x}, target)); });
   for (const auto& item : whole.named_parameters()) {
     const at::Tensor &a = ours.gradients.at(item.key()), &b = item.value().grad();
-    // Twelve roundings at most lie between the two orders of sums; a wrong weight is off by a tenth and more.
+    // At most twelve roundings separate the two orders of sums; a wrong weight is off by a tenth and more.
     EXPECT_LT((a - b).norm().item<double>(), 12 * 0x1p-23 * b.norm().item<double>()) << item.key();
   }
 }
@@ -130,7 +130,7 @@ class InputGradients : public engine::EngineObserver {
   void on_partial(int, int, const std::string&, const at::Tensor&) override {}
   void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
     EXPECT_EQ(input, 0);
-    EXPECT_TRUE(grads.emplace(microbatch, grad.clone()).second) << "told twice";
+    EXPECT_TRUE(grads.emplace(microbatch, grad.clone()).second) << "reported twice";
   }
   std::map<int, at::Tensor> grads;
 };

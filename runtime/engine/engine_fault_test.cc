@@ -10,7 +10,7 @@
 namespace plumbline::testing {
 namespace {
 
-/// Does something after the stage's own forward or backward.
+/// Runs a hook after the stage's own forward or backward.
 struct Around : engine::StageRunner {
   explicit Around(std::unique_ptr<engine::StageRunner> inner) : inner(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
@@ -68,7 +68,7 @@ void expect_contains(const std::string& text, std::initializer_list<const char*>
   for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
 }
 
-/// A good step, then one in which `broken` is set; gradients of the good one must still be there on every rank.
+/// A successful step, then one in which `broken` is set; the first step's gradients must survive on every rank.
 template <class E>
 std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& broken) {
   const at::Tensor x = batch_of(kind, 6), target = target_of(kind, 6);
@@ -84,12 +84,12 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
       };
       engine.train({x}, target);
       gradients(before[rank]);
-      // The first to come out of the good step must not break another's.
+      // The first rank to finish the successful step must not break another's.
       if (++ended == static_cast<int>(fleet.nets.size())) broken = true, ended.notify_all();
       for (int n = ended; n < static_cast<int>(fleet.nets.size()); n = ended) ended.wait(n);
       try {
         engine.train({x}, target);
-        after[rank] = before[rank];  // it had done its part when the other one failed
+        after[rank] = before[rank];  // it had finished its part when the other one failed
       } catch (...) {
         gradients(after[rank]);
         throw;
@@ -100,7 +100,7 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
   return text;
 }
 
-/// Where it happened comes first. With one rank there are no transfers, and positions are those of the schedule.
+/// The error begins with its position. With one rank there are no transfers, and positions are those of the schedule.
 void expect_fire(const std::string& text, const schedule::Schedule& schedule, const schedule::Action& action) {
   const int rank = schedule.rank_of(action.stage, action.microbatch);
   std::string start = "rank " + std::to_string(rank) + ", position ";
@@ -195,7 +195,7 @@ TEST(EngineFault, StageThatMakesAnotherShape) {
     });
     const std::string text = fails_in_second_step<Error>(fleet, "mlp", broken);
     const std::string place = "stage " + std::to_string(culprit) + ", micro-batch 1, value 'gelu";
-    expect_contains(text, {place.c_str(), "made f32[1,6]", "planned was f32[2,6]"});
+    expect_contains(text, {place.c_str(), "made f32[1,6]", "expected f32[2,6]"});
   }
 }
 
@@ -211,7 +211,7 @@ TEST(EngineFault, StageThatMakesAnotherDtypeOrNothing) {
     });
     expect_contains(
         fails_in_second_step<Error>(fleet, "mlp", broken),
-        {"stage 0, micro-batch 0, value 'gelu", nothing ? "undefined" : "made f64[2,6]", "planned was f32[2,6]"});
+        {"stage 0, micro-batch 0, value 'gelu", nothing ? "undefined" : "made f64[2,6]", "expected f32[2,6]"});
   }
 }
 
@@ -222,7 +222,7 @@ TEST(EngineFault, ModelsThatDifferInShapeAreRefusedBeforeTheFirstMessage) {
     fleet.options.decorate =
         around([&](int, Around& runner) { runner.after_forward = [&](int, Tensors&) { ++forwards; }; });
     fleet.run([&](engine::Engine& engine, int rank) {
-      // Rows in place of a width: rank 2 believes in a larger batch.
+      // Rows in place of a width: rank 2 expects a larger batch.
       const int64_t rows = rank == 2 ? 8 : 6;
       engine.train({batch_of("mlp", rows)}, target_of("mlp", rows));
     });
@@ -258,8 +258,7 @@ TEST(EngineFault, RankThatNeverComes) {
     if (steps_before == 0)
       expect_contains(text, {"within 2 s", "to compare shapes before the first message"});
     else
-      // Rank 0 waits for its gradient as long as rank 2 for its input: whichever clock ends first is the one that
-      // tells.
+      // Rank 0 waits for its gradient as long as rank 2 for its input: the first deadline to expire is reported.
       expect_contains(text, {text.find("rank 0") == 0 ? "(0B0)" : "(2F0)", "): no message from rank 1 within 2 s",
                              "stage ", "micro-batch 0, ", "'gelu", "f32[2,6]"});
   }
@@ -276,8 +275,8 @@ TEST(EngineFault, RanksEndInAnErrorWithoutWaitingForTheirDeadlines) {
 }
 
 TEST(EngineFault, RankGoesOnAfterItsOwnError) {
-  // One rank alone: the transport is whole, so the engine must be as well. In halves, two first ones have not met their
-  // second when the error comes.
+  // One rank alone: the transport is intact, so the engine must be as well. In halves, two first ones lack their second
+  // when the error occurs.
   for (const schedule::Schedule& schedule : {placed({0, 0, 0, 0}, 1, 3), halved(placed({0, 0, 0, 0}, 1, 3), {})}) {
     SCOPED_TRACE(schedule.name);
     bool broken = false;
@@ -304,7 +303,7 @@ TEST(EngineFault, RankGoesOnAfterItsOwnError) {
   }
 }
 
-/// What comes out of one step on one rank for each stage of `schedule`.
+/// The error of one step on one rank for each stage of `schedule`.
 std::string refusal(const schedule::Schedule& schedule, int stages,
                     const std::function<void(engine::EngineOptions&)>& change, const Tensors& inputs,
                     const at::Tensor& target) {

@@ -1,5 +1,5 @@
-// Schedules with I and W on the engine, against plain autograd over the whole module, bit for bit; and what the engine
-// keeps between and after the halves.
+// Schedules with I and W on the engine, compared bitwise with plain autograd over the whole module; and the state that
+// the engine keeps between and after the halves.
 #include <algorithm>
 #include <numeric>
 #include <sstream>
@@ -9,13 +9,14 @@
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::testing {
 namespace {
 
 constexpr int kMicrobatches = 5;
 
-/// Stages take turns with their forwards as in ZB-H1 (those of 1F1B) and ZB-H2 (twice as many at first).
+/// Stages alternate forwards and backwards after the warm-up of ZB-H1 (that of 1F1B) or ZB-H2 (twice as many).
 schedule::Schedule like_zb_h1(int ranks) {
   return halved(in_turns(ranks, kMicrobatches, [=](int r) { return ranks - 1 - r; }),
                 {.name = "like ZB-H1", .lag = [](int r) { return r; }});
@@ -25,7 +26,7 @@ schedule::Schedule like_zb_h2(int ranks) {
                 {.name = "like ZB-H2", .lag = [](int r) { return 2 * r; }});
 }
 
-/// Every way in which halves can lie, over `whole`.
+/// Every arrangement of halves, over `whole`.
 std::vector<schedule::Schedule> in_halves(const schedule::Schedule& whole) {
   return {halved(whole, {.name = "W at once", .lag = [](int) { return 0; }}), halved(whole, {.name = "all W last"}),
           halved(whole, {.name = "W descending", .descending = true}),
@@ -40,7 +41,7 @@ std::vector<schedule::Schedule> on_ranks(int ranks) {
   return all;
 }
 
-/// Uneven micro-batches, so that two shapes are under way at a time.
+/// Uneven micro-batches, so that two shapes are in flight at a time.
 void expect_step_like_oracle(const std::string& kind, const schedule::Schedule& schedule,
                              const std::function<void(engine::EngineOptions&)>& change = {}) {
   SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +
@@ -86,11 +87,7 @@ TEST_P(EveryKindInHalves, GivesTheSameBitsWhenOutputsKeepTheirMemory) {
 INSTANTIATE_TEST_SUITE_P(Engine, EveryKindInHalves,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
                                            "frozen", "frozen early", "unused", "strided"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(EngineHalves, OrderOfTheWMattersToTheseNumbers) {
   const at::Tensor x = batch_of("mlp", 11), target = target_of("mlp", 11);
@@ -123,7 +120,7 @@ TEST(EngineHalves, StepsAccumulateAndEvaluationBetweenChangesNothing) {
     }
 }
 
-/// Writes down what a stage is asked for, and may look at it.
+/// Records the calls of a stage, and may inspect them.
 struct Listener : engine::StageRunner {
   explicit Listener(std::unique_ptr<engine::StageRunner> inner) : inner(std::move(inner)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
@@ -161,7 +158,7 @@ auto listening(const Change& change) {
   };
 }
 
-/// The observer's and the runner's tale of one rank, word by word.
+/// The log of the observer's and the runner's calls on one rank, in words.
 struct Tale : engine::EngineObserver {
   void on_forward(int, int, const std::string&, const at::Tensor&) override {}
   void on_backward(int stage, int microbatch, const std::string&, const at::Tensor&) override {
@@ -196,7 +193,7 @@ TEST(EngineHalves, FirstStageLeavesEverythingToItsW) {
 }
 
 TEST(EngineHalves, StageThatHandsBackNoGradientDoesSoToo) {
-  // Layer 0, alone in stage 0, is frozen: no gradient goes there, and none comes out of stage 1.
+  // Layer 0, alone in stage 0, is frozen: no gradient goes there, and stage 1 returns none.
   EXPECT_EQ(tale_of("frozen early", halved(placed({0, 0, 0, 0}, 1, 1), {})),
             "3I0 3grad0 2I0 2grad0 1B0 l1@1part0 2W0 l2@2part0 3W0 l3@3part0 ");
 }
@@ -208,8 +205,8 @@ TEST(EngineHalves, WholeAndHalvedBackwardsMix) {
 }
 
 TEST(EngineHalves, StageThatTheLossDoesNotNeedHasNothingToDo) {
-  // The loss reads the side output alone, which stage 1 makes: stage 3 hands it on, and stage 2 has no part in it, but
-  // hands back zeros for a value that has a gradient by way of the side output.
+  // The loss reads only the side output, which stage 1 makes: stage 3 forwards it. Stage 2 does not contribute, but
+  // returns zeros for a value whose gradient comes through the side output.
   const engine::LossFunction of_side = [](const Tensors& outputs, const at::Tensor& target) {
     return at::mse_loss(outputs[1], target);
   };
@@ -229,8 +226,8 @@ TEST(EngineHalves, StageThatTheLossDoesNotNeedHasNothingToDo) {
 }
 
 TEST(EngineHalves, GradientsThatAccumulateShareNoMemory) {
-  // Autograd makes one tensor for the input and both parameters of stage 1, which are behind views, and .grad takes it
-  // over. Stage 0 looks at its gradients only after stage 1 has added the second micro-batch's to that.
+  // Autograd makes one tensor for the input and both parameters of stage 1, which are behind views, and .grad takes
+  // ownership of it. Stage 0 reads its gradients only after stage 1 has added the second micro-batch's to that.
   struct Views : torch::nn::Module {
     at::Tensor forward(const at::Tensor& x) {
       const at::Tensor h = x * scale;
@@ -243,7 +240,7 @@ TEST(EngineHalves, GradientsThatAccumulateShareNoMemory) {
   };
   const at::Tensor x = waves({4, kWidth}, 0.1), target = waves({4, kWidth}, 2.5);
   Views uncut;
-  // Not into .grad: plain autograd adds them up in the one memory.
+  // Not into .grad: plain autograd adds them in the one memory.
   const auto gradients = [&](int m) {
     const at::Tensor loss = mean_square({uncut.forward(x.narrow(0, 2 * m, 2))}, target.narrow(0, 2 * m, 2));
     return torch::autograd::grad({loss}, {uncut.scale, uncut.shift, uncut.lift});
@@ -281,8 +278,8 @@ struct Count {
   int alive = 0, without_memory = 0, looked = 0;
 };
 
-/// Counts, whenever `stage` begins `what` of a micro-batch from `first` on, which outputs that it made for this and the
-/// earlier ones still have their memory.
+/// Whenever `stage` begins `what` of a micro-batch from `first` on, counts those of its outputs for this and earlier
+/// micro-batches that still have their memory.
 Count count_alive(const schedule::Schedule& schedule, int stage, const std::string& what, int first,
                   const std::function<void(engine::EngineOptions&)>& change = {}, bool training = true) {
   Count count;
@@ -309,7 +306,7 @@ Count count_alive(const schedule::Schedule& schedule, int stage, const std::stri
 const auto keep = [](engine::EngineOptions& options) { options.release_outputs = false; };
 
 TEST(EngineRelease, OutputIsGoneOnceItWasSent) {
-  // When the second backward begins, the first gradient has come, so the last stage has taken all four values.
+  // When the second backward begins, the first gradient has arrived, so the last stage has received all four values.
   for (const auto& [schedule, what] : {std::pair{schedule::make_schedule("gpipe", 3, 4), "B"},
                                        std::pair{halved(schedule::make_schedule("gpipe", 3, 4), {}), "I"}}) {
     SCOPED_TRACE(schedule.name);
@@ -361,7 +358,7 @@ TEST(EngineRelease, OutputsStayWhereModulesMakeTheirWeightGradients) {
 }
 
 TEST(EmulatedStage, SleepsInTheHalvesThatAreAskedFor) {
-  // A lower bound on the time that a rank sleeps; the first stage sleeps for both halves in its W.
+  // A lower bound on a rank's sleeping time; the first stage sleeps for both halves in its W.
   for (const auto& [times, least] : {std::pair{engine::EmulatedTimes{0, 4, 0}, 0.012},
                                      {engine::EmulatedTimes{0, 0, 4}, 0.012},
                                      {engine::EmulatedTimes{4, 0, 0}, 0.012}})

@@ -1,8 +1,9 @@
-// Partitioned stages on the engine, against plain autograd over the whole module, bit for bit.
+// Partitioned stages on the engine, compared bitwise with plain autograd over the whole module.
 #include <algorithm>
 
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/engine/testing/halved_schedules.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
@@ -18,7 +19,7 @@ std::function<void(engine::EngineOptions&)> rematerialised(const std::string& mo
 
 class EveryKindPartitioned : public ::testing::TestWithParam<const char*> {};
 
-/// Uneven micro-batches, so that two shapes are under way at a time; two steps.
+/// Uneven micro-batches, so that two shapes are in flight at a time; two steps.
 TEST_P(EveryKindPartitioned, EqualsAutogradInEveryMode) {
   const std::string kind = GetParam();
   for (const char* mode : kModes) {
@@ -56,11 +57,7 @@ TEST_P(EveryKindPartitioned, EqualsAutogradInHalves) {
 INSTANTIATE_TEST_SUITE_P(Engine, EveryKindPartitioned,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
                                            "frozen", "frozen early", "unused", "strided"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(EngineRemat, EveryPolicyGivesTheSameBits) {
   for (const char* policy : {"seed", "torch-2.11", "torch-2.15"})
@@ -135,7 +132,7 @@ TEST(EngineRemat, OneRankMayPartitionAndAnotherNot) {
   expect_same(fleet.train(x, target), oracle.train(x, target));
 }
 
-/// Layers 0 and 2 are frozen at first. In each step other parameters require a gradient; a choice comes back.
+/// Layers 0 and 2 are frozen at first. In each step other parameters require a gradient; one choice repeats.
 TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
   const auto set = [](Net& net, int step) {
     const auto [layer, wants] =
@@ -167,7 +164,7 @@ TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
   }
 }
 
-/// When the stages were cut, nothing in the first one required a gradient, so that none is sent back to it.
+/// At the split nothing in the first stage required a gradient, so none is sent back to it.
 TEST(EngineRemat, AParameterThatNoGradientCanReachIsRefused) {
   for (const char* mode : {"", "default"}) {
     Fleet fleet("frozen early", schedule::make_schedule("1f1b", 4, kMicrobatches));

@@ -1,15 +1,16 @@
-// Schedules in which the model is there several times, each replica with its own micro-batches: against plain autograd
-// that sums per replica in the order of the schedule, then over the replicas, bit for bit.
+// Schedules with several replicas of the model, each with its own micro-batches: compared bitwise with plain autograd
+// that sums per replica in the order of the schedule, then over the replicas.
 #include <algorithm>
 #include <random>
 
 #include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
 namespace {
 
-/// Whatever can run next, at random; the backwards of `in_halves` micro-batches come in halves.
+/// A random order of actions that can run; the backwards of `in_halves` micro-batches are in halves.
 schedule::Schedule in_some_order(std::vector<int> rank_of_stage, std::vector<int> replica_of_microbatch, unsigned seed,
                                  bool in_halves) {
   const int replicas = 1 + *std::max_element(replica_of_microbatch.begin(), replica_of_microbatch.end());
@@ -94,11 +95,7 @@ TEST_P(EveryKindTwice, AnyOrderOnAnyRanks) {
 INSTANTIATE_TEST_SUITE_P(EngineReplicas, EveryKindTwice,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "two outputs", "integers", "frozen",
                                            "unused"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(EngineReplicas, SumsPerReplicaFirst) {
   const schedule::Schedule schedule = two_directions(2, 6);
@@ -117,7 +114,7 @@ TEST(EngineReplicas, PlacementsGiveTheSameBytes) {
                                         {0, 0, 1, 1, 1, 1, 0, 0},
                                         {0, 0, 0, 0, 1, 1, 1, 1},
                                         {1, 0, 1, 0, 0, 1, 0, 1}}) {
-    // One micro-batch after another: every stage sums its replicas' in ascending order.
+    // One micro-batch after another: every stage sums its replicas' gradients in ascending order.
     schedule::Schedule schedule{
         "one by one",
         4,

@@ -1,5 +1,5 @@
-// Schedules that come as text, lowered or not, and at random, on any placement of the stages: against plain autograd
-// that sums in their order, bit for bit. Names of cases are those of PyTorch's test_schedule and schedule_registry.
+// Schedules from text, lowered or not, and random ones, on any placement of the stages: compared bitwise with plain
+// autograd that sums in their order. Cases have the names of PyTorch's test_schedule and schedule_registry.
 #include <algorithm>
 #include <random>
 
@@ -66,7 +66,7 @@ TEST(EngineSchedules, WithWAccumulatesOverFourSteps) {
 }
 
 TEST(EngineSchedules, ReorderedBSendsAfterSeveralBackwards) {
-  // Lowered already; sends of forwards and backwards wait until several are there.
+  // Already lowered; sends of forwards and backwards are batched.
   const schedule::Schedule schedule =
       from_text("ScheduleReorderedB",
                 "0F0,0F1,0SEND_F0,0SEND_F1,0F2,0SEND_F2,0RECV_B1,0RECV_B0,0RECV_B2,0B0,0B1,0B2\n"
@@ -143,7 +143,7 @@ TEST(EngineSchedules, LoweredAtRandom) {
     const std::string& kind = chains[random() % chains.size()];
     expect_like_oracle(kind, lowered, lowered.microbatches + 2, /*steps=*/2);
     if (HasFatalFailure()) return;
-    // What serves an evaluation of it.
+    // Also runs an evaluation of it.
     const at::Tensor x = batch_of(kind, 7), target = target_of(kind, 7);
     Oracle oracle(kind, lowered.stages, lowered.microbatches);
     Fleet fleet(kind, lowered);
@@ -171,7 +171,7 @@ TEST(EngineSchedules, LoweredBeforehandMakesNoDifference) {
   const at::Tensor x = batch_of("mlp", 7), target = target_of("mlp", 7);
   const schedule::Schedule lowered = schedule::lower(compute, schedule::chain_edges(4));
   expect_same(Fleet("mlp", lowered).train(x, target), Fleet("mlp", compute).train(x, target));
-  // With a stage on each rank, the transfers of the chain also take along what skips stages.
+  // With a stage on each rank, the transfers of the chain also carry the values that skip stages.
   expect_like_oracle("skip", lowered, 7);
 }
 
@@ -191,7 +191,7 @@ TEST(EngineSchedules, EvaluationTakesWhatALoweredScheduleHasForIt) {
 }
 
 TEST(EngineSchedules, ForwardOnlyEvaluationsInAChain) {
-  // What comes out of one goes into the next, twenty times.
+  // The output of one feeds the next, twenty times.
   for (bool no_backward : {false, true})
     for (int ranks : {1, 2, 4}) {
       schedule::Schedule schedule = schedule::make_schedule("1f1b", ranks, 4);

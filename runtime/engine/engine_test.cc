@@ -1,4 +1,4 @@
-// The engine against plain autograd over the whole module, bit for bit.
+// Compares the engine bitwise with plain autograd over the whole module.
 #include "runtime/engine/engine.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -7,6 +7,7 @@
 
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::testing {
 namespace {
@@ -47,11 +48,7 @@ TEST_P(EveryKind, EqualsAutogradWithSeveralStagesOnARank) {
 INSTANTIATE_TEST_SUITE_P(Engine, EveryKind,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers",
                                            "frozen", "frozen early", "unused"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 TEST(Engine, SumsInTheOrderOfTheBackwards) {
   const at::Tensor x = batch_of("mlp", 7), target = target_of("mlp", 7);
@@ -253,7 +250,7 @@ struct Watcher : engine::EngineObserver {
   void add(const std::string& kind, int stage, int microbatch, const std::string& name, const at::Tensor& tensor) {
     const auto key = kind + std::to_string(stage) + " " + std::to_string(microbatch) + " " + name;
     EXPECT_FALSE(tensor.requires_grad()) << key;
-    EXPECT_TRUE(seen.emplace(key, tensor).second) << key << " was told twice";
+    EXPECT_TRUE(seen.emplace(key, tensor).second) << key << " was reported twice";
     ++count[kind + std::to_string(stage)];
   }
   testing::NamedTensors seen;

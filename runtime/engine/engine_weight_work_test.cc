@@ -1,4 +1,4 @@
-// EngineOptions::weight_work: modules that make their weight gradients themselves (PyTorch's dw_builder).
+// EngineOptions::weight_work: modules that compute their weight gradients themselves (PyTorch's dw_builder).
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -10,13 +10,13 @@
 namespace plumbline::testing {
 namespace {
 
-/// What the backwards on this rank's thread have left to do.
+/// The pending weight work of the backwards on this rank's thread.
 struct Queued {
   at::Tensor x, weight, bias, grad;
 };
 thread_local std::vector<Queued> queue;
 
-/// A linear whose backward makes the gradient of its input only, and queues the rest.
+/// A linear whose backward computes only the gradient of its input, and queues the rest.
 struct LinearForInput : torch::autograd::Function<LinearForInput> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias) {
@@ -31,7 +31,7 @@ struct LinearForInput : torch::autograd::Function<LinearForInput> {
   }
 };
 
-// Capture takes an operator of the user's own as it is, autograd formula and all.
+// Capture records a user's operator unchanged, including its autograd formula.
 TORCH_LIBRARY(plumbline_weight_work_test, m) { m.def("linear(Tensor x, Tensor weight, Tensor bias) -> Tensor"); }
 TORCH_LIBRARY_IMPL(plumbline_weight_work_test, Autograd, m) {
   m.impl("linear", [](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -49,7 +49,7 @@ void add_to_grad(const at::Tensor& parameter, const at::Tensor& grad) {
   sum = sum.defined() ? sum + grad : grad;
 }
 
-/// Four linears in as many stages as there are ranks or more, with their own weight gradients or without.
+/// Four linears in at least as many stages as ranks, with deferred weight gradients or without.
 struct Linears : torch::nn::Module {
   Linears(int stages, bool own) : stages(stages), own(own) {
     for (int i = 0; i < 4; ++i) layers.push_back(register_module("l" + std::to_string(i), std::make_shared<Layer>(i)));
@@ -74,7 +74,7 @@ struct Linears : torch::nn::Module {
   std::vector<std::shared_ptr<Layer>> layers;
 };
 
-/// How often there was a question about a stage and a micro-batch, and in which order the answers were called.
+/// How often weight_work was called for a stage and a micro-batch, and the order in which its results ran.
 struct Asked {
   std::map<std::pair<int, int>, int> times;
   std::vector<std::string> order;
@@ -169,7 +169,7 @@ TEST(WeightWork, IsDoneInTheB_OrKeptForTheW) {
 }
 
 TEST(WeightWork, NoneIsGoodToo) {
-  // With nothing to do the full backward of the plain linear is all there is.
+  // Without weight work the backward is the full backward of the plain linear.
   const schedule::Schedule schedule = halved(schedule::make_schedule("1f1b", 2, 3), {});
   const at::Tensor x = batch_of("mlp", 6), target = target_of("mlp", 6);
   Fleet fleet("mlp", schedule);
@@ -182,7 +182,7 @@ TEST(WeightWork, IsNotAskedForWhereTheLossDoesNotDependOnTheStage) {
     std::vector<int> stages;
     Fleet fleet("two outputs", schedule);
     fleet.options.loss = [](const Tensors& outputs, const at::Tensor& target) {
-      return at::mse_loss(outputs[1], target);  // made by stage 1, handed on by stage 3
+      return at::mse_loss(outputs[1], target);  // made by stage 1, forwarded by stage 3
     };
     fleet.split.loss_outputs = std::vector<int>{1};
     fleet.options.weight_work = [&](int stage, int) {

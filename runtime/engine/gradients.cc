@@ -12,8 +12,8 @@
 namespace plumbline::engine {
 namespace {
 
-/// Moves copies' gradients between ranks; whether there is one goes ahead of it. Between two ranks they arrive in the
-/// order in which they were sent.
+/// Moves copies' gradients between ranks; a flag that says whether one exists precedes each. Between two ranks they
+/// arrive in the order in which they were sent.
 class GradientMover {
  public:
   GradientMover(transport::Transport& transport, const transport::Deadline& deadline)
@@ -24,7 +24,7 @@ class GradientMover {
   GradientMover(const GradientMover&) = delete;
   GradientMover& operator=(const GradientMover&) = delete;
 
-  /// Does not wait.
+  /// Does not block.
   void send(const at::Tensor& grad, int rank, int64_t tag) {
     Sent& sent = sent_.emplace_back();
     sent.present = grad.defined();
@@ -65,7 +65,7 @@ class GradientMover {
 
   transport::Transport& transport_;
   const transport::Deadline& deadline_;
-  std::deque<Sent> sent_;  // what is sent must stay where it is
+  std::deque<Sent> sent_;  // sent memory must stay where it is
 };
 
 bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 1; }
@@ -94,7 +94,7 @@ void GradientStash::add_back() {
   for (Entry& entry : entries_) {
     if (!entry.before.defined()) continue;
     at::Tensor& grad = entry.parameter.mutable_grad();
-    // Those of before may be anyone's.
+    // Earlier gradients may belong to other code.
     if (grad.defined() && owns_memory(entry.before))
       entry.before.add_(grad);
     else if (grad.defined())
@@ -154,7 +154,7 @@ void sum_copies(const std::map<int, split::StageState>& states, const std::vecto
       if (tensor_of(*local).requires_grad()) visit(parameter, tensor_of);
     }
   };
-  // To the rank of the first copy, without waiting; that one adds them up and sends the sum; then all take it.
+  // To the rank of the first copy, without blocking; that rank sums them and sends the sum to all.
   for_each([&](const ParameterCopies& parameter, const auto& tensor_of) {
     const Copy& owner = parameter.copies.front();
     for (const Copy& copy : parameter.copies)

@@ -1,4 +1,4 @@
-// The end of a step: this step's gradients are finished, and only then added to what was there before.
+// The end of a step: finishes this step's gradients, and only then adds them to the earlier ones.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace plumbline::engine {
 
-/// Moves the .grad of every parameter aside for as long as a step runs, so that the step begins with none. A step that
-/// fails leaves the gradients as they were before it.
+/// Moves the .grad of every parameter aside during a step, so that the step begins without any. A failed step leaves
+/// the gradients as they were before it.
 class GradientStash {
  public:
   explicit GradientStash(const std::map<int, split::StageState>& states);
@@ -20,7 +20,7 @@ class GradientStash {
   GradientStash(const GradientStash&) = delete;
   GradientStash& operator=(const GradientStash&) = delete;
 
-  /// Adds what the step left in .grad to what was moved aside. Called once, after the step's gradients are final.
+  /// Adds the step's .grad to the gradients moved aside. Call it once, after the step's gradients are final.
   void add_back();
 
  private:
@@ -30,10 +30,10 @@ class GradientStash {
   std::vector<Entry> entries_;
 };
 
-/// After a backward, or its second half: gives every parameter's gradient memory of its own, because the next one adds
-/// to it in place. Autograd hands several leaves one memory where it reached them through views
-/// (github.com/pytorch/pytorch/issues/34082): other parameters, inputs whose gradients are on their way to other
-/// stages, and what a first half keeps for its second.
+/// After a backward, or its second half: gives every parameter's gradient its own memory, because the next backward
+/// adds to it in place. Autograd lets several leaves share one memory when it reaches them through views
+/// (github.com/pytorch/pytorch/issues/34082): other parameters, inputs whose gradients are being sent to other stages,
+/// and gradients that a first half keeps for its second.
 void separate_gradients(const split::StageState& state);
 
 /// A parameter of which the ranks hold several copies: several stages use it, or its stage is in several replicas.
@@ -47,17 +47,16 @@ struct ParameterCopies {
   std::vector<Copy> copies;
 };
 
-/// Those of the parameters in `states` (of this rank's stages) that have several copies, in an order on which all ranks
-/// agree.
+/// Those parameters in `states` (of this rank's stages) that have several copies, in an order on which all ranks agree.
 std::vector<ParameterCopies> parameter_copies(const std::map<int, split::StageState>& states,
                                               const std::vector<split::SharedParameter>& shared,
                                               const schedule::Schedule& schedule);
 
-/// How many tags sum_copies takes.
+/// The number of tags that sum_copies uses.
 inline constexpr int64_t kCopyTags = 4;
 
 /// Sums the gradients of each parameter's copies in the order of the copies, ascending (stage, replica), and gives
-/// every copy the sum. A copy without a gradient takes no part; if none has one, none gets one. Tags start at
+/// every copy the sum. A copy without a gradient contributes nothing; if none has one, none gets one. Tags start at
 /// `first_tag`; every rank calls it.
 void sum_copies(const std::map<int, split::StageState>& states, const std::vector<ParameterCopies>& parameters,
                 transport::Transport& transport, int64_t first_tag, const transport::Deadline& deadline);

@@ -11,18 +11,19 @@ namespace plumbline::engine {
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
-  /// A boundary value as `stage` takes it, before it runs; a leaf of this micro-batch alone that requires a gradient
-  /// where one is wanted, so that hooks put on it here are gone after the step.
+  /// A boundary value that `stage` receives, before it runs; a leaf of this micro-batch alone that requires a gradient
+  /// if one is needed, so that hooks on it end with the step.
   virtual void on_taken(int stage, int microbatch, const std::string& name, const at::Tensor& value) {
     static_cast<void>(stage), static_cast<void>(microbatch), static_cast<void>(name), static_cast<void>(value);
   }
   /// A boundary value that `stage` made.
   virtual void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) = 0;
-  /// The gradient that `stage` hands back for one of its inputs.
+  /// The gradient that `stage` returns for one of its inputs.
   virtual void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
-  /// After the B or W of `microbatch`: what parameter `name` of `stage` has accumulated in this step, not divided.
+  /// After the B or W of `microbatch`: the gradient of parameter `name` of `stage` accumulated in this step, not
+  /// divided.
   virtual void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
-  /// The gradient of input `input` of the model, where one that requires a gradient got one; not divided.
+  /// The gradient of the model's input `input`, if it requires one and got one; not divided.
   virtual void on_input_gradient(int microbatch, int input, const at::Tensor& grad) {
     static_cast<void>(microbatch), static_cast<void>(input), static_cast<void>(grad);
   }

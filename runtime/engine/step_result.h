@@ -1,4 +1,4 @@
-// StepResult: what a step returns.
+// StepResult: the result of a step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,16 +16,16 @@ struct StepTimes {
   double waiting = 0;  ///< blocked until a message arrived
 };
 
-/// What this rank knows of a step.
+/// A rank's part of the results of a step.
 struct StepResult {
-  /// [micro-batch][output], detached; on a rank of the last stage, elsewhere empty. Where the last stage is in several
-  /// replicas, nothing for the micro-batches that another rank took.
+  /// [micro-batch][output], detached; on a rank of the last stage, elsewhere empty. If the last stage has several
+  /// replicas, empty for the micro-batches of another rank.
   std::vector<std::vector<at::Tensor>> outputs;
-  /// [micro-batch], detached, not weighted; likewise, undefined for those that another rank took.
+  /// [micro-batch], detached, not weighted; likewise, undefined for those of another rank.
   std::vector<at::Tensor> losses;
   StepTimes times;
   /// With EngineOptions::trace: this rank's actions in the order of execution, in seconds as in `times`. An action
-  /// begins when the messages it takes have come, so that the time between two actions is idle time.
+  /// begins when its messages have arrived, so that the time between two actions is idle time.
   std::vector<schedule::TimedAction> trace;
 };
 

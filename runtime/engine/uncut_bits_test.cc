@@ -1,11 +1,11 @@
-// With values that hop from user to user, shared parameters sent along, strides kept and the random state carried, the
-// bits of a split model are those of the model that was never cut: plain autograd, one micro-batch after the other.
+// With values that hop from user to user, transmitted shared parameters, kept strides and a carried random state, a
+// split model has the bits of the uncut model: plain autograd, one micro-batch after the other.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
 
 #include "runtime/engine/testing/engine_test_models.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::testing {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t kFeatures = 24;
 at::Tensor weights(int i) { return (at::randn({kFeatures, kFeatures}) * 0.3 + 0.01 * i).requires_grad_(); }
 
 /// A weight that three stages use, two of them twice; a skip that every stage uses, three of them twice; dropout in
-/// three stages; values that cross transposed, expanded and sliced; stages that begin by changing what they were sent.
+/// three stages; values that cross transposed, expanded and sliced; stages that begin by changing a received value.
 struct Winding : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     at::Tensor h = at::dropout(x.matmul(w[0]).matmul(tied).sigmoid().matmul(tied), 0.3, true);
@@ -123,7 +123,7 @@ TEST(UncutBits, AreThoseOfTheModelThatWasNeverCut) {
   }
 }
 
-/// Each part of the manner is needed: without it some bits change.
+/// Every one of these options is needed: without it some bits change.
 TEST(UncutBits, NeedEveryPartOfTheManner) {
   at::set_num_threads(1);
   at::manual_seed(3);

@@ -1,4 +1,4 @@
-// The arguments of a call that are no tensors, as the formulas read them.
+// The non-tensor arguments of a call, in the form that the formulas read.
 #pragma once
 
 #include <ATen/core/ivalue.h>

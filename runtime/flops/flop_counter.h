@@ -1,12 +1,12 @@
-// Floating-point operations of the calls that run, by the formulas of flop_formulas.h.
+// Counts the floating-point operations of the calls that run, by the formulas of flop_formulas.h.
 #pragma once
 
 #include "runtime/capture/interpose.h"
 
 namespace plumbline::flops {
 
-/// Adds up the operations of the calls of matrix kind that reach the kernels, forward and backward; passes them on.
-/// Elementwise calls count nothing here.
+/// Sums the operations of matrix-like calls that reach the kernels, forward and backward, and forwards the calls.
+/// Elementwise calls do not count here.
 class FlopCounter : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;

@@ -52,7 +52,8 @@ double convolution(const CallSizes& call) {
   return flag(call, kTransposed) ? convolution_transposed(call) : convolution_forward(call);
 }
 
-/// (grad_output, input, weight, ...): the gradients of input and weight take what the convolution took.
+/// (grad_output, input, weight, ...): the gradients of input and weight each take as many operations as the
+/// convolution.
 double convolution_backward(const CallSizes& call) {
   const bool transposed = flag(call, kBackwardTransposed);
   const std::vector<int64_t>& mask = numbers(call, kBackwardMask);
@@ -71,7 +72,7 @@ double attention_products(const CallSizes& call, double of_keys, double of_value
 }
 
 double attention(const CallSizes& call) { return attention_products<0>(call, 1, 1); }
-/// A fused backward makes the scores anew, and then four products: towards value, scores, query and key.
+/// A fused backward computes the scores again, and then four products: towards value, scores, query and key.
 double attention_backward(const CallSizes& call) { return attention_products<1>(call, 3, 2); }
 
 // --- recurrent layers: each row of the input (a step of a sequence) meets each matrix once ---------------------------
@@ -99,7 +100,7 @@ double recurrent_layer_backward(const CallSizes& call) { return 2 * recurrent_ce
 
 // --- einsum ----------------------------------------------------------------------------------------------------------
 
-/// One operand's labels; those of an ellipsis are numbered from its right end, apart from the letters.
+/// One operand's labels; those of an ellipsis are numbered from its right end, and are distinct from letters.
 std::vector<int> einsum_labels(const std::string& term, size_t rank) {
   constexpr int kEllipsis = 256;
   const auto named = static_cast<size_t>(std::count_if(term.begin(), term.end(), [](char c) { return c != '.'; }));
@@ -115,8 +116,8 @@ std::vector<int> einsum_labels(const std::string& term, size_t rank) {
   return labels;
 }
 
-/// The operands are contracted from left to right; a label that only one of two has, and that nothing asks for later,
-/// is summed before they meet. Where they meet without a sum, a product counts one.
+/// The operands are contracted from left to right; a label that only one of two operands has, and that no later one
+/// needs, is summed before the contraction. Without a sum, a product counts one.
 double einsum(const CallSizes& call) {
   std::string equation = std::get<std::string>(call.constants.at(0));
   std::erase(equation, ' ');

@@ -27,7 +27,7 @@ CallSizes sizes_of(const graph::Graph& graph, const graph::Node& node) {
   return sizes;
 }
 
-/// What only looks at memory, or fills it without looking at any.
+/// Calls that only view memory, or fill it without reading any.
 bool is_free(const graph::Graph& graph, const graph::Node& node) {
   const auto& returns = node.op->schema().returns();
   const bool makes_views = !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) {
@@ -39,7 +39,7 @@ bool is_free(const graph::Graph& graph, const graph::Node& node) {
   return makes_views || !reads_tensor || node.op->schema().name() == "aten::embedding";
 }
 
-/// Of a cond: the branch that costs more.
+/// For a cond: the branch that costs more.
 double of_costlier_branch(const graph::Node& node, double (*flops)(const graph::Graph&, const graph::Node&)) {
   double most = 0;
   for (const auto& branch : node.branches) {

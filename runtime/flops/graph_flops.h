@@ -1,5 +1,5 @@
-// Floating-point operations of a graph's nodes, estimated from the captured sizes. A multiplication with its addition
-// counts two (flop_formulas.h has the conventions).
+// Floating-point operations of a graph's nodes, estimated from the captured sizes. A multiply-add counts two
+// (flop_formulas.h has the conventions).
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace plumbline::flops {
 
-/// The forward of one node. Calls of matrix kind by their formula; what makes views, looks up embeddings or reads no
-/// tensor, nothing; of a cond, the costlier branch; anything else one for each element of its results. Looks at
-/// captured sizes only, so tensors may be on the meta device or missing.
+/// The forward of one node. Matrix-like calls by their formula; views, embedding look-ups and calls that read no tensor
+/// count nothing; a cond counts as the costlier branch; any other call counts one for each element of its results.
+/// Reads captured sizes only, so tensors may be on the meta device or missing.
 double estimated_flops(const graph::Graph& graph, const graph::Node& node);
 
-/// Its backward: as much again for each factor of a matrix product that requires a gradient (so twice the forward where
-/// both do), and as much again for any other call whose result requires one; nothing where none does.
+/// Its backward: as much again for each factor of a matrix product that requires a gradient (so twice the forward if
+/// both do), and as much again for any other call whose result requires one; otherwise nothing.
 double estimated_backward_flops(const graph::Graph& graph, const graph::Node& node);
 
 /// Both together, by node.

@@ -1,5 +1,5 @@
 // Graph: a captured program of ATen calls in the order the model made them, with parameters and buffers by their
-// qualified names. It is plain data: capture makes it, text prints and parses it, split cuts it, the interpreter runs
+// qualified names. It is plain data: capture makes it, text prints and parses it, split cuts it, a Program runs
 // it.
 //
 // Values are numbered densely (static single assignment: an in-place call gives its result a new id that shares the

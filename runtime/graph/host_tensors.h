@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::graph {
 

@@ -69,7 +69,7 @@ void set_random_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// --- what only DetachExecutor and the interpreter give a meaning to -------------------------------------------------
+// --- what only DetachExecutor and a Program give a meaning to -------------------------------------------------
 
 std::optional<at::Tensor> null_coalesce_accumulate(const std::optional<at::Tensor>& a,
                                                    const std::optional<at::Tensor>& b) {
@@ -85,7 +85,7 @@ void refuse_split_graph(const c10::OperatorHandle& op, torch::jit::Stack*) {
 }
 
 void refuse_branches(const c10::OperatorHandle& op, torch::jit::Stack*) {
-  throw Error(op.schema().name() + " has no kernel: the interpreter runs one of its branches");
+  throw Error(op.schema().name() + " has no kernel: a Program runs one of its branches");
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ TORCH_LIBRARY_FRAGMENT(plumbline, library) {
   library.def("cond(Tensor pred, Tensor[] operands) -> Tensor[]",
               torch::CppFunction::makeFromBoxedFunction<&refuse_branches>());
 
-  // The root graph of a pipe (runtime/split/root_graph.h).
+  // The root graph of a pipe (reference/detach/root_graph.h).
   library.def("call_stage(int stage, Tensor[] inputs) -> Tensor[]",
               torch::CppFunction::makeFromBoxedFunction<&refuse_split_graph>());
   library.def("stage_backward(Tensor[] stage_output, Tensor?[] output_grads, Tensor[] input_values) -> Tensor[]",

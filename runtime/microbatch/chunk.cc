@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/microbatch/signature.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::microbatch {
 namespace {

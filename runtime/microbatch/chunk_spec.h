@@ -5,7 +5,7 @@ namespace plumbline::microbatch {
 
 struct ChunkSpec {
   bool replicate = false;  ///< every micro-batch gets the whole value
-  int dim = 0;             ///< else: the dimension that is divided
+  int dim = 0;             ///< otherwise the dimension that is divided
 };
 
 }  // namespace plumbline::microbatch

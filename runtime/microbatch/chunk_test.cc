@@ -19,7 +19,7 @@ ChunkSpec along(int dim) { return {false, dim}; }
 
 using testing::refusal;
 
-/// One line that has `part` in it.
+/// Checks that `text` is one line that contains `part`.
 void expect_part(const std::string& text, const std::string& part) { testing::expect_line(text, "", part); }
 
 TEST(Chunk, DividesAsTensorSplitDoesWithoutCopies) {

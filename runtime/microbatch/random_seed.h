@@ -1,7 +1,7 @@
 // The seed of the random numbers that one stage draws for one micro-batch.
 //
-// It depends on nothing but (run seed, step, stage, micro-batch): whoever runs the stage, wherever and in whatever
-// order, draws the same dropout masks, and a stage that is run again (re-computation) repeats them.
+// It depends only on (run seed, step, stage, micro-batch): every rank and every order of execution draws the same
+// dropout masks, and recompute of a stage repeats them.
 #pragma once
 
 #include <cstdint>

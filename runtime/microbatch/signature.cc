@@ -5,7 +5,7 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::microbatch {
 namespace {
@@ -19,7 +19,7 @@ void check(const Signature& signature) {
                        "' twice; give each input a name of its own");
     const bool last = &parameter == &signature.parameters.back();
     if (parameter.kind == ParameterKind::VarKeyword && !last)
-      throw InputError("inputs: the signature " + signature.text() + " goes on behind '**" + parameter.name +
+      throw InputError("inputs: the signature " + signature.text() + " continues after '**" + parameter.name +
                        "'; that must be the last");
     if (parameter.kind != ParameterKind::VarPositional) continue;
     if (rest)

@@ -1,4 +1,5 @@
-// Expectations are what inspect.Signature.bind and apply_defaults of Python do with the same signature and call.
+// Expected values are the results of Python's inspect.Signature.bind and apply_defaults for the same signature and
+// call.
 #include "runtime/microbatch/signature.h"
 
 #include <ATen/ops/full.h>
@@ -14,7 +15,7 @@ at::Tensor number(int n) { return at::full({}, n, at::kLong); }
 using Positional = std::vector<int>;
 using Keyword = std::map<std::string, int>;
 
-/// "x=1 rest.0=2", or why the call is refused. 0 stands for a tensor that is undefined.
+/// "x=1 rest.0=2", or the error of a refused call. 0 stands for an undefined tensor.
 std::string bound(const Signature& signature, const Positional& positional, const Keyword& keyword = {}) try {
   const auto tensor = [](int n) { return n == 0 ? at::Tensor() : number(n); };
   std::vector<at::Tensor> tensors;
@@ -100,7 +101,8 @@ TEST(Signature, AnUndefinedTensorIsNotGivenAndMayBeADefault) {
 TEST(Signature, RefusesWhatIsNone) {
   const auto of = [](const std::vector<std::string>& names) { return bound(Signature::from_placeholders(names), {}); };
   EXPECT_EQ(of({"x", "x"}), "inputs: the signature (x, x) has 'x' twice; give each input a name of its own");
-  EXPECT_EQ(of({"**extra", "x"}), "inputs: the signature (**extra, x) goes on behind '**extra'; that must be the last");
+  EXPECT_EQ(of({"**extra", "x"}),
+            "inputs: the signature (**extra, x) continues after '**extra'; that must be the last");
   EXPECT_EQ(of({"*a", "*b"}), "inputs: the signature (*a, *b) has two '*'; one takes all that is left");
 }
 

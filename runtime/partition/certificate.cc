@@ -6,7 +6,7 @@
 namespace plumbline::partition {
 namespace {
 
-/// FNV-1a of all that is added.
+/// FNV-1a over all added values.
 class Hash {
  public:
   void add(uint64_t number) {
@@ -34,12 +34,21 @@ class Hash {
     add(static_cast<uint64_t>(argument.integer));
     add(std::bit_cast<uint64_t>(argument.real));
     add(std::bit_cast<uint64_t>(argument.imaginary));
+    add(static_cast<uint64_t>(argument.dtype));
+    add(static_cast<uint64_t>(argument.layout));
+    add(static_cast<uint64_t>(argument.memory_format));
+    add(argument.device);
     add(argument.text);
     add(argument.items);
   }
+  void add(types::Device device) {
+    add(static_cast<uint64_t>(device.kind));
+    add(static_cast<uint64_t>(device.index));
+  }
   void add(const JointResult& result) {
     add(static_cast<uint64_t>(result.kind));
-    add(result.dtype);
+    add(static_cast<uint64_t>(result.dtype));
+    add(result.device);
     add(result.shape);
     add(result.strides);
     add(result.offset);

@@ -9,8 +9,8 @@
 namespace plumbline::partition {
 namespace {
 
-/// Waiting for a collective is an effect, but not where nobody uses the result. What only such calls need goes as well.
-/// `must_run`: by node, of this half.
+/// Removes waits for a collective (an effect otherwise) whose results are unused, and the calls that only they need.
+/// `must_run`: by node, for this half.
 void remove_dead_collectives(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& must_run,
                              Subgraph& part) {
   std::vector<char> needed(graph.nodes.size(), 0);

@@ -19,7 +19,7 @@ Partition by_default(const JointGraph& graph, const char* policy) {
 Names saved(const Partition& partition) { return names_of(partition.graph, partition.saved); }
 Names saved_symbols(const Partition& partition) { return names_of(partition.graph, partition.saved_symbols); }
 
-/// relu(x), whose backward reads an alias of the result that autograd made in the forward.
+/// relu(x), whose backward reads an alias of the result that autograd created in the forward.
 struct Relu {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), tangent = build.tangent(400);
@@ -39,7 +39,7 @@ TEST(DefaultPartition, NewerVersionsFollowTheOrderOfTheTrace) {
 }
 
 TEST(DefaultPartition, TheSeedFollowsTheDataFlow) {
-  // No output of the forward needs the alias: it is the backward's, and what it is made of is saved.
+  // No output of the forward needs the alias: the backward makes it from the saved relu.
   const Partition made = by_default(Relu().graph(), "seed");
   EXPECT_EQ(saved(made), (Names{"relu"}));
   EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"relu"}));
@@ -54,7 +54,7 @@ TEST(DefaultPartition, AGraphWithoutMarksIsCutByItsDataFlow) {
 }
 
 TEST(DefaultPartition, DrawsThatNobodyUsesStayInTheForward) {
-  // The generator of the second draw must stand where the first one left it.
+  // The second draw must find the generator in the state that the first draw left.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), tangent = build.tangent(400);
   const NodeIndex unused = build.call("rand_like", {x}, 400), used = build.call("rand_like", {x}, 400);
@@ -69,7 +69,7 @@ TEST(DefaultPartition, DrawsThatNobodyUsesStayInTheForward) {
 }
 
 TEST(DefaultPartition, AnEffectRunsOnce) {
-  // Its input is saved, so that the backward could run it as well.
+  // Its input is saved, so the backward could run it too.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), tangent = build.tangent(400);
   const NodeIndex y = build.call("mm", {x}, 400), log = build.call("own::log", {y}, 400);
@@ -91,11 +91,11 @@ TEST(DefaultPartition, TheSeedSavesTheResultsOfACallOfSeveral) {
   build.begin_backward();
   const NodeIndex mul = build.call("mul", {tangent, norm[0]}, 400), mul_1 = build.call("mul", {mul, norm[2]}, 400);
   const JointGraph graph = build.graph({y}, {mul_1});
-  // Each getitem where the call is met, before the values that follow it; unused ones are dropped.
+  // Each getitem is listed when its call is reached, before the values that follow it; unused ones are dropped.
   for (const char* policy : {"seed", "torch-2.15"}) {
     const Partition made = by_default(graph, policy);
     EXPECT_EQ(saved(made), (Names{"getitem", "getitem_2"})) << policy;
-    // getitem_1 is dead in the forward; without raising, getitems stay where the trace has them.
+    // getitem_1 is dead in the forward; without raising, getitems keep their place in the trace.
     EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"native_layer_norm", "getitem", "getitem_2", "mul"}));
   }
 }
@@ -111,7 +111,7 @@ TEST(DefaultPartition, SizesAreSavedInPlaceOfTheTensor) {
     const NodeIndex gradient = build.call("view", {tangent, late_size, size}, 400);
     const Partition made = by_default(build.graph({z}, {gradient}), policy);
     EXPECT_EQ(saved(made), Names{}) << policy;
-    // x stands first in the graph, and with it the size that the backward asks it for.
+    // x comes first in the graph, and with it the size of x that the backward reads.
     EXPECT_EQ(saved_symbols(made), (Names{"sym_size_1", "sym_size"})) << policy;
     EXPECT_EQ(names_of(made.graph, made.backward.inputs), (Names{"sym_size_1", "sym_size", "tangents_1"})) << policy;
   }
@@ -129,7 +129,7 @@ TEST(DefaultPartition, OutputsThatTheBackwardReadsAreSavedToo) {
   }
 }
 
-/// x -> cos -> cos_1, a region that is to be computed again.
+/// x -> cos -> cos_1, a region tagged to be recomputed.
 struct Region {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), tangent = build.tangent(400);
@@ -152,7 +152,7 @@ TEST(DefaultPartition, TagsAreHonouredAndTheInputsOfARegionSaved) {
   const Partition made = by_default(Region().graph(), "torch-2.15");
   EXPECT_EQ(saved(made), (Names{"exp"}));
   EXPECT_EQ(names_of(made.graph, made.recomputed()), (Names{"cos", "cos_1"}));
-  // A tagged graph is reordered: `neg` stands before the first call that reads a tangent, and waits for its turn.
+  // A tagged graph is reordered: `neg` precedes the first call that reads a tangent, so it runs only when needed.
   EXPECT_EQ(names_of(made.graph, made.backward.ops),
             (Names{"cos", "cos_1", "sin", "mul", "sin_1", "mul_1", "neg", "mul_2"}));
 }
@@ -183,10 +183,9 @@ TEST(DefaultPartition, MustSaveAndEffectsAreSavedWhereTheBackwardUsesThem) {
   EXPECT_EQ(saved(by_default(graph, "torch-2.15")), (Names{"log"}));
   JointGraph tagged = graph;
   tagged.nodes[effect].recompute = CheckpointPolicy::MustRecompute;
-  EXPECT_EQ(
-      testing::refusal([&] { by_default(tagged, "torch-2.15"); }),
-      "partition: the graph has tags that ask to recompute, and 'log' (custom::log) has effects, which must not be "
-      "repeated; remove the tags or partition by min-cut");
+  EXPECT_EQ(testing::refusal([&] { by_default(tagged, "torch-2.15"); }),
+            "partition: the graph has recompute tags, and 'log' (custom::log) has effects, which must not be repeated; "
+            "remove the tags or partition by min-cut");
 }
 
 TEST(DefaultPartition, ARandomCallIsNoEffect) {
@@ -223,8 +222,8 @@ TEST(DefaultPartition, AResultThatIsNoTensorIsRefusedByName) {
   for (const char* policy : {"seed", "torch-2.15"})
     EXPECT_EQ(
         testing::refusal([&] { by_default(graph, policy); }),
-        "partition: the result of 'split' (aten::split) is neither a tensor nor a tuple that getitems take apart, "
-        "so that it cannot be saved")
+        "partition: the result of 'split' (aten::split) is neither a tensor nor a tuple used only by getitems, so it "
+        "cannot be saved")
         << policy;
 }
 

@@ -11,14 +11,14 @@
 namespace plumbline::partition {
 namespace {
 
-/// Calls that only check or only measure: they may run in both halves, and there is nothing to save.
+/// Calls that only check or measure: they may run in both halves, and none of their results is saved.
 constexpr std::array<std::string_view, 5> kObservers{
     "aten::_assert_scalar", "aten::_assert_async", "profiler::_record_function_enter_new",
     "profiler::_record_function_enter", "profiler::_record_function_exit"};
 
 bool is_symbolic(const JointNode& node) { return node.out.kind == JointResult::Kind::Scalar; }
 
-/// By node: it belongs to the forward, by the order of the trace and its marks, or because the model ran it there.
+/// By node: whether it belongs to the forward, by the order and marks of the trace, or because the model ran it there.
 std::vector<char> forward_by_marks(const JointGraph& graph, const JointEdges& edges) {
   size_t end = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -60,7 +60,7 @@ void DefaultSaver::save_parts(NodeIndex tuple) {
 void DefaultSaver::save_symbol(NodeIndex node) {
   const auto users = edges_.users(node);
   const bool only_asserted =
-      graph_.nodes[node].out.dtype == "bool" && !users.empty() && !edges_.is_output[node] &&
+      graph_.nodes[node].out.dtype == types::Dtype::Bool && !users.empty() && !edges_.is_output[node] &&
       std::ranges::all_of(users, [&](NodeIndex user) { return graph_.nodes[user].op == "aten::_assert_scalar"; });
   if (!only_asserted) list(node, saved.symbols);
 }
@@ -84,7 +84,7 @@ bool DefaultSaver::is_taken_apart(NodeIndex node) const {
 
 void refuse_result(const JointNode& node) {
   throw InputError("partition: the result of '" + node.name + "' (" + node.op +
-                   ") is neither a tensor nor a tuple that getitems take apart, so that it cannot be saved");
+                   ") is neither a tensor nor a tuple used only by getitems, so it cannot be saved");
 }
 
 SavedValues rules::save_by_marks(const JointGraph& graph, const JointEdges& edges, const Policy& policy, bool tagged) {
@@ -106,7 +106,7 @@ SavedValues rules::save_by_marks(const JointGraph& graph, const JointEdges& edge
       saver.save(i);
     } else if (has_effects(node) && !is_collective_wait(node)) {
       if (tagged)
-        throw InputError("partition: the graph has tags that ask to recompute, and '" + node.name + "' (" + node.op +
+        throw InputError("partition: the graph has recompute tags, and '" + node.name + "' (" + node.op +
                          ") has effects, which must not be repeated; remove the tags or partition by min-cut");
       saver.save(i);
     } else if (!node.is_input() && node.out.kind != JointResult::Kind::Tensor) {

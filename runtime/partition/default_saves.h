@@ -1,4 +1,4 @@
-// What a default partition saves: the parts that the rules of all versions share.
+// Which values a default partition saves: the rules that all PyTorch versions share.
 #pragma once
 
 #include <utility>
@@ -9,10 +9,10 @@
 
 namespace plumbline::partition {
 
-/// By node: the forward's outputs need it, or it is an input of the forward.
+/// By node: whether the forward's outputs need it, or it is an input of the forward.
 std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges& edges, const Policy& policy);
 
-/// What to save of a forward; each once, in the order in which it is met.
+/// Collects the forward values to save; each once, in the order in which they are found.
 class DefaultSaver {
  public:
   DefaultSaver(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& forward)
@@ -20,16 +20,16 @@ class DefaultSaver {
 
   void save(NodeIndex node) { list(node, saved.tensors); }
 
-  /// What getitems take out of a tuple, also out of tuples within.
+  /// Saves the items that getitems take from a tuple, nested tuples included.
   void save_parts(NodeIndex tuple);
 
   void save_symbol(NodeIndex node);
 
-  /// A value of which the backward only asks for sizes and strides is not saved, those are.
-  /// False: the value itself is needed.
+  /// If the backward reads only sizes and strides of `node`, saves these in its place. Returns false if the backward
+  /// needs the value itself.
   bool save_its_sizes_alone(NodeIndex node);
 
-  /// Somebody uses it, and all who do are getitems.
+  /// Whether `node` has users, all of them getitems.
   bool is_taken_apart(NodeIndex node) const;
 
   SavedValues saved;
@@ -45,7 +45,7 @@ class DefaultSaver {
   std::vector<char> listed_;
 };
 
-/// Throws InputError: the result of `node` is needed and cannot be saved.
+/// Throws InputError: the result of `node` is needed but cannot be saved.
 [[noreturn]] void refuse_result(const JointNode& node);
 
 }  // namespace plumbline::partition

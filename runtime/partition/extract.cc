@@ -17,7 +17,7 @@ bool belongs_elsewhere(const JointNode& node, GraphHalf half, const HalfRules& r
   return half == GraphHalf::Forward ? rules.only_in_backward(node) : rules.only_in_forward(node);
 }
 
-/// By node: it runs in this half though nobody uses its result.
+/// By node: whether it runs in this half even if its result is unused.
 std::vector<char> stays_when_dead(const JointGraph& graph, const MustRun& must, GraphHalf half) {
   if (half == GraphHalf::Forward) return must.in_forward;
   if (half == GraphHalf::Backward) return must.in_backward;
@@ -49,17 +49,17 @@ const char* name_of(GraphHalf half) {
   if (graph.nodes[lacking].is_input())
     text += ": it needs '" + graph.nodes[lacking].name + "', which is not among the inputs of the " + where;
   else
-    text += ": '" + graph.nodes[lacking].name + "' may not run there, it writes or its mark says so";
+    text += ": '" + graph.nodes[lacking].name + "' may not run there: it writes or is marked for the other half";
   throw InputError(text);
 }
 
-/// What a copy into an input, which only the backward may do, stands for in the forward: that input.
+/// In the forward, a copy into an input, which only the backward may execute, is replaced by that input.
 NodeIndex copied_into(const JointNode& node, const HalfRules& rules) {
   if (node.op != "aten::copy_" || !rules.only_in_backward(node) || node.args.empty()) return kNoNode;
   return node.args[0].kind == JointArgument::Kind::Node ? node.args[0].node : kNoNode;
 }
 
-/// By node: the backward uses it; waiting for a collective and then not using the result is no use.
+/// By node: whether the backward uses it. A wait for a collective whose result is unused does not count as a use.
 std::vector<char> used_in(const Subgraph& part, const JointGraph& graph, const JointEdges& edges) {
   std::vector<char> used(graph.nodes.size(), 0);
   for (const NodeIndex output : part.outputs)
@@ -84,8 +84,8 @@ std::vector<NodeIndex> joined(std::initializer_list<std::span<const NodeIndex>> 
   return all;
 }
 
-/// The symbolic scalars to save so that the backward knows every symbol in the shapes of its inputs: first those that
-/// bind a symbol, then the others.
+/// The symbolic scalars to save so that the backward knows every symbol in the shapes of its inputs: first the scalars
+/// that bind a symbol, then the others.
 std::vector<NodeIndex> with_bindings(const JointGraph& graph, const std::vector<NodeIndex>& saved_symbols,
                                      const std::vector<NodeIndex>& saved, const std::vector<NodeIndex>& tangents) {
   std::vector<NodeIndex> binding, derived;
@@ -102,7 +102,7 @@ std::vector<NodeIndex> with_bindings(const JointGraph& graph, const std::vector<
     for (const NodeIndex node : values)
       for (const std::string& symbol : graph.nodes[node].free_symbols) {
         if (!bound.insert(symbol).second) continue;
-        // A graph that was traced without AOTAutograd may lack the input.
+        // A graph traced without AOTAutograd may lack the input.
         const auto found = binder.find(symbol);
         if (found != binder.end()) binding.push_back(found->second);
       }
@@ -168,7 +168,7 @@ void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex
              backward_seeds = inputs_of_kind(graph, JointKind::BackwardSeed);
   const auto backward_outputs = joined({graph.backward_outputs()});
 
-  // The backward alone says which values it uses; only then is it known which symbols are to be bound.
+  // The extracted backward shows which values it uses; only then are the symbols to bind known.
   const Subgraph draft =
       part(joined({saved_symbols, saved, tangents, backward_seeds}), backward_outputs, GraphHalf::Backward);
   const std::vector<char> used = used_in(draft, graph, edges);

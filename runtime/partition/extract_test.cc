@@ -68,7 +68,7 @@ TEST(Extract, AnOutputThatNeedsWhatIsNotThereIsRefusedByName) {
   EXPECT_EQ(testing::refusal([&] { extract_subgraph(graph, {cosines.x}, {cosines.mul_1}); }),
             "partition: the subgraph cannot compute its output 'mul_1': it needs 'tangents_1', which is not among the "
             "inputs of the subgraph");
-  // The gradient needs cos_1, which is neither saved nor to be had from what is.
+  // The gradient needs cos_1, which is neither saved nor computable from the saved values.
   EXPECT_EQ(testing::refusal([&] { extract(graph, {cosines.cos}, {}, Policy(), false); }),
             "partition: the backward cannot compute its output 'mul_2': it needs 'primals_1', which is not among the "
             "inputs of the backward");
@@ -94,14 +94,14 @@ TEST(Extract, DeadCallsGoUnlessTheyHaveEffects) {
   build.at(asserted).impure = build.at(on_gradient).impure = true;
   const Partition partition = extract(build.graph({y}, {gradient}), {x}, {}, Policy(), false);
   EXPECT_EQ(names_of(partition.graph, partition.forward.ops), (Names{"cos", "rand_like", "_assert_async"}));
-  // What the forward asserts, the backward need not.
+  // The backward need not repeat the forward's assertions.
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"_assert_async_1", "mul"}));
   EXPECT_EQ(partition.replayed, std::vector<NodeIndex>());
   EXPECT_EQ(dead, 3);
 }
 
 TEST(Extract, DrawsAndEffectsStayInTheHalfThatTheModelRanThemIn) {
-  for (const bool marks_bind : {true, false}) {  // version 2.3 knows no marks; the model ran all the same
+  for (const bool marks_bind : {true, false}) {  // version 2.3 has no marks, but the model ran the calls all the same
     JointGraphBuilder build;
     const NodeIndex x = build.primal(400), tangent = build.tangent(400);
     const NodeIndex noise = build.call("aten::rand_like", {x}, 400), log = build.call("own::log", {x}, 400);
@@ -177,7 +177,7 @@ TEST(Extract, SymbolsInTheShapesOfWhatCrossesAreBound) {
   JointGraphBuilder build;
   const auto symbolic_primal = [&](const char* symbol) {
     const NodeIndex node = build.primal(0);
-    build.at(node).out = {.kind = JointResult::Kind::Scalar, .dtype = "int", .scalar = {4, symbol}};
+    build.at(node).out = {.kind = JointResult::Kind::Scalar, .dtype = types::Dtype::Int64, .scalar = {4, symbol}};
     build.at(node).binds = symbol;
     build.at(node).free_symbols = {symbol};
     return node;
@@ -193,7 +193,7 @@ TEST(Extract, SymbolsInTheShapesOfWhatCrossesAreBound) {
   const NodeIndex product = build.call("aten::mul", {gradient, x}, 400);
   const Partition partition =
       extract(build.graph({y}, {kNoNode, kNoNode, product}), {x}, {columns, twice}, Policy(), false);
-  // `columns` is not used and goes; `twice` needs s0, x needs s1 as well. What binds stands before what is derived.
+  // `columns` is unused and dropped; `twice` needs s0, x also needs s1. Binding symbols come before derived ones.
   EXPECT_EQ(partition.saved_symbols, (std::vector<NodeIndex>{rows, columns, twice}));
   EXPECT_EQ(partition.backward.inputs, (std::vector<NodeIndex>{rows, columns, twice, x, tangent}));
   EXPECT_EQ(partition.forward.outputs, (std::vector<NodeIndex>{y, x, rows, columns, twice}));

@@ -27,13 +27,13 @@ void check(const JointGraph& graph, const PartitionOptions& options) {
   }
   for (const int index : options.static_inputs)
     if (index < 0 || index >= primals)
-      throw InputError("partition: there is no primal " + std::to_string(index) + " to be static; the graph has " +
-                       std::to_string(primals) + ", counted from 0");
+      throw InputError("partition: static input " + std::to_string(index) +
+                       " is out of range: the number of primals is " + std::to_string(primals));
   if (!(options.budget >= 0 && options.budget <= 1))
-    throw InputError("partition: the budget must lie between 0 and 1, it is " + std::to_string(options.budget));
+    throw InputError("partition: the budget must be between 0 and 1, not " + std::to_string(options.budget));
 }
 
-/// Cuts and records it.
+/// Makes the cut and records it.
 template <class Cut>
 std::vector<NodeIndex> recorded(std::vector<CutRecord>& cuts, std::vector<std::string> rules, Cut&& cut) {
   CutResult result = cut();
@@ -58,7 +58,7 @@ std::vector<NodeIndex> choose(const CutInput& input, const PartitionOptions& opt
   }
 }
 
-/// The user's word in the graph itself goes before the option.
+/// A budget that the user set in the graph overrides the option.
 std::optional<double> take_budget_of_graph(const JointGraph& graph, PartitionOptions& options) {
   if (options.mode != PartitionMode::MinCut && options.mode != PartitionMode::Budget) return std::nullopt;
   for (const JointNode& node : graph.nodes)
@@ -74,7 +74,7 @@ bool is_by_peak(const PartitionOptions& options) {
   return options.mode == PartitionMode::Budget && options.measure == BudgetMeasure::Peak;
 }
 
-/// Not one of PyTorch's: it need not do as PyTorch does.
+/// A mode of our own, which need not reproduce PyTorch's behaviour.
 bool is_own(const PartitionOptions& options) { return options.mode == PartitionMode::Bytes || is_by_peak(options); }
 
 }  // namespace
@@ -86,8 +86,8 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   PartitionOptions options = given;
   graph = remove_dead_nodes(std::move(graph)).graph;
   const MergedTags tags = is_own(options) ? MergedTags::Kept : MergedTags::Lost;
-  // What a forward and its backward each call for themselves is one call once merged, whose result lives from the one
-  // to the other. Where that costs more than merging gains, the plan is that of eager mode.
+  // Merging turns a call that forward and backward each make for themselves into one call, whose result lives from the
+  // one to the other. If that costs more memory than merging saves, the unmerged eager plan is used.
   std::optional<Partition> unmerged;
   if (policy.cse && is_by_peak(options) && !has_recompute_tags(graph))
     unmerged = default_partition(graph, policy, options);
@@ -105,7 +105,7 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   const OpClasses ops = classify_ops(result.graph, policy);
   const NodeClasses classes = classify_nodes(result.graph, edges, policy, options.static_inputs);
   if (std::ranges::find(classes.required_backward, 1) == classes.required_backward.end()) {
-    for (JointNode& node : result.graph.nodes) node.recompute.reset();  // there is nothing to compute again for
+    for (JointNode& node : result.graph.nodes) node.recompute.reset();  // no backward to recompute for
     result = default_partition(std::move(result.graph), policy, options);
     result.budget_of_graph = budget_of_graph;
     return result;

@@ -1,4 +1,4 @@
-// What holds of every partition: random draws and calls with effects happen as they did in the model.
+// Properties of every partition: random draws and calls with effects happen as they did in the model.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,7 +18,7 @@ using Names = std::vector<std::string>;
 bool is_draw(const JointNode& node) { return node.op == "aten::native_dropout"; }
 bool is_effect(const JointNode& node) { return node.op == "own::effect"; }
 
-/// What the model does in one half beside computing, in its order.
+/// The draws and effects of the model in each half, in order.
 struct Events {
   Names forward, backward;
 };
@@ -44,7 +44,7 @@ Events events_of_model(const JointGraph& graph) {
   return events;
 }
 
-/// Draws that are made again replay the state of the first time; they are no events.
+/// Recomputed draws replay the first draw's state, so they do not count as events.
 Names events_in(const Partition& made, const Subgraph& part) {
   std::set<NodeIndex> replayed;
   if (&part == &made.backward) replayed.insert(made.replayed.begin(), made.replayed.end());

@@ -1,5 +1,5 @@
-// partition() on joint graphs written by hand. Tests that are named as one of PyTorch's TestPartitioning
-// (test/functorch/test_aotdispatch.py) ask what that one asks.
+// partition() on hand-written joint graphs. Tests named like those of PyTorch's TestPartitioning
+// (test/functorch/test_aotdispatch.py) check the same property.
 #include "runtime/partition/partition.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "runtime/partition/budget/frontier.h"
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/extract.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/older_rules.h"
@@ -124,7 +123,7 @@ TEST(TestPartitioning, test_min_cut_partitioner_sum_of_four) {
   EXPECT_EQ(counts(min_cut.forward), Counts(4, 2));
   EXPECT_EQ(counts(min_cut.backward), Counts(2, 4));
   EXPECT_EQ(saved(min_cut), (Names{"add_2"}));
-  // What belongs to the caller costs nothing: then the inputs, which take no memory, are the best to save.
+  // The caller's inputs are free to save, so mode bytes saves only inputs.
   const Partition bytes = partition_by(graph, "bytes");
   for (const NodeIndex node : bytes.saved) EXPECT_EQ(bytes.graph.nodes[node].kind, JointKind::Primal);
 }
@@ -183,7 +182,7 @@ TEST(TestPartitioning, test_min_cut_partitioner_raise_getitems) {
             (Names{"split", "getitem_1", "getitem", "sin_1", "neg", "mul", "cos_1", "mul_1", "cat"}));
 }
 
-/// A partitioner of one's own is a choice of saved values.
+/// A custom partitioner is a choice of saved values.
 TEST(TestPartitioning, test_custom_partitioner_fn) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), tangent = build.tangent(400);
@@ -197,7 +196,7 @@ TEST(TestPartitioning, test_custom_partitioner_fn) {
   EXPECT_EQ(names_of(made.graph, made.recomputed()), (Names{"cos"}));
 }
 
-/// aot_export_simplified_basic: x * y and y * y.detach(), whose halves the test runs by hand.
+/// aot_export_simplified_basic: x * y and y * y.detach(); the original test runs the halves by hand.
 TEST(TestPartitioning, aot_export_simplified_basic) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(16), y = build.primal(16), tangent = build.tangent(16),
@@ -230,15 +229,15 @@ TEST(Partition, DeadAndEqualNodesGoFirst) {
   policy.kept_apart = &older_rules::nothing_apart;
   const Partition merged = partition_by(graph, "min-cut", policy);
   EXPECT_EQ(names_of(merged.graph, merged.recomputed()).size() + merged.graph.nodes.size(), 7u)
-      << "primals_1, tangents_1, cos, exp, exp_1 and mul are left, and cos runs twice";
+      << "primals_1, tangents_1, cos, exp, exp_1 and mul remain, and cos runs twice";
   policy.cse = false;
   EXPECT_EQ(partition_by(graph, "min-cut", policy).graph.nodes.size(), 7u);
-  // The default partition takes the graph as it is.
+  // The default partition does not clean up the graph.
   EXPECT_EQ(partition_by(graph, "default").graph.nodes.size(), graph.nodes.size());
 }
 
 TEST(Partition, ABudgetKeepsTheCostlyCall) {
-  // Two products with one weight each; the budget has room for one of them. Dead calls stand before both.
+  // Two products with one weight each; the budget has room for one of them. A dead call precedes them.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(4096), w = build.primal(4096), v = build.primal(4096), tangent = build.tangent(4096);
   build.call("exp", {x}, 4096);
@@ -249,15 +248,15 @@ TEST(Partition, ABudgetKeepsTheCostlyCall) {
                   mm_2 = build.call("mm", {mul, v}, 4096), sin_1 = build.call("sin", {mm}, 4096),
                   mul_1 = build.call("mul", {mm_2, sin_1}, 4096), mm_3 = build.call("mm", {x, mul_1}, 4096),
                   mm_4 = build.call("mm", {cos, mul}, 4096);
-  for (const NodeIndex dear : {mm, mm_1}) {
+  for (const NodeIndex costly : {mm, mm_1}) {
     JointGraph graph = build.graph({cos_1}, {kNoNode, mm_3, mm_4});
     for (JointNode& node : graph.nodes) node.flops = 1;
-    graph.nodes[dear].flops = 1000;
+    graph.nodes[costly].flops = 1000;
     PartitionOptions options = parse_partition_mode("budget=0.5");
     options.static_inputs = {1, 2};
     const Partition made = partition(graph, torch_2_15(), options);
     const Names kept = saved(made);
-    EXPECT_EQ(std::ranges::count(kept, graph.nodes[dear].name), 1) << graph.nodes[dear].name;
+    EXPECT_EQ(std::ranges::count(kept, graph.nodes[costly].name), 1) << graph.nodes[costly].name;
   }
 }
 
@@ -274,8 +273,7 @@ TEST(Partition, TheBudgetOfTheGraphGoesFirst) {
     EXPECT_EQ(partition_by(graph, mode).budget_of_graph, std::nullopt) << mode;
   EXPECT_EQ(partition_by(cosines.graph(), "min-cut").budget_of_graph, std::nullopt);
   graph.nodes[cosines.cos].memory_budget = 2;
-  testing::expect_part(testing::refusal([&] { partition_by(graph, "min-cut"); }),
-                       "the budget must lie between 0 and 1");
+  testing::expect_part(testing::refusal([&] { partition_by(graph, "min-cut"); }), "the budget must be between 0 and 1");
 }
 
 TEST(Partition, TheFrontierIsOfEveryBudgetWhateverTheGraphAsksFor) {
@@ -289,7 +287,7 @@ TEST(Partition, TheFrontierIsOfEveryBudgetWhateverTheGraphAsksFor) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(tagged[i].saved, plain[i].saved);
 }
 
-/// z = sin(mm) + sin(mm), written twice; the backward reads the second sin. Which of the two is tagged, and with what?
+/// z = sin(mm) + sin(mm), with two separate sin calls; the backward reads both. The tests tag one or both of them.
 struct Twice {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
@@ -312,21 +310,21 @@ TEST(Partition, OurOwnModesKeepTheTagsOfMergedCalls) {
     const Partition one = partition_by(tagged.graph(), mode);
     EXPECT_EQ(std::ranges::count(saved(one), "sin"), 1) << mode;
     EXPECT_EQ(std::ranges::count(names_of(one.graph, one.recomputed()), "sin"), 0) << mode;
-    // Words that contradict each other: the calls stay two.
+    // Contradictory tags: the calls are not merged.
     both.build.at(both.sin).recompute = CheckpointPolicy::MustRecompute;
     both.build.at(both.sin_1).recompute = CheckpointPolicy::MustSave;
     const Partition two = partition_by(both.graph(), mode);
     EXPECT_EQ(names_of(two.graph, two.recomputed()), (Names{"sin"})) << mode;
     EXPECT_EQ(std::ranges::count(saved(two), "sin_1"), 1) << mode;
   }
-  // PyTorch's modes do as PyTorch does.
+  // PyTorch's modes lose the tag of a merged call, as PyTorch does.
   Twice tagged;
   tagged.build.at(tagged.sin_1).recompute = CheckpointPolicy::MustSave;
   const Partition theirs = partition_by(tagged.graph(), "aggressive");
   EXPECT_EQ(names_of(theirs.graph, theirs.recomputed()), (Names{"sin"}));
 }
 
-/// Ours run what the backward does beside computing gradients, in the order of the trace.
+/// Our own modes run the backward's effects in the order of the trace.
 TEST(Partition, OurOwnModesLoseNoEffects) {
   for (const char* mode : {"bytes", "budget=0:peak", "budget=1:peak"}) {
     JointGraphBuilder build;
@@ -363,12 +361,12 @@ TEST(Partition, WhatCannotBePartitionedIsRefusedByName) {
   PartitionOptions options;
   options.static_inputs = {1};
   EXPECT_EQ(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
-            "partition: there is no primal 1 to be static; the graph has 1, counted from 0");
+            "partition: static input 1 is out of range: the number of primals is 1");
   options = {};
   options.budget = 1.5;
   options.mode = PartitionMode::Budget;
   testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), options); }),
-                       "the budget must lie between 0 and 1, it is 1.5");
+                       "the budget must be between 0 and 1, not 1.5");
   graph.nodes[0].kind = JointKind::OtherInput;
   testing::expect_part(testing::refusal([&] { partition(graph, torch_2_15(), {}); }),
                        "the input 'primals_1' is neither a tensor nor a number of the forward");
@@ -381,7 +379,7 @@ TEST(Partition, TheSeedReordersOnlyTaggedGraphs) {
   const Partition plain = partition_by(graph, "min-cut", seed());
   EXPECT_EQ(saved(plain), (Names{"primals_1"}));
   EXPECT_EQ(names_of(plain.graph, plain.backward.ops), in_order);
-  // The gradient of the first cosine is written down early here; autograd's order would not run it yet.
+  // The trace computes the first cosine's sin early here; autograd's order would defer it.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(400), tangent = build.tangent(400);
   const NodeIndex cos = build.call("cos", {x}, 400), cos_1 = build.call("cos", {cos}, 400);
@@ -419,7 +417,7 @@ TEST(Certificate, AnotherChoiceOrGraphHasAnother) {
   JointGraph wider = graph;
   wider.nodes[cosines.cos].out.shape[0].value = 200;
   EXPECT_NE(all, certificate(extract(wider, {cosines.x, cosines.cos, cosines.cos_1}, {}, torch_2_15(), true)));
-  JointGraph constant = graph;  // as another probability of dropout would be
+  JointGraph constant = graph;  // like a different dropout probability
   constant.nodes[cosines.cos].kwargs.emplace_back("p", JointArgument{.kind = JointArgument::Kind::Float, .real = 0.5});
   EXPECT_NE(all, certificate(extract(constant, {cosines.x, cosines.cos, cosines.cos_1}, {}, torch_2_15(), true)));
 }

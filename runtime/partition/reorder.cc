@@ -8,7 +8,7 @@
 namespace plumbline::partition {
 namespace {
 
-/// Puts calls into their new order, with what they need before them.
+/// Places calls in their new order, each after the calls it needs.
 class Order {
  public:
   Order(const JointGraph& graph, const JointEdges& edges, const Subgraph& part)
@@ -18,7 +18,7 @@ class Order {
     ops.reserve(part.ops.size());
   }
 
-  /// `nodes` and all that they need, in the order in which they stood.
+  /// Places `nodes` and all that they need, in their original order.
   void place_by_position(std::span<const NodeIndex> nodes) {
     const size_t begin = ops.size();
     pending_.assign(nodes.begin(), nodes.end());
@@ -34,9 +34,9 @@ class Order {
               [&](NodeIndex a, NodeIndex b) { return position_[a] < position_[b]; });
   }
 
-  /// `nodes` one after the other, deepest first, each after what it needs, deepest first.
+  /// Places `nodes` one after the other, deepest first, each after its inputs, deepest first.
   void place_by_depth(std::span<const NodeIndex> nodes, const std::vector<int32_t>& depth) {
-    // Children are pushed in reverse; a node is met a second time once all of its inputs are placed.
+    // Children are pushed in reverse; a node is reached a second time once all of its inputs are placed.
     const auto push = [&](std::span<const NodeIndex> children) {
       const auto begin = static_cast<std::ptrdiff_t>(pending_.size());
       pending_.insert(pending_.end(), children.begin(), children.end());
@@ -72,7 +72,7 @@ class Order {
   std::vector<NodeIndex> pending_;
 };
 
-/// By node: calls on the longest way from an input.
+/// By node: the number of calls on the longest path from an input.
 std::vector<int32_t> depths_of(const JointGraph& graph, const JointEdges& edges, const Subgraph& part) {
   std::vector<int32_t> depth(graph.nodes.size(), 0);
   for (const NodeIndex op : part.ops) {
@@ -82,7 +82,7 @@ std::vector<int32_t> depths_of(const JointGraph& graph, const JointEdges& edges,
   return depth;
 }
 
-/// The outputs, each once.
+/// The outputs without duplicates.
 std::vector<NodeIndex> distinct_outputs(const JointGraph& graph, const Subgraph& part) {
   std::vector<NodeIndex> outputs;
   std::vector<char> seen(graph.nodes.size(), 0);
@@ -103,7 +103,7 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
   };
   const auto first = std::ranges::find_if(backward.ops, reads_tangent);
   const std::vector<NodeIndex> outputs = distinct_outputs(graph, backward);
-  // A tangent that is returned as it came is used, by the end of the graph.
+  // A tangent that is returned unchanged counts as used at the end of the graph.
   const bool returns_tangent =
       std::ranges::any_of(outputs, [&](NodeIndex output) { return graph.nodes[output].kind == JointKind::Tangent; });
   if (first == backward.ops.end() && (!returns_tangent || keeps_effects)) return;
@@ -114,17 +114,17 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
   const auto place = [&](std::span<const NodeIndex> nodes) {
     by == ReorderBy::Depth ? order.place_by_depth(nodes, depth) : order.place_by_position(nodes);
   };
-  // A draw of the forward that runs again replays its state: it may do so at any time.
+  // A forward draw that is recomputed replays its recorded state, so it may run at any time.
   const std::vector<char> must_run =
       keeps_effects ? calls_that_must_run(graph, edges).in_backward : std::vector<char>();
   const auto comes_early = [&](NodeIndex op) {
     return keeps_effects ? must_run[op] != 0 : by == ReorderBy::Graph && graph.nodes[op].op == "aten::copy_";
   };
-  auto waiting = backward.ops.begin();  // what stands before may not be placed yet
+  auto waiting = backward.ops.begin();  // calls before it are already placed
   for (auto op = backward.ops.begin(); op != backward.ops.end(); ++op) {
     const JointNode& node = graph.nodes[*op];
     if (op < first && !comes_early(*op)) continue;
-    // What reads the memory before it is written must have run.
+    // Calls that read the memory before this write must run first.
     if (keeps_effects && node.writes)
       for (; waiting != op; ++waiting) place({{*waiting}});
     place({{*op}});
@@ -134,7 +134,7 @@ void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgr
 }
 
 void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& part) {
-  // A linked list of the calls behind the inputs; getitems move within it from the last to the first.
+  // A circular doubly linked list of the inputs and calls; getitems are moved within it, from the last to the first.
   std::vector<NodeIndex> listed = part.inputs;
   listed.insert(listed.end(), part.ops.begin(), part.ops.end());
   const auto size = static_cast<int32_t>(listed.size());

@@ -14,7 +14,7 @@ using testing::names_of;
 
 using Names = std::vector<std::string>;
 
-/// Two branches: the gradient of the second comes first, and needs nothing of the first.
+/// Two branches: the gradient of the second comes first and needs nothing of the first.
 struct Branches {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), tangent = build.tangent(400), tangent_2 = build.tangent(400);
@@ -38,7 +38,7 @@ TEST(Reorder, OnlyWhatTheNextGradientNeedsIsComputed) {
             (Names{"exp", "exp_1", "mul", "sum", "mul_1", "cos", "cos_1", "mul_2", "mul_3", "add"}));
   EXPECT_EQ(by_graph.inputs, partition.backward.inputs);
   EXPECT_EQ(by_graph.outputs, partition.backward.outputs);
-  // Depth: mul_2 of (cos, cos_1) asks for cos_1 first, which asks for cos: here the same order.
+  // By depth: mul_2 needs cos_1, which needs cos; here both orders agree.
   reorder_as_autograd(partition.graph, edges, by_depth, ReorderBy::Depth);
   EXPECT_EQ(by_depth.ops, by_graph.ops);
 }
@@ -55,7 +55,7 @@ TEST(Reorder, TheSeedTakesTheDeepestArgumentFirst) {
   Subgraph by_graph = partition.backward, by_depth = partition.backward;
   reorder_as_autograd(partition.graph, edges, by_graph, ReorderBy::Graph);
   EXPECT_EQ(names_of(partition.graph, by_graph.ops), (Names{"cos", "sin", "sin_1", "add", "mul", "exp", "mul_1"}));
-  // add(cos, sin_1): sin_1 lies deeper.
+  // add(cos, sin_1): sin_1 is deeper.
   reorder_as_autograd(partition.graph, edges, by_depth, ReorderBy::Depth);
   EXPECT_EQ(names_of(partition.graph, by_depth.ops), (Names{"sin", "sin_1", "cos", "add", "mul", "exp", "mul_1"}));
 }
@@ -70,7 +70,7 @@ TEST(Reorder, WithoutATangentNothingMoves) {
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "sin", "add"}));
 }
 
-/// Its tangent is the gradient of x as it came; behind the gradient of w stands an assertion that nobody uses.
+/// Returns its tangent unchanged as the gradient of x; the gradient of w is followed by an assertion without users.
 struct ReturnsItsTangent {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
@@ -85,11 +85,11 @@ struct ReturnsItsTangent {
 
 TEST(Reorder, ATangentReturnedAsItCameIsUsedAtTheEnd) {
   const Partition partition = ReturnsItsTangent().divided(true);
-  // What stands before the first use of a tangent and is not needed is left out.
+  // Calls before the first use of a tangent are dropped unless they are needed.
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp"}));
 }
 
-/// Two splits of inputs; their results are used together.
+/// Two splits of inputs, whose results are used together.
 struct Splits {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), y = build.primal(400), tangent = build.tangent(400);
@@ -141,8 +141,8 @@ TEST(Reorder, CopiesIntoInputsBeforeTheFirstGradientStay) {
   EXPECT_EQ(names_of(partition.graph, partition.backward.ops), (Names{"exp", "copy_", "mul"}));
 }
 
-/// Backward calls that read no tangent: a log, two draws of which the second is needed first, a write to what is read
-/// before it.
+/// Backward calls that read no tangent: a log, two draws of which the second is needed first, a write to a value that
+/// an earlier call reads.
 struct Effects {
   JointGraphBuilder build;
   NodeIndex x = build.primal(400), w = build.primal(400), tangent = build.tangent(400);
@@ -178,7 +178,7 @@ TEST(Reorder, OurOwnOrderKeepsEffectsAndDrawsInTheirs) {
     // The log needs exp; sin reads w before add_ writes it.
     EXPECT_EQ(names_of(partition.graph, own.ops), names_of(partition.graph, partition.backward.ops));
   }
-  // PyTorch loses the log and the write, and its second draw comes first.
+  // PyTorch drops the log and the write, and runs the second draw first.
   Subgraph theirs = partition.backward;
   reorder_as_autograd(partition.graph, edges, theirs, ReorderBy::Graph);
   EXPECT_EQ(names_of(partition.graph, theirs.ops),
@@ -188,7 +188,7 @@ TEST(Reorder, OurOwnOrderKeepsEffectsAndDrawsInTheirs) {
 TEST(Reorder, WhatHasNoEffectWaitsBehindEffectsUntilItIsNeeded) {
   Effects effects;
   JointGraph graph = effects.divided().graph;
-  graph.nodes[effects.copy].writes = false;  // nothing is written: sin may come late
+  graph.nodes[effects.copy].writes = false;  // without a write, sin may run late
   Partition partition = extract(std::move(graph), {effects.x, effects.w, effects.y}, {}, Policy(), false);
   reorder_as_autograd(partition.graph, edges_of(partition.graph), partition.backward, ReorderBy::Graph,
                       Reordering::KeepsEffects);

@@ -31,13 +31,13 @@ std::string names_where(bool with_microbatch) {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
   throw InputError("action " + quoted(text) + ": " + reason +
-                   "; accepted is <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with a kind out of " +
+                   "; expected <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with a kind out of " +
                    names_where(true) + ", or <stage><kind> with one out of " + names_where(false));
 }
 
 [[noreturn]] void refuse_group(std::string_view text, const std::string& reason) {
   throw InputError("group " + quoted(text) + ": " + reason +
-                   "; accepted is (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W");
+                   "; expected (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W");
 }
 
 int parse_number(std::string_view digits, std::string_view text, const char* what) {

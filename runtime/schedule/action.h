@@ -1,8 +1,8 @@
-// One entry of a schedule: what one rank does for one stage and one micro-batch, and its text form.
+// One entry of a schedule: an action of one rank for one stage and one micro-batch, and its text form.
 //
-// The text is PyTorch's (torch.distributed.pipelining.schedules._Action): stage, kind, micro-batch without blanks,
-// as in 2F0, 0I3, 1SEND_F3, 1UNSHARD; a group is (2F1;3B0)OVERLAP_F_B. Its parser matches a prefix ("2F0rubbish" is
-// 2F0, "1UNSHARD7" is taken); ours takes the whole text or refuses.
+// The text is PyTorch's (torch.distributed.pipelining.schedules._Action): stage, kind, micro-batch without blanks, as
+// in 2F0, 0I3, 1SEND_F3, 1UNSHARD; a group is (2F1;3B0)OVERLAP_F_B. PyTorch's parser matches a prefix ("2F0rubbish" is
+// 2F0, "1UNSHARD7" is accepted); ours matches the whole text or refuses it.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,17 @@
 
 namespace plumbline::schedule {
 
-/// F forward; B full backward; I input backward; W weight backward (B = I then W).
-/// SEND_F sends the outputs of a stage's forward to every stage on another rank that uses one of them; RECV_F *posts*
-/// the receives of all inputs that come from other ranks, and the F waits for them. SEND_B and RECV_B mirror that for
-/// the gradients: 1SEND_B0 goes to the stages whose outputs stage 1 uses.
-/// WAIT_SEND_F and WAIT_SEND_B wait until that send is complete (PyTorch from 2.15 on); a send without one is waited
-/// for at the end of the step.
-/// Of a whole stage, without a micro-batch: UNSHARD gathers its parameters where they lie divided over a data-parallel
-/// group, RESHARD lets go of the gathered copy, REDUCE_GRAD starts the sum of its gradients over that group and
-/// WAIT_REDUCE_GRAD waits for it.
+/// F forward; B full backward; I input backward; W weight backward (B = I then W). SEND_F sends the outputs of a
+/// stage's forward to every stage on another rank that uses one of them; RECV_F *posts* the receives of all inputs that
+/// come from other ranks, and the F waits for them. SEND_B and RECV_B mirror that for the gradients: 1SEND_B0 goes to
+/// the stages whose outputs stage 1 uses.
+///
+/// WAIT_SEND_F and WAIT_SEND_B wait until that send is complete (PyTorch 2.15 and later); a send without one is awaited
+/// at the end of the step.
+///
+/// For a whole stage, without a micro-batch: UNSHARD gathers its parameters, sharded over a data-parallel group;
+/// RESHARD frees the gathered copy; REDUCE_GRAD starts the sum of its gradients over that group and WAIT_REDUCE_GRAD
+/// waits for it.
 enum class ActionType : std::uint8_t {
   F,
   B,
@@ -41,7 +43,7 @@ enum class ActionType : std::uint8_t {
 
 inline constexpr int kActionTypeCount = 14;
 
-/// What stands for the micro-batch of an action that belongs to a whole stage.
+/// The micro-batch of an action that belongs to a whole stage.
 inline constexpr int kNoMicrobatch = -1;
 
 struct Action {
@@ -49,8 +51,8 @@ struct Action {
   ActionType type = ActionType::F;
   int microbatch = 0;  ///< kNoMicrobatch for UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD
   /// This action and the next of its rank's list belong to one group, (2F1;3B0)OVERLAP_F_B: the group begins when all
-  /// that any of its members needs from outside is there, and what they make is there when all have ended. Members are
-  /// computations.
+  /// external inputs of its members are available, and their results become available when all members have ended.
+  /// Members are computations.
   bool overlaps_next = false;
   bool operator==(const Action&) const = default;
 };
@@ -60,30 +62,30 @@ std::span<const ActionType> action_types();
 
 std::string_view to_string(ActionType type);
 
-/// Without its group: 2F1 for either value of overlaps_next.
+/// Ignores the group: 2F1 for either value of overlaps_next.
 std::string to_string(const Action& action);
 
-/// F, B, I, W: what takes time on the rank.
+/// F, B, I, W: the kinds that take time on the rank.
 constexpr bool is_compute(ActionType type) { return type <= ActionType::W; }
 constexpr bool is_send(ActionType type) { return type == ActionType::SEND_F || type == ActionType::SEND_B; }
 constexpr bool is_receive(ActionType type) { return type == ActionType::RECV_F || type == ActionType::RECV_B; }
 constexpr bool is_wait_send(ActionType type) {
   return type == ActionType::WAIT_SEND_F || type == ActionType::WAIT_SEND_B;
 }
-/// False for what is done once for a whole stage.
+/// False for the kinds that act once on a whole stage.
 constexpr bool has_microbatch(ActionType type) { return type <= ActionType::WAIT_SEND_B; }
 
 /// The inverse of to_string(action), for a single action: numbers are plain decimals without sign or leading zeros, at
-/// most 2147483647. Throws InputError that quotes the text and says what is accepted.
+/// most 2147483647. Throws InputError that quotes the text and says what is expected.
 Action parse_action(std::string_view text);
 
-/// One entry of a list as it is written: 2F1 for an action that stands alone, (2F1;3B0)OVERLAP_F_B for all members of a
-/// group. `entry` is not empty.
+/// One entry of a list in text form: 2F1 for a single action, (2F1;3B0)OVERLAP_F_B for all members of a group. `entry`
+/// is not empty.
 std::string entry_text(std::span<const Action> entry);
 
-/// The inverse of entry_text: adds the action, or all members of the group, to `actions`. A group has at least two
-/// members, all of them computations; groups do not nest. Throws InputError as parse_action does,
-/// and then leaves `actions` as it was.
+/// The inverse of entry_text: appends the action, or all members of the group, to `actions`. A group has at least two
+/// members, all of them computations; groups do not nest. Throws InputError as parse_action does, and then leaves
+/// `actions` unchanged.
 void parse_entry(std::string_view text, std::vector<Action>& actions);
 
 /// `text` in single quotes for an error line: unprintable bytes escaped, long text cut.

@@ -1,4 +1,4 @@
-// Where each action stands in its rank's list, as a table: what checks, replay and simulation look up.
+// Looks up the position of each action in its rank's list; used by checks, replay and simulation.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@ namespace plumbline::schedule {
 
 class ActionIndex {
  public:
-  /// Linear in the number of actions; shape_problem(schedule) must be empty. Of an action that stands twice the first
-  /// counts; one that stands on a rank that does not hold its stage, or is out of range, is not entered, nor is one of
-  /// a whole stage (UNSHARD, ...), which may stand several times.
+  /// Linear in the number of actions; shape_problem(schedule) must be empty. The first of two equal actions counts. The
+  /// index omits an action on a rank that does not hold its stage, one out of range, and one of a whole stage (UNSHARD,
+  /// ...), which may appear several times.
   explicit ActionIndex(const Schedule& schedule);
 
-  /// The position in the list of the rank that does the action's stage and micro-batch; -1 where it is not there.
+  /// The position in the list of the rank that executes the action's stage and micro-batch; -1 when it is absent.
   int position(const Action& action) const {
     const int column = column_[static_cast<std::size_t>(action.type)];
     return column >= 0 && in_range(action) ? table_[row(action) + column] : -1;
@@ -32,12 +32,12 @@ class ActionIndex {
   }
 
   int stages_, microbatches_;
-  int columns_ = 0;                           ///< as many as kinds occur, so that memory follows the number of actions
-  std::array<int, kActionTypeCount> column_;  ///< by kind; -1 where it does not occur
+  int columns_ = 0;                           ///< one per kind that occurs, so that memory is linear in the actions
+  std::array<int, kActionTypeCount> column_;  ///< by kind; -1 if it does not occur
   std::vector<std::int32_t> table_;
 };
 
-/// The action that sends gradients to earlier stages: I where the backward comes in halves, else B.
+/// The action that sends gradients to earlier stages: I when the backward is split, else B.
 Action input_backward(const ActionIndex& index, int stage, int microbatch);
 
 }  // namespace plumbline::schedule

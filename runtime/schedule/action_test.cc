@@ -12,7 +12,7 @@
 namespace plumbline::schedule {
 namespace {
 
-// What parse_action, or the other parser that is given, throws.
+// The error of parse_action, or of the given parser.
 template <class Parse = Action (*)(std::string_view)>
 std::string message_of(std::string_view text, Parse parse = parse_action) {
   return testing::refusal([&] { parse(text); });
@@ -119,7 +119,7 @@ TEST(Action, RefusesEverythingElse) {
 
 TEST(Action, ErrorsNameTextReasonAndWhatIsAccepted) {
   EXPECT_EQ(message_of("2X0"),
-            "action '2X0': there is no kind 'X'; accepted is <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with "
+            "action '2X0': there is no kind 'X'; expected <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with "
             "a kind out of F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, or <stage><kind> with "
             "one out of UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD");
   EXPECT_NE(message_of("F0").find("the stage is missing"), std::string::npos);
@@ -133,7 +133,7 @@ TEST(Action, ErrorsNameTextReasonAndWhatIsAccepted) {
   EXPECT_LT(hostile.size(), 600u);
 }
 
-// The grammar by brute force: cut the text in three at all places, look the parts up.
+// The grammar by brute force: cut the text in three at every place and look the parts up.
 std::optional<Action> parse_by_search(const std::string& text) {
   static const std::map<std::string, int> numbers = [] {
     std::map<std::string, int> table;
@@ -210,7 +210,7 @@ TEST(Action, EntriesAreActionsAndGroups) {
 
 TEST(Action, RefusesGroupsWithAReason) {
   const auto refused = [](std::string_view text) { return message_of(text, entry); };
-  const std::string accepted = "; accepted is (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W";
+  const std::string accepted = "; expected (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W";
   EXPECT_EQ(refused("(1F1)OVERLAP_F_B"), "group '(1F1)OVERLAP_F_B': it has one member" + accepted);
   EXPECT_EQ(refused("(1F1;2B0"), "group '(1F1;2B0': it does not end in )OVERLAP_F_B" + accepted);
   EXPECT_EQ(refused("(1F1;(2B0;3B0)OVERLAP_F_B)OVERLAP_F_B"),

@@ -77,7 +77,7 @@ std::string shape_problem(const Schedule& schedule) {
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     if (!holds_a_stage[rank]) return "rank " + text(rank) + " holds no stage";
   }
-  // A complete schedule has at least one action for each; a damaged one may lack some, not nearly all.
+  // A complete schedule has at least one action for each; a damaged one may lack a few, but not most.
   const std::size_t actions = action_count(schedule);
   const std::int64_t needed = std::int64_t{schedule.stages} * schedule.microbatches;
   if (needed > static_cast<std::int64_t>(4 * actions + 1024)) {

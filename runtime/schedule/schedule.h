@@ -1,4 +1,4 @@
-// The schedule: which actions each rank does, in which order. Plain data that everything else reads or makes.
+// The schedule: which actions each rank executes, in which order. Plain data.
 //
 // A *compute* schedule has only F, B, I and W; lowering (lower.h) adds the sends and receives. Ranks, stages,
 // micro-batches and positions in a rank's list count from 0.
@@ -17,14 +17,14 @@ struct Schedule {
   std::string name = {};
   int stages = 0;
   int microbatches = 0;
-  /// `stages` entries; with several replicas of the model as many for each of them, replica after replica.
+  /// `stages` entries; with several replicas of the model that many for each, replica after replica.
   std::vector<int> rank_of_stage = {};
   std::vector<std::vector<Action>> ranks = {};  ///< one ordered list per rank
-  /// Which replica of the model each micro-batch goes through (DualPipe, Chimera); empty where there is one.
+  /// The replica of the model that each micro-batch goes through (DualPipe, Chimera); empty for a single replica.
   std::vector<int> replica_of_microbatch = {};
   bool operator==(const Schedule&) const = default;
 
-  /// The rank that does what is to be done for this stage and micro-batch; both must exist.
+  /// The rank that executes the actions of this stage and micro-batch; both must exist.
   int rank_of(int stage, int microbatch) const {
     return rank_of_stage[stage + (replica_of_microbatch.empty() ? 0 : replica_of_microbatch[microbatch] * stages)];
   }
@@ -44,12 +44,12 @@ std::vector<int> stages_of_rank(const Schedule& schedule, int rank);
 /// The edges of a plain pipeline: 0->1, 1->2, ...
 std::vector<StageEdge> chain_edges(int stages);
 
-/// One past the last action of the group that begins at `position` (Action::overlaps_next); position + 1 where that
-/// action stands alone.
+/// One past the last action of the group that begins at `position` (Action::overlaps_next); position + 1 for a single
+/// action.
 std::size_t group_end(std::span<const Action> actions, std::size_t position);
 
 /// Calls visit(entry) with each entry of a list, in order: a std::span<const Action> over the members of a group, or
-/// over one action that stands alone.
+/// over a single action.
 template <class Visit>
 void for_each_entry(std::span<const Action> actions, Visit visit) {
   for (std::size_t begin = 0; begin < actions.size();) {
@@ -59,18 +59,18 @@ void for_each_entry(std::span<const Action> actions, Visit visit) {
   }
 }
 
-/// All actions of all ranks.
+/// The number of actions of all ranks.
 std::size_t action_count(const Schedule& schedule);
 
-/// True when some action is none of F, B, I, W, that is, when the schedule was lowered.
+/// True when some action is none of F, B, I, W, that is, when the schedule is lowered.
 bool has_communication(const Schedule& schedule);
 
-/// Whether some action is a backward or half of one; without any the schedule is for evaluation.
+/// Whether some action is a backward or half of one; a schedule without any is for evaluation.
 bool has_backward(const Schedule& schedule);
 
 /// Why the fields contradict one another (no ranks, a stage on a rank that does not exist, ...), in one line; empty
-/// when they do not. Also refuses a schedule with far fewer actions than stages x micro-batches, so that whoever makes
-/// a table of that size stays linear in the number of actions. Says nothing about the actions themselves: see check.h.
+/// when they do not. Also refuses a schedule with far fewer actions than stages x micro-batches, so that a table of
+/// that size stays linear in the number of actions. The actions themselves are validated by check.h.
 std::string shape_problem(const Schedule& schedule);
 
 }  // namespace plumbline::schedule

@@ -1,4 +1,4 @@
-// Which stages feed which: the edges of a pipe, by stage, for whoever walks them.
+// Which stages feed which: the edges of a pipe, indexed by stage.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace plumbline::schedule {
 
 class StageGraph {
  public:
-  /// Edges may be given more than once. Throws InputError for an edge whose ends are not 0 <= from < to < stages.
+  /// Edges may repeat. Throws InputError for an edge that does not satisfy 0 <= from < to < stages.
   StageGraph(int stages, const std::vector<StageEdge>& edges);
 
   int stages() const { return static_cast<int>(inputs_.size()); }
@@ -22,11 +22,11 @@ class StageGraph {
   std::vector<std::vector<int>> inputs_, outputs_;
 };
 
-/// True when one of `neighbours` lies on another rank than `stage` for this micro-batch, so that something must travel.
+/// True when one of `neighbours` is on another rank than `stage` for this micro-batch, so that something must travel.
 bool any_remote(const Schedule& schedule, const std::vector<int>& neighbours, int stage, int microbatch);
 
-/// True when `type`, a send or a receive, has something to carry for `stage`: SEND_F and RECV_B where it feeds a stage
-/// on another rank, RECV_F and SEND_B where it is fed by one.
+/// True when `type`, a send or a receive, has something to carry for `stage`: SEND_F and RECV_B when it feeds a stage
+/// on another rank, RECV_F and SEND_B when a stage on another rank feeds it.
 bool carries(const Schedule& schedule, const StageGraph& graph, ActionType type, int stage, int microbatch);
 
 }  // namespace plumbline::schedule

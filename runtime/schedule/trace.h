@@ -1,4 +1,4 @@
-// When each action was, or would be, carried out: what the engine measures and the simulator predicts, in one form, so
+// When each action was, or would be, executed: measured by the engine or predicted by the simulator, in one form, so
 // that pictures can show them side by side.
 #pragma once
 

@@ -1,4 +1,4 @@
-// stash(), pop() and SkipForward: how the forward of a skippable module says what it stashes and pops.
+// stash(), pop() and SkipForward: the forward of a skippable module as a coroutine that yields its stashes and pops.
 //
 //   plumbline::SkipForward<> forward(at::Tensor x) {
 //     co_yield plumbline::stash("1to3", x);
@@ -6,8 +6,8 @@
 //     co_return f(x, carried);
 //   }
 //
-// The interface of the generators in torchgpipe's skip/skippable.py, as a C++20 coroutine. A command is carried out
-// where it is yielded, without suspending; anything else that is yielded or awaited does not compile.
+// The interface of the generators in torchgpipe's skip/skippable.py, as a C++20 coroutine. A command executes where it
+// is yielded, without suspending; yielding or awaiting anything else does not compile.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,8 +22,8 @@
 
 namespace plumbline::skip {
 
-/// The command to stash `tensor` (undefined: None) under `name`. Classes with constructors, not aggregates: g++ 12
-/// destroys an aggregate operand of co_yield twice.
+/// The command to stash `tensor` (undefined: None) under `name`. The commands are classes with constructors, not
+/// aggregates: g++ 12 destroys an aggregate operand of co_yield twice.
 class StashCommand {
  public:
   StashCommand(std::string name, at::Tensor tensor) : name_(std::move(name)), tensor_(std::move(tensor)) {}
@@ -35,7 +35,7 @@ class StashCommand {
   at::Tensor tensor_;
 };
 
-/// The command to pop what was stashed under `name`.
+/// The command to pop the tensor stashed under `name`.
 class PopCommand {
  public:
   explicit PopCommand(std::string name) : name_(std::move(name)) {}
@@ -48,7 +48,7 @@ class PopCommand {
 inline StashCommand stash(std::string name, at::Tensor tensor) { return {std::move(name), std::move(tensor)}; }
 inline PopCommand pop(std::string name) { return PopCommand(std::move(name)); }
 
-/// Carries out the commands of one forward.
+/// Executes the commands of one forward.
 class SkipHandler {
  public:
   virtual ~SkipHandler() = default;
@@ -56,8 +56,8 @@ class SkipHandler {
   virtual at::Tensor pop(const std::string& name) = 0;
 };
 
-/// The forward of a skippable module under way; it gives an Output with co_return. It does nothing until it is run, and
-/// is run once.
+/// A running forward of a skippable module; co_return gives its Output. It does nothing until run() is called, which
+/// happens once.
 template <class Output = at::Tensor>
 class [[nodiscard]] SkipForward {
  public:
@@ -69,7 +69,7 @@ class [[nodiscard]] SkipForward {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Runs the forward to its end; what it throws comes out here.
+  /// Runs the forward to its end; rethrows its exceptions.
   Output run(SkipHandler& handler) && {
     promise_type& promise = coroutine_.promise();
     promise.handler = &handler;

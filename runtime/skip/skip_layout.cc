@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/skip/skippable.h"
 #include "runtime/skip/verify_skippables.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::skip {
 namespace {

@@ -1,7 +1,7 @@
-// SkipLayout: between which partitions of a sequence the skips go, from the declarations alone.
+// SkipLayout: between which partitions of a sequence the skips go, derived from the declarations alone.
 //
-// After inspect_skip_layout() of torchgpipe (skip/layout.py). There it decides what is copied; here split() finds the
-// same edges in a captured graph, and this says beforehand, or beside it, what they are.
+// After inspect_skip_layout() of torchgpipe (skip/layout.py). There it decides which tensors are copied; here split()
+// finds the same edges in a captured graph, and this predicts or confirms them.
 #pragma once
 
 #include <vector>
@@ -28,9 +28,9 @@ class SkipLayout {
   explicit SkipLayout(std::vector<SkipRoute> routes);
 
   const std::vector<SkipRoute>& routes() const { return routes_; }
-  /// What comes to `partition` from others, sorted by (from, key).
+  /// The skips that come to `partition` from others, sorted by (from, key).
   std::vector<SkipRoute> copies_to(int partition) const;
-  /// Whether the skip goes from one partition to another; false for one that is not known.
+  /// Whether the skip goes from one partition to another; false for an unknown one.
   bool requires_copy(const SkipKey& key) const;
 
  private:
@@ -38,7 +38,8 @@ class SkipLayout {
 };
 
 /// `sequence` calls its children one after the other; the first `balance[0]` of them are partition 0, and so on. Throws
-/// InputError as verify_skippables() does, for a count below 1, and when they are not as many as the children.
+/// InputError as verify_skippables() does, for a count below 1, and when the counts do not sum to the number of
+/// children.
 SkipLayout inspect_skip_layout(const torch::nn::Module& sequence, const std::vector<int>& balance);
 
 }  // namespace plumbline::skip

@@ -1,4 +1,4 @@
-// torchgpipe's tests/skip/test_inspect_skip_layout.py, each under its name, and what it leaves raw.
+// torchgpipe's tests/skip/test_inspect_skip_layout.py, each test under its name, and cases that torchgpipe leaves open.
 #include "runtime/skip/skip_layout.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(SkipLayout, far_partitions) {
 TEST(SkipLayout, pop_2_from_different_partitions) {
   const SkipLayout layout =
       inspect_skip_layout(*Sequence(stashing("foo"), stashing("bar"), layer({{}, {"foo", "bar"}})), {1, 1, 1});
-  // by where it comes from, not by name
+  // sorted by source partition, not by name
   EXPECT_EQ(layout.copies_to(2), (Routes{{0, 2, {common, "foo"}}, {1, 2, {common, "bar"}}}));
 }
 
@@ -58,7 +58,7 @@ TEST(SkipLayout, namespace) {
   EXPECT_EQ(layout.copies_to(1), (Routes{{0, 1, {ns, "foo"}}}));
 }
 
-// Two skips of one route, of which one is isolated: torchgpipe cannot sort them.
+// Two skips of one route, one of them isolated: torchgpipe cannot sort them.
 TEST(SkipLayout, IsolatedBesideNot) {
   const SkipNamespace ns;
   const SkipLayout layout = inspect_skip_layout(

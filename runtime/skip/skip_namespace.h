@@ -1,7 +1,7 @@
-// SkipNamespace: tells skips of one name apart, so that a block with skips of its own can stand in a model twice.
+// SkipNamespace: distinguishes skips of one name, so that a block with its own skips can appear in a model twice.
 //
-// After Namespace of torchgpipe (skip/namespace.py), with a running number in place of a uuid: the order of namespaces
-// is that in which they were made, and so the same on every rank that makes the same model.
+// After Namespace of torchgpipe (skip/namespace.py), with a running number in place of a uuid: namespaces are ordered
+// by creation, and so equally on every rank that builds the same model.
 #pragma once
 
 #include <compare>
@@ -13,9 +13,9 @@ namespace plumbline::skip {
 
 class SkipNamespace {
  public:
-  /// Another one than any before; its copies are equal to it. Safe from several threads.
+  /// A namespace unlike any before; its copies are equal to it. Thread safe.
   SkipNamespace();
-  /// The one that names are in until they are isolated; before all others.
+  /// The namespace of names that are not isolated; ordered before all others.
   static SkipNamespace common() { return SkipNamespace(0); }
 
   auto operator<=>(const SkipNamespace&) const = default;

@@ -1,9 +1,9 @@
-// SkipTracker: where skip tensors are between the module that stashes them and the one that pops them.
+// SkipTracker: holds skip tensors between the module that stashes them and the one that pops them.
 //
-// Each thread has one, so that skippable modules work by themselves, outside any pipeline; whoever runs a model that
-// must not meet what others left lays a fresh one over it (SkipTrackerScope). After SkipTracker of torchgpipe
-// (skip/tracker.py). Its portals have no counterpart: a capture sees a skip as a value with uses far away, and split()
-// makes that a direct edge between two stages.
+// Each thread has one, so that skippable modules work alone, outside any pipeline. Code that runs a model and must not
+// see leftovers installs a fresh one (SkipTrackerScope). After SkipTracker of torchgpipe (skip/tracker.py). Its portals
+// have no counterpart: a capture sees a skip as a value with distant uses, and split() turns that into a direct edge
+// between two stages.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@
 
 namespace plumbline::skip {
 
-/// What a skip tensor is known by.
+/// The key of a skip tensor.
 struct SkipKey {
   SkipNamespace ns = SkipNamespace::common();
   std::string name;
@@ -26,21 +26,21 @@ struct SkipKey {
 
 class SkipTracker {
  public:
-  /// Keeps `tensor` (undefined: None) until it is loaded; what was kept under this key before is dropped.
+  /// Keeps `tensor` (undefined: None) until it is loaded; drops any earlier tensor under this key.
   void save(const SkipKey& key, at::Tensor tensor);
-  /// Gives it away, or nothing when there is none.
+  /// Returns and releases the tensor, or nothing when there is none.
   std::optional<at::Tensor> load(const SkipKey& key);
-  /// What was saved and not yet loaded, in order.
+  /// The keys of tensors saved and not yet loaded, in order.
   std::vector<SkipKey> kept() const;
 
  private:
   std::map<SkipKey, at::Tensor> tensors_;
 };
 
-/// This thread's.
+/// This thread's tracker.
 SkipTracker& current_skip_tracker();
 
-/// `tracker` is this thread's for as long as the scope lives. Scopes nest.
+/// Makes `tracker` this thread's for the lifetime of the scope. Scopes nest.
 class SkipTrackerScope {
  public:
   explicit SkipTrackerScope(SkipTracker& tracker) noexcept;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::skip {
 namespace {

@@ -16,13 +16,12 @@
 //   };
 //   plumbline::Sequence model(plumbline::skippable<Layer1>(), Layer2(), plumbline::skippable<Layer3>());
 //
-// Between the two nobody has to hand the tensor on, and cut into stages it travels straight from the stage that made it
-// to the one that pops it, under every schedule (runtime/split).
+// No module between the two passes the tensor on. In a split model it travels directly from the stage that made it to
+// the one that pops it, under every schedule (runtime/split).
 //
 // Behaviour and messages of torchgpipe's skip/skippable.py (PyTorch's distributed/pipeline/sync/skip), with messages in
-// a fixed order. What is popped is fetched before the body runs, what is stashed is to be seen after it. What
-// torchgpipe leaves open is refused: one name stashed or popped twice in a forward, isolating a name that is not
-// declared.
+// a fixed order. Popped tensors are fetched before the body runs; stashed ones become visible after it. Cases that
+// torchgpipe leaves open are refused: one name stashed or popped twice in a forward, isolating an undeclared name.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -39,13 +38,13 @@
 
 namespace plumbline::skip {
 
-/// What a module says that it stashes and pops.
+/// The names that a module declares to stash and pop.
 struct SkipNames {
   std::vector<std::string> stash = {};
   std::vector<std::string> pop = {};
 };
 
-/// How a skippable module is known, whatever its body. All names are its own; a key has the namespace too.
+/// The common base of skippable modules, independent of the body. All names are local to it; a key adds the namespace.
 class SkippableBase {
  public:
   virtual ~SkippableBase() = default;
@@ -57,18 +56,19 @@ class SkippableBase {
  protected:
   explicit SkippableBase(const SkipNames& names);
 
-  /// Throws InputError, naming those declared, for a name in `only` that is not.
+  /// Throws InputError, which lists the declared names, for a name in `only` that is not declared.
   void isolate_names(SkipNamespace ns, const std::vector<std::string>& only);
   void isolate_all(SkipNamespace ns);
 
-  /// The stashes and pops of one forward: made before the body, which hands it its commands, finished after.
+  /// The stashes and pops of one forward: created before the body, receives its commands, finished after it.
   class Exchange : public SkipHandler {
    public:
-    /// Fetches what is poppable from the thread's tracker. Throws InputError: "'a' has not been stashed".
+    /// Fetches the poppable tensors from the thread's tracker. Throws InputError: "'a' has not been stashed".
     explicit Exchange(const SkippableBase& module);
     void stash(const std::string& name, const at::Tensor& tensor) override;
     at::Tensor pop(const std::string& name) override;
-    /// Hands what was stashed to the tracker. Throws InputError when something declared was not stashed, or not popped.
+    /// Passes the stashed tensors to the tracker. Throws InputError when a declared name was not stashed, or not
+    /// popped.
     void finish();
 
    private:
@@ -95,10 +95,10 @@ struct ForwardOutput<SkipForward<Output>> {
   static Output run(SkipForward<Output> forward, SkipHandler& handler) { return std::move(forward).run(handler); }
 };
 
-/// "Layer1": the name that a module prints under, which only it knows.
+/// "Layer1": the name that a module prints itself under; only the module knows it.
 std::string body_name(const std::type_info& body);
 
-/// Gives `Body` a forward of plain arguments and a plain output, the types of which are those of its own forward.
+/// Gives `Body` a forward with plain arguments and a plain output, whose types are those of its own forward.
 template <class Body, class Forward>
 class WithForward;
 
@@ -131,8 +131,8 @@ class Skippable : public detail::WithForward<Body, decltype(&Body::forward)> {
  public:
   using detail::WithForward<Body, decltype(&Body::forward)>::WithForward;
 
-  /// Puts all names, or those of `only`, into `ns` (out of the one that they were in), and returns this module. Throws
-  /// InputError for a name that the module does not declare.
+  /// Moves all names, or those of `only`, to `ns` and returns this module. Throws InputError for a name that the module
+  /// does not declare.
   std::shared_ptr<Skippable> isolate(SkipNamespace ns) {
     this->isolate_all(ns);
     return std::static_pointer_cast<Skippable>(this->shared_from_this());
@@ -153,7 +153,7 @@ class Skippable : public detail::WithForward<Body, decltype(&Body::forward)> {
   }
 };
 
-/// Makes a Skippable<Body> from what Body's constructor takes.
+/// Makes a Skippable<Body> from the arguments of Body's constructor.
 template <class Body, class... Arguments>
 std::shared_ptr<Skippable<Body>> skippable(Arguments&&... arguments) {
   return std::make_shared<Skippable<Body>>(std::forward<Arguments>(arguments)...);

@@ -1,5 +1,5 @@
 // torchgpipe's tests of the interface (tests/skip/test_api.py, test_stash_pop.py, test_tracker.py), each under its
-// name, and what torchgpipe leaves open.
+// name, and cases that torchgpipe leaves open.
 #include "runtime/skip/skippable.h"
 
 #include <ATen/ops/equal.h>
@@ -106,7 +106,7 @@ TEST_F(Skippables, SeveralThatAreNotUsedComeInOrder) {
             "'a', 'b', 'c' must be stashed but have not");
 }
 
-/// Does what it is told, whatever is declared.
+/// Executes given commands, whatever its declarations.
 class Told : public torch::nn::Module {
  public:
   Told(SkipNames names, std::vector<std::string> stashes, std::vector<std::string> pops)
@@ -134,7 +134,7 @@ TEST_F(Skippables, stash_not_declared) {
 TEST_F(Skippables, pop_not_declared) {
   stashing("foo")->forward(forty_two());
   EXPECT_EQ(told({}, {}, {"foo"}), "'foo' has not been declared as poppable (none is)");
-  EXPECT_EQ(tracker_.kept().size(), 1u) << "what was stashed stays for whoever declares it";
+  EXPECT_EQ(tracker_.kept().size(), 1u) << "a stashed tensor stays for the module that declares it";
 }
 
 TEST_F(Skippables, pop_not_stashed) {
@@ -155,7 +155,7 @@ TEST_F(Skippables, stash_none) {
   EXPECT_TRUE(at::equal(popping("foo")->forward(forty_two()), forty_two())) << "None comes as an undefined tensor";
 }
 
-// --- what torchgpipe leaves open ---
+// --- cases that torchgpipe leaves open ---
 
 TEST_F(Skippables, StashedTwiceInOneForwardIsRefused) {
   EXPECT_EQ(told({{"foo"}, {}}, {"foo", "foo"}, {}), "'foo' has been stashed already");
@@ -193,7 +193,7 @@ TEST_F(Skippables, SomeNamesOrAllAreIsolatedAndTheLastCallCounts) {
   EXPECT_EQ(module->key("b").ns, ns2);
 }
 
-// As a generator's commands are: what is popped was there before the body, what is stashed is seen after it.
+// The semantics of a generator's commands: popped tensors existed before the body, stashed ones are visible after it.
 TEST_F(Skippables, StashingBecomesVisibleAfterTheForwardAndPoppingIsFetchedBefore) {
   class Looks : public torch::nn::Module {
    public:
@@ -233,7 +233,7 @@ concept TakesYielded = requires(Promise& promise, Operand operand) { promise.yie
 template <class Promise, class Operand>
 concept TakesAwaited = requires(Promise& promise, Operand operand) { promise.await_transform(operand); };
 
-// "is not a command from @skippable", said by the compiler.
+// The counterpart of "is not a command from @skippable", as a compile error.
 TEST_F(Skippables, OnlyCommandsCanBeYielded) {
   using Promise = SkipForward<>::promise_type;
   static_assert(TakesYielded<Promise, StashCommand> && TakesYielded<Promise, PopCommand>);
@@ -300,7 +300,7 @@ TEST(SkipTrackers, AScopeHidesWhatWasStashedOutsideIt) {
   EXPECT_EQ(testing::refusal([] { popping("foo")->forward(forty_two()); }), "accepted");
 }
 
-// A skip is held by the tracker alone, and by nobody once it is popped.
+// Only the tracker holds a skip, and nothing holds it once it is popped.
 TEST_F(Skippables, reuse_portal_tensor_life) {
   c10::weak_intrusive_ptr<c10::TensorImpl> life(at::ones({1}).getIntrusivePtr());
   {

@@ -40,7 +40,7 @@ class Verification {
  private:
   void problem(std::string text) { problems_.push_back(std::move(text)); }
 
-  /// Returns where among the problems those with its stashes belong: in front of those with its pops.
+  /// Returns the index among the problems for those of its stashes: before those of its pops.
   size_t enter(const SkippableBase& layer, const std::string& path) {
     for (const std::string& name : layer.stashable())
       if (layer.poppable().contains(name))

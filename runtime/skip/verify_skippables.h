@@ -1,7 +1,7 @@
-// verify_skippables(): whether what a model's skippable modules declare fits together, without running it.
+// verify_skippables(): checks that the declarations of a model's skippable modules match, without running the model.
 //
-// After verify_skippables() of torchgpipe (skip/skippable.py), whose messages these are. It also sees skippable modules
-// inside others, takes one instance that stands in two places for two layers, and reports in a fixed order.
+// After verify_skippables() of torchgpipe (skip/skippable.py), with its messages. It also sees skippable modules inside
+// others, reports an instance that appears in two places, and reports in a fixed order.
 #pragma once
 
 namespace torch::nn {
@@ -10,13 +10,13 @@ class Module;
 
 namespace plumbline::skip {
 
-/// `model` calls its children in the order in which they are registered, and those theirs, as a Sequence does. A name
-/// stands for a pair of stash and pop: what a module pops an earlier one stashed, in the same namespace, and everything
-/// is stashed once and popped once. Of a skippable module inside another one the pops come after the other's pops, and
-/// its stashes before the other's.
+/// `model` calls its children in the order of registration, and those theirs, as a Sequence does. A name denotes a pair
+/// of stash and pop: an earlier module stashes what a later one pops, in the same namespace, and everything is stashed
+/// once and popped once. For a skippable module inside another one, its pops come after the outer module's pops, and
+/// its stashes before the outer module's.
 ///
-/// Throws InputError with everything that is wrong, a line each, after "one or more pairs of stash and pop do not
-/// match:". A layer is named as in the model: "0", "encoder.0".
+/// Throws InputError with all problems, one per line, after "one or more pairs of stash and pop do not match:". A layer
+/// is named as in the model: "0", "encoder.0".
 void verify_skippables(const torch::nn::Module& model);
 
 }  // namespace plumbline::skip

@@ -1,4 +1,4 @@
-// torchgpipe's tests/skip/test_verify_skippables.py, each under its name, and what it does not see there.
+// torchgpipe's tests/skip/test_verify_skippables.py, each test under its name, and cases beyond them.
 #include "runtime/skip/verify_skippables.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ class Around : public torch::nn::Module {
   std::shared_ptr<Layer> inner_;
 };
 
-/// What a run says, where the declarations are wrong.
+/// The error of a run whose declarations are wrong.
 template <class Model>
 std::string run(Model model) {
   SkipTracker tracker;

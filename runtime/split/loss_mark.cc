@@ -4,7 +4,7 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {
@@ -95,7 +95,7 @@ std::optional<int> find(const graph::OutputTree& output, const LossMark& mark, c
   return std::nullopt;
 }
 
-/// A forward that returns its loss in a list of one is as good as one that returns the loss.
+/// A forward that returns its loss in a list of one counts as one that returns the loss.
 const graph::OutputTree& only_output(const graph::OutputTree& outputs) {
   return is_sequence(outputs) && outputs.items.size() == 1 ? only_output(outputs.items[0]) : outputs;
 }

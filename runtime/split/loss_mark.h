@@ -1,4 +1,4 @@
-// LossMark: which of a model's outputs is the loss, said in the outputs' own nesting. It is the
+// LossMark: which of a model's outputs is the loss, written in the outputs' own nesting. It is the
 // `output_loss_value_spec` of PyTorch's torch.distributed.pipelining (_IR.py), with the same rules.
 #pragma once
 
@@ -23,29 +23,29 @@ struct LossMark {
   bool is_loss = false;           ///< Flag
   std::vector<LossMark> items;    ///< Tuple, List, Dict
   std::vector<std::string> keys;  ///< Dict: one for each item
-  std::string type;               ///< Unsupported: what it is, for the error
+  std::string type;               ///< Unsupported: its type, for the error
 
-  /// From a bool and nothing else: a text or a number would become one silently.
+  /// From a bool only: a string or a number would silently convert.
   template <std::same_as<bool> Flag>
   LossMark(Flag flag) : is_loss(flag) {}
 
   static LossMark tuple(std::vector<LossMark> items);
   static LossMark list(std::vector<LossMark> items);
-  /// Throws InputError naming a key that is given twice.
+  /// Throws InputError naming a repeated key.
   static LossMark dict(std::vector<std::pair<std::string, LossMark>> items);
-  /// What a reader of specs met that is none; find_loss() refuses it where it matters.
+  /// A value in a spec that is none; find_loss() refuses it if it matters.
   static LossMark unsupported(std::string type);
 };
 
-/// The index in Graph::outputs of the loss, or nothing where the model has none.
+/// The index in Graph::outputs of the loss, or nothing if the model has none.
 ///
-/// With a mark, the first `true` in its order is the loss; a tuple may stand for a list and the other way round. What
-/// comes after the loss is not looked at, but a tuple, list or dict that comes before and holds no `true` is an error.
-/// Without a mark, it is the value under the key "loss" if the outputs are a dict that has one. The only output of a
-/// TrivialLossWrapper is the loss, whatever the mark.
+/// With a mark, the first `true` in its order is the loss; a tuple may match a list and vice versa. Marks after the
+/// loss are ignored, but an earlier tuple, list or dict without a `true` is an error. Without a mark, it is the value
+/// under the key "loss" if the outputs are a dict that has one. The only output of a TrivialLossWrapper is the loss,
+/// whatever the mark.
 ///
 /// Throws InputError naming the place (outputs[1]["loss"]): outputs and mark differ in kind, length or keys; an
-/// unsupported mark; `true` where there is no computed value; a mark without a loss.
+/// unsupported mark; `true` for something that is no computed value; a mark without a loss.
 std::optional<int> find_loss(const graph::OutputTree& outputs, const std::optional<LossMark>& mark,
                              bool trivial_loss_wrapper = false);
 

@@ -1,5 +1,5 @@
 // The rules are those of the seed's _find_loss_from_output_and_spec and _find_loss_output; each expectation below was
-// read off its text. The outputs of a test are written as the seed would show them, values numbered from 0.
+// derived from its source. The outputs of a test are written as the seed would print them, values numbered from 0.
 #include "runtime/split/loss_mark.h"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,9 @@
 
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace plumbline::split {
 
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
@@ -23,9 +26,14 @@ Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, 
   return split(capture::capture(*model.module, forward, named), options);
 }
 
-std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs) {
-  std::erase_if(inputs, [](const at::Tensor& input) { return !input.defined(); });
-  return inputs;
+void append_given(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& given) {
+  std::ranges::copy_if(inputs, std::back_inserter(given), &at::Tensor::defined);
+}
+
+std::vector<at::Tensor> given_inputs(const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> given;
+  append_given(inputs, given);
+  return given;
 }
 
 }  // namespace plumbline::split

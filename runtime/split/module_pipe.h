@@ -8,20 +8,22 @@
 
 namespace plumbline::split {
 
-/// A model as the runtime takes it: the root module, how its forward is called, and the names of the inputs in order.
+/// A model as the runtime accepts it: the root module, the call of its forward, and the names of the inputs in order.
 struct ModelHandle {
   torch::nn::Module* module = nullptr;
   capture::ForwardFunction forward;
   std::vector<std::string> input_names;
 };
 
-/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it.
-/// The module is left in that mode. An undefined input is None: forward is given it so, and the pipe, which is for just
-/// these inputs, takes those that are there (given_inputs).
+/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it. The module is left
+/// in that mode. An undefined input is None: forward gets None, and the pipe, which is valid for exactly these inputs,
+/// takes only the defined ones (given_inputs).
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
                const SplitOptions& options);
 
-/// What the first stage of such a pipe takes: the inputs without those that are None.
-std::vector<at::Tensor> given_inputs(std::vector<at::Tensor> inputs);
+/// The inputs of the first stage of such a pipe: all except None.
+std::vector<at::Tensor> given_inputs(const std::vector<at::Tensor>& inputs);
+/// The same, appended to `given`.
+void append_given(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& given);
 
 }  // namespace plumbline::split

@@ -9,7 +9,7 @@
 namespace plumbline::split {
 namespace {
 
-/// The names of what earlier stages own.
+/// The names of the tensors that earlier stages own.
 std::unordered_set<std::string> owned_before(const Pipe& pipe, int stage) {
   std::unordered_set<std::string> names;
   for (int s = 0; s < stage; ++s)
@@ -50,7 +50,7 @@ std::map<std::string, at::Tensor> state_dict(const graph::Graph& graph, const St
 
 void bind(graph::Graph& graph, const StageState& state) {
   for (graph::Attribute& attribute : graph.attributes) {
-    // One that the graph does not use may belong to another stage: training and evaluation can use different ones.
+    // A tensor that the graph does not use may belong to another stage: training and evaluation can use different ones.
     if (attribute.kind == graph::AttributeKind::Constant || attribute.value == graph::kNoValue) continue;
     const auto& tensors = attribute.kind == graph::AttributeKind::Parameter ? state.parameters : state.buffers;
     const auto it = tensors.find(attribute.name);

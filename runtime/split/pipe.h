@@ -1,11 +1,11 @@
 // Pipe: a graph cut into stages. Each stage owns its parameters and buffers under their original names; each value that
 // crosses from one stage to another is a boundary, with a direct edge from the stage that makes it to every stage that
-// uses it (a skip connection is a boundary whose consumer is not the next stage). Where values hop from stage to stage,
-// each hop is a boundary: its producer hands on what it was handed.
+// uses it (a skip connection is a boundary whose consumer is not the next stage). If values hop from stage to stage,
+// each hop is a boundary: its producer forwards the value it received.
 //
 // The behaviour follows PyTorch's torch.distributed.pipelining (_IR.py): stages are numbered in program order, a
-// parameter used by several stages is replicated, one copy a stage, or transmitted: then it is a boundary value of the
-// stage that owns it.
+// parameter used by several stages is replicated, one copy per stage, or transmitted: then it is a boundary value of
+// the stage that owns it.
 #pragma once
 
 #include <map>
@@ -18,26 +18,27 @@
 namespace plumbline::split {
 
 struct Boundary {
-  /// After the module that made it (runtime/split/cut/boundary_names.h), or of the model input that later stages use.
+  /// Named after the module that made it (runtime/split/cut/boundary_names.h), or the model input that later stages
+  /// use.
   std::string name;
   /// Shape, dtype and requires_grad as captured.
   graph::Value value;
   int producer = 0;
-  /// Which output of the producer's graph it is.
+  /// The index among the outputs of the producer's graph.
   int output = 0;
   struct Consumer {
     int stage;
-    int input;  ///< which input of the consumer's graph
+    int input;  ///< the index among the inputs of the consumer's graph
   };
   /// Ascending by stage; one entry for each consuming stage.
   std::vector<Consumer> consumers;
-  /// Whether a gradient comes back: it requires one, and the loss depends on it.
+  /// Whether a gradient returns: the value requires one, and the loss depends on it.
   bool has_gradient = false;
 };
 
 struct Stage {
-  /// Inputs: of stage 0 the model's, in order; of the others the boundaries listed in `inputs`.
-  /// Outputs: of the last stage the model's, in order; of the others the boundaries listed in `outputs`.
+  /// Inputs: for stage 0 the model's, in order; for the others the boundaries listed in `inputs`. Outputs: for the last
+  /// stage the model's, in order; for the others the boundaries listed in `outputs`.
   graph::Graph graph;
   std::vector<int> inputs;
   std::vector<int> outputs;
@@ -57,8 +58,8 @@ struct Pipe {
   int num_stages() const { return static_cast<int>(stages.size()); }
 };
 
-/// The tensors that one stage owns, by canonical name. They outlive the graphs that use them: a shape
-/// captured later is bound to the same tensors.
+/// The tensors that one stage owns, by canonical name. They outlive the graphs that use them: a shape captured later is
+/// bound to the same tensors.
 struct StageState {
   std::map<std::string, at::Tensor> parameters;
   std::map<std::string, at::Tensor> buffers;
@@ -67,11 +68,11 @@ struct StageState {
 /// The state of `stage`. Tensors are the captured ones, but a stage that is not the first to use a tensor gets a copy.
 StageState make_stage_state(const Pipe& pipe, int stage);
 
-/// What a checkpoint of a stage holds: its parameters and persistent buffers under all their names, which are those of
+/// The content of a stage's checkpoint: its parameters and persistent buffers under all their names, which are those of
 /// the model. `state` is that of the stage whose graph this is.
 std::map<std::string, at::Tensor> state_dict(const graph::Graph& graph, const StageState& state);
 
-/// Lets the parameters and buffers that `graph` uses be those of `state`; constants stay the graph's own. Throws
+/// Binds the parameters and buffers that `graph` uses to those of `state`; constants stay the graph's own. Throws
 /// InputError naming one that `state` lacks.
 void bind(graph::Graph& graph, const StageState& state);
 

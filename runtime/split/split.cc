@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/split/cut/analysis.h"
 #include "runtime/split/cut/boundary_names.h"
 #include "runtime/split/cut/stage_of_nodes.h"
@@ -56,7 +55,7 @@ class Builder {
       for (graph::ValueId v : analysis_.changed_in_place(s)) replace_arrived(s, v, "aten::clone");
     if (caches_casts()) hide_leaves();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) add_node(analysis_.stage_of_node(i), graph_.nodes[i]);
-    // Outputs last: only now has every value its number.
+    // Outputs last: only now every value has its number.
     for (size_t b = 0; b < pipe_.boundaries.size(); ++b) {
       Boundary& boundary = pipe_.boundaries[b];
       Stage& producer = pipe_.stages[boundary.producer];
@@ -74,7 +73,7 @@ class Builder {
   }
 
  private:
-  /// Stands for the generator's state among boundary_values_.
+  /// Represents the generator's state among boundary_values_.
   static constexpr graph::ValueId kRandomState = -2;
 
   int stages() const { return analysis_.stages(); }
@@ -86,8 +85,8 @@ class Builder {
     return id;
   }
 
-  /// Parameters, and buffers that their stage writes, that go along as values: the stage that uses one first makes it,
-  /// so to speak.
+  /// Parameters, and buffers that their stage writes, that travel as values: the first stage that uses one counts as
+  /// its producer.
   void choose_transmitted() {
     std::unordered_set<std::string> unknown;
     for (const auto& [name, use] : options_.multi_use_of) unknown.insert(name);
@@ -134,7 +133,7 @@ class Builder {
       add_boundary(boundary, v, producer, consumers);
       return;
     }
-    // Hop by hop: who consumes a value passes it on.
+    // Hop by hop: each consumer of a value forwards it.
     for (size_t i = 0; i < consumers.size(); ++i) {
       const int from = i == 0 ? producer : consumers[i - 1];
       const int step = options_.route == Route::Neighbours ? 1 : consumers[i] - from;
@@ -155,7 +154,7 @@ class Builder {
     boundary_values_.push_back(v);
   }
 
-  /// From each stage that draws to the next one that does.
+  /// From each stage that draws to the next one that draws.
   void carry_random_state() {
     Boundary state;
     state.name = "random state";
@@ -174,7 +173,7 @@ class Builder {
     }
   }
 
-  /// What a stage hands over for a value: at its end, when all its calls are made.
+  /// The value that a stage sends: taken at its end, when all its calls are made.
   graph::ValueId output_of(int stage, graph::ValueId v) {
     graph::Graph& graph = graph_of(stage);
     if (v == kRandomState) {
@@ -189,7 +188,7 @@ class Builder {
   }
 
   void add_attributes() {
-    int neighbour = 0;  // an unused parameter goes where the one registered before it went
+    int neighbour = 0;  // an unused parameter joins the stage of the one registered before it
     for (const graph::Attribute& attribute : graph_.attributes) {
       std::vector<int> owners = {neighbour};
       if (attribute.value != graph::kNoValue && !analysis_.used_by(attribute.value).empty())
@@ -211,8 +210,8 @@ class Builder {
                        [](const graph::AutocastRegion& region) { return region.enabled && region.cache; });
   }
 
-  /// What arrives is a leaf, and autocast keeps the casts of leaves for their next use, with gradients added up in the
-  /// lower precision. In the uncut model only parameters are leaves.
+  /// A received value is a leaf, and autocast caches the casts of leaves for their next use, with gradients summed in
+  /// the lower precision. In the uncut model only parameters are leaves.
   void hide_leaves() {
     for (size_t b = 0; b < pipe_.boundaries.size(); ++b) {
       const graph::ValueId v = boundary_values_[b];
@@ -223,8 +222,8 @@ class Builder {
     }
   }
 
-  /// Lets the stage's calls use what `op` makes of a value that arrived: a clone where they write it, since it may
-  /// belong to the stage that made it, and is a leaf.
+  /// Makes the stage's calls use the result of `op` on a received value: a clone if they write it, since it may belong
+  /// to the stage that made it, and is a leaf.
   void replace_arrived(int stage, graph::ValueId v, const char* op) {
     graph::Graph& graph = graph_of(stage);
     const graph::ValueId arrived = local(stage, v);
@@ -264,7 +263,7 @@ class Builder {
     graph_of(stage).nodes.push_back(std::move(copy));
   }
 
-  /// A module's nodes may lie in several stages; each gets the part that it holds.
+  /// A module's nodes may be in several stages; each gets its part of the module.
   void add_module_call(const graph::ModuleCall& module) {
     for (int32_t i = module.begin; i < module.end; ++i) {
       if (graph_.nodes[i].is_split()) continue;

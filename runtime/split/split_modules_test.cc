@@ -1,5 +1,5 @@
-// Split of captured modules: who owns which state, what is refused, and the oracle: stages run one after the other on
-// detached values compute what the whole module does under plain autograd.
+// Split of captured modules: who owns which state, refusals, and the oracle: stages run one after the other on detached
+// values compute the same as the whole module under plain autograd.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -11,7 +11,7 @@
 
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/refusal.h"
 
@@ -47,7 +47,7 @@ Pipe pipe_of(Net& net, const SplitOptions& options = {}) {
   return make_pipe(net.handle(), {at::randint(-2, 3, {4, 4}, at::kDouble)}, true, options);
 }
 
-/// The second of three inputs is None: forward is told so, and no stage takes it.
+/// The second of three inputs is None: forward gets None, and no stage takes it.
 TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
   at::manual_seed(2);
   Net net([](Net& n, const Tensors& in) {
@@ -70,17 +70,17 @@ TEST(SplitModules, AnInputThatIsNoneIsNoInputOfThePipe) {
     Tensors made, outputs;
     const Tensors first = given_inputs(inputs);
     ASSERT_EQ(first.size(), taken.size());
-    graph::Interpreter(pipe.stages[0].graph).run(first, made);
+    graph::Program(pipe.stages[0].graph).run(first, made);
     Tensors second;
     for (const int b : pipe.stages[1].inputs) second.push_back(made.at(pipe.boundaries[b].output));
-    graph::Interpreter(pipe.stages[1].graph).run(second, outputs);
+    graph::Program(pipe.stages[1].graph).run(second, outputs);
     const Tensors expected = net.body(net, inputs);
     EXPECT_TRUE(at::equal(outputs.at(0), expected.at(0)));
     EXPECT_EQ(outputs.at(1).defined(), given);
   }
 }
 
-/// What a module makes last is not what it returns: its name must not depend on the mode.
+/// A module's last value need not be its result: the result's name must not depend on the mode.
 TEST(SplitModules, AValueIsCalledAfterTheModuleThatReturnsIt) {
   struct Counting : torch::nn::Module {
     at::Tensor forward(const at::Tensor& x) {
@@ -220,7 +220,7 @@ TEST(SplitModules, RefusesInPlaceAcrossABorder) {
     capture::pipe_split();
     return Tensors{h + n.count(0)};
   });
-  // The test's "view" is the memory of "a.count": whichever of the two is written, the other is too.
+  // The test's "view" shares the memory of "a.count": a write to either writes the other.
   expect("in stage 1 writes the memory of 'view', which stage 0 uses as well", [](Net& n, const Tensors& in) {
     const at::Tensor h = n.run(0, in[0]) + n.count(0);
     capture::pipe_split();
@@ -248,9 +248,9 @@ TEST(SplitModules, LaterStagesAreSentWhatAStageWroteIntoItsBuffer) {
   EXPECT_TRUE(pipe.shared.empty());
   ASSERT_EQ(pipe.num_stages(), 2);
   EXPECT_EQ(make_stage_state(pipe, 1).buffers.count("a.count"), 0u) << "no copy of it in the later stage";
-  std::vector<std::unique_ptr<graph::Interpreter>> stages;
-  for (const Stage& stage : pipe.stages) stages.push_back(std::make_unique<graph::Interpreter>(stage.graph));
-  // Two micro-batches: both leave stage 0 before the first is taken.
+  std::vector<std::unique_ptr<graph::Program>> stages;
+  for (const Stage& stage : pipe.stages) stages.push_back(std::make_unique<graph::Program>(stage.graph));
+  // Two micro-batches: both leave stage 0 before stage 1 takes the first.
   Tensors first, second, outputs;
   stages[0]->run(Tensors{x}, first);
   stages[0]->run(Tensors{x}, second);
@@ -266,7 +266,7 @@ TEST(SplitModules, LaterStagesAreSentWhatAStageWroteIntoItsBuffer) {
   finish(second, 2);
 }
 
-/// The oracle's way through a pipe: stage after stage on detached values, gradients by plain autograd, summed by hand.
+/// The oracle's run of a pipe: stage after stage on detached values, gradients by plain autograd, summed by hand.
 struct Outcome {
   Tensors outputs, input_grads;
   std::map<std::string, at::Tensor> grads;
@@ -292,7 +292,7 @@ Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
       EXPECT_TRUE(value.requires_grad() || !boundary.has_gradient) << boundary.name;
       in[s].push_back(value.detach().clone().requires_grad_(boundary.value.requires_grad));
     }
-    graph::Interpreter(graph).run(in[s], out[s]);
+    graph::Program(graph).run(in[s], out[s]);
   }
   outcome.outputs = out.back();
   for (size_t s = n; s-- > 0;) {
@@ -321,8 +321,8 @@ Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
   return outcome;
 }
 
-/// About 20 calls that are exact on small integers, so that gradients are the same bits in whatever order they are
-/// summed: skips, shared and unused parameters, views, in-place writes through views, detach and no_grad.
+/// About 20 calls that are exact on small integers, so that gradients have the same bits in any order of summation:
+/// skips, shared and unused parameters, views, in-place writes through views, detach and no_grad.
 Tensors random_program(Net& net, const Tensors& in, unsigned seed) {
   std::mt19937 random(seed);
   Tensors made = {in[0], in[1]};

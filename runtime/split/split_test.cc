@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
@@ -201,7 +201,7 @@ return %7, %2
       EXPECT_EQ(inputs.back().scalar_type(), boundary.value.dtype) << boundary.name;
       EXPECT_EQ(inputs.back().sizes(), boundary.value.sizes) << boundary.name;
     }
-    graph::Interpreter(pipe.stages[s].graph).run(inputs, outputs[s]);
+    graph::Program(pipe.stages[s].graph).run(inputs, outputs[s]);
   }
   EXPECT_TRUE(at::equal(outputs[2][0], (x + 15).view({6, 1})));
   EXPECT_EQ(outputs[2][1].item<int64_t>(), 6) << "a number is an output like any";

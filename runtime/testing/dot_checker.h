@@ -1,5 +1,5 @@
-// Reads the subset of Graphviz's language in which plumbline writes graphs, so that tests compare nodes and edges, not
-// text: graph "name" { statements }, a statement being a node, an edge, an attribute, or a subgraph.
+// Parses the subset of Graphviz's DOT language in which plumbline writes graphs, so that tests compare nodes and edges,
+// not text: graph "name" { statements }, a statement being a node, an edge, an attribute, or a subgraph.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct DotPicture {
   std::vector<DotEdge> edges;
 };
 
-/// Throws std::runtime_error where `text` is not in the language, a subgraph's or a node's name comes twice, or an edge
+/// Throws std::runtime_error if `text` is not in the language, a subgraph's or a node's name appears twice, or an edge
 /// names an undefined node.
 class DotChecker {
  public:

@@ -39,7 +39,7 @@ void silence_other_ranks(const transport::MpiSession& session) {
   delete listeners.Release(listeners.default_xml_generator());
 }
 
-/// With --gtest_shuffle and no seed, GoogleTest would take one from each process's clock.
+/// With --gtest_shuffle and no seed, GoogleTest would derive one from each process's clock.
 void agree_on_shuffle(transport::Transport& world) {
   int seed = GTEST_FLAG_GET(random_seed);
   if (seed == 0) seed = 1 + static_cast<int>(std::time(nullptr) % 99998);

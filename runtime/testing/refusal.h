@@ -9,7 +9,7 @@
 
 namespace plumbline::testing {
 
-/// The text of the `Caught` that `call` throws; "accepted" where it throws nothing.
+/// The text of the `Caught` that `call` throws; "accepted" if it throws nothing.
 template <class Caught = Error, class Call>
 std::string failure(Call&& call) try {
   call();
@@ -18,7 +18,7 @@ std::string failure(Call&& call) try {
   return error.what();
 }
 
-/// The reason for which `call` is rejected; "accepted" where it is not.
+/// The reason for which `call` is rejected; "accepted" if it is not.
 template <class Call>
 std::string refusal(Call&& call) {
   return failure<InputError>(call);

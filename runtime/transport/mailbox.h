@@ -44,10 +44,10 @@ class Mailbox {
   /// Appends; the operation must stay where it is until it is taken or removed.
   void post(PostedOperation& operation);
 
-  /// Takes out the oldest operation of this direction, source and tag; null if there is none.
+  /// Removes and returns the oldest operation of this direction, source and tag; null if there is none.
   PostedOperation* take(Direction direction, int source, int64_t tag);
 
-  /// Takes out this operation, wherever it stands in its queue.
+  /// Removes this operation from any place in its queue.
   void remove(PostedOperation& operation);
 
  private:

@@ -45,7 +45,7 @@ struct MpiTransportOptions {
 };
 
 /// An endpoint on a new communicator. All ranks of the job call it together; ranks that do not take part get null.
-/// Throws Error if there are fewer ranks than asked for. Destroyed by all of its ranks together.
+/// Throws Error if there are fewer ranks than requested. Destroyed by all of its ranks together.
 std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTransportOptions& options = {});
 
 }  // namespace plumbline::transport

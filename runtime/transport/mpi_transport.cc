@@ -67,7 +67,7 @@ class MpiTransport final : public Transport {
     void* bound = nullptr;
     int found = 0;
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found);
-    // 32767 is what MPI guarantees.
+    // MPI guarantees at least 32767.
     max_tag_ = (found ? *static_cast<int*>(bound) : 32767) - kReservedTags;
     sleep_precisely();
     if (!more_ranks_than_cores(comm_)) polling_ = kPolling;

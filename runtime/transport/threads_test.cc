@@ -48,7 +48,7 @@ void abort_while_others_wait(int round) {
 }
 
 TEST(ThreadTransport, AbortWakesWhoeverWaitsWithTheFirstReason) {
-  // Over the rounds the abort reaches the others before they wait, on the way to sleep, and asleep.
+  // Over the rounds the abort reaches the others before they wait, while they fall asleep, and asleep.
   for (int round = 0; round < 50 && !::testing::Test::HasFailure(); ++round) abort_while_others_wait(round);
 }
 

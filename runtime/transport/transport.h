@@ -1,4 +1,4 @@
-// Messages of bytes between ranks: the one interface that the engine and the runner see, over any medium.
+// Messages of bytes between ranks: the only interface of the engine and the runner to any medium.
 //
 // A `Transport` is one rank's endpoint. It is not thread safe: only the thread that made it may use it. Sends and
 // receives only start an operation; `wait` blocks until one is complete, and every wait has a deadline. Messages are

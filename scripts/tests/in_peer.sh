@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs tests in Python in the interpreter that PLUMBLINE_PEER_PYTHON names, or in the environment that scripts/peer made;
-# skipped where neither exists, since tests install nothing. The arguments are Python's.
+# Runs Python tests with the interpreter named by PLUMBLINE_PEER_PYTHON, or in the environment of scripts/peer; skipped
+# if neither exists, since tests install nothing. The arguments are passed to Python.
 set -euo pipefail
 
 version=2.15.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The backends in Python against cases that they pass, and a script that shows a deviation; in the environment that
-# scripts/peer made, skipped where there is none.
+# Runs the Python backends on cases that they pass, and a script that shows a deviation, in the environment of
+# scripts/peer; skipped if there is none.
 set -euo pipefail
 
 peer=$(dirname "$0")/../peer
@@ -17,7 +17,7 @@ held "$1/mpi4py_gpipe/backend.toml" 'exact-tied' gpipe
 held "$1/torch_pipelining/manual-$version.toml" 'exact-tied' 1f1b
 held "$1/torch_pipelining/traced-$version.toml" 'exact-tied' gpipe
 
-# A training script that runs its own model only: sound, with a fault planted on two ranks, and broken on one rank.
+# A training script that runs only its own model: correct, with a fault planted on two ranks, and broken on one rank.
 own=$1/examples
 trained() { # report, word for train_pipeline.py
   sed -e "s|\"train_backend.py\"|&, \"$2\"|" -e "s|^schema.*|&\nfolder = \"$own\"|" \

@@ -1,4 +1,5 @@
-// plumbline partition: what a partitioner saves of a joint graph, and whether PyTorch's own answers are met.
+// plumbline partition: partitions a joint graph and prints the saved values, or compares with PyTorch's recorded
+// answers.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -7,8 +8,8 @@
 #include "conformance/cli/partition/partition_source.h"
 #include "conformance/cli/partition/partition_table.h"
 #include "conformance/cli/partition/partition_words.h"
-#include "runtime/gzip.h"
-#include "runtime/json_place.h"
+#include "runtime/io/gzip.h"
+#include "runtime/io/json_place.h"
 #include "runtime/partition/budget/frontier.h"
 #include "runtime/partition/joint/joint_dot.h"
 #include "runtime/partition/parity/answer_names.h"
@@ -42,15 +43,16 @@ const std::string& chosen_variant(const PartitionCommand& command, const partiti
   const std::string known = join(names_of(file.variants));
   if (command.variant.empty()) {
     if (file.variants.size() == 1) return file.variants.begin()->first;
-    throw InputError("partition: " + command.source.path + " has several variants; --variant says which: " + known);
+    throw InputError("partition: " + command.source.path + " has several variants; choose one by --variant: " + known);
   }
   const auto found = file.variants.find(command.variant);
   if (found == file.variants.end())
-    throw InputError("partition: " + command.source.path + " has no variant '" + command.variant + "', only " + known);
+    throw InputError("partition: " + command.source.path + " has no variant '" + command.variant +
+                     "'; expected one of " + known);
   return found->first;
 }
 
-/// The options by which it was divided: the graph's own word on the budget goes before theirs.
+/// The options in force: a budget that the graph itself requests takes precedence over `options`.
 partition::PartitionOptions in_force(partition::PartitionOptions options, const partition::Partition& made) {
   if (!made.budget_of_graph) return options;
   options.mode = partition::PartitionMode::Budget;
@@ -58,7 +60,7 @@ partition::PartitionOptions in_force(partition::PartitionOptions options, const 
   return options;
 }
 
-/// What is to be divided, and how.
+/// A graph to partition, and the options.
 struct Task {
   std::string model, variant;
   partition::JointGraph graph;
@@ -78,8 +80,8 @@ Task prepare(const PartitionCommand& command, partition::JointGraphFile file) {
   task.policy = partition::load_policy(command.policy.empty() ? partition::policy_name_of(variant) : command.policy);
   task.options = partition::parse_partition_mode(command.mode);
   if (command.frontier && command.mode_given && task.options.mode != partition::PartitionMode::Budget)
-    throw InputError("partition: --pareto goes through all budgets, not --mode " + command.mode +
-                     "; accepted beside it: --mode budget=X:SOLVER and --mode budget=X:peak, whatever X");
+    throw InputError("partition: --pareto covers all budgets, not --mode " + command.mode +
+                     "; expected --mode budget=X:SOLVER or --mode budget=X:peak, with any X");
   if (command.statics == "params") task.options.static_inputs = task.params;
   task.words = tag_nodes(task.graph, command.words, task.policy, task.options);
   return task;
@@ -90,7 +92,7 @@ void keep_graph(const PartitionCommand& command, const Task& task) {
     partition::write_joint_graph_file(command.out.string(), task.model, task.graph, task.params);
 }
 
-/// What each budget buys, as a table and, if asked for, as a picture.
+/// The plan of each budget, as a table and, if requested, as a picture.
 int print_frontier(const PartitionCommand& command, const Task& task) {
   const std::vector<partition::BudgetPoint> points = partition::budget_frontier(task.graph, task.policy, task.options);
   if (!command.words.must_save.empty() || !command.words.recompute.empty()) {
@@ -109,7 +111,7 @@ int print_frontier(const PartitionCommand& command, const Task& task) {
     const auto asks = std::ranges::find_if(task.graph.nodes,
                                            [](const partition::JointNode& n) { return n.memory_budget.has_value(); });
     if (asks != task.graph.nodes.end())
-      std::printf("the graph itself asks for a budget of %g, which is not looked at here\n\n", *asks->memory_budget);
+      std::printf("the graph itself requests a budget of %g, which is ignored here\n\n", *asks->memory_budget);
     std::printf("%s", partition::frontier_text(points).c_str());
     return 0;
   }
@@ -151,7 +153,7 @@ int print_partition(const PartitionCommand& command, const Task& task) {
   }
   const std::string of = task.model.empty() ? task.variant : task.model + ", " + task.variant;
   std::printf("%s: %zu nodes; %s%s by the policy %s, static inputs: %s\n\n%s", of.c_str(), task.graph.nodes.size(),
-              to_string(options).c_str(), made.budget_of_graph ? ", as the graph itself asks for," : "",
+              to_string(options).c_str(), made.budget_of_graph ? ", as the graph itself requests," : "",
               task.policy.name.c_str(),
               options.static_inputs.empty() ? "none" : std::to_string(options.static_inputs.size()).c_str(),
               partition_table(made, memory).c_str());
@@ -159,7 +161,7 @@ int print_partition(const PartitionCommand& command, const Task& task) {
   return 0;
 }
 
-/// Each recorded run of the file (of one variant, if that is chosen), answered.
+/// Computes each recorded run of the file, or of the chosen variant, and compares it with the record.
 int answer_runs(const PartitionCommand& command, const partition::JointGraphFile& file) {
   const std::string only = command.variant.empty() ? "" : chosen_variant(command, file);
   std::map<std::string, partition::Policy> policies;
@@ -197,7 +199,7 @@ int answer_runs(const PartitionCommand& command, const partition::JointGraphFile
     throw InputError("partition: " + command.source.path + " records no runs" + (only.empty() ? "" : " of " + only) +
                      "; without --runs it is partitioned by --mode");
   if (command.json) return 0;
-  std::printf("%d of %d equal to what is recorded\n", equal, runs);
+  std::printf("%d of %d equal to the record\n", equal, runs);
   return equal == runs ? 0 : 1;
 }
 
@@ -214,20 +216,17 @@ void add_partition(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<PartitionCommand>();
   CLI::App* command = app.add_subcommand(
       "partition",
-      "Divide a joint graph, the forward and the backward of a module in one, into a forward and a backward graph: "
-      "what\n"
-      "does the forward save for the backward, and what does the backward compute again?\n"
-      "  plumbline partition model.pt2 --stages 4 --stage 1                 of a stage: PyTorch's minimum cut\n"
-      "  plumbline partition mlp.json.gz --variant 2.15.0/aten              of a graph that PyTorch traced\n"
+      "Divide a joint graph (the forward and the backward of a module in one) into a forward and a backward graph:\n"
+      "what does the forward save for the backward, and what does the backward recompute?\n"
+      "  plumbline partition model.pt2 --stages 4 --stage 1                 a stage, by PyTorch's minimum cut\n"
+      "  plumbline partition mlp.json.gz --variant 2.15.0/aten              a graph that PyTorch traced\n"
       "  plumbline partition mlp.json.gz --variant 2.15.0/aten --mode bytes the fewest saved bytes, provably\n"
       "  plumbline partition mine.json --mode budget=0.25 --explain         a quarter of the way from none to all\n"
-      "  plumbline partition mine.json --must-save gelu --dot mine.svg      a word of your own, and a picture\n"
-      "  plumbline partition mlp.json.gz --runs                             PyTorch's recorded answers, are they met?\n"
-      "The form of the file is plumbline-joint-graph/1 (runtime/partition/parity/joint_graph_file.h); its nodes may "
-      "carry "
-      "recompute\n"
-      "tags. A byte is counted as PyTorch does (each saved tensor in full) and as memory holds it (each storage "
-      "once).");
+      "  plumbline partition mine.json --must-save gelu --dot mine.svg      your choice for one node, and a picture\n"
+      "  plumbline partition mlp.json.gz --runs                             compare with PyTorch's recorded answers\n"
+      "The format of the file is plumbline-joint-graph/1 (runtime/partition/parity/joint_graph_file.h); its nodes may\n"
+      "carry recompute tags. Bytes are counted as PyTorch does (each saved tensor in full) and as memory holds them\n"
+      "(each storage once).");
   command->add_option("graph", options->source.path, "A joint graph, or a program whose stage is traced into one")
       ->required()
       ->type_name("GRAPH.json[.gz]|M.pt2");
@@ -236,23 +235,23 @@ void add_partition(CLI::App& app, Command& chosen) {
                                          "Of a program: where it is cut into stages, as for plumbline split")
                             ->delimiter(',')
                             ->type_name("FQN[:begin|:end],...");
-  command->add_option("--stages", options->source.split.stages, "Of a program: cut into so many stages")
+  command->add_option("--stages", options->source.split.stages, "Of a program: the number of stages")
       ->check(CLI::PositiveNumber)
       ->excludes(points);
   command->add_option("--stage", options->source.stage, "Of a program that is cut: which stage, from 0")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--decompose", options->source.decompose,
-                    "Of a program: write its larger operators as the smaller ones they are made of");
-  command->add_option("--variant", options->variant, "Which graph of the file, where it has several: 2.15.0/aten");
+                    "Of a program: decompose its larger operators into smaller ones");
+  command->add_option("--variant", options->variant, "Which graph of the file, if it has several: 2.15.0/aten");
   CLI::Option* mode = command
                           ->add_option("--mode", options->mode,
-                                       "default: save all that the backward uses. min-cut (taken if none is named): "
-                                       "PyTorch's cut, its weights and rules. aggressive: compute again whatever is "
-                                       "not expensive. bytes: the fewest bytes. budget=X: of the bytes saved, X of the "
-                                       "way from the inputs (0) to min-cut (1); budget=X:SOLVER solves by exact "
+                                       "default: save all that the backward uses. min-cut (if --mode is not given): "
+                                       "PyTorch's cut, its weights and rules. aggressive: recompute everything that is "
+                                       "not expensive. bytes: the fewest bytes. budget=X: saved bytes at X of the way "
+                                       "from the inputs (0) to min-cut (1); budget=X:SOLVER solves by exact "
                                        "(PyTorch's, the default), greedy, hirschberg, knee-point or bytes (never above "
-                                       "X). budget=X:peak: of the simulated peak, X of the way from what nothing gets "
-                                       "below to saving all")
+                                       "X). budget=X:peak: simulated peak at X of the way from the lowest possible to "
+                                       "that of saving all")
                           ->type_name("MODE");
   CLI::Option* statics = command
                              ->add_option("--static", options->statics,
@@ -261,23 +260,22 @@ void add_partition(CLI::App& app, Command& chosen) {
                              ->check(CLI::IsMember({"none", "params"}));
   command
       ->add_option("--policy", options->policy,
-                   "What is cheap to compute again, and which rules hold: " + join(partition::policy_names()) +
-                       ", or a JSON file of that form. Default: of the PyTorch that made the graph")
+                   "Which operators are cheap to recompute, and which rules apply: " + join(partition::policy_names()) +
+                       ", or a JSON file in that format. Default: that of the PyTorch that traced the graph")
       ->type_name("NAME|FILE");
-  CLI::Option* must_save =
-      command->add_option("--must-save", options->words.must_save, "Never compute these nodes again")
-          ->delimiter(',')
-          ->type_name("NODE,...");
+  CLI::Option* must_save = command->add_option("--must-save", options->words.must_save, "Never recompute these nodes")
+                               ->delimiter(',')
+                               ->type_name("NODE,...");
   CLI::Option* recompute = command->add_option("--recompute", options->words.recompute, "Never save these nodes")
                                ->delimiter(',')
                                ->type_name("NODE,...");
   CLI::Option* explain = command->add_flag(
       "--explain", options->explain,
-      "Also print PyTorch's statistics: which operators are not cheap, sizes, what is computed again how often");
+      "Also print PyTorch's statistics: which operators are not cheap, sizes, how often each is recomputed");
   CLI::Option* dot = command
                          ->add_option("--dot", options->drawing,
                                       "Draw the graph: a Graphviz file, or a picture if Graphviz is installed. Saved "
-                                      "values are gold, what runs in both is blue")
+                                      "values are gold, nodes that run in both parts are blue")
                          ->type_name("F.dot|F.svg");
   CLI::Option* part =
       command->add_option("--part", options->part, "What --dot draws: joint (the default), forward, backward")
@@ -285,19 +283,19 @@ void add_partition(CLI::App& app, Command& chosen) {
           ->needs(dot);
   CLI::Option* runs = command->add_flag(
       "--runs", options->runs,
-      "Answer every run that the file records and hold it against PyTorch's answer; exit code 1 where one differs");
+      "Compute every run that the file records and compare it with PyTorch's answer; exit code 1 if one differs");
   CLI::Option* pareto = command->add_flag(
       "--pareto", options->frontier,
-      "Print what each budget from 0 to 1 buys: bytes saved, simulated peak, FLOPs of what is computed again. --mode "
-      "budget=X:SOLVER or budget=X:peak says which budgets; X is not looked at");
-  command->add_option("--svg", options->frontier_picture, "Draw it, too")->type_name("F.svg")->needs(pareto);
-  CLI::Option* out =
-      command
-          ->add_option("-o,--out", options->out, "Keep the joint graph in this file, with its tags, once it is divided")
-          ->type_name("GRAPH.json[.gz]");
+      "Print the plan of each budget from 0 to 1: bytes saved, simulated peak, recomputed FLOPs. --mode "
+      "budget=X:SOLVER or budget=X:peak chooses the kind of budget; X is ignored");
+  command->add_option("--svg", options->frontier_picture, "Also draw it")->type_name("F.svg")->needs(pareto);
+  CLI::Option* out = command
+                         ->add_option("-o,--out", options->out,
+                                      "Save the joint graph with its tags in this file, after partitioning it")
+                         ->type_name("GRAPH.json[.gz]");
   CLI::Option* json = command->add_flag(
       "--json", options->json,
-      "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, and nothing is judged");
+      "One line of JSON: saved, saved_sym, fw, bw by name, bytes; with --runs one for each run, without comparing it");
   for (CLI::Option* other : {mode, statics, must_save, recompute, explain, dot, part, pareto, out})
     runs->excludes(other);
   for (CLI::Option* other : {explain, dot}) pareto->excludes(other);

@@ -1,11 +1,11 @@
-// plumbline partition, as a user meets it.
+// plumbline partition from the command line.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "conformance/cli/testing/cli_fixture.h"
-#include "runtime/gzip.h"
+#include "runtime/io/gzip.h"
 
 namespace plumbline::cli {
 namespace {
@@ -28,7 +28,7 @@ fs::path testdata(const std::string& model) { return fs::path(PLUMBLINE_PARTITIO
 
 Json recorded(const std::string& model) { return Json::parse(read_text(testdata(model).string())); }
 
-/// x -> sin -> mm -> y: a user's own file, without runs.
+/// x -> sin -> mm -> y: the file of a user, without recorded runs.
 Json own() {
   const auto node = [](const char* name, const char* kind, const char* op, std::vector<std::string> inputs,
                        int storage) {
@@ -80,8 +80,8 @@ TEST_F(PartitionCli, BadInputEndsWithTwoAndOneLine) {
       {{"partition", "broken.json"},
        "broken.json: graphs.g.nodes[4].args[0].node: expected the name of a node that comes before"},
       {{"partition", "misspelt.json"}, "graphs.g.nodes[4]: expected an object with no other members than name, kind"},
-      {{"partition", mlp}, "--variant says which: 2.11.0/aten, 2.11.0/inductor, 2.15.0/aten, 2.15.0/inductor"},
-      {{"partition", mlp, "--variant", "2.15"}, "no variant '2.15', only 2.11.0/aten, "},
+      {{"partition", mlp}, "choose one by --variant: 2.11.0/aten, 2.11.0/inductor, 2.15.0/aten, 2.15.0/inductor"},
+      {{"partition", mlp, "--variant", "2.15"}, "no variant '2.15'; expected one of 2.11.0/aten, "},
       {{"partition", "own.json", "--mode", "fast"}, "the mode 'fast' is none of default, min-cut"},
       {{"partition", "own.json", "--mode", "budget=2"}, "the mode 'budget=2'"},
       {{"partition", "own.json", "--static", "all"}, "--static"},
@@ -103,26 +103,27 @@ TEST_F(PartitionCli, WordsThatWouldBeIgnoredAreRefused) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"partition", mlp, "--runs", "-o", "kept.json"}, "--runs excludes --out"},
       {{"partition", "own.json", "--json", "--explain"}, "--explain excludes --json"},
-      {{"partition", "own.json", "--pareto", "--mode", "bytes"}, "--pareto goes through all budgets, not --mode bytes"},
-      {{"partition", "own.json", "--pareto", "--mode", "min-cut"}, "accepted beside it: --mode budget=X:SOLVER"},
+      {{"partition", "own.json", "--pareto", "--mode", "bytes"}, "--pareto covers all budgets, not --mode bytes"},
+      {{"partition", "own.json", "--pareto", "--mode", "min-cut"}, "expected --mode budget=X:SOLVER"},
       {{"partition", "own.json", "--mode", "budget=0.5:peak:greedy"}, "the mode 'budget=0.5:peak:greedy' is none of"},
       {{"partition", "own.json", "--mode", "budget=0.5:greedy:exact"}, "the mode 'budget=0.5:greedy:exact' is none of"},
       {{"partition", "own.json", "--svg", "pareto.svg"}, "--svg requires --pareto"},
-      // Words on nodes.
-      {{"partition", "own.json", "--must-save", "dsin"}, "--must-save: 'dsin' is of the backward"},
-      {{"partition", "own.json", "--must-save", "dy"}, "--must-save: 'dy' is of the backward"},
-      {{"partition", "own.json", "--recompute", "dsin"}, "--recompute: 'dsin' is of the backward"},
-      {{"partition", "own.json", "--recompute", "x"}, "--recompute: 'x' is given, nothing computes it"},
+      // Tags on nodes.
+      {{"partition", "own.json", "--must-save", "dsin"}, "--must-save: 'dsin' belongs to the backward"},
+      {{"partition", "own.json", "--must-save", "dy"}, "--must-save: 'dy' belongs to the backward"},
+      {{"partition", "own.json", "--recompute", "dsin"}, "--recompute: 'dsin' belongs to the backward"},
+      {{"partition", "own.json", "--recompute", "x"},
+       "--recompute: 'x' is an input or a constant, which is never computed"},
       {{"partition", "own.json", "--must-save", "sin", "--recompute", "t,sin"},
        "--recompute: 'sin' is named by --must-save as well"},
       {{"partition", "own.json", "--mode", "budget=0", "--must-save", "sin"},
-       "--must-save: the mode budget=0 computes 'sin' again all the same"},
-      {{"partition", "own.json", "--pareto", "--must-save", "sin"}, "the mode budget=0 computes 'sin' again"},
+       "--must-save: the mode budget=0 recomputes 'sin' anyway"},
+      {{"partition", "own.json", "--pareto", "--must-save", "sin"}, "the mode budget=0 recomputes 'sin' anyway"},
   };
   expect_refused(inputs);
 }
 
-/// own(), with sin written twice: y of the one, its transpose for dw of the other.
+/// own(), with sin computed twice: y uses one, and dw the transpose of the other.
 Json with_equal_calls() {
   Json file = own();
   Json& nodes = file["graphs"]["g"]["nodes"];
@@ -132,14 +133,14 @@ Json with_equal_calls() {
   nodes[5]["args"][0]["node"] = "sin_1";
   nodes[5]["out"]["storage"] = 9;
   nodes.insert(nodes.begin() + 4, again);
-  // Both are read by the backward: what only the forward reads is not merged with what the backward reads.
+  // The backward reads both: a call that only the forward reads is not merged with one that the backward reads.
   nodes[11]["args"] = Json::array({{{"node", "dsin"}}, {{"node", "sin"}}});
   file["graphs"]["g"]["storage_bytes"].push_back(256);
   return file;
 }
 
-// Equal calls become one before the graph is divided, and PyTorch keeps the tag of the first: a word on the second
-// counts as well.
+// Equal calls are merged before the graph is partitioned, and PyTorch keeps the tag of the first: a tag on the second
+// must count as well.
 TEST_F(PartitionCli, WordsHoldForEqualCalls) {
   write_text((folder_ / "own.json").string(), with_equal_calls().dump());
   for (const std::string mode : {"min-cut", "aggressive", "bytes", "budget=0.5:peak"})
@@ -154,9 +155,8 @@ TEST_F(PartitionCli, WordsHoldForEqualCalls) {
       EXPECT_GT(saved("--must-save"), 0) << mode << " " << name;
       EXPECT_EQ(saved("--recompute"), 0) << mode << " " << name;
     }
-  expect_refused(
-      {{{"partition", "own.json", "--must-save", "sin", "--recompute", "sin_1"},
-        "--recompute: 'sin_1' becomes one with the equal call 'sin', which is named by --must-save as well"}});
+  expect_refused({{{"partition", "own.json", "--must-save", "sin", "--recompute", "sin_1"},
+                   "--recompute: 'sin_1' is merged with the equal call 'sin', which is named by --must-save as well"}});
 }
 
 TEST_F(PartitionCli, SaysWhichBudgetIsInForce) {
@@ -165,17 +165,17 @@ TEST_F(PartitionCli, SaysWhichBudgetIsInForce) {
   file["graphs"]["g"]["nodes"][3]["memory_budget"] = 0.25;
   write_text((folder_ / "asks.json").string(), file.dump());
   for (const char* mode : {"min-cut", "budget=1"}) {
-    const conformance::ProcessResult told = start({"partition", "asks.json", "--mode", mode});
-    EXPECT_TRUE(has(told, "own/aten: 11 nodes; budget=0.25, as the graph itself asks for, by the policy torch-2.15"))
-        << told.output;
+    const conformance::ProcessResult printed = start({"partition", "asks.json", "--mode", mode});
+    EXPECT_TRUE(has(printed, "own/aten: 11 nodes; budget=0.25, as the graph itself requests, by the policy torch-2.15"))
+        << printed.output;
     const Json answer = Json::parse(start({"partition", "asks.json", "--mode", mode, "--json"}).output);
     EXPECT_EQ(answer["run"], "budget=0.25/static=params");
   }
   EXPECT_TRUE(has(start({"partition", "asks.json", "--mode", "bytes"}), "11 nodes; bytes by the policy"));
-  // What each budget buys does not depend on which one the graph asks for.
+  // The plans of the budgets do not depend on the budget that the graph requests.
   const std::string plain = start({"partition", "own.json", "--pareto", "--static", "none"}).output;
   EXPECT_EQ(start({"partition", "asks.json", "--pareto", "--static", "none"}).output,
-            "the graph itself asks for a budget of 0.25, which is not looked at here\n\n" + plain);
+            "the graph itself requests a budget of 0.25, which is ignored here\n\n" + plain);
 }
 
 TEST_F(PartitionCli, KeepsAGraphOnceItIsDivided) {
@@ -207,9 +207,9 @@ TEST_F(PartitionCli, HelpNamesEveryModeAndSolver) {
 TEST_F(PartitionCli, AnswersTheRunsThatPyTorchRecorded) {
   for (const char* model : {"mlp_gelu", "sac_policy", "dynamic_mlp", "checkpoint_dropout"}) {
     const Json file = recorded(model);
-    const conformance::ProcessResult told = start({"partition", testdata(model).string(), "--runs"});
-    EXPECT_EQ(exit_code(told), 0) << told.output;
-    EXPECT_TRUE(has(told, "\n64 of 64 equal to what is recorded\n")) << told.output;
+    const conformance::ProcessResult printed = start({"partition", testdata(model).string(), "--runs"});
+    EXPECT_EQ(exit_code(printed), 0) << printed.output;
+    EXPECT_TRUE(has(printed, "\n64 of 64 equal to the record\n")) << printed.output;
 
     const conformance::ProcessResult answered = start({"partition", testdata(model).string(), "--runs", "--json"});
     EXPECT_EQ(exit_code(answered), 0);
@@ -238,12 +238,12 @@ TEST_F(PartitionCli, SaysWhichRunsDiffer) {
   EXPECT_EQ(exit_code(result), 1);
   EXPECT_TRUE(has(result, "2.15.0/aten/min_cut/static=none            different  saved: has primals_3\n"))
       << result.output;
-  EXPECT_TRUE(has(result, "\n15 of 16 equal to what is recorded\n")) << result.output;
+  EXPECT_TRUE(has(result, "\n15 of 16 equal to the record\n")) << result.output;
 }
 
 TEST_F(PartitionCli, PrintsWhatIsSaved) {
   write_text((folder_ / "own.json").string(), own().dump());
-  // w is a parameter; of x and sin one is enough, as the other can be had again from it or need not be had.
+  // w is a parameter, so saving it is free. Saving x is enough: sin is recomputed from it.
   const conformance::ProcessResult bytes = start({"partition", "own.json", "--mode", "bytes"});
   EXPECT_EQ(exit_code(bytes), 0);
   EXPECT_TRUE(has(bytes, "own/aten: 11 nodes; bytes by the policy torch-2.15, static inputs: 1\n")) << bytes.output;
@@ -276,7 +276,7 @@ TEST_F(PartitionCli, DrawsTheGraphs) {
   }
 }
 
-// The chain of five products: each tenth of the budget up to a half buys one of them, the whole buys the cosines too.
+// The chain of five products: each tenth of the budget up to a half saves one more of them, the whole the cosines too.
 TEST_F(PartitionCli, PrintsWhatEachBudgetBuys) {
   const conformance::ProcessResult result =
       start({"partition", testdata("matmul_even").string(), "--variant", "2.15.0/aten", "--pareto", "--static", "none",

@@ -1,4 +1,4 @@
-// plumbline partition of programs: a stage is traced, and its joint graph is worth as much as one from a file.
+// plumbline partition of programs: a stage is traced, and its joint graph is partitioned like one from a file.
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/testing/cli_fixture.h"
@@ -37,7 +37,7 @@ TEST_F(PartitionProgram, KeptGraphIsPartitionedAlike) {
 
 TEST_F(PartitionProgram, WrongWordsEndWithTwoAndOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{"partition", program("tied"), "--stages", "2"}, "--stage K says which one"},
+      {{"partition", program("tied"), "--stages", "2"}, "choose one by --stage K"},
       {{"partition", program("tied"), "--stages", "2", "--stage", "2"}, "stages 0 to 1"},
       {{"partition", "graph.json", "--stages", "2"}, "are for a program"},
       {{"partition", "absent.pt2"}, "absent.pt2"}};

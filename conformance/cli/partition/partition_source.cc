@@ -27,7 +27,7 @@ partition::JointGraphFile joint_graph_of_program(const PartitionSource& source) 
   const int stages = prepared.pipe.num_stages();
   if (source.stage < 0 && stages > 1)
     throw InputError("partition: " + source.path + " is cut into " + std::to_string(stages) +
-                     " stages; --stage K says which one to partition, from 0");
+                     " stages; choose one by --stage K, from 0");
   const int stage = std::max(source.stage, 0);
   if (stage >= stages)
     throw InputError("partition: --stage " + std::to_string(stage) + ": " + source.path + " has stages 0 to " +

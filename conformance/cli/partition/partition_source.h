@@ -1,4 +1,4 @@
-// Where `plumbline partition` takes joint graphs from: a file in their JSON form, or a stage of a program.
+// Loads the joint graphs of `plumbline partition` from a JSON file, or traces them from a stage of a program.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct PartitionSource {
   bool decompose = false;
 };
 
-/// A program gives one variant, "own/aten", or "own/core" where it is decomposed. Its primals say in `attribute` which
-/// parameter, buffer or input they are. Throws InputError.
+/// A program gives one variant, "own/aten", or "own/core" if decomposed. `attribute` of a primal names its parameter,
+/// buffer or input. Throws InputError.
 partition::JointGraphFile load_joint_graphs(const PartitionSource& source);
 
 }  // namespace plumbline::cli

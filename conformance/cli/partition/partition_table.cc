@@ -4,15 +4,15 @@
 #include <array>
 #include <vector>
 
-#include "runtime/join.h"
 #include "runtime/partition/joint/result_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 namespace {
 
 using Row = std::array<std::string, 5>;
 
-/// Rows with their columns below each other, two spaces between; the first two are numbers and stand at the right.
+/// Rows with aligned columns, two spaces apart. The first two columns are numbers and right-aligned.
 std::string aligned(const std::vector<Row>& rows) {
   std::array<size_t, 5> widths = {};
   for (const Row& row : rows)
@@ -29,8 +29,8 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-/// What a saved value holds beyond inputs, constants and the values before it: its storage's bytes, or whose storage it
-/// is.
+/// The storage that a saved value adds to inputs, constants and earlier values: its bytes, or the owner of a shared
+/// storage.
 class NewStorage {
  public:
   explicit NewStorage(const partition::JointGraph& graph)

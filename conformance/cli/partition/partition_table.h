@@ -1,4 +1,4 @@
-// What `plumbline partition` prints of a partition for people.
+// The table that `plumbline partition` prints.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace plumbline::cli {
 
-/// What is saved (bytes, the new storage that it holds, value, what makes it), the totals, how many calls run where,
-/// and the simulated memory.
+/// The saved values (bytes, new storage, name, type, origin), the totals, the number of calls in each part, and the
+/// simulated memory.
 std::string partition_table(const partition::Partition& partition, const partition::MemoryProfile& memory);
 
 }  // namespace plumbline::cli

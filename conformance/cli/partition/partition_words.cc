@@ -33,7 +33,7 @@ std::vector<char> nodes_of_backward(const partition::JointGraph& graph, const pa
   return backward;
 }
 
-/// By node: what it becomes before the graph is divided; kNoNode where it is gone.
+/// By node: its node after the clean-up that precedes partitioning; kNoNode if it was removed.
 std::vector<partition::NodeIndex> after_clean_up(const partition::JointGraph& graph, const partition::Policy& policy,
                                                  const partition::PartitionOptions& options) {
   std::vector<partition::NodeIndex> becomes(graph.nodes.size());
@@ -56,34 +56,33 @@ PartitionWords tag_nodes(partition::JointGraph& graph, const PartitionWords& wor
   const std::vector<char> backward = nodes_of_backward(graph, policy);
   const std::vector<partition::NodeIndex> becomes = after_clean_up(graph, policy, options);
   std::map<partition::NodeIndex, std::pair<partition::CheckpointPolicy, std::string>>
-      said;  // by what the node becomes: word, and of whom
-  const auto say = [&](partition::CheckpointPolicy word, const std::string& name) {
+      tagged;  // by node after the clean-up: the tag, and the node that the user named
+  const auto tag = [&](partition::CheckpointPolicy word, const std::string& name) {
     const auto node = std::ranges::find(graph.nodes, name, &partition::JointNode::name);
     if (node == graph.nodes.end()) refuse(word, "the graph has no node '" + name + "'");
     const partition::NodeIndex at = static_cast<partition::NodeIndex>(node - graph.nodes.begin());
     if (word == MustRecompute && (node->is_input() || node->kind == partition::JointKind::GetAttr))
-      refuse(word, "'" + name + "' is given, nothing computes it; what the forward computes would be accepted");
-    if (backward[at])
-      refuse(word, "'" + name +
-                       "' is of the backward, which alone can compute it; what the forward computes would "
-                       "be accepted");
+      refuse(word,
+             "'" + name +
+                 "' is an input or a constant, which is never computed; expected a node that the forward computes");
+    if (backward[at]) refuse(word, "'" + name + "' belongs to the backward; expected a node that the forward computes");
     if (becomes[at] == partition::kNoNode)
-      refuse(word, "nobody uses '" + name + "'; it is removed before the graph is divided");
-    const auto [other, first] = said.try_emplace(becomes[at], word, name);
+      refuse(word, "'" + name + "' has no users; it is removed before the graph is partitioned");
+    const auto [other, first] = tagged.try_emplace(becomes[at], word, name);
     const auto& [other_word, other_name] = other->second;
     if (first || other_word == word) return;
     const std::string who = other_name == name
                                 ? "'" + name + "' is"
-                                : "'" + name + "' becomes one with the equal call '" + other_name + "', which is";
-    refuse(word, who + " named by " + option_of(other_word) + " as well; only one of the two can hold");
+                                : "'" + name + "' is merged with the equal call '" + other_name + "', which is";
+    refuse(word, who + " named by " + option_of(other_word) + " as well; only one of the two can apply");
   };
-  for (const std::string& name : words.must_save) say(MustSave, name);
-  for (const std::string& name : words.recompute) say(MustRecompute, name);
+  for (const std::string& name : words.must_save) tag(MustSave, name);
+  for (const std::string& name : words.recompute) tag(MustRecompute, name);
 
   PartitionWords all;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const auto found = said.find(becomes[i]);
-    if (found == said.end()) continue;
+    const auto found = tagged.find(becomes[i]);
+    if (found == tagged.end()) continue;
     const partition::CheckpointPolicy word = found->second.first;
     graph.nodes[i].recompute = word;
     (word == MustSave ? all.must_save : all.recompute).push_back(graph.nodes[i].name);
@@ -101,14 +100,13 @@ void expect_kept(const PartitionWords& words, const partition::Partition& partit
   };
   const std::string mode = "the mode " + partition::to_string(options);
   if (const auto name = names_one_of(words.must_save, partition.recomputed()); name != words.must_save.end())
-    refuse(MustSave, mode + " computes '" + *name +
-                         "' again all the same; accepted: min-cut, bytes and others that "
-                         "heed tags");
+    refuse(MustSave,
+           mode + " recomputes '" + *name + "' anyway; expected min-cut, bytes or another mode that respects tags");
   for (const std::vector<partition::NodeIndex>* saved : {&partition.saved, &partition.saved_symbols})
     if (const auto name = names_one_of(words.recompute, *saved); name != words.recompute.end())
       refuse(MustRecompute, mode + " saves '" + *name +
-                                "' all the same; accepted: modes and policies that heed tags, such "
-                                "as min-cut by torch-2.15");
+                                "' anyway; expected a mode and a policy that respect tags, such as min-cut by "
+                                "torch-2.15");
 }
 
 }  // namespace plumbline::cli

@@ -1,4 +1,4 @@
-// --must-save and --recompute of `plumbline partition`: the user's word on single nodes, by name.
+// The options --must-save and --recompute of `plumbline partition`: the user's choice for single nodes, by name.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ struct PartitionWords {
   std::vector<std::string> must_save, recompute;  ///< names of nodes
 };
 
-/// Tags the nodes, and with them the calls that are merged with them before the graph is divided (PyTorch keeps only
-/// the tag of the first, so that a word on another would be lost); returns the names of all. Throws InputError naming a
-/// node that the word cannot be said of: it is not there, nobody uses it, only the backward can compute it, an input is
-/// to be computed again, or both words are said of it or of two calls that become one.
+/// Tags the nodes, and the equal calls that are merged with them before the graph is partitioned (PyTorch keeps only
+/// the tag of the first, so a tag on another would be lost). Returns the names of all tagged nodes. Throws InputError
+/// naming a node that cannot be tagged: it does not exist, has no users, only the backward can compute it, it is an
+/// input to be recomputed, or both options name it or a call that is merged with it.
 PartitionWords tag_nodes(partition::JointGraph& graph, const PartitionWords& words, const partition::Policy& policy,
                          const partition::PartitionOptions& options);
 
-/// Throws InputError naming a node that was divided against the user's word, as modes do that look at no tags. `words`:
-/// as tag_nodes() returns them. `options`: those in force.
+/// Throws InputError naming a node that was partitioned against the user's choice, as by modes that ignore tags.
+/// `words`: the result of tag_nodes(). `options`: those in force.
 void expect_kept(const PartitionWords& words, const partition::Partition& partition,
                  const partition::PartitionOptions& options);
 

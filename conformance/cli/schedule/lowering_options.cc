@@ -10,8 +10,8 @@ schedule::Schedule LoweringChoice::lower(const schedule::Schedule& compute,
   if (by == "engine") {
     if (pytorch_knob_given) {
       throw InputError(
-          "--lowering engine: takes none of --max-active-stages, --unshard-lookahead, --defer-reduce-wait, "
-          "--defer-receives, --send-budget, which are PyTorch's");
+          "--lowering engine does not go with --max-active-stages, --unshard-lookahead, --defer-reduce-wait, "
+          "--defer-receives, --send-budget, the options of PyTorch's lowering");
     }
     return plumbline::schedule::lower(compute, edges);
   }
@@ -21,8 +21,8 @@ schedule::Schedule LoweringChoice::lower(const schedule::Schedule& compute,
 void add_lowering_options(CLI::App& command, LoweringChoice& choice) {
   command
       .add_option("--lowering", choice.by,
-                  "Who adds transfers, for --format comms and --check: pytorch, action by action as PyTorch 2.15 does; "
-                  "engine, as plumbline's own runtime does")
+                  "How transfers are added, for --format comms and --check: pytorch, action for action like PyTorch "
+                  "2.15; engine, like plumbline's runtime")
       ->check(CLI::IsMember({"pytorch", "engine"}).description(""))
       ->type_name("pytorch|engine")
       ->capture_default_str();
@@ -42,7 +42,7 @@ void add_lowering_options(CLI::App& command, LoweringChoice& choice) {
   knob(command.add_flag("--defer-receives", choice.pytorch.defer_pp_recv,
                         "Post a receive just before it is needed, not as soon as the other rank sends"));
   knob(command.add_option("--send-budget", choice.pytorch.max_outstanding_sends,
-                          "Most sends of a rank that are not waited for yet"))
+                          "Maximum number of sends of a rank that are not waited for yet"))
       ->check(CLI::Range(1, 1 << 20));
 }
 

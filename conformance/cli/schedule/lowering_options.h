@@ -1,4 +1,4 @@
-// The options of `plumbline schedule` that say who adds sends and receives to a schedule, and how.
+// The options of `plumbline schedule` that choose how sends and receives are added to a schedule.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ struct LoweringChoice {
   schedule::PytorchLowering pytorch;
   bool pytorch_knob_given = false;
 
-  /// Throws InputError for a knob of PyTorch's beside by == "engine", and what the lowering itself refuses.
+  /// Throws InputError if an option of PyTorch's lowering is given with by == "engine", or if the lowering fails.
   schedule::Schedule lower(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges) const;
 };
 

@@ -1,4 +1,4 @@
-// plumbline schedule: prints the order of a schedule, draws it, and says what holds for it.
+// plumbline schedule: prints, draws and checks the order of a schedule.
 #include <algorithm>
 #include <cstdio>
 
@@ -6,8 +6,8 @@
 #include "conformance/cli/schedule/lowering_options.h"
 #include "conformance/cli/schedule/schedule_options.h"
 #include "conformance/cli/skip_option.h"
-#include "conformance/report/schedule_grid.h"
-#include "conformance/report/timeline_svg.h"
+#include "conformance/report/svg/schedule_grid.h"
+#include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/check/liveness.h"
@@ -59,13 +59,13 @@ schedule::Simulation in_unit_time(const schedule::Schedule& compute, const std::
   return schedule::simulate_step(compute, edges, {}, records);
 }
 
-/// The chain of stages, and what skips some of them.
+/// The edges of the chain of stages, and those of the skips.
 std::vector<schedule::StageEdge> edges_of(const schedule::Schedule& schedule, const std::vector<std::string>& skips) {
   std::vector<schedule::Skip> skipping;
   for (const SkipText& skip : parse_skips("schedule", skips, schedule.stages)) {
     if (skip.bytes) {
       throw InputError("schedule: --skip " + skip.text +
-                       ": an order has no use for bytes; give FROM-TO here and the bytes to plumbline simulate");
+                       ": the order does not depend on bytes; give FROM-TO here and the bytes to plumbline simulate");
     }
     skipping.push_back({.edge = skip.edge});
   }
@@ -88,7 +88,7 @@ int print_grid(const schedule::Schedule& schedule, const std::vector<schedule::S
   std::string legend = "2F0: forward of stage 2 for micro-batch 0, a slot";
   if (whole) legend += "; B: backward, two slots";
   if (halves) legend += "; I, W: input and weight backward, a slot each";
-  if (grouped) legend += "; &: overlaps with what follows";
+  if (grouped) legend += "; &: overlaps with the next action";
   legend += "; .: bubble";
   if (lowered) legend += " (transfers take no time here; --format comms prints them)";
   std::printf("\n%s\n", legend.c_str());
@@ -107,11 +107,11 @@ std::string peaks_of(const schedule::Schedule& compute, const std::vector<schedu
   return text;
 }
 
-/// A line for all that was proven; 1 when something does not hold.
+/// Prints a line for each proven property. Returns 1 if one does not hold.
 int check(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
           const LoweringChoice& lowering, std::size_t skips) {
   const bool given_lowered = schedule::has_communication(schedule);
-  // With an UNSHARD or the like but without transfers it is nothing that could be lowered or run.
+  // A schedule with an UNSHARD or the like but without transfers can be neither lowered nor executed.
   const schedule::CheckOptions options{.forward_only = !schedule::has_backward(schedule), .lowered = given_lowered};
   const std::vector<std::string> found = schedule::violations(schedule, edges, options);
   for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
@@ -130,11 +130,11 @@ int check(const schedule::Schedule& schedule, const std::vector<schedule::StageE
   std::printf("proven  every action once: %zu computations of %d stages and %d micro-batches on %zu ranks\n",
               schedule::action_count(compute), compute.stages, compute.microbatches, compute.ranks.size());
   std::printf(
-      "proven  dependencies: what is used comes after what makes it, on each rank and between ranks%s\n",
+      "proven  dependencies: every value is computed before it is used, on each rank and between ranks%s\n",
       skips > 0 ? (", " + std::to_string(skips) + (skips == 1 ? " skip" : " skips") + " included").c_str() : "");
   std::printf("proven  pairing: each of %zu sends has its receive%s\n", sends,
               given_lowered ? "" : (" (lowered as by " + lowering.by + ")").c_str());
-  std::printf("proven  no deadlock where sends do not make a rank wait and end with their receive (rendezvous)\n");
+  std::printf("proven  no deadlock if sends do not block and complete with their receive (rendezvous)\n");
   constexpr int most_buffers = 8;
   const std::optional<int> fewest = schedule::fewest_buffers(lowered, edges, most_buffers);
   if (fewest) {
@@ -195,27 +195,27 @@ void add_schedule(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ScheduleOptions>();
   CLI::App* command = app.add_subcommand(
       "schedule",
-      "Print the order in which each rank does its actions: F forward, B backward, I and W its halves (for the inputs\n"
-      "and for the weights). 2F0 is the forward of stage 2 for micro-batch 0. Nothing is printed of a schedule that\n"
-      "cannot run; --check tells why.\n"
-      "  plumbline schedule --list                                 all names: good for what, limits, sources\n"
+      "Print the order in which each rank executes its actions: F forward, B backward, I and W its halves (for the\n"
+      "inputs and for the weights). 2F0 is the forward of stage 2 for micro-batch 0. A schedule that cannot run is\n"
+      "not printed; --check tells why.\n"
+      "  plumbline schedule --list                                 all names, with uses, limits and sources\n"
       "  plumbline schedule 1f1b --ranks 4 --microbatches 8        as a grid in units of time, dots are the bubble\n"
       "  plumbline schedule zb-v --format svg > zb-v.svg           as a picture\n"
-      "  plumbline schedule mine.csv --check                       what holds for a schedule of your own\n"
+      "  plumbline schedule mine.csv --check                       the properties of a custom schedule\n"
       "  plumbline schedule 1f1b --skip 0-3,1-2 --check            ... with tensors that skip stages, as in a U-Net\n"
-      "How long it takes with other times than F = I = W: plumbline simulate.");
+      "For its duration with other times than F = I = W: plumbline simulate.");
   add_schedule_options(*command, options->choice);
   command->add_flag("--list", options->list, "Print each schedule's name, what it is good for, its limits and sources");
   command
       ->add_option("--format", options->format,
                    "grid: slots of time (the default); svg: a picture; compute: PyTorch's CSV of the computations; "
-                   "comms: lowered, with sends and receives (--lowering says whose), a file that has them as it is")
+                   "comms: lowered, with sends and receives (--lowering chooses how); a lowered file is unchanged")
       ->check(CLI::IsMember({"grid", "compute", "comms", "svg"}));
   command->add_flag("--check", options->check,
-                    "Print what was proven, a line each, or what is broken, with exit code 1; with --format also that");
+                    "Print each proven property, or each violation (exit code 1); with --format also the schedule");
   add_skip_option(*command, options->skips, "FROM-TO",
-                  "Stage FROM makes a tensor that stage TO takes, straight from its rank, as in 0-3 or 0-3,1-2; can be "
-                  "given several times; one that a stage has for the next goes with what that gets anyway");
+                  "Stage TO takes a tensor of stage FROM directly from its rank, as in 0-3 or 0-3,1-2; can be given "
+                  "several times. A skip to the next stage joins the message that it gets anyway");
   add_lowering_options(*command, options->lowering);
   command->callback([options, &chosen] { chosen = [options] { return print_schedule(*options); }; });
 }

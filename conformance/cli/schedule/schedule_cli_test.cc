@@ -1,4 +1,4 @@
-// plumbline schedule and plumbline simulate, as a user meets them.
+// plumbline schedule and plumbline simulate from the command line.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -32,12 +32,12 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "nonesuch"}, "gpipe, 1f1b"},
       {{"schedule", "nowhere.csv"}, "nowhere.csv cannot be read: No such file"},
       {{"schedule", "folder.csv"}, "is a directory"},
-      {{"schedule", "notes.txt"}, "must end in .csv"},
+      {{"schedule", "notes.txt"}, "expected a file that ends in .csv"},
       {{"schedule", "mine.csv", "--ranks", "3"}, "2 ranks, not 3"},
       {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},
       {{"schedule", "mine.csv", "--format", "pdf"}, "--format"},
       {{"schedule", "stuck.csv"}, "stuck.csv"},
-      {{"schedule", "mine.csv", "--dialect", "2023"}, "accepted are 2024"},
+      {{"schedule", "mine.csv", "--dialect", "2023"}, "expected 2024"},
       {{"schedule", "1f1b", "--dialect", "2024"}, "a dialect is for files"},
       {{"schedule", "gpipe", "--group-size", "2"}, "group size"},
       {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},
@@ -50,27 +50,27 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "1f1b", "--scale", "fast"}, "--scale fast: give STAGE=FACTOR"},
       {{"simulate", "1f1b", "--scale", "4=2"}, "stages 0 to 3"},
       {{"simulate", "1f1b", "--bandwidth", "0"}, "--bandwidth"},
-      {{"simulate", "1f1b", "--bandwidth", "nan", "--bytes", "1"}, "--bandwidth is no number"},
+      {{"simulate", "1f1b", "--bandwidth", "nan", "--bytes", "1"}, "--bandwidth is not a number"},
       {{"simulate", "1f1b", "--bandwidth", "5"}, "--bandwidth requires --bytes"},
       {{"simulate", "1f1b", "--scale", "W=0"}, "--scale W=0: 1f1b has no W; its actions are F, B"},
-      {{"simulate", "1f1b", "--overlap", "nan"}, "--overlap is no number"},
+      {{"simulate", "1f1b", "--overlap", "nan"}, "--overlap is not a number"},
       {{"simulate", "1f1b", "--tf", "1e308"}, "more than a number can hold"},
-      {{"simulate", "ZB-Auto", "--tf", "1,2,1,2"}, "made to measure for stages that are equal"},
+      {{"simulate", "ZB-Auto", "--tf", "1,2,1,2"}, "is generated for equal stages"},
       {{"simulate", "1f1b", "--buffers", "-1"}, "--buffers"},
       {{"simulate", "1f1b", "--svg", "nowhere/p.svg"}, "nowhere/p.svg"},
       {{"simulate", "zc-*"}, "no schedule matches 'zc-*'"},
       {{"simulate", "1f1b,nonesuch"}, "no schedule matches 'nonesuch'"},
-      {{"simulate", "zb-h*", "--svg", "p.svg"}, "are for one schedule; zb-h* means zb-h1, zb-h2"},
+      {{"simulate", "zb-h*", "--svg", "p.svg"}, "are for one schedule; zb-h* matches zb-h1, zb-h2"},
       {{"simulate", "zb-h*", "--scale", "W=0"}, "are for one schedule"},
       {{"simulate", "zb-h*", "--tw", "1,2,3,4"}, "--tw has 4 values; to compare schedules give one"},
       {{"simulate", "zb-h*", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "zb-h*", "--group-size", "2"}, "group size"},
-      {{"schedule", "1f1b", "--skip", "3-1"}, "schedule: --skip 3-1: what skips goes from a stage to a later one"},
+      {{"schedule", "1f1b", "--skip", "3-1"}, "schedule: --skip 3-1: a skip goes from a stage to a later one"},
       {{"schedule", "1f1b", "--skip", "1-1"}, "TO must be above FROM"},
-      {{"schedule", "1f1b", "--skip", "0-4"}, "schedule: --skip 0-4: there are stages 0 to 3"},
+      {{"schedule", "1f1b", "--skip", "0-4"}, "schedule: --skip 0-4: expected stages 0 to 3"},
       {{"schedule", "1f1b", "--skip", "0-3,1-2,0-3"}, "--skip 0-3: from 0 to 3 is given twice"},
       {{"schedule", "1f1b", "--skip", "0-3", "--skip", "0-3"}, "is given twice"},
-      {{"schedule", "1f1b", "--skip", "0-3=2"}, "--skip 0-3=2: an order has no use for bytes"},
+      {{"schedule", "1f1b", "--skip", "0-3=2"}, "--skip 0-3=2: the order does not depend on bytes"},
       {{"schedule", "1f1b", "--skip", "0>3"}, "--skip 0>3: give FROM-TO or FROM-TO=BYTES, as in 0-3"},
       {{"schedule", "1f1b", "--skip", ""}, "--skip"},
       {{"simulate", "1f1b", "--skip", "0-3="}, "--skip 0-3=: give FROM-TO"},
@@ -80,7 +80,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "1f1b", "--skip", "0-99999999999"}, "give FROM-TO"},
       {{"simulate", "1f1b", "--skip", "0-3=2,0-3=1"}, "is given twice; give it once, with the bytes of both"},
       {{"simulate", "1f1b", "--skip", "0-3=1e308", "--tf", "1"}, "more than a number can hold"},
-      {{"simulate", "zb-h*", "--skip", "0-4"}, "--skip 0-4: there are parts of the model, as many as ranks: 0 to 3"},
+      {{"simulate", "zb-h*", "--skip", "0-4"}, "--skip 0-4: expected parts of the model, one per rank, 0 to 3"},
   };
   expect_refused(inputs);
 }
@@ -199,7 +199,7 @@ TEST_F(ScheduleCli, OrdersMadeToMeasureAreMadeForTheMemoryThatIsSimulated) {
   }
 }
 
-// Each as if it were simulated alone, with a stage's part of what a rank takes and holds.
+// Each row equals the simulation of that schedule alone, with a stage's share of the rank's times and activations.
 TEST_F(ScheduleCli, SeveralSchedulesInATable) {
   std::ofstream(folder_ / "mine.csv") << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
   const auto simulate = [&](const std::string& name, double stages_per_rank, std::vector<std::string> more = {}) {
@@ -253,7 +253,7 @@ TEST_F(ScheduleCli, SkipsAreCheckedAndLowered) {
   EXPECT_TRUE(with({"--skip", "0-3,1-2", "--check"}).find("between ranks, 2 skips included\n") != std::string::npos);
   EXPECT_TRUE(with({"--check"}).find("between ranks\n") != std::string::npos);
   EXPECT_EQ(with({"--skip", "0-3"}), with({})) << "in the grid nothing takes time to travel";
-  // Stages 0 and 2 lie on one rank, as do 1 and 3: what skips there travels nowhere.
+  // Stages 0 and 2 are on one rank, as are 1 and 3: a skip between them needs no transfer.
   for (const char* lowering : {"pytorch", "engine"}) {
     const std::string chain = with({"--format", "comms", "--lowering", lowering});
     EXPECT_EQ(with({"--format", "comms", "--lowering", lowering, "--skip", "0-2,1-3"}), chain);
@@ -298,7 +298,7 @@ TEST_F(ScheduleCli, SkipsAreSimulated) {
   EXPECT_GT(both.at("lower_bound"), none.at("lower_bound"));
   EXPECT_GE(both.at("peak_memory")[3].get<double>(), none.at("peak_memory")[3].get<double>() + 8);
   EXPECT_EQ(both.at("peak"), none.at("peak")) << "activations";
-  // In a V the first stage and the last lie on one rank: nothing travels, yet memory is taken.
+  // In a V the first stage and the last are on one rank: the skip takes memory, but no transfer.
   const nlohmann::json v = simulate("zb-v", {"--skip", "0-7=2"}), plain_v = simulate("zb-v", {});
   EXPECT_EQ(v.at("makespan"), plain_v.at("makespan"));
   EXPECT_GT(v.at("peak_memory")[0], plain_v.at("peak_memory")[0]);
@@ -322,7 +322,7 @@ TEST_F(ScheduleCli, SkipsAreSimulated) {
                                                  "t.json", "--svg", "t.svg", "--bytes", "1", "--bandwidth", "1"});
   EXPECT_TRUE(has(text, "4 stages, 8 micro-batches; skips 0-3=2.5\n")) << text.output;
   EXPECT_TRUE(has(text, "With --scale 2=2: makespan ")) << text.output;
-  // Eight micro-batches there and back, over the chain's three edges and the skip's: a flow begins and ends.
+  // Eight micro-batches, forward and backward, over the chain's three edges and the skip's: each flow begins and ends.
   const nlohmann::json trace = nlohmann::json::parse(file_text(folder_ / "t.json"));
   const auto flows = [&](const std::string& phase) {
     return std::count_if(trace.at("traceEvents").begin(), trace.at("traceEvents").end(),

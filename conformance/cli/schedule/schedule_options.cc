@@ -1,7 +1,7 @@
 #include "conformance/cli/schedule/schedule_options.h"
 
 #include "conformance/protocol/schedule_source.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 
@@ -23,10 +23,11 @@ schedule::Schedule ScheduleChoice::load() const {
 void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
   command.add_option("name", choice.name,
                      "A schedule by name (" + join(schedule::schedule_names()) +
-                         "; `plumbline schedule --list` tells them apart), or a file that ends in .csv");
-  command.add_option("--dialect", choice.dialect,
-                     "The version of PyTorch whose words a file uses: 2024 (B is the input half of a backward, BW the "
-                     "whole), 2.11 or 2.15 (default: those of 2.15)");
+                         "; `plumbline schedule --list` explains them), or a file that ends in .csv");
+  command.add_option(
+      "--dialect", choice.dialect,
+      "The version of PyTorch whose text form a file uses: 2024 (B is the input half of a backward, BW the "
+      "whole), 2.11 or 2.15 (default: those of 2.15)");
   command.add_option("--ranks", choice.request.ranks, "How many ranks (default: 4, or what the file has)")
       ->check(CLI::Range(1, 65536));
   command
@@ -35,7 +36,7 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
       ->check(CLI::Range(1, 1048576));
   command
       .add_option("--stages-per-rank", choice.request.stages_per_rank,
-                  "How many stages each rank has (default: what the schedule has by itself)")
+                  "How many stages each rank has (default: the usual number of the schedule)")
       ->check(CLI::Range(1, 65536));
   command
       .add_option("--group-size", choice.request.group_size,
@@ -44,10 +45,10 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
   command.add_option("--slices", choice.request.slices, "Parts of a sequence that depend on one another, for seq1f1b")
       ->check(CLI::Range(1, 65536));
   command
-      .add_option(
-          "--memory-limit", choice.request.memory_limit,
-          "Most activations a rank may hold, in micro-batches, for zb-auto and hanayo; zb-auto counts the share that "
-          "is held from I to W (--weight-share of simulate) as the zero-bubble paper does: a half")
+      .add_option("--memory-limit", choice.request.memory_limit,
+                  "Maximum number of activations that a rank may hold, in micro-batches, for zb-auto and hanayo; "
+                  "zb-auto counts the "
+                  "share that is held from I to W (--weight-share of simulate) as the zero-bubble paper does: a half")
       ->check(CLI::PositiveNumber);
 }
 

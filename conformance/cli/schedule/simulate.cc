@@ -10,11 +10,11 @@
 #include "conformance/cli/skip_option.h"
 #include "conformance/protocol/chosen_schedule.h"
 #include "conformance/report/chrome_trace.h"
-#include "conformance/report/timeline_svg.h"
+#include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/io/write_text.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/write_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::cli {
 namespace {
@@ -23,29 +23,30 @@ struct SimulateCommand {
   ScheduleChoice choice;
   std::vector<double> forward = {1}, input = {1}, weight = {1}, bytes = {0}, activation = {1};
   double comm = 0, bandwidth = 0, overlap = 1;
-  std::optional<double> weight_share;  ///< not given: 1, or what an order made for one is made for
+  std::optional<double> weight_share;  ///< not given: 1, or the share for which the order was generated
   int buffers = 0;
   bool defer = false, json = false;
   std::vector<std::string> skips, scale;
   std::string trace, svg;
 };
 
-/// One for all or one per stage out of lists that may each be either; times and activations are multiplied by `share`.
+/// The costs of a step. Each option holds one value for all stages or one per stage; times and activations are
+/// multiplied by `share`.
 schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double weight_share, double share) {
   const auto require = [&](const std::vector<double>& list, const char* option) {
     if (list.size() == 1 || list.size() == static_cast<std::size_t>(stages)) return;
     throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list.size()) + " values for " +
-                     std::to_string(stages) + " stages; one for all or one for each is needed");
+                     std::to_string(stages) + " stages; expected one for all, or one for each");
   };
   require(command.forward, "--tf");
   require(command.input, "--tb");
   require(command.weight, "--tw");
   require(command.bytes, "--bytes");
   require(command.activation, "--activation");
-  // What the option's own check lets through.
+  // The options' range checks let NaN pass.
   const auto require_number = [](double value, const char* option) {
     if (std::isnan(value))
-      throw InputError(std::string("simulate: ") + option + " is no number; one above 0 is needed");
+      throw InputError(std::string("simulate: ") + option + " is not a number; expected one above 0");
   };
   require_number(command.bandwidth, "--bandwidth");
   require_number(command.overlap, "--overlap");
@@ -79,19 +80,19 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
   return costs;
 }
 
-/// In a table the numbers of --skip are those of the model's parts, as many as ranks: a schedule may cut each of them
-/// into several stages. What the last of these makes, the first of the other part takes.
+/// In a table --skip counts parts of the model, one per rank; a schedule may cut a part into several stages. A skip
+/// goes from the last stage of its first part to the first stage of the other.
 std::vector<schedule::Skip> skips_of(const SimulateCommand& command, const schedule::Schedule& schedule,
                                      double weight_share, bool per_rank) {
   const int ranks = static_cast<int>(schedule.ranks.size()), stages = schedule.stages;
   if (per_rank && !command.skips.empty() && stages % ranks != 0) {
     throw InputError("simulate: --skip: " + schedule.name + " cannot be compared: its " + std::to_string(stages) +
-                     " stages are not equally many for each of " + std::to_string(ranks) + " ranks");
+                     " stages cannot be divided evenly among " + std::to_string(ranks) + " ranks");
   }
   const int cut = per_rank ? stages / ranks : 1;
   std::vector<schedule::Skip> skips;
   for (const SkipText& text : parse_skips("simulate", command.skips, per_rank ? ranks : stages,
-                                          per_rank ? "parts of the model, as many as ranks:" : "stages")) {
+                                          per_rank ? "parts of the model, one per rank," : "stages")) {
     const schedule::StageEdge edge{(text.edge.from + 1) * cut - 1, text.edge.to * cut};
     const double bytes = text.bytes.value_or(schedule::of_stage(command.bytes, edge.from));
     skips.push_back({.edge = edge, .bytes = bytes, .weight_part = weight_share * bytes});
@@ -99,7 +100,7 @@ std::vector<schedule::Skip> skips_of(const SimulateCommand& command, const sched
   return skips;
 }
 
-/// A schedule of whole backwards has no W to be scaled.
+/// Refuses a scaling without effect: a schedule of whole backwards has no W.
 void require_effect(const std::string& text, const schedule::Scaling& scaling, const schedule::Schedule& compute) {
   if (!scaling.kind) return;
   std::string kinds;
@@ -147,14 +148,14 @@ schedule::Scaling parse_scaling(const std::string& text) {
   return scaling;
 }
 
-/// A schedule and what its step costs.
+/// A schedule and the costs of its step.
 struct Step {
   schedule::Schedule compute;
   std::vector<schedule::StageEdge> edges;
   schedule::StepCosts costs;
 };
 
-/// The part of a rank's times and activations that one of its stages has, where they are given for a rank.
+/// The share of one stage in the times and activations that are given for its rank.
 double share_of_stage(const ScheduleChoice& choice) {
   const schedule::ScheduleKind& kind = schedule::schedule_kind(choice.name);
   return 1.0 / (choice.request.stages_per_rank != 0 ? choice.request.stages_per_rank : kind.stages_per_rank);
@@ -165,7 +166,7 @@ Step prepare(const SimulateCommand& command, ScheduleChoice choice, double weigh
   if (choice.takes(schedule::kDurations)) {
     if (command.forward.size() + command.input.size() + command.weight.size() != 3) {
       throw InputError("simulate: " + choice.name +
-                       " is made to measure for stages that are equal; give one --tf, one --tb and one --tw");
+                       " is generated for equal stages; give one --tf, one --tb and one --tw");
     }
     const double share = per_rank ? share_of_stage(choice) : 1;
     choice.request.durations = schedule::Durations{.forward = command.forward[0] * share,
@@ -180,7 +181,7 @@ Step prepare(const SimulateCommand& command, ScheduleChoice choice, double weigh
   const double share = per_rank ? static_cast<double>(given.ranks.size()) / given.stages : 1;
   step.costs = costs_of(command, given.stages, weight_share, share);
   step.costs.skips = skips_of(command, given, weight_share, per_rank);
-  // Its transfers are left out of what is simulated, so this is where they are looked at.
+  // The simulation ignores the schedule's transfers, so they are checked here.
   if (schedule::has_communication(given)) {
     schedule::require_valid(given, schedule::with_skips(step.edges, step.costs.skips),
                             {.forward_only = !schedule::has_backward(given)});
@@ -197,7 +198,7 @@ int simulate_one(const SimulateCommand& command) {
     scalings.push_back(parse_scaling(text));
     require_effect(text, scalings.back(), compute);
   }
-  // What the path is made from takes several times as much memory as the schedule.
+  // The records of the critical path take several times the memory of the schedule.
   const bool path = command.json || schedule::action_count(compute) <= (1u << 20);
   const bool pictures = !command.trace.empty() || !command.svg.empty();
   SimulatedStep step;
@@ -225,7 +226,7 @@ int simulate_one(const SimulateCommand& command) {
   return 0;
 }
 
-/// What only some schedules have a use for goes to those.
+/// Clears the fields that other compared schedules use and this one does not.
 schedule::ScheduleRequest without_unused(schedule::ScheduleRequest request, unsigned takes, unsigned taken_by_some) {
   const auto unused = [&](schedule::Takes field) { return (taken_by_some & ~takes & field) != 0; };
   if (unused(schedule::kStagesPerRank)) request.stages_per_rank = 0;
@@ -235,10 +236,10 @@ schedule::ScheduleRequest without_unused(schedule::ScheduleRequest request, unsi
   return request;
 }
 
-/// Of the same model: each rank has its share of it, in one stage or in several.
+/// Compares schedules of the same model: each rank has an equal share of it, in one stage or in several.
 int compare_schedules(const SimulateCommand& command, const std::vector<std::string>& names) {
   if (!command.trace.empty() || !command.svg.empty() || !command.scale.empty())
-    throw InputError("simulate: --trace, --svg and --scale are for one schedule; " + command.choice.name + " means " +
+    throw InputError("simulate: --trace, --svg and --scale are for one schedule; " + command.choice.name + " matches " +
                      join(names));
   for (const auto& [list, option] : {std::pair(&command.forward, "--tf"),
                                      {&command.input, "--tb"},
@@ -247,7 +248,7 @@ int compare_schedules(const SimulateCommand& command, const std::vector<std::str
                                      {&command.activation, "--activation"}}) {
     if (list->size() != 1)
       throw InputError(std::string("simulate: ") + option + " has " + std::to_string(list->size()) +
-                       " values; to compare schedules give one: stages of different numbers are not the same");
+                       " values; to compare schedules give one: their stages may differ in number");
   }
   unsigned taken = schedule::kNothing;
   for (const std::string& name : names)
@@ -299,20 +300,19 @@ void add_simulate(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SimulateCommand>();
   CLI::App* command = app.add_subcommand(
       "simulate",
-      "Say how long a schedule takes in theory, how large its bubble is, what limits it and what no order could beat.\n"
-      "Each rank does its actions in order; one begins when the rank is free and all it needs is there.\n"
-      "Times are in any one unit. tb and tw are the two halves of a backward, as in the zero-bubble papers: tb the "
-      "one\n"
-      "for the inputs (I), tw the one for the weights (W). A schedule with whole backwards (B) takes tb + tw for "
-      "each.\n"
+      "Compute how long a schedule takes in theory, how large its bubble is, what limits it, and a bound that no\n"
+      "order can beat. Each rank executes its actions in order; an action begins when the rank is free and its inputs\n"
+      "have arrived. Times are in any one unit. tb and tw are the halves of a backward, as in the zero-bubble papers:\n"
+      "tb the one for the inputs (I), tw the one for the weights (W). A schedule with whole backwards (B) takes\n"
+      "tb + tw for each.\n"
       "  plumbline simulate 1f1b --ranks 8 --microbatches 24 --tf 18.522 --tb 18.086 --tw 9.337 --comm 0.601\n"
       "  plumbline simulate zb-v --ranks 4 --microbatches 8 --svg zb-v.svg --trace zb-v.json\n"
       "  plumbline simulate 1f1b --tf 1,1,1,2 --scale 3=0.5         what if stage 3 were twice as fast?\n"
       "  plumbline simulate '1f1b,zb-*' --ranks 8 --microbatches 24  several in one table\n"
       "  plumbline simulate zb-h1 --skip 0-3=2,1-2=1                tensors that skip stages, as in a U-Net\n"
       "In a table times and activations are those of a rank, whose stages share them.\n"
-      "A trace opens in ui.perfetto.dev (a unit is shown as 1 ms). Schedules made to measure (zb-auto, ...) are made\n"
-      "for the times given, which must be the same for all stages.");
+      "A trace opens in ui.perfetto.dev (a unit is shown as 1 ms). Some schedules (zb-auto, ...) are generated for\n"
+      "the given times, which must be the same for all stages.");
   add_schedule_options(*command, options->choice);
   command->add_option("--tf", options->forward, "Time of a forward; one, or one for each stage: 1,1,2")
       ->delimiter(',')
@@ -333,28 +333,28 @@ void add_simulate(CLI::App& app, Command& chosen) {
   CLI::Option* bandwidth =
       command
           ->add_option("--bandwidth", options->bandwidth,
-                       "Bytes in a unit of time, with --bytes; the messages from one rank to another then wait for one "
-                       "another")
+                       "Bytes per unit of time, with --bytes; the messages from one rank to another then queue")
           ->check(CLI::PositiveNumber);
   CLI::Option* bytes = command->add_option("--bytes", options->bytes,
-                                           "Size of what a stage sends on, and of its gradient; one, or for each");
+                                           "Size of a stage's output, and of its gradient; one, or one for each");
   bandwidth->needs(bytes);
   bytes->needs(bandwidth)->delimiter(',')->allow_extra_args(false)->default_str("0");
   add_skip_option(
       *command, options->skips, "FROM-TO[=BYTES]",
-      "Stage FROM makes a tensor that stage TO takes, straight from its rank, as in 0-3 or 0-3=2,1-2=1; can "
-      "be given several times. It takes BYTES (default: --bytes of FROM) of the link and, in the unit of "
-      "--activation, of memory until TO's backward has ended. For the next stage it makes what that gets "
-      "anyway larger. In a table FROM and TO are parts of the model, as many as ranks");
+      "Stage TO takes a tensor of stage FROM directly from its rank, as in 0-3 or 0-3=2,1-2=1; can be given "
+      "several times. It takes BYTES (default: --bytes of FROM) of the link and, in the unit of --activation, "
+      "of memory until TO's backward has ended. A skip to the next stage enlarges the message that it gets "
+      "anyway. In a table FROM and TO are parts of the model, one per rank");
   command
-      ->add_option("--buffers", options->buffers,
-                   "Messages from one rank to another that may be sent and not yet used; before one more the sender "
-                   "waits (0: any number)")
+      ->add_option(
+          "--buffers", options->buffers,
+          "Maximum number of messages from one rank to another that are sent and not yet used; the sender of one "
+          "more waits (0: no limit)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--overlap", options->overlap,
-                   "What a group of overlapped actions takes, as a factor of the sum of its members")
+                   "Time of a group of overlapped actions, as a factor of the sum of its members")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
@@ -366,16 +366,16 @@ void add_simulate(CLI::App& app, Command& chosen) {
   command
       ->add_option(
           "--weight-share", options->weight_share,
-          "The share of it that is held from I to W (the zero-bubble papers' M_W / M_B); the rest goes with I; "
-          "zb-auto and zb-v-greedy are made for it, and by default for 0.5")
+          "The share of --activation that is held from I to W (the zero-bubble papers' M_W / M_B); I frees the rest; "
+          "zb-auto and zb-v-greedy are generated for it, by default for 0.5")
       ->check(CLI::Range(0.0, 1.0))
       ->default_str("1");
   command->add_flag("--defer-first", options->defer,
-                    "Stage 0 sends no gradients: it does its whole backward in W, as our runtime does");
+                    "Stage 0 sends no gradients: it executes its whole backward in W, as our runtime does");
   command
       ->add_option("--scale", options->scale,
-                   "Also say what the step would take with a stage's times, a kind's, or both multiplied: 2=0.5, "
-                   "W=0, 2F=1.5; can be given several times")
+                   "Also print the makespan with the times of a stage, of a kind of action, or of both multiplied: "
+                   "2=0.5, W=0, 2F=1.5; can be given several times")
       ->allow_extra_args(false);
   command->add_flag("--json", options->json,
                     "Print makespan, longest_rank, bubble_makespan, bubble_longest_rank, peak, busy, lower_bound, "

@@ -32,7 +32,7 @@ Json to_json(const schedule::PathStep& step) {
   return json;
 }
 
-/// What of the step is spent on the critical path with what, and who stands still most.
+/// One sentence: the time on the critical path by kind of action, the rank with most of it, the rank that idles most.
 std::string limits(const schedule::Simulation& simulation) {
   if (simulation.critical_path.empty()) return "(No critical path for so many actions; --json has it.)";
   const schedule::Timeline& t = simulation.timeline;

@@ -1,4 +1,4 @@
-// What `plumbline simulate` prints: of one schedule all there is to know, of several a table.
+// The output of `plumbline simulate`: all details of one schedule, or a table of several.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace plumbline::cli {
 
 struct SimulatedStep {
   schedule::Schedule compute;
-  schedule::Simulation simulation;  ///< its critical path is empty where the schedule is too large for one
+  schedule::Simulation simulation;  ///< the critical path is empty if the schedule is too large for one
   schedule::LowerBound bound;
   std::vector<schedule::Skip> skips;
   std::vector<std::string> scalings;      ///< as the user wrote them
-  std::vector<schedule::WhatIf> changes;  ///< what each of them does
+  std::vector<schedule::WhatIf> changes;  ///< the effect of each scaling
 };
 
 void print_text(const SimulatedStep& step);
@@ -25,16 +25,17 @@ void print_json(const SimulatedStep& step);
 /// One of several schedules for the same model.
 struct ComparedSchedule {
   std::string name;
-  std::string refusal = {};  ///< why it cannot be had or cannot run; then there is nothing else
+  std::string refusal = {};  ///< why it cannot be made or simulated; the members below are then empty
   int stages = 0;
   int microbatches = 0;
   schedule::Simulation simulation = {};
 };
 
-/// A row for each. `weight_share`: of a micro-batch's activations, held from I to W; `skipping`: tensors skip stages.
+/// Prints a row for each. `weight_share`: the share of a micro-batch's activations that is held from I to W;
+/// `skipping`: some tensors skip stages.
 void print_comparison(const std::vector<ComparedSchedule>& compared, double weight_share, bool skipping);
 
-/// A list of objects, whose peak_memory is that of the rank that holds most.
+/// Prints a list of objects; peak_memory is that of the rank that holds most.
 void print_comparison_json(const std::vector<ComparedSchedule>& compared);
 
 }  // namespace plumbline::cli

@@ -1,4 +1,4 @@
-// What the tests of the program share: it is started in a folder of its own, as a user would.
+// The fixture of the program's tests: it starts the program in a temporary folder, as a user would.
 // PLUMBLINE_PROGRAM names the executable; with PLUMBLINE_WITH_MPI=1 the parts that need mpirun run as well.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "conformance/protocol/process.h"
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::cli {
 
@@ -27,7 +27,7 @@ class Cli : public ::testing::Test {
   void SetUp() override {
     ASSERT_NE(std::getenv("PLUMBLINE_PROGRAM"), nullptr) << "set PLUMBLINE_PROGRAM to the plumbline executable";
   }
-  // Tests may lock it.
+  // Tests may remove permissions.
   void TearDown() override { fs::permissions(folder_.path(), fs::perms::owner_all); }
 
   conformance::ProcessResult start(std::vector<std::string> words, const std::vector<std::string>& before = {}) const {
@@ -43,7 +43,7 @@ class Cli : public ::testing::Test {
     return conformance::run_process(options);
   }
 
-  /// Each command line ends with exit code 2 and one line, which holds the text beside it.
+  /// Expects each command line to end with exit code 2 and one line that contains the text beside it.
   void expect_refused(const std::vector<std::pair<std::vector<std::string>, std::string>>& inputs) const {
     for (const auto& [words, expected] : inputs) {
       const conformance::ProcessResult result = start(words);

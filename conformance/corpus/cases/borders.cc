@@ -1,4 +1,4 @@
-// Values at borders of stages: views, aliases, scalars, small integers, None, passed-through inputs and parameters.
+// Values at stage boundaries: views, aliases, scalars, small integers, None, passed-through inputs and parameters.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

@@ -5,7 +5,7 @@ namespace plumbline::conformance::cases {
 
 using enum reference::StepKind;
 
-/// Common to exact cases: 8 rows, 4 micro-batches, squares summed, gradients divided by 4 (all powers of two). The
+/// Common to exact cases: 8 rows, 4 micro-batches, a sum of squares, gradients divided by 4 (all powers of two). The
 /// zoo's proof (reference/models/exact_test.cc) covers gradients summed over at most 16 rows in float32, 8 in bf16.
 std::vector<reference::Case> exact_basics() {
   return {

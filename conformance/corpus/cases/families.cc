@@ -1,4 +1,4 @@
-// Families of models beside the chain: recurrent, encoder and decoder, attention, experts, convolutions, U-Net.
+// Families of models other than the chain: recurrent, encoder and decoder, attention, experts, convolutions, U-Net.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

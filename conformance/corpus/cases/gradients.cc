@@ -1,4 +1,4 @@
-// No gradients, zero ones, those of the inputs; users' hooks.
+// Missing gradients, zero gradients, gradients of the inputs; users' hooks.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

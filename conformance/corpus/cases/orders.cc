@@ -1,5 +1,4 @@
-// Schedules that cases bring and that must be followed: micro-batches out of the order of their numbers, uneven
-// placements.
+// Schedules built into cases, which must be followed: micro-batches out of ascending order, uneven placements.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {
@@ -16,7 +15,7 @@ constexpr const char* kReversed =
     "0F3,0F2,0F1,0F0,0B0,0B1,0B2,0B3\n"
     "1F3,1F2,1F1,1F0,1B0,1B1,1B2,1B3\n";
 
-/// Two ranks, four stages down and up again; three micro-batches at once, none in the order of its number.
+/// Two ranks, four stages down and up again; three micro-batches at once, none of them in ascending order.
 constexpr const char* kV =
     "0F1,0F0,3F1,3B1,0F3,3F0,3B0,0B1,0F2,0B0,3F3,3B3,3F2,3B2,0B3,0B2\n"
     "1F1,2F1,1F0,2F0,2B1,1B1,1F3,2F3,2B0,1B0,1F2,2F2,2B3,1B3,2B2,1B2\n";
@@ -26,7 +25,7 @@ constexpr const char* kHalves =
     "0F0,0F1,0F2,0F3,0I1,0I0,0W0,0I3,0I2,0W3,0W1,0W2\n"
     "1F0,1F1,1I1,1F2,1I0,1F3,1I3,1W1,1I2,1W3,1W2,1W0\n";
 
-/// Two ranks; some backwards whole, some in halves.
+/// Two ranks; some backwards whole, some split.
 constexpr const char* kMixed =
     "0F0,0F1,0F2,0F3,0B0,0I1,0B2,0W1,0I3,0W3\n"
     "1F0,1B0,1F1,1I1,1F2,1W1,1B2,1F3,1I3,1W3\n";
@@ -54,7 +53,7 @@ constexpr const char* kFiveRanks =
     "3F3,3F1,3B3,3F0,3B1,3F2,3B0,3B2\n"
     "4F3,4B3,4F1,4B1,4F0,4B0,4F2,4B2\n";
 
-/// Six ranks, in halves, each kind in a different order.
+/// Six ranks, split backwards, each kind of action in a different order.
 constexpr const char* kSixRanks =
     "0F1,0F3,0F2,0F0,0I1,0I3,0I2,0I0,0W2,0W0,0W3,0W1\n"
     "1F1,1F3,1F2,1F0,1I1,1I3,1I2,1I0,1W2,1W0,1W3,1W1\n"

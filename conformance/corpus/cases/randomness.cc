@@ -1,4 +1,4 @@
-// Dropout, other random numbers, and statistics of batches.
+// Dropout, other random numbers, and batch statistics.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

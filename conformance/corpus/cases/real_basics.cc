@@ -1,4 +1,4 @@
-// The first cases with real numbers: each family of models once, runs of training.
+// The first cases with real numbers: each family of models once, training runs.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

@@ -1,4 +1,4 @@
-// Stages that are recomputed in their backward.
+// Stages recomputed in their backward.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

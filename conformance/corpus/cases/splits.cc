@@ -1,4 +1,4 @@
-// Where the split falls.
+// Positions of the cuts.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

@@ -1,4 +1,4 @@
-// Steps: accumulation, evaluation between, batches of other sizes, freezing and unfreezing, optimizers.
+// Steps: accumulation, evaluation between train steps, batches of other sizes, freezing and unfreezing, optimizers.
 #include "conformance/corpus/cases/axes.h"
 
 namespace plumbline::conformance::cases {

@@ -1,4 +1,4 @@
-// Mutants around keeping inputs from the forward to the backward, and running a stage again there.
+// Mutants of recompute: of the inputs kept for the backward, and of the forward that runs there again.
 #include <ATen/core/grad_mode.h>
 
 #include <cstring>
@@ -11,8 +11,8 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Runs the stage's forward again before its backward, as activation checkpointing does, and goes wrong at it. The last
-/// stage, whose backward begins at the loss, is left alone.
+/// Recomputes the stage's forward before its backward, with a fault. The last stage, whose backward begins at the loss,
+/// is left unchanged.
 class RunsAgain : public StageAround {
  public:
   enum class How { UpdatesBuffers, OtherRandomNumbers, LastInputs };
@@ -36,7 +36,7 @@ class RunsAgain : public StageAround {
   }
 
  private:
-  /// The roots anew; sets `used_` to the inputs that they come from.
+  /// Returns the recomputed roots; sets `used_` to the inputs from which they were computed.
   Tensors again(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> inputs) {
     used_.assign(inputs.begin(), inputs.end());
     const bool other = how_ == How::LastInputs &&
@@ -65,7 +65,7 @@ class RunsAgain : public StageAround {
   Tensors last_inputs_, used_;
 };
 
-/// Writes the inputs of each micro-batch over those of the one before, which still wait for their backward.
+/// Overwrites the inputs of the previous micro-batch, whose backward is still due, with those of each new one.
 class InputsOverwritten : public StageAround {
  public:
   InputsOverwritten(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
@@ -83,7 +83,7 @@ class InputsOverwritten : public StageAround {
       site_.happens();
     }
     waiting_.clear();
-    // In memory of its own, as a receive buffer is; the stage keeps what it saw for its backward.
+    // These alias the tensors that the stage keeps for its backward, so they act like a reused receive buffer.
     for (const at::Tensor& input : inputs) waiting_.push_back(input);
   }
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
@@ -108,8 +108,8 @@ class InputsOverwritten : public StageAround {
 
 using Change = std::function<void(engine::EngineOptions& options)>;
 
-/// Others cannot be partitioned, or are run again as a whole already.
-const Need plain_layers{"layers without buffers and random numbers, not run again", [](const MutantRun& run) {
+/// Layers with buffers or random numbers cannot be partitioned; a case with recompute runs its stages again already.
+const Need plain_layers{"layers without buffers and random numbers, and no recompute", [](const MutantRun& run) {
                           return !run.traits.has_buffers && !run.traits.draws_random_numbers &&
                                  run.of.recompute == "never";
                         }};
@@ -130,13 +130,13 @@ Mutant runs_again(std::string name, std::string what, RunsAgain::How how, Need n
           {need::training, needs}};
 }
 
-/// On stages after the first: their inputs are their own, not the caller's batch.
+/// Strikes on stages after the first only: the inputs of the first are the caller's batch.
 Mutant overwritten(std::string name, std::string what, Change options) {
   return {std::move(name),
           std::move(what),
           [options = std::move(options)](const FaultSite& site) {
             Fault fault;
-            fault.options = options;  // what is computed again is so from what was kept
+            fault.options = options;  // recompute starts from the kept inputs
             fault.stage = [site](int stage, const split::StageState&,
                                  std::unique_ptr<engine::StageRunner> inner) -> std::unique_ptr<engine::StageRunner> {
               if (stage == 0) return inner;
@@ -151,16 +151,16 @@ Mutant overwritten(std::string name, std::string what, Change options) {
 
 std::vector<Mutant> mutants_in_recomputation() {
   return {
-      runs_again("recompute-updates-buffers", "A stage that is run again in the backward updates its buffers again.",
+      runs_again("recompute-updates-buffers", "A stage that is recomputed in the backward updates its buffers again.",
                  RunsAgain::How::UpdatesBuffers, need::buffers),
-      runs_again("recompute-redraws", "A stage that is run again in the backward draws other random numbers.",
+      runs_again("recompute-redraws", "A stage that is recomputed in the backward draws other random numbers.",
                  RunsAgain::How::OtherRandomNumbers, need::random_layers),
-      runs_again("recompute-last-inputs", "A stage is run again from the inputs of its latest forward.",
+      runs_again("recompute-last-inputs", "A stage is recomputed from the inputs of its latest forward.",
                  RunsAgain::How::LastInputs, need::several_microbatches),
-      overwritten("input-buffer-reused", "Inputs that wait for their backward are overwritten by the next ones.", {}),
-      overwritten("recompute-overwritten-inputs", "A stage is run again from inputs that the next ones overwrote.",
+      overwritten("input-buffer-reused", "Inputs whose backward is still due are overwritten by the next ones.", {}),
+      overwritten("recompute-overwritten-inputs", "A stage is recomputed from inputs that the next ones overwrote.",
                   [](engine::EngineOptions& options) { options.recompute.policy = engine::Recompute::Always; }),
-      overwritten("remat-overwritten-inputs", "A partitioned stage computes again from inputs that were overwritten.",
+      overwritten("remat-overwritten-inputs", "A partitioned stage recomputes from inputs that were overwritten.",
                   [](engine::EngineOptions& options) { options.remat.mode = "min-cut"; }),
   };
 }

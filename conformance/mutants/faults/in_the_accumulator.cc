@@ -1,4 +1,4 @@
-// Mutants where the parameter gradients of micro-batches are added up.
+// Mutants in the sum of parameter gradients over micro-batches.
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
@@ -13,7 +13,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// One addition: which, of what to what.
+/// One addition: the `part` of a micro-batch to the gradient accumulated `before`.
 struct Addition {
   int microbatch;
   const std::string& name;
@@ -25,7 +25,7 @@ struct Addition {
 
 using Add = std::function<at::Tensor(const Addition& addition)>;
 
-/// `add` is copied for each stage, with whatever it remembers.
+/// `add` is copied for each stage, with the state that it captures.
 Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need> needs = {need::training}) {
   return {std::move(name), std::move(what),
           [add = std::move(add)](const FaultSite& site) {
@@ -54,7 +54,7 @@ std::vector<Mutant> mutants_in_the_accumulator() {
       accumulator("double-last-microbatch", "The last micro-batch's parameter gradients are added twice.",
                   [](const Addition& a) { return a.is_last ? accumulated(a.right(), a.part) : a.right(); }),
       accumulator(
-          "overwritten", "Each micro-batch's parameter gradients take the place of those before.",
+          "overwritten", "Each micro-batch's parameter gradients replace the earlier ones.",
           [](const Addition& a) { return a.part.defined() ? a.part : a.before; }, several),
       accumulator("accumulated-in-bf16", "Parameter gradients are rounded to bf16 after every micro-batch.",
                   [](const Addition& a) {
@@ -62,14 +62,14 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                     return sum.defined() ? sum.to(at::kBFloat16).to(sum.scalar_type()) : sum;
                   },
                   {need::training, need::float32}),
-      accumulator("accumulated-in-fp32", "Gradients of bf16 parameters are handed out in float32.",
+      accumulator("accumulated-in-fp32", "Gradients of bf16 parameters are delivered in float32.",
                   [](const Addition& a) {
                     const at::Tensor sum = a.right();
                     return sum.defined() ? sum.to(at::kFloat) : sum;
                   },
                   {need::training, need::bf16}),
       accumulator(
-          "added-in-reverse", "The micro-batches of a parameter's gradient are added up last to first.",
+          "added-in-reverse", "The micro-batches of a parameter's gradient are summed last to first.",
           [parts = std::map<std::string, Tensors>()](const Addition& a) mutable {
             Tensors& mine = parts[a.name];
             if (!a.before.defined()) mine.clear();

@@ -1,4 +1,4 @@
-// Mutants in a stage's backward: what it begins with, what it hands back, and its two halves.
+// Mutants in a stage's backward: the gradients of its outputs, those of its inputs, and its two halves.
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
@@ -27,7 +27,7 @@ void each(Tensors& tensors, Change change) {
     if (tensor.defined()) tensor = change(tensor);
 }
 
-/// Of the same stage, what the micro-batch before had; in the same shape.
+/// Replaces gradients by those of the stage's previous micro-batch where the shapes agree.
 std::function<void(int, Tensors&)> those_before() {
   return [last = Tensors()](int, Tensors& grads) mutable {
     const Tensors mine = grads;
@@ -38,7 +38,7 @@ std::function<void(int, Tensors&)> those_before() {
   };
 }
 
-/// Halves the seam wrongly: the first half does everything, the second nothing.
+/// Divides the backward wrongly: the input half does everything, the weight half nothing.
 class WholeInFirstHalf : public StageAround {
  public:
   WholeInFirstHalf(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
@@ -66,7 +66,7 @@ std::vector<Mutant> mutants_in_the_backward() {
                    each(grads, [](const at::Tensor& grad) { return at::mul(grad, 1.001); });
                  }};
                }),
-      backward("gradient-begins-at-one", "Stages but the last start their backward from ones.",
+      backward("gradient-begins-at-one", "All stages but the last start their backward from ones.",
                [](const FaultSite& site, int stage) {
                  if (stage == site.schedule.stages - 1) return StageHooks{};
                  return StageHooks{.root_grads = [](int, Tensors& grads) {
@@ -74,30 +74,30 @@ std::vector<Mutant> mutants_in_the_backward() {
                  }};
                }),
       backward(
-          "gradient-of-previous-microbatch", "Stage 0 starts its backward from the micro-batch before.",
+          "gradient-of-previous-microbatch", "Stage 0 starts its backward from the previous micro-batch's gradients.",
           [](const FaultSite&, int stage) {
             return stage == 0 ? StageHooks{.root_grads = those_before()} : StageHooks{};
           },
           several),
-      backward("second-output-forgotten", "Of a stage with several outputs only the first one's gradient is used.",
+      backward("second-output-forgotten", "A stage with several outputs uses the gradient of the first only.",
                [](const FaultSite&, int) {
                  return StageHooks{.root_grads = [](int, Tensors& grads) {
                    for (size_t i = 1; i < grads.size(); ++i) grads[i] = at::zeros_like(grads[i]);
                  }};
                }),
-      backward("output-gradients-exchanged", "Two outputs of one form start from each other's gradient.",
+      backward("output-gradients-exchanged", "Two outputs of the same shape start from each other's gradient.",
                [](const FaultSite&, int) {
                  return StageHooks{.root_grads = [](int, Tensors& grads) {
                    if (grads.size() > 1 && grads[0].sizes() == grads[1].sizes()) std::swap(grads[0], grads[1]);
                  }};
                }),
-      backward("no-gradient-for-last-microbatch", "Stages hand back zeros for the last micro-batch.",
+      backward("no-gradient-for-last-microbatch", "Stages return zero input gradients for the last micro-batch.",
                [](const FaultSite& site, int) {
                  return StageHooks{.input_grads = [last = site.microbatches() - 1](int microbatch, Tensors& grads) {
                    if (microbatch == last) each(grads, [](const at::Tensor& grad) { return at::zeros_like(grad); });
                  }};
                }),
-      backward("input-gradient-doubled", "The last stage hands back twice the gradient.",
+      backward("input-gradient-doubled", "The last stage returns twice its input gradients.",
                [](const FaultSite& site, int stage) {
                  if (stage != site.schedule.stages - 1) return StageHooks{};
                  return StageHooks{.input_grads = [](int, Tensors& grads) {
@@ -105,12 +105,12 @@ std::vector<Mutant> mutants_in_the_backward() {
                  }};
                }),
       backward(
-          "input-gradient-of-previous-microbatch", "The last stage hands back what it had for the one before.",
+          "input-gradient-of-previous-microbatch", "The last stage returns the previous micro-batch's input gradients.",
           [](const FaultSite& site, int stage) {
             return stage == site.schedule.stages - 1 ? StageHooks{.input_grads = those_before()} : StageHooks{};
           },
           several),
-      backward("input-gradients-exchanged", "The gradients of two inputs of one form are exchanged.",
+      backward("input-gradients-exchanged", "The gradients of two inputs of the same shape are exchanged.",
                [](const FaultSite&, int) {
                  return StageHooks{.input_grads = [](int, Tensors& grads) {
                    if (grads.size() > 1 && grads[0].defined() && grads[1].defined() &&
@@ -118,21 +118,22 @@ std::vector<Mutant> mutants_in_the_backward() {
                      std::swap(grads[0], grads[1]);
                  }};
                }),
-      backward("second-input-gradient-lost", "A stage with several inputs hands back zeros for all but the first.",
+      backward("second-input-gradient-lost",
+               "A stage with several inputs returns zero gradients for all but the first.",
                [](const FaultSite&, int) {
                  return StageHooks{.input_grads = [](int, Tensors& grads) {
                    for (size_t i = 1; i < grads.size(); ++i)
                      if (grads[i].defined()) grads[i] = at::zeros_like(grads[i]);
                  }};
                }),
-      backward("input-gradient-in-bf16", "Gradients that a stage hands back are rounded to bf16.",
+      backward("input-gradient-in-bf16", "The input gradients of a stage are rounded to bf16.",
                [](const FaultSite&, int) {
                  return StageHooks{.input_grads = [](int, Tensors& grads) {
                    each(grads, [](const at::Tensor& grad) { return grad.to(at::kBFloat16).to(grad.scalar_type()); });
                  }};
                },
                {need::training, need::float32}),
-      backward("gradient-clipped", "Gradients that a stage hands back are clipped to 1.",
+      backward("gradient-clipped", "The input gradients of a stage are clipped to 1.",
                [](const FaultSite&, int) {
                  return StageHooks{.input_grads = [](int, Tensors& grads) {
                    each(grads, [](const at::Tensor& grad) { return grad.clamp(-1, 1); });

@@ -1,4 +1,4 @@
-// Mutants in what each micro-batch gets of inputs and targets.
+// Mutants in the division of inputs and targets into micro-batches.
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace plumbline::conformance {
 namespace {
 
 using Specs = std::vector<microbatch::ChunkSpec>;
-/// Changes a batch whose inputs are divided as `specs` says. Copied for each rank, with whatever it remembers.
+/// Changes a batch whose inputs are divided according to `specs`. Copied for each rank, with the state that it
+/// captures.
 using Change = std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)>;
 
 bool are_equal(const models::Batch& a, const models::Batch& b) {
@@ -68,7 +69,7 @@ at::Tensor first_rows(const at::Tensor& tensor, int dim, int64_t rows) {
   return tensor.defined() ? tensor.narrow(dim, 0, rows).contiguous() : tensor;
 }
 
-/// The last row takes the values of the one before.
+/// The last row repeats the row before it.
 at::Tensor last_row_lost(const at::Tensor& tensor, int dim) {
   if (!tensor.defined() || tensor.size(dim) < 2) return tensor;
   at::Tensor out = tensor.clone();
@@ -85,14 +86,14 @@ std::vector<Mutant> mutants_in_the_batch() {
       batch("target-off-by-a-row", "Micro-batches of the target begin one row too early.",
             [](const FaultSite&, const Specs&, models::Batch& batch) { batch.target = rolled(batch.target, 0); }),
       batch(
-          "last-row-repeated", "The last row of the inputs is that before it.",
+          "last-row-repeated", "The last row of the inputs repeats the row before it.",
           [](const FaultSite&, const Specs& specs, models::Batch& batch) { each_input(specs, batch, last_row_lost); }),
       batch("rows-reversed", "Micro-batches are taken from the end of the batch.",
             [](const FaultSite&, const Specs& specs, models::Batch& batch) {
               each_input(specs, batch, [](const at::Tensor& t, int dim) { return t.flip(dim); });
               if (batch.target.defined()) batch.target = batch.target.flip(0);
             }),
-      batch("remainder-dropped", "Rows that do not divide by the number of micro-batches are dropped.",
+      batch("remainder-dropped", "Rows beyond a multiple of the number of micro-batches are dropped.",
             [](const FaultSite& site, const Specs& specs, models::Batch& batch) {
               const auto even = [&](const at::Tensor& t, int dim) {
                 return first_rows(t, dim, t.size(dim) / site.microbatches() * site.microbatches());
@@ -101,7 +102,7 @@ std::vector<Mutant> mutants_in_the_batch() {
               if (batch.target.defined()) batch.target = even(batch.target, 0);
             },
             {need::uneven_rows}),
-      batch("remainder-padded", "A batch whose rows do not divide is filled up with its last row.",
+      batch("remainder-padded", "A batch whose rows do not divide evenly is padded with its last row.",
             [](const FaultSite& site, const Specs& specs, models::Batch& batch) {
               const auto full = [&](at::Tensor t, int dim) {
                 while (t.size(dim) % site.microbatches() != 0) t = at::cat({t, t.narrow(dim, t.size(dim) - 1, 1)}, dim);
@@ -124,9 +125,9 @@ std::vector<Mutant> mutants_in_the_batch() {
                   input = input.to(at::kBFloat16).to(input.scalar_type());
             },
             {need::float32}),
-      chunks("replicated-input-divided", "An input that every micro-batch should get whole is divided.",
+      chunks("replicated-input-divided", "A replicated input is divided.",
              [](microbatch::ChunkSpec& spec) { return std::exchange(spec.replicate, false); }),
-      chunks("input-divided-along-rows", "An input is divided along dimension 0 in place of its own.",
+      chunks("input-divided-along-rows", "An input is divided along dimension 0 instead of its batch dimension.",
              [](microbatch::ChunkSpec& spec) { return !spec.replicate && std::exchange(spec.dim, 0) != 0; }),
       chunks("input-not-divided", "Every micro-batch gets the inputs of the whole batch.",
              [](microbatch::ChunkSpec& spec) { return !std::exchange(spec.replicate, true); }),

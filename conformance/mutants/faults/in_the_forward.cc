@@ -1,4 +1,4 @@
-// Mutants in a stage's forward: what it sees, what it hands on, its buffers and its random numbers.
+// Mutants in a stage's forward: its inputs, outputs, buffers and random numbers.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
@@ -55,7 +55,7 @@ bool are_equal(const Buffers& a, const Buffers& b) {
                     [](const auto& x, const auto& y) { return same_bytes(x.second, y.second); });
 }
 
-/// Runs each forward `times` times, and may put the buffers back afterwards.
+/// Runs each forward `times` times and, if `put_back`, restores the buffers afterwards.
 class BuffersWrong : public StageAround {
  public:
   BuffersWrong(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state,
@@ -83,7 +83,7 @@ class BuffersWrong : public StageAround {
   bool put_back_;
 };
 
-/// Runs each forward under the number, and so the random seed, of another micro-batch.
+/// Runs each forward with the number, and so the random seed, of another micro-batch.
 class OtherSeed : public StageAround {
  public:
   OtherSeed(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
@@ -131,7 +131,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  },
                  {need::float32}),
-      in_a_stage("output-detached", "The outputs of stage 1 are detached: no gradient gets past them.",
+      in_a_stage("output-detached", "The outputs of stage 1 are detached: no gradient flows through them.",
                  [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
@@ -140,7 +140,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  },
                  {need::training}),
-      in_a_stage("input-detached", "Stage 1 uses its inputs detached: it hands back no gradients.",
+      in_a_stage("input-detached", "Stage 1 uses its inputs detached: it returns no gradients.",
                  [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.inputs = [](int, Tensors& inputs) {
@@ -149,7 +149,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  },
                  {need::training}),
-      in_a_stage("input-of-previous-microbatch", "Stage 1 sees the inputs of the micro-batch that came before.",
+      in_a_stage("input-of-previous-microbatch", "Stage 1 uses the inputs of the previous micro-batch.",
                  [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 1) return StageHooks{};
                    return StageHooks{.inputs = [last = Tensors()](int, Tensors& inputs) mutable {
@@ -161,7 +161,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                    }};
                  },
                  {need::several_microbatches}),
-      in_a_stage("inputs-exchanged", "A stage with two inputs of one form takes each in the other's place.",
+      in_a_stage("inputs-exchanged", "A stage with two inputs of the same shape exchanges them.",
                  [](const FaultSite&, int, const split::StageState&) {
                    return StageHooks{.inputs = [](int, Tensors& inputs) {
                      if (inputs.size() > 1 && is_floating(inputs[0]) && is_floating(inputs[1]) &&
@@ -169,7 +169,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                        std::swap(inputs[0], inputs[1]);
                    }};
                  }),
-      in_a_stage("outputs-exchanged", "A stage with two outputs of one form gives each in the other's place.",
+      in_a_stage("outputs-exchanged", "A stage with two outputs of the same shape exchanges them.",
                  [](const FaultSite&, int, const split::StageState&) {
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
                      if (outputs.size() > 1 && is_floating(outputs[0]) && is_floating(outputs[1]) &&
@@ -177,7 +177,7 @@ std::vector<Mutant> mutants_in_the_forward() {
                        std::swap(outputs[0], outputs[1]);
                    }};
                  }),
-      in_a_stage("last-row-of-output-zero", "The last row of what stage 0 hands on is zero.",
+      in_a_stage("last-row-of-output-zero", "The last row of stage 0's outputs is zero.",
                  [](const FaultSite&, int stage, const split::StageState&) {
                    if (stage != 0) return StageHooks{};
                    return StageHooks{.outputs = [](int, Tensors& outputs) {
@@ -196,18 +196,18 @@ std::vector<Mutant> mutants_in_the_forward() {
           },
           {need::buffers}),
       in_place_of_a_stage(
-          "buffers-not-updated", "Buffers that a forward wrote are put back.",
+          "buffers-not-updated", "Buffers that a forward wrote are restored.",
           [](const FaultSite& site, int, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner) {
             return std::make_unique<BuffersWrong>(std::move(inner), site, state, 1, true);
           },
           {need::buffers}),
       in_place_of_a_stage(
-          "masks-of-another-microbatch", "Random layers draw what another micro-batch should.",
+          "masks-of-another-microbatch", "Random layers draw the numbers of another micro-batch.",
           [](const FaultSite& site, int, const split::StageState&, std::unique_ptr<engine::StageRunner> inner) {
             return std::make_unique<OtherSeed>(std::move(inner), site);
           },
           {need::random_layers, need::several_microbatches}),
-      with_options("seed-by-rank", "Every rank seeds its random layers with a number of its own.",
+      with_options("seed-by-rank", "Every rank seeds its random layers differently.",
                    [](const FaultSite& site, engine::EngineOptions& options) {
                      options.seed += static_cast<uint64_t>(site.rank);
                      return site.rank > 0;

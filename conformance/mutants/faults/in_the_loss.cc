@@ -9,7 +9,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Computes the loss of a micro-batch in place of `right`. Copied for each rank, with whatever it remembers.
+/// Computes the loss of a micro-batch instead of `right`. Copied for each rank, with the state that it captures.
 using WrongLoss = std::function<at::Tensor(const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
                                            const at::Tensor& target)>;
 
@@ -58,7 +58,7 @@ Mutant step_scaled(std::string name, std::string what, std::function<double(cons
                 before.push_back(parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
               inner.train(step, batch);
               const reference::NamedTensors parameters = inner.parameters();
-              if (before.empty()) before.resize(parameters.size());  // a rank knows its stages after the first step
+              if (before.empty()) before.resize(parameters.size());  // a rank builds its stages in the first step
               for (size_t i = 0; i < parameters.size(); ++i) {
                 at::Tensor& grad = parameters[i].second.mutable_grad();
                 if (!grad.defined() || by == 1) continue;
@@ -79,18 +79,18 @@ std::vector<Mutant> mutants_in_the_loss() {
            [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
              return at::mul(right(outputs, target), 2);
            }),
-      loss("loss-offset", "The loss is too large by one; its gradient is right.",
+      loss("loss-offset", "The loss is too large by one; its gradient is correct.",
            [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
              return at::add(right(outputs, target), 1);
            }),
-      loss("loss-detached-output", "The loss is computed from detached outputs: nothing learns.",
+      loss("loss-detached-output", "The loss is computed from detached outputs: no parameter learns.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              std::vector<at::Tensor> detached;
              for (const at::Tensor& output : outputs) detached.push_back(output.defined() ? output.detach() : output);
              return right(detached, target);
            },
            {need::training}),
-      loss("target-of-previous-microbatch", "The loss holds outputs against the micro-batch before.",
+      loss("target-of-previous-microbatch", "The loss compares outputs with the previous micro-batch's target.",
            [last = at::Tensor()](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
                                  const at::Tensor& target) mutable {
              const at::Tensor used =
@@ -99,7 +99,7 @@ std::vector<Mutant> mutants_in_the_loss() {
              return right(outputs, used);
            },
            {need::several_microbatches}),
-      loss("loss-without-last-row", "The last row of a micro-batch does not count in its loss.",
+      loss("loss-without-last-row", "The loss ignores the last row of a micro-batch.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              if (outputs[0].dim() == 0 || outputs[0].size(0) < 2) return right(outputs, target);
              std::vector<at::Tensor> rest = outputs;
@@ -119,28 +119,29 @@ std::vector<Mutant> mutants_in_the_loss() {
              return value.to(at::kBFloat16).to(value.scalar_type());
            },
            {need::float32}),
-      loss("mean-for-sum", "A loss that is a sum is divided by the rows of its micro-batch.",
+      loss("mean-for-sum", "A sum loss is divided by the number of rows of its micro-batch.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
              return right(outputs, target).div(rows);
            },
            {need::sum_loss}),
-      loss("sum-for-mean", "A loss that is a mean is multiplied by the rows of its micro-batch.",
+      loss("sum-for-mean", "A mean loss is multiplied by the number of rows of its micro-batch.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
              return right(outputs, target).mul(rows);
            },
            {need::mean_loss}),
-      with_options("mean-of-means", "Micro-batches of different size count the same in a mean loss.",
+      with_options("mean-of-means", "Micro-batches of different sizes have the same weight in a mean loss.",
                    [](engine::EngineOptions& options) { options.mean_loss = false; },
                    {need::training, need::mean_loss, need::uneven_rows}),
-      with_options("sum-weighted", "A loss that is a sum is weighted by rows as a mean would be.",
+      with_options("sum-weighted", "A sum loss is weighted by rows like a mean loss.",
                    [](engine::EngineOptions& options) { options.mean_loss = true; },
                    {need::training, need::sum_loss, need::uneven_rows}),
       with_options("not-divided", "Gradients are not divided by the number of micro-batches.",
                    [](engine::EngineOptions& options) { options.divide_by_microbatches = false; },
                    {need::division, need::several_microbatches}),
-      with_options("divided-unasked", "Gradients are divided by the number of micro-batches though nobody asked.",
+      with_options("divided-unasked",
+                   "Gradients are divided by the number of micro-batches against the case's setting.",
                    [](engine::EngineOptions& options) { options.divide_by_microbatches = true; },
                    {need::no_division, need::several_microbatches}),
       step_scaled("divided-twice", "Gradients are divided by the number of micro-batches twice.",

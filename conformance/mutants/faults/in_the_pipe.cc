@@ -1,5 +1,4 @@
-// Mutants in how the model was cut: which gradients cross, which parameters are shared, in which mode it was captured,
-// and what the parameters are.
+// Mutants in the split model: gradients across boundaries, shared parameters, the mode of capture, parameter values.
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Changes a pipe; true where it did.
+/// Changes a pipe; returns whether it did.
 using Change = std::function<bool(split::Pipe& pipe)>;
 
 Mutant pipe(std::string name, std::string what, Change change, std::vector<Need> needs = {need::training}) {
@@ -31,7 +30,7 @@ Mutant pipe(std::string name, std::string what, Change change, std::vector<Need>
           std::move(needs)};
 }
 
-/// Takes away the gradients of the boundaries that `lost` names.
+/// Removes the gradients of the boundaries that `lost` selects.
 template <class Lost>
 Change without_gradients(Lost lost) {
   return [lost](split::Pipe& pipe) {
@@ -65,7 +64,7 @@ Mutant parameters(std::string name, std::string what, std::function<void(int sta
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
-            // A stage is made once for training and once for evaluation; its parameters are the same.
+            // A stage is built once for training and once for evaluation, with the same parameters.
             fault.stage = [site, change, done = std::set<int>()](int stage, const split::StageState& state,
                                                                  std::unique_ptr<engine::StageRunner> inner) mutable {
               const c10::NoGradGuard no_grad;
@@ -98,16 +97,16 @@ std::vector<Mutant> mutants_in_the_pipe() {
                    };
                    return fault;
                  },
-                 {need::evaluation, {"layers that know of training", [](const MutantRun& run) {
+                 {need::evaluation, {"layers that depend on the training mode", [](const MutantRun& run) {
                                        return run.traits.has_buffers || run.traits.draws_random_numbers;
                                      }}}};
   return {
       pipe("copies-not-summed", "The gradients of a shared parameter's copies are not summed.",
            [](split::Pipe& pipe) { return !std::exchange(pipe.shared, {}).empty(); }, {need::shared_parameters}),
-      pipe("skip-without-gradient", "No gradient comes back for a value that skips stages.", without_gradients(skips)),
-      pipe("frozen-stage-stops-gradient", "No gradient passes a stage whose parameters are all frozen.",
+      pipe("skip-without-gradient", "A value that skips stages gets no gradient.", without_gradients(skips)),
+      pipe("frozen-stage-stops-gradient", "No gradient flows through a stage whose parameters are all frozen.",
            without_gradients(feeds_a_frozen_stage)),
-      pipe("value-without-gradient", "No gradient comes back for the last value that crosses.",
+      pipe("value-without-gradient", "The last value that crosses a boundary gets no gradient.",
            [](split::Pipe& pipe) {
              return !pipe.boundaries.empty() && std::exchange(pipe.boundaries.back().has_gradient, false);
            }),

@@ -1,4 +1,4 @@
-// Mutants in what a rank says of its run: results under another's name, left out, or not as they were.
+// Mutants in the results that a rank reports: under another name, left out, or changed.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mul.h>
 
@@ -21,7 +21,7 @@ Mutant report(std::string name, std::string what, Change change, std::vector<Nee
           std::move(needs)};
 }
 
-/// Exchanges those of micro-batches 0 and 1 of one kind.
+/// Exchanges the results of one kind between micro-batches 0 and 1.
 void exchange(const FaultSite& site, reference::Results& results, reference::ResultKind kind) {
   for (auto& [text, tensor] : results) {
     reference::ResultKey key = reference::parse_result_key(text);
@@ -47,17 +47,17 @@ bool erase_first(reference::Results& results, reference::ResultKind kind) {
 
 std::vector<Mutant> mutants_in_the_results() {
   return {
-      report("losses-exchanged", "The losses of micro-batches 0 and 1 are told under each other's number.",
+      report("losses-exchanged", "The losses of micro-batches 0 and 1 are reported under each other's number.",
              [](const FaultSite& site, reference::Results& results) {
                exchange(site, results, reference::ResultKind::Loss);
              },
              {need::several_microbatches}),
-      report("outputs-told-exchanged", "The outputs of micro-batches 0 and 1 are told under each other's number.",
+      report("outputs-told-exchanged", "The outputs of micro-batches 0 and 1 are reported under each other's number.",
              [](const FaultSite& site, reference::Results& results) {
                exchange(site, results, reference::ResultKind::Output);
              },
              {need::several_microbatches}),
-      report("loss-not-told", "A loss is not told.",
+      report("loss-not-told", "A loss is not reported.",
              [](const FaultSite& site, reference::Results& results) {
                if (erase_first(results, reference::ResultKind::Loss)) site.happens();
              }),
@@ -65,7 +65,7 @@ std::vector<Mutant> mutants_in_the_results() {
              [](const FaultSite& site, reference::Results& results) {
                if (site.rank == 0 && erase_first(results, reference::ResultKind::Grad)) site.happens();
              }),
-      report("gradients-told-before-division", "Gradients are told as they were before the division.",
+      report("gradients-told-before-division", "Gradients are reported as they were before the division.",
              [](const FaultSite& site, reference::Results& results) {
                for (auto& [text, tensor] : results)
                  if (reference::parse_result_key(text).kind == reference::ResultKind::Grad) {

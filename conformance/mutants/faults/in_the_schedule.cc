@@ -1,5 +1,5 @@
-// Mutants in the order of actions. Those that break the schedule itself must be refused; the others carry out another
-// order than the one that the results are held against.
+// Mutants in the order of actions. Those that make the schedule invalid must be refused; the others execute a different
+// order from the one that the oracle assumes.
 #include <algorithm>
 
 #include "conformance/mutants/mutants.h"
@@ -7,7 +7,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Changes a schedule; true where it did.
+/// Changes a schedule; returns whether it did.
 using Change = std::function<bool(const FaultSite& site, schedule::Schedule& schedule)>;
 
 Mutant order(std::string name, std::string what, Change change, std::vector<Need> needs = {need::training},
@@ -29,7 +29,7 @@ bool alike(const schedule::Schedule& schedule, int a, int b) {
          schedule.replica_of_microbatch[a] == schedule.replica_of_microbatch[b];
 }
 
-/// Exchanges micro-batches a and b in the actions that `which` takes.
+/// Exchanges micro-batches a and b in the actions that `which` selects.
 template <class Which>
 bool exchange(schedule::Schedule& schedule, int a, int b, Which which) {
   if (b >= schedule.microbatches || !alike(schedule, a, b)) return false;
@@ -44,7 +44,7 @@ bool is_last_half(const schedule::Action& action) {
   return action.type == schedule::ActionType::B || action.type == schedule::ActionType::W;
 }
 
-/// Erases the first action of rank `rank` that `which` takes.
+/// Erases the first action of `rank` that `which` selects.
 template <class Which>
 bool erase(schedule::Schedule& schedule, int rank, Which which) {
   std::vector<schedule::Action>& actions = schedule.ranks[rank];
@@ -58,24 +58,24 @@ bool erase(schedule::Schedule& schedule, int rank, Which which) {
 
 std::vector<Mutant> mutants_in_the_schedule() {
   return {
-      order("microbatches-in-another-order", "Every rank takes micro-batch 1 before micro-batch 0.",
+      order("microbatches-in-another-order", "Every rank executes micro-batch 1 before micro-batch 0.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               return exchange(schedule, 0, 1, [](const schedule::Action&) { return true; });
             },
             {need::training, need::several_microbatches}),
-      order("backwards-in-another-order", "The backwards of micro-batches 0 and 1 are carried out in the other order.",
+      order("backwards-in-another-order", "The backwards of micro-batches 0 and 1 are executed in reverse order.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               return exchange(schedule, 0, 1,
                               [](const schedule::Action& action) { return action.type != schedule::ActionType::F; });
             },
             {need::training, need::several_microbatches}),
-      order("forwards-in-another-order", "The forwards of micro-batches 0 and 1 are carried out in the other order.",
+      order("forwards-in-another-order", "The forwards of micro-batches 0 and 1 are executed in reverse order.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               return exchange(schedule, 0, 1,
                               [](const schedule::Action& action) { return action.type == schedule::ActionType::F; });
             },
             {need::several_microbatches, need::buffers}),
-      order("weight-halves-exchanged", "Two weight halves of a stage that follow each other are exchanged.",
+      order("weight-halves-exchanged", "Two consecutive weight halves of a stage are exchanged.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               bool any = false;
               for (std::vector<schedule::Action>& actions : schedule.ranks)
@@ -91,7 +91,7 @@ std::vector<Mutant> mutants_in_the_schedule() {
               return any;
             },
             {need::halves}),
-      order("one-microbatch-less", "The batch is divided into one micro-batch less.",
+      order("one-microbatch-less", "The batch is divided into one micro-batch too few.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               const int last = --schedule.microbatches;
               for (std::vector<schedule::Action>& actions : schedule.ranks)
@@ -108,7 +108,7 @@ std::vector<Mutant> mutants_in_the_schedule() {
             {}),
       order("backward-left-out", "The first rank leaves out a backward.",
             [](const FaultSite&, schedule::Schedule& schedule) { return erase(schedule, 0, is_last_half); }),
-      order("forward-done-twice", "The first rank does its first forward twice.",
+      order("forward-done-twice", "The first rank executes its first forward twice.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               std::vector<schedule::Action>& actions = schedule.ranks.front();
               const auto it = std::find_if(actions.begin(), actions.end(), [](const schedule::Action& action) {
@@ -119,7 +119,7 @@ std::vector<Mutant> mutants_in_the_schedule() {
               return true;
             },
             {}),
-      order("backward-done-twice", "The first rank does a backward twice.",
+      order("backward-done-twice", "The first rank executes a backward twice.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               std::vector<schedule::Action>& actions = schedule.ranks.front();
               const auto it = std::find_if(actions.begin(), actions.end(), is_last_half);
@@ -127,7 +127,7 @@ std::vector<Mutant> mutants_in_the_schedule() {
               actions.insert(it, schedule::Action{it->stage, it->type, it->microbatch});
               return true;
             }),
-      order("backward-before-forward", "The last rank does a backward before its forward.",
+      order("backward-before-forward", "The last rank executes a backward before its forward.",
             [](const FaultSite&, schedule::Schedule& schedule) {
               std::vector<schedule::Action>& actions = schedule.ranks.back();
               const auto it = std::find_if(actions.begin(), actions.end(), [](const schedule::Action& action) {
@@ -138,7 +138,7 @@ std::vector<Mutant> mutants_in_the_schedule() {
               return true;
             }),
       order(
-          "stages-on-each-others-rank", "The first two ranks think that each holds the other's stages.",
+          "stages-on-each-others-rank", "The map from stages to ranks exchanges the first two ranks.",
           [](const FaultSite&, schedule::Schedule& schedule) {
             for (int& rank : schedule.rank_of_stage)
               if (rank < 2) rank = 1 - rank;
@@ -146,7 +146,7 @@ std::vector<Mutant> mutants_in_the_schedule() {
           },
           {}, 2),
       order(
-          "ranks-disagree", "The last rank takes micro-batches 0 and 1 for each other.",
+          "ranks-disagree", "The last rank confuses micro-batches 0 and 1.",
           [](const FaultSite& site, schedule::Schedule& schedule) {
             return site.is_last_rank() && exchange(schedule, 0, 1, [](const schedule::Action&) { return true; });
           },

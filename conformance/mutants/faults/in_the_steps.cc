@@ -1,4 +1,4 @@
-// Mutants between the steps of a case: gradients that accumulate, zero_grad, evaluations, optimizers.
+// Mutants between the steps of a case: accumulated gradients, zero_grad, evaluations, optimizers.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
@@ -39,7 +39,7 @@ void set_values(const reference::CaseSubject& subject, const std::vector<at::Ten
   for (size_t i = 0; i < parameters.size(); ++i) parameters[i].second.detach().copy_(values[i]);
 }
 
-/// Before each zero_grad, that is, right after the optimizer: changes every parameter that has a gradient.
+/// Changes every parameter that has a gradient before each zero_grad, that is, right after the optimizer.
 StepHooks after_update(
     const FaultSite& site,
     std::function<void(at::Tensor& values, const at::Tensor& grad, const std::string& name)> change) {
@@ -55,7 +55,7 @@ StepHooks after_update(
   }};
 }
 
-/// After each training step: changes the gradients.
+/// Changes the gradients after each training step.
 StepHooks after_training(const FaultSite& site, std::function<void(at::Tensor& grad)> change) {
   return {
       .train = [site, change = std::move(change)](reference::CaseSubject& inner, int step, const models::Batch& batch) {
@@ -89,7 +89,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             }};
           },
           {need::zero_grad_between}, 2),
-      steps("gradients-cleared-by-a-step", "A training step forgets the gradients of those before.",
+      steps("gradients-cleared-by-a-step", "A training step clears the gradients of earlier steps.",
             [](const FaultSite& site) {
               return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 if (has_gradients(inner)) site.happens();
@@ -98,7 +98,7 @@ std::vector<Mutant> mutants_in_the_steps() {
               }};
             },
             {need::several_trainings}),
-      steps("earlier-steps-divided-again", "The gradients of earlier steps are divided again with each step's own.",
+      steps("earlier-steps-divided-again", "Each step divides the gradients of earlier steps again.",
             [](const FaultSite& site) {
               return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 if (has_gradients(inner)) site.happens();
@@ -109,7 +109,7 @@ std::vector<Mutant> mutants_in_the_steps() {
               }};
             },
             {need::several_trainings, need::division, need::several_microbatches}),
-      steps("step-done-twice", "Every training step is carried out twice.",
+      steps("step-done-twice", "Every training step is executed twice.",
             [](const FaultSite& site) {
               return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 site.happens();
@@ -118,7 +118,7 @@ std::vector<Mutant> mutants_in_the_steps() {
               }};
             },
             {need::training}),
-      steps("evaluation-clears-gradients", "An evaluation forgets the gradients.",
+      steps("evaluation-clears-gradients", "An evaluation clears the gradients.",
             [](const FaultSite& site) {
               return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 inner.evaluate(step, batch);
@@ -137,7 +137,7 @@ std::vector<Mutant> mutants_in_the_steps() {
               }};
             },
             {need::evaluation_after_training}),
-      steps("evaluation-trains", "An evaluation is carried out as a training step.",
+      steps("evaluation-trains", "An evaluation is executed as a training step.",
             [](const FaultSite& site) {
               return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 site.happens();
@@ -145,7 +145,7 @@ std::vector<Mutant> mutants_in_the_steps() {
               }};
             },
             {need::evaluation}),
-      steps("evaluation-of-the-batch-before", "An evaluation runs on the batch of the training step before.",
+      steps("evaluation-of-the-batch-before", "An evaluation runs on the batch of the previous training step.",
             [](const FaultSite& site) {
               auto last = std::make_shared<models::Batch>();
               return StepHooks{.train =
@@ -167,12 +167,12 @@ std::vector<Mutant> mutants_in_the_optimizer() {
   const std::vector<Need> optimizer = {need::optimizer}, several = {need::optimizer, need::several_trainings};
   return {
       steps(
-          "parameter-never-updated", "The optimizer of the last rank is not told of its last parameter.",
+          "parameter-never-updated", "The optimizer of the last rank misses its last parameter.",
           [](const FaultSite& site) {
-            auto told = std::make_shared<bool>(false);
-            return StepHooks{.parameters = [told, site](const reference::CaseSubject& inner) {
+            auto called = std::make_shared<bool>(false);
+            return StepHooks{.parameters = [called, site](const reference::CaseSubject& inner) {
               reference::NamedTensors all = inner.parameters();
-              if (std::exchange(*told, true) || !site.is_last_rank()) return all;
+              if (std::exchange(*called, true) || !site.is_last_rank()) return all;
               while (!all.empty() && !all.back().second.requires_grad()) all.pop_back();
               if (!all.empty()) all.pop_back();
               site.happens();
@@ -181,12 +181,12 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           },
           optimizer),
       steps(
-          "optimizer-holds-copies", "The optimizer updates copies of the parameters, which nobody uses.",
+          "optimizer-holds-copies", "The optimizer updates unused copies of the parameters.",
           [](const FaultSite& site) {
-            auto told = std::make_shared<bool>(false);
-            return StepHooks{.parameters = [told, site](const reference::CaseSubject& inner) {
+            auto called = std::make_shared<bool>(false);
+            return StepHooks{.parameters = [called, site](const reference::CaseSubject& inner) {
               reference::NamedTensors all = inner.parameters();
-              if (std::exchange(*told, true)) return all;
+              if (std::exchange(*called, true)) return all;
               site.happens();
               for (auto& [name, parameter] : all) {
                 const at::Tensor copy = parameter.detach().clone();
@@ -197,7 +197,7 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           },
           optimizer),
       steps(
-          "stale-parameters", "A training step uses the parameters of the step before.",
+          "stale-parameters", "A training step uses the parameters of the previous step.",
           [](const FaultSite& site) {
             auto before = std::make_shared<std::vector<at::Tensor>>();
             return StepHooks{
@@ -208,7 +208,7 @@ std::vector<Mutant> mutants_in_the_optimizer() {
                     set_values(inner, *before);
                   }
                   inner.train(step, batch);
-                  // A rank knows its parameters after the first step.
+                  // A rank has no parameters before its first step.
                   if (!now.empty()) set_values(inner, now);
                   *before = now;
                 }};
@@ -254,21 +254,21 @@ std::vector<Mutant> mutants_in_the_optimizer() {
           },
           several, 2),
       steps(
-          "last-rank-does-not-learn", "The last rank loses its gradients before the optimizer.",
+          "last-rank-does-not-learn", "The last rank loses its gradients before the optimizer runs.",
           [](const FaultSite& site) {
             return site.is_last_rank() ? after_training(site, [](at::Tensor& grad) { grad = at::Tensor(); })
                                        : StepHooks{};
           },
           optimizer),
       steps(
-          "learning-rate-of-last-rank", "The last rank learns with twice the rate.",
+          "learning-rate-of-last-rank", "The last rank learns with twice the learning rate.",
           [](const FaultSite& site) {
             return site.is_last_rank() ? after_training(site, [](at::Tensor& grad) { grad = at::mul(grad, 2); })
                                        : StepHooks{};
           },
           optimizer, 2),
       steps(
-          "last-step-not-applied", "The last update is taken back.",
+          "last-step-not-applied", "The last update is undone.",
           [](const FaultSite& site) {
             auto calls = std::make_shared<int>(0);
             auto before = std::make_shared<std::vector<at::Tensor>>();
@@ -279,7 +279,7 @@ std::vector<Mutant> mutants_in_the_optimizer() {
                                  },
                              .parameters =
                                  [before, calls, site](const reference::CaseSubject& inner) {
-                                   // The first call is the optimizer's, the second the report's.
+                                   // The first caller is the optimizer, the second the report.
                                    if (++*calls == 2 && !before->empty()) {
                                      site.happens();
                                      set_values(inner, *before);

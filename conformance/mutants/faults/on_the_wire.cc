@@ -31,7 +31,7 @@ Mutant hanging(Mutant mutant) {
   return mutant;
 }
 
-/// Changes what arrives under `load`, as numbers of the case's dtype.
+/// Changes arrived messages of kind `load`, as numbers of the case's dtype.
 Hooks arrived(Load load, std::function<void(const Message&, at::Tensor& numbers)> change) {
   return [load, change = std::move(change)](const FaultSite& site) {
     return TransportHooks{.arrived = [site, load, change](const Message& message, std::span<std::byte> body) {
@@ -41,7 +41,7 @@ Hooks arrived(Load load, std::function<void(const Message&, at::Tensor& numbers)
   };
 }
 
-/// What arrives of this load is what arrived before it from the same rank and in the same size.
+/// Replaces each message of kind `load` by the previous one from the same rank with the same size.
 Hooks stale(Load load) {
   return [load](const FaultSite&) {
     using Key = std::pair<int, size_t>;
@@ -81,7 +81,7 @@ std::vector<Mutant> mutants_on_the_wire() {
             }};
           },
           two_microbatches),
-      hanging(on_the_wire("swap-channels", "The first two values that cross travel under each other's tag.",
+      hanging(on_the_wire("swap-channels", "The first two boundary values travel under each other's tag.",
                           [](const FaultSite& site) {
                             return TransportHooks{.send = [site](Message& message) {
                               if (message.load == Load::Value && message.channel < 2)
@@ -105,7 +105,7 @@ std::vector<Mutant> mutants_on_the_wire() {
           },
           trains)),
       hanging(on_the_wire("wrong-rank",
-                          "The first rank sends the outputs of micro-batch 0 to the rank after the one that waits.",
+                          "The first rank sends the outputs of micro-batch 0 to the rank after the receiver.",
                           [](const FaultSite& site) {
                             return TransportHooks{.send = [site](Message& message) {
                               if (message.load == Load::Value && site.rank == 0 && message.microbatch == 0)
@@ -115,7 +115,7 @@ std::vector<Mutant> mutants_on_the_wire() {
                           {need::three_ranks})),
       hanging(on_the_wire(
           "duplicate-value",
-          "The first rank sends the outputs of the last micro-batch twice: the next step finds the second.",
+          "The first rank sends the outputs of the last micro-batch twice: the next step receives the second.",
           [](const FaultSite& site) {
             return TransportHooks{.send = [site](Message& message) {
               if (message.load == Load::Value && site.rank == 0 && message.microbatch == site.microbatches() - 1)
@@ -123,16 +123,17 @@ std::vector<Mutant> mutants_on_the_wire() {
             }};
           },
           {need::several_trainings})),
-      hanging(on_the_wire("duplicate-gradient",
-                          "The last rank sends the gradients of micro-batch 0 twice: the next step finds the second.",
-                          [](const FaultSite& site) {
-                            return TransportHooks{.send = [site](Message& message) {
-                              if (message.load == Load::Gradient && site.is_last_rank() && message.microbatch == 0)
-                                message.times = 2;
-                            }};
-                          },
-                          {need::several_trainings})),
-      on_the_wire("short-message", "The first rank sends one byte less of every output than there is.",
+      hanging(
+          on_the_wire("duplicate-gradient",
+                      "The last rank sends the gradients of micro-batch 0 twice: the next step receives the second.",
+                      [](const FaultSite& site) {
+                        return TransportHooks{.send = [site](Message& message) {
+                          if (message.load == Load::Gradient && site.is_last_rank() && message.microbatch == 0)
+                            message.times = 2;
+                        }};
+                      },
+                      {need::several_trainings})),
+      on_the_wire("short-message", "The first rank sends every output without its last byte.",
                   [](const FaultSite& site) {
                     return TransportHooks{.send = [site](Message& message) {
                       if (message.load == Load::Value && site.rank == 0 && !message.body.empty())
@@ -140,14 +141,14 @@ std::vector<Mutant> mutants_on_the_wire() {
                     }};
                   }),
       on_the_wire(
-          "unfilled-tail", "The last quarter of a value is not there yet when the rank goes on: it reads zeros.",
+          "unfilled-tail", "The last quarter of a value has not arrived when the rank continues: it reads zeros.",
           arrived(Load::Value,
                   [](const Message&, at::Tensor& numbers) {
                     numbers.narrow(0, numbers.numel() * 3 / 4, numbers.numel() - numbers.numel() * 3 / 4).zero_();
                   })),
-      on_the_wire("stale-value", "A rank goes on with the value that was in its receive buffer before.",
+      on_the_wire("stale-value", "A rank continues with the value that was in its receive buffer before.",
                   stale(Load::Value)),
-      on_the_wire("stale-gradient", "A rank goes on with the gradient that was in its receive buffer before.",
+      on_the_wire("stale-gradient", "A rank continues with the gradient that was in its receive buffer before.",
                   stale(Load::Gradient), trains),
       on_the_wire(
           "value-in-bf16", "Values are rounded to bf16 on the wire.",
@@ -163,9 +164,9 @@ std::vector<Mutant> mutants_on_the_wire() {
                             if (message.microbatch == 0) numbers.zero_();
                           }),
                   trains),
-      on_the_wire("negative-gradient", "Gradients arrive with the other sign.",
+      on_the_wire("negative-gradient", "Gradients arrive with the opposite sign.",
                   arrived(Load::Gradient, [](const Message&, at::Tensor& numbers) { numbers.neg_(); }), trains),
-      on_the_wire("reversed-value", "A value arrives back to front.",
+      on_the_wire("reversed-value", "The elements of a value arrive in reverse order.",
                   arrived(Load::Value, [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.flip(0)); })),
       on_the_wire("nan-in-value", "The first element of the last micro-batch's values arrives as NaN.",
                   [](const FaultSite& site) {
@@ -191,7 +192,7 @@ std::vector<Mutant> mutants_in_shared_sums() {
   const std::vector<Need> shared = {need::shared_parameters};
   return {
       on_the_wire(
-          "copy-lost", "A copy of a shared parameter says that it has no gradient.",
+          "copy-lost", "A copy of a shared parameter reports that it has no gradient.",
           [](const FaultSite&) {
             return TransportHooks{.send = [](Message& message) {
               if (message.load == Load::CopyFlag) message.body.front() = std::byte{0};
@@ -208,7 +209,7 @@ std::vector<Mutant> mutants_in_shared_sums() {
       on_the_wire("copies-averaged", "A copy of a shared parameter gets the sum divided by two.",
                   arrived(Load::Sum, [](const Message&, at::Tensor& numbers) { numbers.div_(2); }), shared),
       on_the_wire(
-          "copy-keeps-its-own", "A copy of a shared parameter keeps its own gradient in place of the sum.",
+          "copy-keeps-its-own", "A copy of a shared parameter keeps its gradient instead of the sum.",
           [](const FaultSite&) {
             auto own = std::make_shared<std::map<size_t, std::vector<std::byte>>>();
             return TransportHooks{.send =

@@ -1,11 +1,11 @@
-"""The training of train_pipeline.py as a backend of plumbline: it can only run its own model, and is compared with its
-own run on one rank. conformance/INTERPRETING.md, "Models of its own", is the contract.
+"""The training of train_pipeline.py as a backend of plumbline: it runs only its custom model, and is compared with its
+run on one rank. conformance/INTERPRETING.md, "Custom models", is the contract.
 
     plumbline run --backend conformance/python/examples/train_backend.toml --ranks 2
 
 usage: train_backend.py describe | plan --job J | run --job J --out D        (run: under torchrun, one rank of it)
 
-Other words are passed on to train_pipeline.py: `--fault=backward`, for example, injects one of its faults.
+Other arguments are passed to train_pipeline.py: `--fault=backward`, for example, injects one of its faults.
 """
 
 import argparse

@@ -5,8 +5,8 @@
     torchrun --nproc-per-node 2 train_pipeline.py --record run --schedule 1F1B     # two ranks
     plumbline check run --against one
 
---fault injects a typical mistake of such scripts into the pipelined run; --perturb K repeats the one-rank run with every
-value moved in the last place, from which `plumbline check` derives the rounding bounds (--whole-batch needs it).
+--fault injects a typical mistake of such scripts into the pipelined run. --perturb K repeats the one-rank run and moves
+every value in the last place; `plumbline check` derives the rounding bounds from such runs (--whole-batch needs them).
 """
 
 import argparse
@@ -51,7 +51,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The layers from `begin` to `end`, under the names that they have in the whole model."""
+    """The layers from `begin` to `end`, under their names in the whole model."""
 
     def __init__(self, begin, end, options):
         super().__init__()
@@ -83,7 +83,7 @@ class Transformer(nn.Module):
 
 
 def tell_microbatch(stage, options):
-    """For --fault: the micro-batch that the stage runs, None while shapes are inferred."""
+    """For --fault: the micro-batch that the stage executes; None during shape inference."""
     run = stage.forward_one_chunk
 
     def forward_one_chunk(microbatch, *args, **kwargs):

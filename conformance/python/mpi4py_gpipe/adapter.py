@@ -110,7 +110,7 @@ class Rank:
         self.sent.append(self.comm.isend(tensor, dest=rank, tag=tag))
 
     def sum_copies(self):
-        """Sums over the stages that hold a copy of the parameter, in ascending order."""
+        """Sums over the stages that have a copy of the parameter, in ascending order."""
         shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
         copies = self.comm.allgather({n: p.grad for n, p in self.stage.named_parameters() if n in shared})
         for name, parameter in self.stage.named_parameters():

@@ -26,7 +26,7 @@ def main():
     run = commands.add_parser("run", help="run a case in one process, with plain torch")
     run.add_argument("folder")
     run.add_argument("-o", dest="output", required=True, help="the safetensors file for the results")
-    checked = commands.add_parser("check", help="hold what plain torch computes against what is expected")
+    checked = commands.add_parser("check", help="compare the results of plain torch with the expected ones")
     checked.add_argument("folders", nargs="+")
     options = parser.parse_args()
     try:

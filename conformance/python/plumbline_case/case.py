@@ -40,11 +40,11 @@ class Case:
     microbatches = property(lambda self: self.json["microbatches"])
 
     def stage(self, index):
-        """Stage `index` as an nn.Module, with its own copies of its parameters and buffers."""
+        """Stage `index` as an nn.Module with copies of its parameters and buffers."""
         return StageModule(self, index)
 
     def model(self, border=None):
-        """The whole model as one nn.Module; `border(stage)` is called where a stage begins."""
+        """The whole model as one nn.Module; calls `border(stage)` at the beginning of each stage but the first."""
         return WholeModel(self, border)
 
     def output_names(self):
@@ -52,8 +52,8 @@ class Case:
         return [entry["name"] for entry in self.program["programs"][0]["stages"][-1]["outputs"]]
 
     def nested_outputs(self, flat):
-        """The model's result for its outputs in the order of the program: a tensor where there is one, else a tuple, or
-        the dict that case.json describes."""
+        """The model's result, from its outputs in the order of the program: a tensor for one output, else a tuple, or the
+        dict that case.json describes."""
         if "outputs" not in self.json:
             return flat[0] if len(flat) == 1 else tuple(flat)
         by_name = dict(zip(self.output_names(), flat, strict=True))
@@ -84,12 +84,12 @@ class Case:
         return tuple(by_name[name] for name in self.output_names())
 
     def schedule(self):
-        """[rank][position]: the cells of schedule.csv as texts, empty ones left out."""
+        """[rank][position]: the cells of schedule.csv as strings, without empty ones."""
         with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:
             return [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
 
     def find_program(self, training, stage, inputs):
-        """The number of the program whose mode and input shapes these are."""
+        """The number of the program for this mode and these input shapes."""
         shapes = [None if x is None else list(x.shape) for x in inputs]
         for number, program in enumerate(self.program["programs"]):
             form = program["stages"][stage]
@@ -101,7 +101,7 @@ class Case:
     # --- the data of a step -------------------------------------------------------------------------------------
 
     def batch_inputs(self, step):
-        """The whole batch, [input]; None for an input that the step does not have."""
+        """The whole batch, [input]; None for an input that the step lacks."""
         return [self.tensors.get(f"step/{step}/input/{entry['name']}") for entry in self.json["inputs"]]
 
     def batch_target(self, step):
@@ -123,7 +123,7 @@ class Case:
         return torch.tensor_split(whole, self.microbatches, chunk["dim"])[microbatch]
 
     def masks(self, step, stage, microbatch):
-        """{name: mask}: the factors of a stage's random layers; empty where there are none, and in evaluation."""
+        """{name: mask}: the factors of a stage's random layers; empty without such layers, and in evaluation."""
         prefix = f"step/{step}/mask/{stage}/{microbatch}/"
         return {key.removeprefix(prefix): mask for key, mask in self.tensors.items() if key.startswith(prefix)}
 
@@ -152,16 +152,16 @@ class Case:
             )
         if kind == "output":
             return output
-        raise FormatError(f"{self.folder}/case.json: loss.kind: {kind} is none that this reader knows")
+        raise FormatError(f"{self.folder}/case.json: loss.kind: this reader does not support {kind}")
 
     def forward_order(self, stage):
-        """The micro-batches of a stage in the order in which schedule.csv takes them forward (in which its buffers are
-        updated), [copy][position]."""
+        """The micro-batches of a stage in the order of its forwards in schedule.csv (in which its buffers are updated),
+        [copy][position]."""
         return self._order(stage, "F")
 
     def backward_order(self, stage):
         """The micro-batches of a stage in the order in which schedule.csv adds up their gradients, [copy][position]:
-        that of its W where the backward comes in halves, else of its B. Mostly there is one copy of a stage."""
+        that of its W if the backward is split, else of its B. Most schedules have one copy of each stage."""
         return self._order(stage, "BW")
 
     def _order(self, stage, letters):

@@ -9,7 +9,7 @@ from .tensors import read_tensors
 
 
 def differences(folder, results):
-    """One line for each wrong result; [] where all are right."""
+    """One line for each wrong result; [] if all are right."""
     about = read_json(os.path.join(folder, "expected.json"), "expected")
     expected = read_tensors(os.path.join(folder, "expected.safetensors"))
     wanted = {key: value for key, value in expected.items() if not key.endswith((".bound", ".norm"))}

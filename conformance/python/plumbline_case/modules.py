@@ -6,7 +6,7 @@ from .ops import evaluate
 
 
 def own(root, name, tensor, requires_grad=None):
-    """Registers `tensor` under the dotted `name`, making the modules on the way: a parameter where `requires_grad` is
+    """Registers `tensor` under the dotted `name`, and creates the modules on the path: a parameter if `requires_grad` is
     given, else a buffer."""
     *path, leaf = name.split(".")
     for part in path:
@@ -20,8 +20,8 @@ def own(root, name, tensor, requires_grad=None):
 
 
 def separate_gradients(module):
-    """After a backward: gives every parameter's gradient separate memory. Autograd gives leaves one memory where it
-    reaches them through views, and adds to it in place (pytorch issue 34082)."""
+    """After a backward: gives every parameter's gradient separate memory. Autograd lets leaves share memory if it reaches
+    them through views, and adds to it in place (pytorch issue 34082)."""
     for parameter in module.parameters():
         if parameter.grad is not None:
             parameter.grad = parameter.grad.clone()
@@ -41,8 +41,8 @@ class Programs(nn.Module):
                 own(self, entry["name"], tensor, entry.get("requires_grad"))
 
     def _run(self, program, stage, inputs, masks):
-        """The outputs of one stage as it returns them: a tensor where there is one, else a tuple; the last stage returns
-        the model's result."""
+        """The outputs of one stage as it returns them: a tensor for one output, else a tuple; the last stage returns the
+        model's result."""
         case = self._case
         form = case.program["programs"][program]["stages"][stage]
         values = [None] * len(form["values"])
@@ -68,8 +68,8 @@ class Programs(nn.Module):
 
 
 class StageModule(Programs):
-    """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor where there is one, else a tuple; the
-    last stage may give a dict (`case.flat_outputs` converts any of these to a tuple).
+    """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor for one output, else a tuple; the
+    last stage may return a dict (`case.flat_outputs` converts any of these to a tuple).
 
     Inputs and outputs are in the order of the program, and may be None. self.training and the shapes of the inputs select
     the program. Masks of other stages are ignored, so that an engine may pass all masks to every stage.
@@ -94,11 +94,10 @@ class StageModule(Programs):
 
 
 class WholeModel(Programs):
-    """The model uncut: forward(*model inputs, **masks) -> its outputs, a tensor where there is one, else a tuple or a
-    dict.
+    """The whole model: forward(*model inputs, **masks) -> its outputs, a tensor for one output, else a tuple or a dict.
 
-    Between two stages it calls `border(stage)` with the number of the stage that begins, where one is given:
-    torch.distributed.pipelining.pipe_split, say. Masks are named "STAGE/NAME".
+    Before each stage but the first it calls `border`, if given, with the number of that stage: for example
+    torch.distributed.pipelining.pipe_split. Masks are named "STAGE/NAME".
     """
 
     def __init__(self, case, border=None):

@@ -12,7 +12,7 @@ from .schema import FormatError
 
 
 def run_case(case):
-    """The results. FormatError, in one line, for well-formed files with contents that torch rejects."""
+    """The results. Raises FormatError, in one line, for well-formed files with contents that torch rejects."""
     try:
         return OneProcess(case).run()
     except FormatError:
@@ -83,8 +83,8 @@ class OneProcess:
             self.results.put(*key_and_tensor)
 
     def forwards(self, number, training):
-        """Stage after stage, each in the order of its F; of each micro-batch its program, [stage] (inputs, outputs), and
-        the loss."""
+        """Runs stage after stage, each in the order of its F. Returns for each micro-batch its program, [stage] (inputs,
+        outputs), and the loss."""
         case, runs = self.case, []
         for microbatch in range(case.microbatches):
             program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]

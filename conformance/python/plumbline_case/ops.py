@@ -9,7 +9,7 @@ OPSET = 1
 
 
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """In training the running statistics are results as well: they are values, and never changed in place."""
+    """In training, the new running statistics are additional results: values never change in place."""
     if not training:
         return F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     mean, var = running_mean.detach().clone(), running_var.detach().clone()
@@ -60,7 +60,7 @@ OPS = {
 
 
 def evaluate(nodes, values):
-    """Executes the nodes one after the other; `values` is the list of values by number, and is filled in."""
+    """Executes the nodes in order; `values` is the list of values by number, which it fills in."""
     for node in nodes:
         arguments = {name: fill_in(argument, values) for name, argument in node["arguments"].items()}
         results = OPS[node["op"]](**arguments)
@@ -71,7 +71,7 @@ def evaluate(nodes, values):
 
 
 def fill_in(argument, values):
-    """Constants are JSON; {"value": n} is a value, {"float": "-inf"} a number that JSON does not have."""
+    """Constants are JSON; {"value": n} is a value, {"float": "-inf"} a number that JSON lacks."""
     if isinstance(argument, dict):
         if "value" in argument:
             return values[argument["value"]]

@@ -6,7 +6,7 @@ import torch
 
 
 def update(copies, grad, moments, options):
-    """Updates a parameter, all its copies alike, from its gradient; `moments` is its state, {} at first."""
+    """Updates all copies of a parameter from its gradient; `moments` is the optimizer's state for it, initially {}."""
     moments["updates"] = moments.get("updates", 0) + 1
     with torch.no_grad():
         {"sgd": sgd, "adamw": adamw}[options["kind"]](copies, grad, moments, options)

@@ -6,18 +6,18 @@ KINDS = ("forward", "output", "loss", "backward", "partial", "input-grad", "hook
 
 
 def key(step, kind, stage, microbatch, name):
-    """`<step>/<kind>/<stage>/<microbatch>/<name>`; None where stage or micro-batch does not apply."""
+    """`<step>/<kind>/<stage>/<microbatch>/<name>`; None if stage or micro-batch does not apply."""
     assert kind in KINDS, kind
     number = lambda n: "-" if n is None else str(n)
     return f"{step}/{kind}/{number(stage)}/{number(microbatch)}/{name}"
 
 
 class Results(dict):
-    """{key: tensor}; put() keeps the present values."""
+    """{key: tensor}; put() copies the present values."""
 
     def put(self, step, kind, stage, microbatch, name, tensor):
         self[key(step, kind, stage, microbatch, name)] = tensor.detach().clone()
 
     def write(self, path):
-        """Atomically."""
+        """Writes the file atomically."""
         write_tensors(path, self)

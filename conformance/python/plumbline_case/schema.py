@@ -14,18 +14,26 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "s
 
 
 def is_integer(_, value):
-    """JSON Schema takes 1.0 as well; what indexes with it would not."""
+    """JSON Schema accepts 1.0 too, which cannot be an index."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def of_same_type(validator, value, instance, schema):
+    """JSON Schema accepts 1.0 for the constant 1."""
+    if type(value) is not type(instance):
+        yield jsonschema.ValidationError(f"{instance!r} is not {value!r}")
+    yield from jsonschema.Draft202012Validator.VALIDATORS["const"](validator, value, instance, schema)
 
 
 Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
+    {"const": of_same_type},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer),
 )
 
 
 def read_json(path, schema):
-    """The document in `path`. FormatError, with the place, where it violates the schema of that name."""
+    """The document in `path`. Raises FormatError, with the place, if it violates the schema of that name."""
     with open(os.path.join(FOLDER, schema + ".schema.json"), encoding="utf-8") as file:
         validator = Validator(json.load(file))
     with open(path, encoding="utf-8") as file:

@@ -44,7 +44,7 @@ def is_entry(entry):
 
 
 def read_tensors(path):
-    """{name: tensor}. FormatError for anything but one well-formed file."""
+    """{name: tensor}. Raises FormatError for anything but one well-formed file."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(8)
@@ -59,7 +59,7 @@ def read_tensors(path):
             raise FormatError(f"{path}: the header is not JSON ({error})") from None
         data = bytearray(file.read())
     if not isinstance(header, dict):
-        raise FormatError(f"{path}: the header is no object")
+        raise FormatError(f"{path}: the header is not an object")
     header.pop("__metadata__", None)
     for name, entry in header.items():
         if not is_entry(entry):
@@ -85,12 +85,12 @@ def read_tensors(path):
 
 
 def encode_tensors(tensors):
-    """The bytes of a file: names ascending, no gaps, so that equal tensors give equal bytes."""
+    """The bytes of a file, with ascending names and no gaps: equal tensors give equal bytes."""
     header, pieces, offset = {}, [], 0
     for name in sorted(tensors, key=str.encode):
         tensor = tensors[name].detach().cpu().contiguous()
         if tensor.dtype not in NAMES:
-            raise FormatError(f"{name}: a tensor of {tensor.dtype} has no place in a safetensors file")
+            raise FormatError(f"{name}: safetensors files cannot contain tensors of {tensor.dtype}")
         piece = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
         header[name] = {
             "dtype": NAMES[tensor.dtype],
@@ -105,7 +105,7 @@ def encode_tensors(tensors):
 
 
 def write_tensors(path, tensors):
-    """Under a temporary name first, then renamed: a reader sees the whole file or none."""
+    """Writes under a temporary name, then renames: a reader sees the whole file or none."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")

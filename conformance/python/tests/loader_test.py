@@ -2,8 +2,8 @@
 
     PLUMBLINE_PROGRAM=build/plumbline scripts/peer 2.15.0 -- -m unittest discover -s conformance/python/tests -p loader_test.py
 
-Exact results must be equal and bounded ones within their bounds on every PyTorch; same-order ones bit for bit where the
-PyTorch is the version that plumbline was built with, which PLUMBLINE_TORCH_VERSION may name.
+Exact results must be equal, and bounded ones within their bounds, with every PyTorch. Same-order ones must be equal bit for
+bit if PyTorch has the version that plumbline was built with (PLUMBLINE_TORCH_VERSION).
 """
 
 import glob
@@ -42,7 +42,7 @@ class EveryCase(unittest.TestCase):
     def setUpClass(cls):
         torch.set_num_threads(1)
         cls.folder = tempfile.TemporaryDirectory()
-        # Bounds need many runs in float64: one bounded case is enough here.
+        # Bounds need many float64 runs: one bounded case is enough here.
         wanted = ["exact-*", "uneven-mean"]
         wanted += [c["id"] for c in json.loads(plumbline("list", "--case", "*", "--json")) if c["truth"] == "same-order"]
         for glob_or_id in wanted:
@@ -97,20 +97,20 @@ class EveryCase(unittest.TestCase):
                 self.assertTrue(set(results) & set(expected))
 
     def test_a_wrong_result_is_found(self):
-        """The comparison itself: one element spoilt, one result lost, one too many."""
+        """Tests the comparison: one changed element, one missing result, one surplus result."""
         folder = next(f for f in self.cases if "/exact-mlp-sum/" in f)
         expected = read_tensors(os.path.join(folder, "expected.safetensors"))
         seed = random.randrange(2**32)
         key = random.Random(seed).choice(sorted(expected))
-        spoilt = {name: tensor.clone() for name, tensor in expected.items()}
-        spoilt[key].reshape(-1)[0] += 1
-        self.assertEqual([line.split(":")[0] for line in differences(folder, spoilt)], [key], f"seed {seed}")
-        del spoilt[key]
-        self.assertEqual(differences(folder, spoilt), [f"{key}: missing"])
+        corrupted = {name: tensor.clone() for name, tensor in expected.items()}
+        corrupted[key].reshape(-1)[0] += 1
+        self.assertEqual([line.split(":")[0] for line in differences(folder, corrupted)], [key], f"seed {seed}")
+        del corrupted[key]
+        self.assertEqual(differences(folder, corrupted), [f"{key}: missing"])
         self.assertEqual(differences(folder, {**expected, "9/grad/-/-/x": torch.ones(1)}), ["9/grad/-/-/x: not expected"])
 
     def test_a_dict_is_nested_as_the_case_says(self):
-        """Keys and their values, by hand; flat again, in the order of the program."""
+        """Compares keys and values with handwritten ones, and the flat outputs with the order of the program."""
         case = load(next(f for f in self.cases if "/exact-dict/" in f))
         made = case.model()(*case.inputs(0, 0))
         self.assertEqual(list(made), ["hidden", "logits", "absent", "states"])
@@ -124,7 +124,7 @@ class EveryCase(unittest.TestCase):
             case.flat_outputs({**made, "more": made["logits"]})
 
     def test_a_traced_model_is_the_same(self):
-        """torch.export takes the whole model."""
+        """torch.export traces the whole model."""
         folder = next(f for f in self.cases if "/exact-skip/" in f)
         case = load(folder)
         model = case.model()
@@ -133,7 +133,7 @@ class EveryCase(unittest.TestCase):
         self.assertTrue(torch.equal(traced(*inputs), model(*inputs)))
 
     def test_pipelining_cuts_where_stages_begin(self):
-        """torch.distributed.pipelining's tracer, at the borders that the loader marks."""
+        """torch.distributed.pipelining's tracer cuts at the boundaries that the loader marks."""
         from torch.distributed.pipelining import pipe_split, pipeline
 
         for name in ("exact-mlp-sum", "exact-tied", "resnet-bn"):
@@ -172,6 +172,18 @@ class Strictness(unittest.TestCase):
         self.change("case.json", lambda document: document["loss"].update(scale=2))
         self.assertIn("case.json: loss: Additional properties are not allowed ('scale' was unexpected)", self.refusal())
 
+    def test_whole_numbers_are_integers(self):
+        self.change("program.json", lambda document: document.update(opset=1.0))
+        self.assertIn("program.json: opset: 1.0 is not 1", self.refusal())
+
+    def test_whole_numbers_as_indices(self):
+        def edit(document):
+            stage = document["programs"][0]["stages"][0]
+            stage["inputs"][0]["value"] = float(stage["inputs"][0]["value"])
+
+        self.change("program.json", edit)
+        self.assertIn("is not of type 'integer', 'null'", self.refusal())
+
     def test_another_version(self):
         self.change("program.json", lambda document: document.update(opset=2))
         self.assertIn("program.json: opset: 1 was expected", self.refusal())
@@ -180,26 +192,26 @@ class Strictness(unittest.TestCase):
         self.change("program.json", lambda d: d["programs"][0]["stages"][0]["nodes"][0].update(op="aten::erf"))
         self.assertIn("operators outside opset 1: aten::erf", self.refusal())
 
-    def test_what_torch_cannot_do(self):
+    def test_contents_that_torch_rejects(self):
         self.assertEqual(self.refusal(), "accepted")
-        spoilt = {
+        corrupted = {
             "TypeError": lambda d: d["programs"][0]["stages"][0]["nodes"][0]["arguments"].update(weight="much"),
             "RuntimeError": lambda d: d["programs"][0]["stages"][1]["nodes"][0]["arguments"].update(
                 weight=d["programs"][0]["stages"][1]["nodes"][0]["arguments"]["input"]
             ),
         }
-        for kind, edit in spoilt.items():
+        for kind, edit in corrupted.items():
             plumbline("export", "--case", "exact-mlp-sum", "-o", self.folder.name)
             self.change("program.json", edit)
             with self.subTest(kind), self.assertRaisesRegex(FormatError, rf"^{self.case}: cannot be run: {kind}: .+$"):
                 run_case(load(self.case))
 
-    def test_spoilt_tensor_files(self):
+    def test_corrupt_tensor_files(self):
         path = os.path.join(self.case, "tensors.safetensors")
         with open(path, "rb") as file:
             whole = file.read()
         (length,) = struct.unpack("<Q", whole[:8])
-        for name, spoilt in {
+        for name, corrupted in {
             "truncated": whole[:-1],
             "longer": whole + b"x",
             "no header": whole[:4],
@@ -209,10 +221,10 @@ class Strictness(unittest.TestCase):
             "negative shape": whole.replace(b'"shape":[8', b'"shape":[-', 1),
         }.items():
             with open(path, "wb") as file:
-                file.write(spoilt)
+                file.write(corrupted)
             self.assertIn("tensors.safetensors", self.refusal(), name)
 
-    def test_what_is_written_reads_back(self):
+    def test_files_round_trip(self):
         seed = random.randrange(2**32)
         torch.manual_seed(seed)
         tensors = {

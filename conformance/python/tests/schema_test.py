@@ -57,8 +57,8 @@ def at(value, path):
     return value
 
 
-def spoilt(document, rng, everywhere):
-    """A copy with one change at a random place: a member more, less, of another type, out of range."""
+def corrupted(document, rng, everywhere):
+    """A copy with one change at a random place: a member added, removed, of another type or out of range."""
     changed = copy.deepcopy(document)
     place = rng.choice(everywhere)
     value = at(changed, place)
@@ -103,7 +103,7 @@ class Schemas(unittest.TestCase):
             if name == "manifest":
                 self.assertEqual(document["refused"], [], path)
 
-    def test_spoilt_files_are_refused(self):
+    def test_changed_files_are_refused(self):
         """One change at a random place of some documents."""
         seed = random.randrange(2**32)
         rng = random.Random(seed)
@@ -112,7 +112,7 @@ class Schemas(unittest.TestCase):
         for _, name, document in sample:
             validator = jsonschema.Draft202012Validator(SCHEMAS[name])
             everywhere = [p for p, _ in places(document)]
-            refused += sum(not validator.is_valid(spoilt(document, rng, everywhere)) for _ in range(4))
+            refused += sum(not validator.is_valid(corrupted(document, rng, everywhere)) for _ in range(4))
         self.assertGreater(refused, len(sample), f"seed {seed}")
 
     def test_an_unknown_member_is_named_with_its_place(self):
@@ -131,7 +131,7 @@ class Schemas(unittest.TestCase):
         listed = re.findall(r"^\| `(aten::[^`]*)` \| ([^|]*) \|", page, re.MULTILINE)
         self.assertEqual([f"{op}({arguments.strip()})" for op, arguments in listed], plumbline("export", "--opset").split("\n")[:-1])
 
-    def test_programs_use_the_opset_as_it_is(self):
+    def test_programs_use_only_the_opset(self):
         opset = {}
         for line in plumbline("export", "--opset").splitlines():
             op, arguments = line[:-1].split("(")
@@ -194,7 +194,7 @@ class Protocol(unittest.TestCase):
         if subprocess.run([PEER, "2.15.0", "--check"], capture_output=True).returncode == 0:
             cls.BACKENDS = cls.BACKENDS | cls.IN_PEER
         else:
-            print("not asked, for want of scripts/peer 2.15.0:", *cls.IN_PEER)
+            print("not tested, because scripts/peer 2.15.0 is not installed:", *cls.IN_PEER)
         quick = ["--case", "exact-mlp-sum", "--schedule", "1f1b", "--ranks", "2"]
         host, trainer = (shlex.join(cls.BACKENDS[name]) for name in ("C host", "own models"))
         cls.jobs = {
@@ -212,12 +212,12 @@ class Protocol(unittest.TestCase):
 
     @classmethod
     def job_of(cls, name, *words):
-        """The path of the first job.json of such a run; its result does not matter (torch may be missing)."""
+        """The path of the first job.json of a run with these arguments; the run may fail (torch may be missing)."""
         report = os.path.join(cls.folder, name)
-        said = subprocess.run([PROGRAM, "run", *words, "--report", report], capture_output=True, text=True, timeout=300)
+        completed = subprocess.run([PROGRAM, "run", *words, "--report", report], capture_output=True, text=True, timeout=300)
         found = sorted(glob.glob(os.path.join(report, "results", "*", "job.json")))
         if not found:
-            raise AssertionError(said.stdout + said.stderr)
+            raise AssertionError(completed.stdout + completed.stderr)
         return found[0]
 
     def wrong(self, name, document):
@@ -234,13 +234,13 @@ class Protocol(unittest.TestCase):
             asked = {"runtime": "plain", "own models": "own models"}.get(name, "files")
             yield "plan", name, answer(words, "plan", "--job", self.jobs[asked])
 
-    def test_what_is_said_is_valid(self):
+    def test_messages_are_valid(self):
         for schema, whose, document in self.documents():
             self.assertIsNone(self.wrong(schema, document), f"{schema} of {whose}")
             if schema == "plan":
                 self.assertGreater(len(document), 0, whose)
 
-    def test_jobs_hold_what_was_asked_for(self):
+    def test_jobs_have_every_member(self):
         """Ensures that the test above has covered every member."""
         members, of_cases = set(), set()
         for schema, _, document in self.documents():
@@ -250,14 +250,14 @@ class Protocol(unittest.TestCase):
         self.assertEqual(members, set(SCHEMAS["job"]["$defs"]["of_names"]["properties"]))
         self.assertEqual(of_cases, {"id", "schedule", "results", "folder"})
 
-    def test_what_is_spoilt_is_refused(self):
+    def test_changed_messages_are_refused(self):
         seed = random.randrange(2**32)
         rng = random.Random(seed)
         for schema, whose, document in self.documents():
             refused = 0
             everywhere = [path for path, _ in places(document)]
             for _ in range(60):
-                changed = spoilt(document, rng, everywhere)
+                changed = corrupted(document, rng, everywhere)
                 refused += self.wrong(schema, changed) is not None
             self.assertGreater(refused, 0, f"seed {seed}: {schema} of {whose}")
 
@@ -268,41 +268,41 @@ class Protocol(unittest.TestCase):
             document = answer(self.BACKENDS[whose], "describe")
             everywhere = [path for path, _ in places(document)]
             for number in range(12):
-                changed = spoilt(document, rng, everywhere) if number else document
+                changed = corrupted(document, rng, everywhere) if number else document
                 path = os.path.join(self.folder, "describe.json")
                 with open(path, "w", encoding="utf-8") as file:
                     json.dump(changed, file)
                 program = f"sh -c 'test $0 = describe && cat {path}'"
-                said = subprocess.run([PROGRAM, "doctor", "--backend", program], capture_output=True, text=True, timeout=60)
-                taken = "ok         describe" in said.stdout
-                self.assertNotEqual(taken, "failed     describe" in said.stdout, said.stdout)
-                self.assertEqual(taken, self.wrong("describe", changed) is None, f"seed {seed}: {changed}\n{said.stdout}")
+                completed = subprocess.run([PROGRAM, "doctor", "--backend", program], capture_output=True, text=True, timeout=60)
+                taken = "ok         describe" in completed.stdout
+                self.assertNotEqual(taken, "failed     describe" in completed.stdout, completed.stdout)
+                self.assertEqual(taken, self.wrong("describe", changed) is None, f"seed {seed}: {changed}\n{completed.stdout}")
 
     def test_wrong_jobs_are_refused(self):
         with open(self.jobs["throughput"], encoding="utf-8") as file:
             job = json.load(file)
 
-        def said(document):
+        def planned(document):
             path = os.path.join(self.folder, "job.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(document, file)
             return subprocess.run([PROGRAM, "backend", "plan", "--job", path], capture_output=True, text=True, timeout=60)
 
-        self.assertEqual(said(job).returncode, 0)
+        self.assertEqual(planned(job).returncode, 0)
         for change in (
             {"format": "plumbline-job/2"}, {"ranks": 0}, {"ranks": "2"}, {"seed": -1}, {"seed": 0.5}, {"timeout_seconds": -1},
             {"timeout_seconds": None}, {"cases": {}}, {"cases": [{"id": "exact-mlp-sum", "schedule": "1f1b"}]}, {"unheard-of": 1},
             {"cases": [{"id": "exact-mlp-sum", "schedule": "1f1b", "results": "r", "rank": 1}]}, {"microbatches": 0},
             {"recompute": "sometimes"}, {"mutant": 3}, {"throughput": [{"schedule": "1f1b"}]},
         ):  # fmt: skip
-            result = said(job | change)
+            result = planned(job | change)
             self.assertEqual(result.returncode, 2, f"{change}: {result.stdout}")
             self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
             self.assertIn(next(iter(change)), result.stderr)
             self.assertIsNotNone(self.wrong("job", job | change), change)
         for missing in ("format", "ranks", "seed", "timeout_seconds", "cases"):
             less = {key: value for key, value in job.items() if key != missing}
-            self.assertEqual(said(less).returncode, 2, missing)
+            self.assertEqual(planned(less).returncode, 2, missing)
             self.assertIsNotNone(self.wrong("job", less), missing)
 
     def test_wrong_plans_are_refused(self):
@@ -327,9 +327,9 @@ class Protocol(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(plan, file)
             words = ["run", "--backend", program, "--case", "transformer", "--ranks", "2", "--report", os.path.join(self.folder, "p")]
-            said = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60)
-            refused = "NOT STARTED sh: plan" in said.stdout
-            self.assertEqual(refused, not valid, f"{plan}\n{said.stdout}")
+            completed = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60)
+            refused = "NOT STARTED sh: plan" in completed.stdout
+            self.assertEqual(refused, not valid, f"{plan}\n{completed.stdout}")
             self.assertEqual(self.wrong("plan", plan) is None, valid, plan)
 
 
@@ -358,7 +358,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(self.run_plumbline(*one, "--check-lock", lock).returncode, 0)
             other = self.run_plumbline(*one, "--seed", "2", "--check-lock", lock)
             self.assertEqual(other.returncode, 1)
-            self.assertIn("exact-mlp-sum/1f1b-4/tensors.safetensors has other bytes", other.stdout)
+            self.assertIn("exact-mlp-sum/1f1b-4/tensors.safetensors differs from the lock file", other.stdout)
             out = os.path.join(folder, "out")
             self.assertEqual(self.run_plumbline(*one, "-o", out).returncode, 0)
             subprocess.run(["sha256sum", "--quiet", "-c", lock], cwd=out, check=True, timeout=60)

@@ -18,7 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
-from forked import carry_out  # noqa: E402
+from forked import execute_cases  # noqa: E402
 
 DELIVERS = {
     "manual": ["forward", "output", "loss", "backward", "grad", "buffer", "param", "input-grad", "hook-calls"],
@@ -28,7 +28,7 @@ DELIVERS = {
 
 
 def torch_version():
-    """Without importing torch, which takes seconds."""
+    """Describes the backend without importing torch, which takes seconds."""
     return importlib.metadata.version("torch").split("+")[0]
 
 
@@ -65,7 +65,7 @@ def plan(job, folder, stages):
 
 
 def run_rank(job, folder, out, stages, rank, ranks, store, tell, first=0):
-    """This rank's part of the cases from number `first` on; tell(number, what) reports progress."""
+    """Executes this rank's part of the cases from number `first` on; tell(number, what) reports progress."""
     import torch
     import torch.distributed as dist
 
@@ -90,8 +90,8 @@ def run_rank(job, folder, out, stages, rank, ranks, store, tell, first=0):
     dist.destroy_process_group()
 
 
-def tell_plumbline(number, what, why=""):
-    """As a rank that a launcher started: any failure ends all ranks, and plumbline restarts them."""
+def report_event(number, what, why=""):
+    """For a rank that a launcher started: any failure ends all ranks, and plumbline restarts them."""
     if what == "failed":
         print(f"plumbline: {why}", file=sys.stderr, flush=True)
     else:
@@ -99,7 +99,7 @@ def tell_plumbline(number, what, why=""):
 
 
 def root_of(error):
-    """The first error, in one line: PyTorch wraps it in errors of its context."""
+    """The first error, in one line: PyTorch wraps it in further errors."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -108,7 +108,7 @@ def root_of(error):
 
 def main():
     parser = argparse.ArgumentParser(prog="adapter.py", description=__doc__.splitlines()[0])
-    parser.add_argument("--stages", choices=DELIVERS, default="manual", help="how PyTorch's stages are made")
+    parser.add_argument("--stages", choices=DELIVERS, default="manual", help="how PyTorch's stages are built")
     parser.add_argument("verb", choices=("describe", "plan", "run"))
     parser.add_argument("--job", help="the job file")
     parser.add_argument("--out", help="where results go")
@@ -124,13 +124,13 @@ def main():
     if rank is not None:
         ranks = int(os.environ.get("WORLD_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE")))
         store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(options.out)}/rendezvous"
-        run_rank(job, folder, options.out, options.stages, int(rank), ranks, store, tell_plumbline)
+        run_rank(job, folder, options.out, options.stages, int(rank), ranks, store, report_event)
         return 0
 
     def run(rank, first, store, tell):
         run_rank(job, folder, options.out, options.stages, rank, job["ranks"], store, tell, first)
 
-    carry_out(len(job["cases"]), job["ranks"], run)
+    execute_cases(len(job["cases"]), job["ranks"], run)
     return 0
 
 

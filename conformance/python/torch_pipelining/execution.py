@@ -22,7 +22,7 @@ DEVICE = torch.device("cpu")
 
 
 class Execution:
-    """`kind` is how stages are made: "manual" (PipelineStage, which infers shapes at run time), "static"
+    """`kind` is how stages are built: "manual" (PipelineStage, which infers shapes at run time), "static"
     (PipelineStage with all shapes given) or "traced" (pipeline())."""
 
     def __init__(self, folder, kind, delivers):
@@ -176,14 +176,14 @@ class Execution:
                         self.recorder.hook_calls(stage, name, self.case.microbatches)
 
     def _inputs(self, step, train):
-        """{name: whole batch}, where the first stage is."""
+        """{name: whole batch} on the rank of the first stage."""
         inputs = dict(zip([e["name"] for e in self.case.json["inputs"]], self.case.batch_inputs(step), strict=True))
         if train:
             inputs = {name: self._differentiable(x) for name, x in inputs.items()}
         return inputs if self.has_first else {}
 
     def _differentiable(self, x):
-        """An input of a training step, a leaf that requires a gradient where the case asks for that."""
+        """An input of a training step: a leaf that requires a gradient if the case requires it."""
         wanted = self.case.json["input_gradients"] and x is not None and x.is_floating_point()
         return x.clone().requires_grad_() if wanted else x
 
@@ -198,15 +198,15 @@ class Execution:
         return as_identifiers(whole) if self.kind == "traced" else whole
 
     def _target(self, step):
-        """PyTorch requires a target wherever there is a loss: an unused one where the case has none."""
+        """PyTorch requires a target for every loss: an unused one if the case has none."""
         target = self.case.batch_target(step)
         if target is None and self.case.json["loss"]["kind"] in ("sum", "output"):
             return torch.zeros(self.case.microbatches)
         return target
 
     def _output_rows(self, step):
-        """Rows of each micro-batch, by output: used to split PyTorch's merged outputs. Empty where PyTorch cannot
-        merge them (scalars): then the stage's outputs are recorded instead."""
+        """Rows of each micro-batch, by output: used to split PyTorch's merged outputs. Empty if PyTorch cannot merge
+        them (scalars): then the stage's outputs are recorded instead."""
         programs = [self.case.program["programs"][m["program"]]["stages"][-1] for m in step["microbatches"]]
         shapes = [[shape_of(p, output) for output in p["outputs"]] for p in programs]
         if any(not shape for of_one in shapes for shape in of_one):
@@ -281,13 +281,13 @@ class Traceable(WholeModel):
 
 
 def _computes(cell):
-    """Whether PyTorch lowers it itself: everything but transfers."""
+    """Whether PyTorch lowers this schedule itself: it has no transfers."""
     return "SEND" not in cell and "RECV" not in cell
 
 
 def _without_messages_to_itself(stage, rank):
-    """PyTorch 2.11 begins with a message to every neighbour, also where that is on the same rank (V-shaped schedules):
-    gloo rejects those, so they are omitted. NCCL supports them; nothing else depends on them."""
+    """PyTorch 2.11 begins with a message to every neighbour, even on the same rank (V-shaped schedules): gloo rejects
+    those, so they are omitted. NCCL supports them; nothing else depends on them."""
     if not hasattr(stage, "_get_init_p2p_neighbors_ops"):
         return
     operations = stage._get_init_p2p_neighbors_ops

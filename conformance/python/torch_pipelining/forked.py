@@ -14,17 +14,17 @@ class Progress:
     """The events for plumbline about the cases from number `first` on."""
 
     def __init__(self, first):
-        self._first, self._said = first, 0
+        self._first, self._reported = first, 0
 
     def reach(self, number, what):
         """Reports that case `number` "begins" or is "done", and first all pending earlier events."""
-        while self._said <= 2 * (number - self._first) + (what == "done"):
-            print(f"@plumbline case {self.current()} {('begins', 'done')[self._said % 2]}", flush=True)
-            self._said += 1
+        while self._reported <= 2 * (number - self._first) + (what == "done"):
+            print(f"@plumbline case {self.current()} {('begins', 'done')[self._reported % 2]}", flush=True)
+            self._reported += 1
 
     def current(self):
         """The running case, or the next one."""
-        return self._first + self._said // 2
+        return self._first + self._reported // 2
 
     def failed(self, number, why):
         self.reach(number, "begins")
@@ -32,7 +32,7 @@ class Progress:
 
 
 class Start:
-    """Ranks that execute cases from number `first` on; each calls run(rank, first, store, tell)."""
+    """The ranks that execute cases from number `first` on; each calls run(rank, first, store, tell)."""
 
     def __init__(self, ranks, run, first):
         self._progress = Progress(first)
@@ -51,7 +51,7 @@ class Start:
             os.close(self._read)
 
     def left(self, cases):
-        """The number of the next case; `cases` where all were executed."""
+        """The number of the next case; `cases` if all were executed."""
         if self._first_failure is None:
             return cases
         self._progress.failed(*self._first_failure)
@@ -112,8 +112,8 @@ def _ending(status):
     return f"exited with code {os.waitstatus_to_exitcode(status)}"
 
 
-def carry_out(cases, ranks, run):
-    """Executes that number of cases; after a failure, new ranks continue with the next."""
+def execute_cases(cases, ranks, run):
+    """Executes all cases; after a failure, new ranks continue with the next one."""
     import torch.distributed.pipelining  # noqa: F401  once, before ranks are forked
 
     left = 0

@@ -35,7 +35,7 @@ class Recorder:
             output = forward(chunk, *args, **kwargs)
             self._microbatch = None
             if stage.is_last:
-                # By position: a traced pipe that has lost an output delivers the others, and lacks the last ones.
+                # By position: a traced pipe that lost an output delivers the others, and lacks the last ones.
                 for name, tensor in zip(self._case.output_names(), self._case.flat_outputs(output), strict=False):
                     self.put("output", None, chunk, name, tensor)
             return output
@@ -44,7 +44,7 @@ class Recorder:
             self._microbatch = chunk
             backward(chunk, *args, **kwargs)
             self._microbatch = None
-            # PyTorch keeps it until the send: this is the sent value.
+            # PyTorch keeps this gradient until the send: it is the sent value.
             back = routed.hands_back() if routed else {}
             for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
                 if i in back:
@@ -65,7 +65,7 @@ class Recorder:
         return gradient if gradient is not None or meta is None else torch.zeros(meta.shape, dtype=meta.dtype)
 
     def forward(self, stage, made):
-        """The boundaries that a stage made."""
+        """The boundaries that a stage produced."""
         if self._microbatch is not None:
             for name, tensor in made.items():
                 self.put("forward", stage, self._microbatch, name, tensor)

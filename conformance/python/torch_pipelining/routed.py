@@ -6,8 +6,8 @@ from torch import nn
 class Routed(nn.Module):
     """Stage `index` of a case. It takes the tensors of takes(index), and returns those of gives(index).
 
-    A value for a later stage than the next one is an output of every stage in between, unchanged: that is how users of
-    PipelineStage have to write it.
+    Every stage in between returns a value for a stage after the next one unchanged, as users of PipelineStage have to
+    write it.
     """
 
     def __init__(self, case, index, recorder):
@@ -17,19 +17,19 @@ class Routed(nn.Module):
         self._last = index == case.stages - 1
         self._has_hooks = case.json["boundary_hooks"]
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
-        self.form = case.program["programs"][0]  # of the present step: it decides which gradients exist
+        self.form = case.program["programs"][0]  # of the current step: it decides which gradients exist
         self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
         self._takes = self.takes()
         self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
 
     def takes(self):
-        """Names of boundaries, in the order in which they come; None on the first stage."""
+        """Names of boundaries in the order of their arrival; None on the first stage."""
         if self._index == 0:
             return None
         return [name for name, b in self._boundaries.items() if b["producer"] < self._index <= max(b["consumers"])]
 
     def hands_back(self):
-        """{position in takes(): boundary} of those that end here, so that this stage computes their whole gradient."""
+        """{position in takes(): boundary} for the boundaries that end here: this stage computes their whole gradient."""
         with_gradient = self._with_gradient()
         return {
             i: name
@@ -47,7 +47,7 @@ class Routed(nn.Module):
         return {b["name"] for b in self.form["boundaries"] if b["has_gradient"]}
 
     def forward(self, *args, **keywords):
-        """Selects this stage's keywords: masks "STAGE/NAME", and inputs of the model where they are passed by name."""
+        """Selects this stage's keywords: masks "STAGE/NAME", and inputs of the model that are passed by name."""
         passing = dict(zip(self._takes, args, strict=True)) if self._takes is not None else {}
         if self._takes is None:
             inputs = [self._watched(*entry) for entry in zip(self._inputs, args or map(keywords.get, self._inputs), strict=True)]
@@ -64,7 +64,7 @@ class Routed(nn.Module):
         return given[0] if len(given) == 1 else given
 
     def _watched(self, name, x):
-        """Of an input a view, whose gradient is that of this micro-batch alone: a replicated one is the same tensor in all."""
+        """A view of an input: its gradient is of this micro-batch alone, even for a replicated input, which all share."""
         if x is None or not x.requires_grad:
             return x
         own = x.view_as(x)

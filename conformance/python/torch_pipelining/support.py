@@ -8,7 +8,7 @@ import os
 import re
 from csv import reader
 
-# plumbline's names of schedules that PyTorch has as a class.
+# plumbline's names of schedules that are a class in PyTorch.
 CLASSES = {
     "gpipe": "ScheduleGPipe",
     "1f1b": "Schedule1F1B",
@@ -24,7 +24,7 @@ COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
 
 
 class Files:
-    """The parts of an exported case that the decision needs; read without torch."""
+    """The parts of an exported case that the decision needs, read without torch."""
 
     def __init__(self, folder):
         self.case = self._json(folder, "case.json")
@@ -38,7 +38,7 @@ class Files:
             return json.load(file)
 
     def computations(self):
-        """[rank][position]: (stage, letter, micro-batch); the actions of a group one after the other."""
+        """[rank][position]: (stage, letter, micro-batch); the actions of a group in order."""
         rows = []
         for row in self.rows:
             cells = [part for cell in row for part in cell.removesuffix("OVERLAP_F_B").strip("()").split(";")]
@@ -52,7 +52,7 @@ class Files:
 
 
 def why_not(files, version, traced):
-    """None where PyTorch in that version ("2.15.0") can run the case, else the reason."""
+    """None if that version of PyTorch ("2.15.0") can run the case, else the reason."""
     for test in (_placement, _class_limits, _gradients, _inputs, _borders):
         if reason := test(files):
             return reason
@@ -119,7 +119,7 @@ def _gradients(files):
         return f"gradients divided by {gradients['divide_by']}: scale_grads divides by the number of micro-batches or not at all"
     weights = {m.get("loss_weight", 1) for step in files.case["steps"] for m in step.get("microbatches", [])}
     if weights != {1}:
-        return "losses that weigh differently: PyTorch's loss function is not told the micro-batch"
+        return "losses that weigh differently: PyTorch's loss function does not get the micro-batch"
     return None
 
 
@@ -153,7 +153,7 @@ def _traced(files):
     if files.case["boundary_hooks"]:
         return "hooks that a stage's forward puts on what it takes: a traced pipe does not trace them"
     if files.case["input_gradients"]:
-        return "gradients of inputs: a traced pipe is asked for those of parameters only"
+        return "gradients of inputs: a traced pipe computes those of parameters only"
     multi = files.case["schedule"]["name"] not in SINGLE
     program = files.program["programs"][0]
     masked = any(e["from"] == "mask" for stage in program["stages"][1:] for e in stage["inputs"])

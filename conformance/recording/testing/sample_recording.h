@@ -1,4 +1,4 @@
-// For tests: recordings made by hand, of two stages of two modules each and three micro-batches.
+// For tests: handmade recordings of two stages with two modules each and three micro-batches.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tensor_file.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::sample {
 
@@ -25,18 +25,18 @@ inline HostTensor f32(const std::vector<float>& values) {
 
 inline float& element(HostTensor& tensor, size_t index) { return reinterpret_cast<float*>(tensor.data.data())[index]; }
 
-/// What one rank wrote.
+/// The recording of one rank.
 struct Rank {
   TensorMap tensors;
   std::vector<std::string> order, parameters;
 };
 
-/// A folder before it is written: `stages` ranks, or one that holds all.
+/// The contents of a recording's folder: a rank for each stage, or one with all stages.
 struct Made {
   std::vector<Rank> ranks;
-  std::map<std::string, nlohmann::json> index;  ///< in place of what the indexes would say
+  std::map<std::string, nlohmann::json> index;  ///< replaces entries of the indexes
 
-  /// The tensor of that key, whatever its rank; a stage is named by the key of the pipelined run.
+  /// The tensors of the rank that has `key`, which names the stage of the pipelined run.
   TensorMap& holder(const std::string& key) {
     for (Rank& rank : ranks)
       if (rank.tensors.contains(key)) return rank.tensors;
@@ -45,7 +45,7 @@ struct Made {
   HostTensor& at(const std::string& key) { return holder(key)[key]; }
 };
 
-/// Every module adds 1 to two numbers; each value tells its module and micro-batch.
+/// Every module adds 1 to two numbers; each value encodes its module and micro-batch.
 inline Made made(bool pipelined) {
   Made all;
   all.ranks.resize(pipelined ? 2 : 1);
@@ -76,7 +76,7 @@ inline Made made(bool pipelined) {
   return all;
 }
 
-/// As plumbline_recorder.py does.
+/// Writes the files as plumbline_recorder.py does.
 inline std::filesystem::path write(const std::filesystem::path& folder, const Made& all) {
   std::filesystem::create_directories(folder);
   for (size_t rank = 0; rank < all.ranks.size(); ++rank) {

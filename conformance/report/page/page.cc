@@ -7,7 +7,7 @@
 #include <set>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -17,7 +17,7 @@ struct Row {
   reference::Truth truth = reference::Truth::Exact;
 };
 
-/// `form` with a text for each {{place}} of it.
+/// Replaces each {{place}} of `form` by its text.
 std::string filled(std::string_view form, const std::map<std::string, std::string>& texts) {
   std::string whole;
   for (size_t open; (open = form.find("{{")) != form.npos;) {
@@ -28,7 +28,7 @@ std::string filled(std::string_view form, const std::map<std::string, std::strin
   return whole.append(form);
 }
 
-/// What the page shows, found once: rows, schedules and the verdicts behind each cell.
+/// Collects the content of the page once: rows, schedules and the verdicts behind each cell.
 class Page {
  public:
   explicit Page(const std::vector<PageReport>& reports) : reports_(reports) {
@@ -114,7 +114,7 @@ class Page {
     return html + "</select></label>\n";
   }
 
-  /// Hidden until the script can make it work.
+  /// Hidden until the script runs.
   std::string filters() const {
     using Values = std::vector<std::pair<std::string, std::string>>;
     std::set<std::string> truths, transports;

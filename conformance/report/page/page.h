@@ -1,9 +1,9 @@
-// The report as one HTML page that needs nothing else: no network, no font, no script but its own.
+// Writes the report as one self-contained HTML page: no network, no font, no external script.
 //
-// A table of cases and schedules, whose cells lead to the verdicts behind them; measurements with their timelines;
-// where all of it was made. Without JavaScript it is that table and, below it, every verdict; with it the table filters
-// (by text, status, truth, backend, ranks, transport; the filter stands in the address, so it can be sent to somebody)
-// and a cell opens over the page. Statuses are told by symbols and words as well as by colours.
+// The page holds a table of cases and schedules whose cells link to their verdicts, the measurements with their
+// timelines, and the context of the run. Without JavaScript every verdict follows the table. With it the table can be
+// filtered (by text, status, truth, backend, ranks, transport; the address holds the filter, so it can be shared) and a
+// cell opens over the page. Statuses have symbols and words as well as colours.
 #pragma once
 
 #include <filesystem>
@@ -15,14 +15,14 @@
 namespace plumbline::conformance {
 
 struct PageReport {
-  std::string label;  ///< what tells it from the others on the page, the name of its folder
+  std::string label;  ///< unique on the page: the name of its folder, or its path
   RunReport report;
 };
 
-/// The last part of a folder's path: what its report is called on a page.
+/// The last part of a folder's path, the label of its report.
 std::string page_label(const std::filesystem::path& folder);
 
-/// Several reports stand beside each other: a column for each under each schedule.
+/// Several reports are shown side by side: under each schedule, a column for each.
 std::string report_page(const std::vector<PageReport>& reports);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// Parts of the page of page.h.
+// The parts of the page that page.h describes.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace plumbline::conformance {
 
-/// The files of the same names: the page with {{places}} to fill in, its <style> and its <script>. What the page does
-/// without the script is said in page.h; the order of `worst` in it is that of worse() in verdict.h.
+/// The contents of the files of the same names: the page with {{places}} to fill in, its <style> and its <script>. The
+/// order of `worst` in page.js must be that of worse() in verdict.h.
 extern const std::string_view page_html, page_css, page_js;
 
-/// The character that stands for a status on the page, as HTML.
+/// The symbol of a status, as HTML.
 std::string_view page_symbol(Status status);
 
-/// An <article> with everything known about one verdict: its sentence, how to repeat it, the first difference with what
-/// stands around it, what was checked. `id` is its fragment's name; `report` the number of its report on the page.
+/// An <article> with everything known about one verdict: its sentence, the command that repeats it, the first
+/// difference with its neighbouring elements, what was checked. `id` is its fragment's name, `report` the index of its
+/// report on the page.
 std::string verdict_article(const Verdict& verdict, const std::string& id, size_t report, const std::string& backend);
 
 }  // namespace plumbline::conformance

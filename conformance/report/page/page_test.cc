@@ -10,8 +10,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// The page as XML, for XPath: what HTML leaves open is closed, and style and script (tested in a browser) are left
-/// out.
+/// The page as XML, for XPath: open HTML elements are closed, and style and script (tested in a browser) are removed.
 pugi::xml_document parsed(std::string page) {
   page = page.substr(page.find("<html"));
   for (const char* name : {"style", "script"}) {
@@ -53,7 +52,7 @@ TEST(Page, HasACellAndAVerdictForEverythingAndLinksThem) {
                                                                article.attribute("data-schedule").value() + ": " +
                                                                article.attribute("data-status").value());
   }
-  // Each status by a symbol of its own, and every column and row by a heading.
+  // Each status has a distinct symbol, and every column and row a heading.
   std::set<std::string> symbols;
   for (const Status status : all_statuses)
     symbols.insert(text(page, "//ul[@class='counts']/li[@class='" + std::string(status_name(status)) + "']/span"));

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/join.h"
-#include "runtime/write_text.h"
+#include "runtime/io/write_text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -31,14 +31,14 @@ std::string element(const char* name, const std::string& text) {
   return std::string("<") + name + ">" + xml_escaped(text) + "</" + name + ">";
 }
 
-/// The values at and beside the place that the first difference points at.
+/// The values around the first difference.
 std::string neighbourhood(const Difference& d) {
   if (d.around.empty()) return {};
   std::string html = "<table class=\"around\"><caption>" + xml_escaped(d.key.name + " " + d.actual_form) +
                      (d.bounded ? ", around its worst element" : ", around the first element that differs") +
                      "</caption><thead><tr><th scope=\"col\">element</th><th scope=\"col\">expected</th>"
                      "<th scope=\"col\">got</th>" +
-                     (d.bounded ? "<th scope=\"col\">error in bounds</th>" : "") +
+                     (d.bounded ? "<th scope=\"col\">error / bound</th>" : "") +
                      "<th scope=\"col\"></th></tr></thead><tbody>\n";
   for (const Neighbour& n : d.around) {
     html += std::string("<tr") + (n.differs ? " class=\"differs\"" : "") + "><th scope=\"row\">" +
@@ -58,7 +58,7 @@ std::string measured(const Difference& d) {
   return "<p>" + xml_escaped(text + ".") + "</p>\n";
 }
 
-/// How much of a bound was used, as a number and as a bar.
+/// The used fraction of a bound, as a number and as a bar.
 std::string used(const char* what, double ratio, const std::string& key) {
   const double shown = std::isfinite(ratio) ? std::min(ratio, 1.0) : 1.0;
   return "<p>" + xml_escaped(std::string(what) + ": " + general(ratio) + " of what is allowed (" + key + ")") +

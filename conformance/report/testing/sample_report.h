@@ -1,4 +1,4 @@
-// A report with one of everything, for the tests of what writes and reads reports.
+// A report with one of everything, for the tests of the writers and readers of reports.
 #pragma once
 
 #include <cstring>
@@ -40,7 +40,7 @@ inline Verdict sample_failure() {
   return v;
 }
 
-/// Bounded: the second of three elements is two bounds away.
+/// A bounded case: the error of the second of three elements is twice its bound.
 inline Verdict sample_bounded() {
   Verdict v = sample_verdict("bounded-lm", "zb-v", Status::Fail);
   v.finding.truth = reference::Truth::Bounded;
@@ -77,7 +77,7 @@ inline RunReport sample_report() {
                                "<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>\n"});
   report.throughput.push_back({"1f1b", "sleep 5/10 ms", 2, 4, 0.5, 8.0, 0.25, 0.2, 1.1, {}});
   report.broken = {"the ranks died"};
-  report.notes = {"a waiver is about nothing"};
+  report.notes = {"a waiver matched no case"};
   report.wall_seconds = 12.5;
   return report;
 }

@@ -28,8 +28,8 @@ Side side_of(const Edge& edge, const GraphWalk& walk, const StageInputs& inputs)
   return walk.reaches_input(walk.index(edge.function.get())) ? Side::Inputs : Side::Weights;
 }
 
-/// Sets an edge and returns the one before. A node for a change in place of a view holds the changing operation's own
-/// node, whose edges beyond the first are the same, and must stay so.
+/// Sets an edge and returns the previous one. A node for a change in place of a view holds the changing operation's own
+/// node, whose edges beyond the first are the same and must stay equal.
 Edge exchange_edge(Node& node, uint32_t place, const Edge& edge) {
   if (auto* slices = dynamic_cast<torch::autograd::CopySlices*>(&node); slices && slices->fn && place > 0)
     slices->fn->next_edges()[place] = edge;
@@ -38,8 +38,8 @@ Edge exchange_edge(Node& node, uint32_t place, const Edge& edge) {
 
 }  // namespace
 
-/// Stands between a frontier node and P: keeps what the node makes for P in the first half, passes it on in the second.
-/// It has the node's sequence number, and so its turn among what adds up at a node of P.
+/// Placed between a frontier node and P: keeps the node's gradients for P in the first half, passes them on in the
+/// second. It has the node's sequence number, and so its turn among the summands at a node of P.
 class Cut::Holder : public Node {
  public:
   explicit Holder(uint64_t sequence_nr) : Node(sequence_nr) {}
@@ -85,7 +85,7 @@ struct Cut::Before {
   std::vector<Moved> edges;  // into P during the first half, into I after it
   variable_list grads;
   FunctionPreHook* capture = nullptr;
-  // What ran in the first half and must not run again.
+  // The hooks that ran in the first half and must not run again.
   PreHooks pre_hooks, tensor_pre_hooks;
   std::unordered_map<size_t, std::unique_ptr<FunctionPreHook>> retains_grad_hooks;
 
@@ -137,7 +137,7 @@ void Cut::cut_before(Node& node, const GraphWalk& walk, const StageInputs& input
   }
   auto capture = std::make_unique<Capture>(before->grads);
   before->capture = capture.get();
-  node.add_pre_hook(std::move(capture));  // the last one: it sees what the node sees
+  node.add_pre_hook(std::move(capture));  // the last one: it sees the node's actual inputs
   before_.push_back(std::move(before));
 }
 

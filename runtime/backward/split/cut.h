@@ -3,14 +3,14 @@
 // I: the nodes from which an input can be reached; P: the rest. A node of I with an edge into P is on the frontier. The
 // first half executes I, the second P, and a frontier node is cut in one of two places:
 //   before   its incoming gradients are kept, and it is executed once in each half with only that half's edges valid.
-//            For nodes that compute what each edge asks for apart, at a price worth deferring (matrix products,
-//            convolutions, halved_node.h): nothing is computed twice, and the weight gradient is put off;
-//   after    it is executed once, in the first half, and what it made for P is kept. For everything else: a norm's
-//            backward makes all its gradients in one pass, those of gains, biases and scales are small, and a user's
+//            For nodes that compute the gradients of their edges separately, at a cost worth deferring (matrix
+//            products, convolutions, halved_node.h): nothing is computed twice, and the weight gradient is deferred;
+//   after    it is executed once, in the first half, and its gradients for P are kept. For everything else: a norm's
+//            backward computes all its gradients in one pass, those of gains, biases and scales are small, and a user's
 //            hook or function runs once, as in a full backward.
-// So I then W executes each operation once. Sums come out in the order of the full backward: autograd executes ready
-// nodes by descending sequence number, and both halves keep those numbers. (Numbers are counted for each thread: where
-// one micro-batch's forward ran on several, sums may come out in another order.)
+// So I then W executes each operation once. The order of sums is that of the full backward: autograd executes ready
+// nodes by descending sequence number, and both halves keep those numbers. (Numbers are counted per thread: if one
+// micro-batch's forward ran on several threads, the order of sums may differ.)
 #pragma once
 
 #include <memory>
@@ -21,35 +21,36 @@
 
 namespace plumbline::backward {
 
-/// Where the second half starts, and what flows into it there.
+/// Where the second half starts, and the gradients that flow into it there.
 struct Seed {
   NodeHandle node;
   std::vector<at::Tensor> grads;  ///< by input of the node; undefined where none came, and for a HalvedNode
   std::string name;               ///< of the frontier node
 };
 
-/// The graph of one micro-batch while it is cut. Nodes that several micro-batches share (a parameter's accumulator) are
+/// The graph of one micro-batch during its cut. Nodes that several micro-batches share (a parameter's accumulator) are
 /// not changed.
 class Cut {
  public:
-  /// Takes the edges between I and P out and puts hooks in: what is reached from roots in I is the first half now.
-  /// Without `retain`, a node of I that the second half does not need frees what it saved as soon as it has run.
+  /// Removes the edges between I and P and inserts hooks: the nodes of I reachable from the roots are the first half
+  /// now. Without `retain`, a node of I that the second half does not need frees its saved values as soon as it has
+  /// run.
   Cut(const GraphWalk& walk, const StageInputs& inputs, bool retain);
-  /// Puts the graph together again: as far as it was not consumed, when it is not retained.
+  /// Restores the graph: the part that was not consumed, if it is not retained.
   ~Cut();
   Cut(const Cut&) = delete;
   Cut& operator=(const Cut&) = delete;
 
-  /// After the first half: takes all hooks out, those of users on nodes that are executed again included, and turns
-  /// edges, so that what is reached from the seeds is the second half. One seed for each frontier node that was
-  /// executed, in the order of execution.
+  /// After the first half: removes all hooks, including users' hooks on nodes that are executed again, and redirects
+  /// edges, so that the nodes reachable from the seeds are the second half. Returns one seed for each frontier node
+  /// that was executed, in the order of execution.
   std::vector<Seed> turn();
 
  private:
   class Holder;
   class Capture;
   class Release;
-  /// An edge that is not where it was.
+  /// An edge that was moved.
   struct Moved {
     torch::autograd::Node* node;
     uint32_t place;
@@ -72,7 +73,7 @@ class Cut {
   std::vector<std::pair<NodeHandle, uintptr_t>> releases_;
 };
 
-/// Whether the node is cut before: it computes the gradients of its edges apart.
+/// Whether the node is cut before: it computes the gradients of its edges separately.
 bool is_divisible(const torch::autograd::Node& node);
 
 }  // namespace plumbline::backward

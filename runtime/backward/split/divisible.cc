@@ -1,4 +1,4 @@
-// Which autograd nodes compute what each of their edges asks for apart.
+// Which autograd nodes compute the gradients of their edges separately.
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,8 +11,8 @@
 namespace plumbline::backward {
 namespace {
 
-/// Beginnings of autograd's names: matrix products and convolutions, whose formulas make one product for each edge that
-/// is valid.
+/// Prefixes of autograd's names: matrix products and convolutions, whose formulas compute one product for each valid
+/// edge.
 constexpr std::string_view kProducts[] = {
     "AddbmmBackward",    "AddmmBackward",        "AddmvBackward",
     "AddrBackward",      "BaddbmmBackward",      "BmmBackward",
@@ -42,7 +42,7 @@ void add_divisible_node(std::string part_of_name) { users_names().push_back(std:
 
 bool is_divisible(const torch::autograd::Node& node) {
   if (dynamic_cast<const HalvedNode*>(&node)) return true;
-  // A name is the type's; asking for it allocates, and demangles for a user's function.
+  // A name belongs to a type; querying it allocates, and demangles for a user's function.
   static thread_local std::unordered_map<const std::type_info*, bool> known;
   static thread_local size_t users_names_known = 0;
   if (users_names_known != users_names().size()) {

@@ -7,7 +7,7 @@ namespace plumbline::backward {
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
-/// A node whose edges are being followed.
+/// A node whose edges are being walked.
 struct GraphWalk::Frame {
   Node* node;
   uint32_t next = 0;

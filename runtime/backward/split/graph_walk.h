@@ -1,4 +1,4 @@
-// What one backward would run, and which of it can reach an input of the stage.
+// Which nodes one backward would execute, and which of them can reach an input of the stage.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
@@ -10,17 +10,17 @@
 
 namespace plumbline::backward {
 
-/// Walks everything that a backward from `roots` would execute, once, in linear time and without recursion; edges that
-/// belong to inputs are not followed. Writes nothing to the graph, so that graphs that share leaves may be walked at
-/// the same time.
+/// Walks every node that a backward from `roots` would execute, once, in linear time and without recursion; it does not
+/// follow edges that belong to inputs. Writes nothing to the graph, so graphs that share leaves may be walked
+/// concurrently.
 class GraphWalk {
  public:
   GraphWalk(const torch::autograd::edge_list& roots, const StageInputs& inputs);
 
-  /// Nodes in an order in which what a node feeds comes before it; a node's place in it is its index.
+  /// Nodes in an order in which successors come first; a node's position in it is its index.
   const std::vector<torch::autograd::Node*>& nodes() const { return nodes_; }
   bool reaches_input(int index) const { return reaches_input_[index]; }
-  /// The index of a node that was walked.
+  /// The index of a walked node.
   int index(const torch::autograd::Node* node) const { return index_.at(const_cast<torch::autograd::Node*>(node)); }
 
  private:

@@ -25,9 +25,9 @@ struct WeightBackward::State {
   std::vector<WeightPart> parts;
   bool pending = false;
   bool retain = false;
-  /// The gradients in the seeds, as they came; some belong to the caller.
+  /// The gradients in the seeds, unchanged since their arrival; some belong to the caller.
   std::vector<std::pair<at::Tensor, int64_t>> versions;
-  // Only of a graph that is retained.
+  // Only for a retained graph.
   std::unique_ptr<Cut> cut;
   std::vector<std::pair<at::Tensor, Edge>> poisoned;
 
@@ -48,7 +48,7 @@ struct WeightBackward::State {
     versions.clear();
   }
 
-  /// The second half is over, or will not come.
+  /// The second half is over, or will never run.
   void finish() {
     parts.clear();
     versions.clear();
@@ -81,7 +81,7 @@ std::vector<ParamGroup> WeightBackward::groups() const {
       if (!seed.name.empty()) group.intermediates.push_back(seed.name);
       open.push_back(seed.node.get());
     }
-    if (group.intermediates.empty()) continue;  // outputs that no input has a part in
+    if (group.intermediates.empty()) continue;  // outputs that no input contributes to
     for (std::unordered_set<const AutogradNode*> seen(open.begin(), open.end()); !open.empty();) {
       const AutogradNode& node = *open.back();
       open.pop_back();
@@ -111,8 +111,8 @@ namespace {
 
 constexpr const char* kInputHalf = "the input half of stage backward";
 
-/// From now on a backward that begins at one of the roots throws. Leaves and inputs stay as they are: they belong to
-/// others too.
+/// From now on a backward that begins at one of the roots throws. Leaves and inputs are unchanged: they belong to other
+/// graphs too.
 void poison(const Roots& roots, const StageInputs& inputs, std::vector<std::pair<at::Tensor, Edge>>* undo) {
   for (size_t i = 0; i < roots.tensors.size(); ++i) {
     const at::Tensor& root = roots.tensors[i];
@@ -126,13 +126,13 @@ void poison(const Roots& roots, const StageInputs& inputs, std::vector<std::pair
   }
 }
 
-/// Otherwise the first half would put such a root off to the second, and only that would fail.
+/// Otherwise the first half would defer such a root to the second, and only that would fail.
 void refuse_poisoned(const Roots& roots) {
   for (const Edge& edge : roots.edges)
     if (const auto* error = dynamic_cast<const torch::autograd::Error*>(edge.function.get())) throw Error(error->msg);
 }
 
-/// A part of its own for what no input has a part in: it needs no walk, the engine does as in a full backward.
+/// A separate part for roots that no input contributes to: it needs no walk, the engine runs it as in a full backward.
 std::vector<WeightPart> all_at_once(const Roots& roots) {
   WeightPart part;
   for (size_t i = 0; i < roots.edges.size(); ++i) part.seeds.push_back(seed_at(roots.edges[i], roots.grads[i]));
@@ -176,7 +176,7 @@ void run_input_half(const Roots& roots, std::span<const at::Tensor> inputs, std:
   state.pending = true;
 }
 
-/// After a failure the graph is put together again.
+/// Restores the graph after a failure.
 template <class Gather>
 void guarded_input_half(Gather&& gather, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads,
                         WeightBackward& weights, const SplitBackwardOptions& options) {

@@ -1,5 +1,5 @@
-// The contract of the two halves, call by call: what is returned, what changes when, what is refused, what is let go.
-// The rows of PyTorch's test_backward.py are named where they stand. Every kind of graph: split_models_test.cc.
+// The contract of the two halves, call by call: results, changes and their time, refusals, freed memory. Counterparts
+// of PyTorch's test_backward.py name its tests. For every kind of graph see split_models_test.cc.
 #include "runtime/backward/split/split_backward.h"
 
 #include <ATen/ATen.h>
@@ -42,7 +42,7 @@ class SplitBackward : public ::testing::Test {
   WeightBackward weights;
 };
 
-// --- what is returned, and where gradients go --------------------------------------------------------------------
+// --- results and gradients ---------------------------------------------------------------------------------------
 
 /// test_stage_backward_input, test_stage_backward_weight
 TEST_F(SplitBackward, InputsFirstParametersLater) {
@@ -78,7 +78,7 @@ TEST_F(SplitBackward, InputsGradIsAddedToOrLeftAlone) {
   expect_same({before + one[0], one[1]}, {x.grad(), y.grad()}, ".grad after W");
 }
 
-/// The gradient that was given is nobody's to add to, also where it goes straight to a leaf.
+/// Root gradients belong to the caller and are never added to, even if one goes directly to a leaf.
 TEST_F(SplitBackward, RootGradientsAreNotChanged) {
   const at::Tensor kept = ga.clone(), ones = at::ones({4, 2}), bias = leaf({3, 2});
   for (int time = 0; time < 2; ++time) {
@@ -109,7 +109,7 @@ TEST_F(SplitBackward, AnIdentityViewIsAnOutput) {
   EXPECT_TRUE(same(one[1], w.grad()));
 }
 
-/// What lies before an input that is no leaf runs in neither half, also when it leads to another input.
+/// The graph before an input that is no leaf runs in neither half, even if it leads to another input.
 TEST_F(SplitBackward, InputsNeedNotBeLeaves) {
   const at::Tensor before = leaf({4, 4}), earlier = leaf({3, 4}), inner = earlier.matmul(before).sigmoid();
   const auto out = [&](const at::Tensor& in) { return in.matmul(w).tanh() + earlier.narrow(1, 0, 2); };
@@ -183,14 +183,14 @@ TEST_F(SplitBackward, AnyOutputOfANodeMayStayWithoutGradient) {
   }
 }
 
-// --- what is refused ---------------------------------------------------------------------------------------------
+// --- refusals ----------------------------------------------------------------------------------------------------
 
 TEST_F(SplitBackward, TheSecondHalfNeedsTheFirst) {
   EXPECT_NE(testing::failure([&] { stage_backward_weight(weights); }), "accepted");
   half({a}, {ga}, {x});
   stage_backward_weight(weights);
   EXPECT_NE(testing::failure([&] { stage_backward_weight(weights); }), "accepted");
-  half({x.matmul(w)}, {ga}, {x});  // a spent one is as good as new
+  half({x.matmul(w)}, {ga}, {x});  // one that was run may be reused
   WeightBackward moved = std::move(weights);
   EXPECT_TRUE(moved.pending());
   stage_backward_weight(moved);
@@ -225,7 +225,7 @@ TEST_F(SplitBackward, RootsArePoisoned) {
   }
 }
 
-/// Views and parameter-only outputs, too; a leaf among the outputs stays a leaf that other graphs may use.
+/// Includes views and parameter-only outputs; a leaf among the outputs stays a leaf that other graphs may use.
 TEST_F(SplitBackward, RootsOfEveryKindArePoisoned) {
   const Tensors roots = {a.t(), a.select(0, 1), w * 2, y, w};
   const Tensors grads = {ga.t(), at::randn({2}), at::randn({4, 2}), gb, at::randn({4, 2})};
@@ -262,7 +262,7 @@ TEST_F(SplitBackward, AGraphNotRetainedIsGone) {
   }
 }
 
-/// A retained graph comes back also when W is never run.
+/// A retained graph is restored even if W is never run.
 TEST_F(SplitBackward, AnAbandonedSecondHalfPutsTheGraphBack) {
   const Tensors one = expected({b}, {gb}, {x, y, w});
   {
@@ -370,7 +370,7 @@ TEST_F(SplitBackward, GroupsAreTheSeedsWhereNothingIsShared) {
   }
 }
 
-/// Where the seed's algorithm depends on its order we say what is so: one group for what hangs together.
+/// Where the seed's algorithm depends on its order, ours defines one group for everything connected.
 TEST_F(SplitBackward, ASharedParameterMakesOneGroup) {
   const at::Tensor in = leaf({3, 4}), tied = leaf({4, 4}), middle = leaf({4, 4}), bias = leaf({4});
   const at::Tensor out = at::addmm(bias, in.matmul(tied).matmul(middle), tied);

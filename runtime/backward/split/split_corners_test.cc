@@ -1,5 +1,5 @@
-// Corners where halves could silently differ from the whole: gradients changed in between, undefined gradients, halves
-// inside another backward, nodes whose edges lie on unusual sides.
+// Corner cases where halves could silently differ from the whole: gradients changed in between, undefined gradients,
+// halves inside another backward, nodes whose edges are on unusual sides.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -33,16 +33,16 @@ TEST(SplitCorners, ARootGradientThatChangesBetweenTheHalvesIsNoticed) {
   WeightBackward weights;
   Tensors made;
   stage_backward_input(Tensors{x.matmul(w)}, Tensors{buffer}, Tensors{x}, made, weights);
-  buffer.zero_();  // as a receive buffer that the next micro-batch takes
+  buffer.zero_();  // like a receive buffer reused by the next micro-batch
   EXPECT_THROW(stage_backward_weight(weights), Error);
   EXPECT_FALSE(w.grad().defined());
-  // A gradient that came back may be the one that is kept.
+  // A returned gradient may be the one that is kept.
   stage_backward_input(Tensors{x.view({3, 4}) + p}, Tensors{at::randn({3, 4})}, Tensors{x}, made, weights);
   made[0].mul_(0);
   EXPECT_THROW(stage_backward_weight(weights), Error);
 }
 
-/// The identity that hands nothing back.
+/// The identity whose backward returns no gradient.
 struct Silent : torch::autograd::Function<Silent> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.clone(); }
   static Tensors backward(torch::autograd::AutogradContext*, Tensors) { return {at::Tensor()}; }
@@ -63,7 +63,7 @@ TEST(SplitCorners, UndefinedGradientsGoWhereTheyGoInAFullBackward) {
       const at::Tensor x = leaf({3, 4}), p = leaf({4, 4}), q = leaf({4, 4});
       const at::Tensor filled = Filling::apply(p);
       filled.register_hook([&](const at::Tensor&) { ++calls[split]; });
-      // `q` is reached by a gradient, so that its accumulator adds a real one to the zeros.
+      // A gradient reaches `q`, so that its accumulator adds a real one to the zeros.
       const at::Tensor y = product ? x.matmul(filled) : x.slice(0, 0, 1) * filled.sum(0);
       const at::Tensor out = Silent::apply(y).sum() + (x.matmul(q)).sum() + (x.matmul(p)).sum() * (product ? 0 : 1);
       if (split)
@@ -77,7 +77,7 @@ TEST(SplitCorners, UndefinedGradientsGoWhereTheyGoInAFullBackward) {
   }
 }
 
-/// A hook of another backward that asks for some gradients only; what runs inside of it must not be held to that.
+/// A hook of another backward that requests some gradients only; the backward inside it must ignore that request.
 TEST(SplitCorners, HalvesInsideAnotherBackward) {
   at::manual_seed(3);
   const at::Tensor x = leaf({3, 4}), w = leaf({4, 4}), z = leaf({2}), grad = at::randn({3, 4});
@@ -90,7 +90,7 @@ TEST(SplitCorners, HalvesInsideAnotherBackward) {
 TEST(SplitCorners, AnInputAmongTheOutputsIsNotPoisoned) {
   at::manual_seed(4);
   const at::Tensor upstream = leaf({3, 4}), w = leaf({4, 4});
-  const at::Tensor x = upstream * 3;  // no leaf: the stage before goes on with its gradient
+  const at::Tensor x = upstream * 3;  // no leaf: the previous stage continues with its gradient
   const Tensors grads = {at::randn({3, 4}), at::randn({3, 4})};
   const Tensors made = halves({x, x.matmul(w)}, grads, {x});
   torch::autograd::backward({x}, {made[0]});
@@ -98,7 +98,7 @@ TEST(SplitCorners, AnInputAmongTheOutputsIsNotPoisoned) {
               same((grads[0] + grads[1].mm(w.detach().t())) * 3, upstream.grad()));
 }
 
-/// The input's .grad may be sparse, and what is added to it dense.
+/// The input's .grad may be sparse, and its new gradient dense.
 TEST(SplitCorners, InputsThatHoldASparseGradient) {
   const at::Tensor table = at::arange(12, at::kFloat).view({4, 3}).requires_grad_(true), w = at::ones({3, 2});
   at::embedding(table, at::tensor({1, 3}), -1, false, /*sparse=*/true).sum().backward();

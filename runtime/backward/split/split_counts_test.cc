@@ -1,4 +1,4 @@
-// Counted, not timed: operators and bytes of I and W together, against those of the full backward.
+// Compares counts, not times: operators and bytes of I and W together with those of the full backward.
 #include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -17,12 +17,12 @@ using Calls = std::map<std::string, int>;
 
 // --- operators ---------------------------------------------------------------------------------------------------
 
-/// Counts operator calls that compute; those that only give a tensor another form are free. A convolution's backward
-/// counts once for each gradient that it is asked for.
+/// Counts operator calls that compute; pure changes of shape are free. A convolution's backward counts once for each
+/// requested gradient.
 class Counter : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
-    // Without aten::, and in place or not: what was kept for the second half is not added to in place.
+    // Without aten::, in place or not: gradients kept for the second half are not added to in place.
     std::string name = op.schema().name().substr(6);
     if (name.ends_with('_')) name.pop_back();
     if (name == "convolution_backward") {
@@ -61,7 +61,7 @@ struct Counts {
 Counts counts_of(const BuildStage& make) {
   Counts counts;
   const Stage whole = build(make, at::kFloat), halved = build(make, at::kFloat);
-  for (int m = 0; m < 2; ++m) {  // the second micro-batch adds to gradients that are there
+  for (int m = 0; m < 2; ++m) {  // the second micro-batch adds to existing gradients
     const MicroBatch one = forward(whole, m), other = forward(halved, m);
     counts.full = counted([&] { full_backward(one); });
     WeightBackward weights;
@@ -85,7 +85,7 @@ TEST(SplitCounts, NoOperatorRunsTwice) {
   }
 }
 
-/// Half of the products of an MLP, and all of the weights' ones, come in the second half.
+/// Half of the products of an MLP, and all of the weights' products, are in the second half.
 TEST(SplitCounts, TheWorkIsDividedInTwo) {
   const Counts linears = counts_of(mlp_of_four);
   EXPECT_EQ(linears.full.at("mm"), 8);
@@ -109,7 +109,7 @@ TEST(SplitCounts, TheWorkIsDividedInTwo) {
 
 // --- bytes -------------------------------------------------------------------------------------------------------
 
-/// What this thread allocated on the CPU and did not free, and the most that ever was.
+/// This thread's live CPU bytes and their peak.
 class Bytes : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
@@ -123,8 +123,8 @@ class Bytes : public c10::MemoryReportingInfoBase {
 struct Footprint {
   double after_forward = 0, between = 0, peak_input_half = 0, peak = 0, after = 0;  // MiB
 };
-/// One micro-batch, the gradient of its output not counted (it is the next stage's). On one thread: operators have
-/// buffers for each.
+/// One micro-batch, without the gradient of its output (it is the next stage's). On one thread: operators have buffers
+/// for each.
 Footprint footprint(const BuildStage& make, bool in_halves) {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
@@ -157,8 +157,8 @@ void PrintTo(const Footprint& f, std::ostream* out) {
        << " at most in the first half, " << f.peak << " at most, " << f.after << " after (MiB)";
 }
 
-/// The transformer whose bytes were measured for the design: B4 T256 D512, two blocks. The full backward's numbers show
-/// that it is the same one. Between the halves stand, of each linear, its input and its output's gradient.
+/// The transformer of the design's measurements: B4 T256 D512, two blocks. The full backward's numbers confirm that it
+/// is the same one. Between the halves each linear keeps its input and its output's gradient.
 TEST(SplitCounts, BytesOfALargeTransformerAreAtTheFloor) {
   const BuildStage make = [](at::ScalarType dtype) { return transformer(dtype, 4, 256, 512, 2, 8); };
   const Footprint full = footprint(make, false), halves = footprint(make, true);
@@ -172,17 +172,17 @@ TEST(SplitCounts, BytesOfALargeTransformerAreAtTheFloor) {
   EXPECT_LE(halves.peak, 82.15) << ::testing::PrintToString(halves);
 }
 
-/// The same, smaller, in the size of one activation.
+/// The same, smaller, in units of one activation.
 TEST(SplitCounts, BytesInUnitsOfOneActivation) {
   const BuildStage make = [](at::ScalarType dtype) { return transformer(dtype, 16, 64, 64, 2, 2); };
   const Footprint full = footprint(make, false), halves = footprint(make, true);
   const double unit = 16 * 64 * 64 * 4 / double(1 << 20);
   EXPECT_EQ(halves.after_forward, full.after_forward);
   EXPECT_EQ(halves.after, full.after);
-  // Of two blocks: 14 inputs of linears, 18 gradients of their outputs less the last one, which was given; and the
-  // stage's input, output and input gradient. One in a hundred is for gains and biases.
+  // For two blocks: 14 inputs of linears, 18 gradients of their outputs less the last one, which was given; and the
+  // stage's input, output and input gradient. One percent is for gains and biases.
   EXPECT_LE(halves.between, (14 + 17 + 3) * unit * 1.01) << ::testing::PrintToString(halves);
-  // At the first node that needs much: the gradients of gelu, before and after it.
+  // At the first node that needs much memory: the gradients of gelu, before and after it.
   EXPECT_LE(halves.peak, halves.after_forward + 8 * unit * 1.01) << ::testing::PrintToString(halves);
 }
 

@@ -1,5 +1,4 @@
-// Exceptions in the halves leave the graph as a failed full backward leaves it; nodes of users run once, or once a
-// half.
+// Exceptions in the halves leave the graph as a failed full backward does; users' nodes run once, or once per half.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/engine.h>
@@ -21,7 +20,7 @@ using torch::autograd::Node;
 
 // --- exceptions --------------------------------------------------------------------------------------------------
 
-/// Every node of a graph, with its edges and how many hooks of each kind it has. Keeps the nodes alive.
+/// Every node of a graph, with its edges and its number of hooks of each kind. Keeps the nodes alive.
 struct Snapshot {
   std::vector<Edge> nodes;
   std::vector<std::vector<Edge>> edges;
@@ -37,7 +36,7 @@ struct Snapshot {
       for (const Edge& edge : std::vector<Edge>(std::as_const(*nodes[i].function).next_edges())) visit(edge);
     refresh();
   }
-  /// The same nodes as they are now.
+  /// The current state of the same nodes.
   void refresh() {
     edges.clear(), hooks.clear();
     for (const Edge& edge : nodes) {
@@ -64,7 +63,7 @@ class SplitFailures : public ::testing::Test {
   Tensors input_grads;
 };
 
-/// Linear, norm, linear; `h` is what the middle one made. Also weights that pass through a node before they are used.
+/// Linear, norm, linear; `h` is the output of the norm. Also weights that pass through a node before their use.
 struct Chain {
   at::Tensor first, h, weight, out;
   Chain(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b, const at::Tensor& g)
@@ -101,7 +100,7 @@ TEST_F(SplitFailures, AHookThatThrowsInTheFirstHalf) {
   }
 }
 
-/// After a failure with the graph retained, a full backward without the hook that threw is right.
+/// After a failure on a retained graph, a full backward without the throwing hook is correct.
 TEST_F(SplitFailures, ARetainedGraphSurvivesAFailure) {
   const Chain chain(x, w, b, g);
   const Tensors one = torch::autograd::grad({chain.out}, {x, w, b, g}, {grad}, true);
@@ -139,7 +138,7 @@ TEST_F(SplitFailures, AHookThatThrowsInTheSecondHalf) {
   }
 }
 
-/// What a hook asks autograd to call at the end of the backward is called.
+/// A callback that a hook queues for the end of the backward is called.
 TEST_F(SplitFailures, AHookMayQueueACallback) {
   for (const bool shared : {false, true}) {
     int hooks = 0, callbacks = 0;
@@ -159,7 +158,7 @@ TEST_F(SplitFailures, AHookMayQueueACallback) {
   }
 }
 
-/// A whole split leaves no hook of ours either, and the graph whole where it was retained.
+/// A complete split leaves no hook of ours, and a retained graph whole.
 TEST_F(SplitFailures, NothingOfOursStaysInAGraph) {
   for (const bool retain : {false, true}) {
     const Chain chain(x, w, b, g);
@@ -178,7 +177,7 @@ TEST_F(SplitFailures, NothingOfOursStaysInAGraph) {
   }
 }
 
-// --- nodes of users ----------------------------------------------------------------------------------------------
+// --- users' nodes ------------------------------------------------------------------------------------------------
 
 struct Calls {
   std::atomic<int> runs = 0, of_input = 0, of_weight = 0;
@@ -189,7 +188,7 @@ Calls& calls() {
   return counted;
 }
 
-/// x w. Computes only what is asked for.
+/// x w. Computes only the requested gradients.
 template <class Self>
 struct Product : torch::autograd::Function<Self> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
@@ -209,7 +208,7 @@ struct Product : torch::autograd::Function<Self> {
 struct DivisibleProduct : Product<DivisibleProduct> {};
 struct WholeProduct : Product<WholeProduct> {};
 
-/// x w times a square, all at once; asks nobody.
+/// x w times a square, all gradients at once, whether requested or not.
 struct AllAtOnce : torch::autograd::Function<AllAtOnce> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
     context->save_for_backward({x, w});
@@ -271,7 +270,7 @@ TEST_F(SplitFailures, AnyOtherNodeOfAUserRunsOnce) {
   expect_one_run<AllAtOnce>();
 }
 
-/// A hook after a divisible node has to see all that it made at once.
+/// A hook after a divisible node has to see all of its gradients at once.
 TEST_F(SplitFailures, ADivisibleNodeWithAHookAfterItRunsOnce) {
   add_divisible_node("DivisibleProduct");
   const BuildStage make = [](at::ScalarType dtype) {

@@ -1,4 +1,4 @@
-// I then W against the full backward by plain autograd on an equal copy, bit for bit, on every kind of graph that a
+// Compares I then W with the full backward by plain autograd on an equal copy, bitwise, on every kind of graph that a
 // stage may have.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ Stage loss_with_weight_norm(at::ScalarType dtype) {
   });
 }
 
-/// W/||W|| is made once and used twice: a graph of parameters with two ways into the graph of inputs.
+/// W/||W|| is computed once and used twice: a graph of parameters with two paths into the graph of inputs.
 Stage normalized_weight_used_twice(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor w = leaves.param({8, 8}), v = leaves.param({8, 8});
@@ -51,7 +51,7 @@ Stage normalized_weight_used_twice(at::ScalarType dtype) {
   });
 }
 
-/// What all micro-batches share need not be a leaf, where autograd saved nothing for it.
+/// A tensor shared by all micro-batches need not be a leaf, if autograd saved nothing for it.
 Stage views_of_weights_made_once(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor w = leaves.param({8, 8}), b = leaves.param({8}), all = leaves.param({2, 8, 8});
@@ -133,7 +133,7 @@ Stage one_output_twice(at::ScalarType dtype) {
 Stage unused_inputs(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor w = leaves.param({8, 8});
-  leaves.param({4});  // not used either
+  leaves.param({4});  // also unused
   return leaves.stage(
       [dtype] {
         return Tensors{Leaves::input({3}, dtype), Leaves::input({6, 8}, dtype), at::ones({2}, at::kLong), at::Tensor(),
@@ -227,7 +227,7 @@ Stage other_convolutions(at::ScalarType dtype) {
   });
 }
 
-/// An embedding that nothing before it needs, a tied projection, and positions that are a parameter.
+/// An embedding that no other node needs, a tied projection, and positions that are a parameter.
 Stage embedding(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor words = leaves.param({11, 8}), positions = leaves.param({5, 8}), w = leaves.param({8, 8});
@@ -327,7 +327,7 @@ Stage hooks_after_accumulation(at::ScalarType dtype) {
   return stage;
 }
 
-/// Which kinds of hook stand on every node of the graph of one stage, the frontier included.
+/// Which kinds of hook are on every node of the graph of one stage, the frontier included.
 enum : unsigned { kPre = 1, kPost = 2, kRetain = 4 };
 
 Stage node_hooks(at::ScalarType dtype, unsigned kinds) {
@@ -434,7 +434,7 @@ TEST_P(SplitModels, TenMicroBatchesAddUp) { expect_same(run_full(make, dtype, 10
 
 TEST_P(SplitModels, TheSecondHalfMayComeLater) { expect_same(run_full(make, dtype, 4), run_halves(make, dtype, 4, 2)); }
 
-/// Split, split, full on one graph against three times full.
+/// Compares split, split, full on one graph with three full backwards.
 TEST_P(SplitModels, ARetainedGraphIsWholeAgain) {
   const Stage whole = build(make, dtype), halved = build(make, dtype);
   const MicroBatch one = forward(whole, 0), other = forward(halved, 0);

@@ -1,5 +1,5 @@
-// Random autograd programs: I then W against the full backward, bit for bit. A program that fails is printed as small
-// as it gets.
+// Random autograd programs: I then W equals the full backward bitwise. A failing program is printed in its smallest
+// form.
 #include <gtest/gtest.h>
 
 #include "runtime/backward/released_output.h"
@@ -71,7 +71,7 @@ TEST_P(SplitRandom, ProgramsAreBitwiseEqual) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, SplitRandom, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return info.param == at::kFloat ? "f32" : "bf16"; });
 
-/// Both kinds of value, parameters in several places and all operations are there.
+/// The programs contain both kinds of value, parameters in several places and all operations.
 TEST(SplitRandomPrograms, HaveEveryOperation) {
   std::vector<int> uses(static_cast<size_t>(RandomOp::Count));
   for (unsigned seed = 1; seed <= 200; ++seed)
@@ -79,7 +79,7 @@ TEST(SplitRandomPrograms, HaveEveryOperation) {
   for (size_t i = 0; i < uses.size(); ++i) EXPECT_GE(uses[i], 20) << name_of(static_cast<RandomOp>(i));
 }
 
-/// A subject that loses one gradient: the shrunk program is the one operation that the gradient comes from.
+/// A subject that loses one gradient: the shrunk program is the operation that makes that gradient.
 TEST(SplitRandomPrograms, AreShrunkToWhatFails) {
   const size_t kernel = RandomProgram::kWeights + RandomProgram::kVectors;
   const Subject loses = [&](const BuildStage& make, at::ScalarType dtype) {

@@ -1,5 +1,5 @@
-// The halves on several threads: stages beside each other, micro-batches of one stage beside each other, the parts of
-// one micro-batch on different threads. Also built with ThreadSanitizer (backward_threads_tsan).
+// The halves on several threads: concurrent stages, concurrent micro-batches of one stage, the parts of one micro-batch
+// on different threads. Also built with ThreadSanitizer (backward_threads_tsan).
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace backward_test;
 
-/// Whole numbers, small enough that every sum is exact: gradients are the same in whatever order they are added.
+/// Whole numbers, small enough that every sum is exact: gradients are the same in any order of addition.
 Stage exact_mlp(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const auto whole = [&](at::IntArrayRef sizes) {
@@ -51,8 +51,8 @@ void input_half(const MicroBatch& batch, Tensors& input_grads, WeightBackward& w
   stage_backward_input(batch.outputs, batch.root_grads, batch.inputs, input_grads, weights);
 }
 
-/// Runs the calls at the same time, each on a thread of its own; what one throws comes out here. OpenMP counts for each
-/// thread anew, and kernels add up in another order on another number of threads.
+/// Runs the calls concurrently, each on its own thread; rethrows their exceptions. OpenMP's thread count is per thread,
+/// and kernels add in another order with another number of threads.
 template <class... Calls>
 void at_once(Calls&&... calls) {
   std::barrier start(sizeof...(calls));
@@ -148,7 +148,7 @@ TEST(SplitThreads, ForwardAndHalvesOnThreeThreads) {
   expect_same(expected, got);
 }
 
-/// W of one micro-batch while I of the next runs, handed over from thread to thread.
+/// W of one micro-batch runs during I of the next, passed from thread to thread.
 TEST(SplitThreads, OneSecondHalfBesideTheNextFirst) {
   const Gradients expected = exact_oracle(kRounds);
   const Stage stage = build(exact_mlp, at::kFloat);

@@ -14,9 +14,9 @@ namespace plumbline::backward {
 using torch::autograd::Edge;
 using torch::autograd::variable_list;
 
-/// Ends the graph at inputs that are no leaves, and keeps what flows there.
+/// Ends the graph at inputs that are no leaves, and keeps the gradients that arrive there.
 struct StageInputs::Catcher : torch::autograd::Node {
-  /// Like an input of the node that `edge` leads to.
+  /// Adds an input like the one that `edge` leads to.
   int add(const Edge& edge) {
     input_metadata_.emplace_back(edge.function->input_metadata(edge.input_nr));
     return static_cast<int>(input_metadata_.size()) - 1;
@@ -74,13 +74,13 @@ void StageInputs::take_grads(std::vector<at::Tensor>& grads, bool accumulate) {
     at::Tensor& grad = grads[place.slot];
     if (place.caught >= 0) {
       const variable_list& caught = static_cast<Catcher&>(*catcher_).caught;
-      if (!caught.empty()) grad = caught[place.caught];  // empty: nothing reached any of them
+      if (!caught.empty()) grad = caught[place.caught];  // empty: no gradient reached any of them
       continue;
     }
     grad = inputs_[place.slot].grad();
     const at::Tensor& before = grads_before_[p];
     if (!accumulate || !grad.defined()) continue;
-    // Not in place: it may be what the backward before returned. Sparse tensors only come second in a sum.
+    // Not in place: it may be the result of an earlier backward. A sparse tensor must be the second operand.
     if (before.defined())
       sums[p] = before.is_sparse() ? at::add(grad, before) : at::add(before, grad);
     else

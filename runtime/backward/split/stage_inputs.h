@@ -1,4 +1,4 @@
-// The inputs of a stage in its autograd graph: where the stage ends, and the gradients that arrive there.
+// The inputs of a stage in its autograd graph: the end of the stage, and the gradients that arrive there.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -10,12 +10,12 @@
 
 namespace plumbline::backward {
 
-/// A leaf's gradient arrives in its .grad, as in any backward, which is empty while this object lives. What lies before
-/// an input that is no leaf is not the stage's: edges to it are led to a node of ours instead.
+/// A leaf's gradient arrives in its .grad, as in any backward; .grad is empty while this object lives. The graph before
+/// an input that is no leaf is not the stage's: edges to it are redirected to a node of ours.
 class StageInputs {
  public:
   explicit StageInputs(std::span<const at::Tensor> inputs);
-  /// Puts the leaves' .grad back as they were, unless take_grads() was called and succeeded.
+  /// Restores the leaves' .grad, unless take_grads() was called and succeeded.
   ~StageInputs();
   StageInputs(const StageInputs&) = delete;
   StageInputs& operator=(const StageInputs&) = delete;
@@ -24,13 +24,13 @@ class StageInputs {
   bool empty() const { return places_.empty(); }
   /// Whether `edge` leads to an input.
   bool contains(const torch::autograd::Edge& edge) const { return find(edge) != nullptr; }
-  /// Some input is no leaf: edges to it have another to take in their stead.
+  /// Whether some input is no leaf, so that edges to it are redirected.
   bool redirects() const { return static_cast<bool>(catcher_); }
-  /// `edge`, or, where it leads to an input that is no leaf, the edge to take in its stead.
+  /// `edge` or, if it leads to an input that is no leaf, its replacement.
   torch::autograd::Edge instead_of(const torch::autograd::Edge& edge) const;
 
-  /// What arrived: one slot an input, the first where a tensor stands twice. `accumulate`: also added into the .grad of
-  /// leaves, which is as it was otherwise. To be called last: the object knows no inputs any more.
+  /// The gradients that arrived: one slot per input, the first slot for a tensor that appears twice. `accumulate`: also
+  /// adds them into the .grad of leaves, which is otherwise restored. Call it last: it clears the list of inputs.
   void take_grads(std::vector<at::Tensor>& grads, bool accumulate);
 
  private:
@@ -49,7 +49,7 @@ class StageInputs {
 
   std::span<const at::Tensor> inputs_;
   std::vector<Place> places_;             // sorted, distinct in node and input_nr
-  std::vector<NodeHandle> nodes_;         // keeps accumulators alive: leaves do not
+  std::vector<NodeHandle> nodes_;         // keeps accumulators alive, which leaves do not
   std::vector<at::Tensor> grads_before_;  // by place
   NodeHandle catcher_;
 };

@@ -42,7 +42,7 @@ int WeightParts::find(int index) {
 
 std::vector<WeightPart> WeightParts::divide(std::vector<Seed> roots, std::vector<Seed> frontier,
                                             const GraphWalk& walk) {
-  // The nodes of P that a seed feeds directly.
+  // Visits the nodes of P that a seed feeds directly.
   const auto for_each_target = [&](const Seed& seed, bool is_root, auto&& visit) {
     if (is_root) return visit(walk.index(seed.node.get()));
     for (const Edge& edge : std::as_const(*seed.node).next_edges())
@@ -91,7 +91,7 @@ Seed seed_at(const Edge& edge, at::Tensor grad) {
 
 namespace {
 
-/// The engine cannot start from an undefined gradient, but passes one on that a node made.
+/// The engine cannot start from an undefined gradient, but it passes on one that a node returned.
 class Nothing : public Node {
  public:
   explicit Nothing(const NodeHandle& before) {
@@ -101,7 +101,7 @@ class Nothing : public Node {
   variable_list apply(variable_list&&) override { return variable_list(num_outputs()); }
 };
 
-/// Where the engine starts to execute the nodes of seeds, and with what.
+/// Where the engine starts to execute the nodes of seeds, and with which gradients.
 struct Start {
   torch::autograd::edge_list edges;
   variable_list grads;
@@ -129,7 +129,7 @@ bool has_hooks(Node& node) {
          !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks();
 }
 
-/// What the engine does with a node without hooks, but for streams.
+/// The engine's execution of a node without hooks, except for streams.
 variable_list execute(Node& node, variable_list grads, bool retain) {
   if (!retain) node.will_release_variables();
   variable_list outputs = node(std::move(grads));
@@ -141,8 +141,8 @@ variable_list execute(Node& node, variable_list grads, bool retain) {
   return outputs;
 }
 
-/// Without queues, maps and counters; where nothing adds up, order does not matter. A hook may ask the engine for
-/// something, so where there is one the engine takes over.
+/// Runs a part without queues, maps and counters; without sums the order does not matter. A hook may call the engine,
+/// so a part with hooks is left to the engine.
 void run_tree(Seed seed, bool retain) {
   const c10::AutoGradMode no_grad(false);
   std::vector<std::pair<NodeHandle, variable_list>> ready;
@@ -170,7 +170,7 @@ void run_tree(Seed seed, bool retain) {
 }  // namespace
 
 void run(WeightPart& part, bool retain) {
-  // Inside another backward a node would be asked for what that one needs.
+  // Inside another backward should_compute_output() would answer for that backward's edges.
   const bool engine_is_busy = torch::autograd::get_current_graph_task_id() != -1;
   if (part.is_tree && !engine_is_busy && !torch::autograd::AnomalyMode::is_enabled()) {
     run_tree(std::move(part.seeds.front()), retain);

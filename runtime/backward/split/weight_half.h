@@ -1,4 +1,4 @@
-// The second half: from the seeds of a cut, through what only parameters need, into the .grad of every leaf.
+// The second half: from the seeds of a cut, through the nodes that only parameters need, into the .grad of every leaf.
 #pragma once
 
 #include <vector>
@@ -8,36 +8,36 @@
 
 namespace plumbline::backward {
 
-/// Seeds that share something behind them: executed together, so that what adds up there adds up in the full backward's
-/// order; apart from others, so that their gradients are freed as soon as possible.
+/// Seeds whose successors overlap: executed together, so that sums come out in the full backward's order; separately
+/// from others, so that their gradients are freed as soon as possible.
 struct WeightPart {
   std::vector<Seed> seeds;  ///< roots first, then in the order of execution
-  /// One seed, nothing behind it that two edges lead to, all of it on the CPU: it needs no engine.
+  /// One seed, no successor with two incoming edges, everything on the CPU: it needs no engine.
   bool is_tree = false;
 };
 
-/// Which nodes of P belong together.
+/// Groups the nodes of P into parts.
 class WeightParts {
  public:
-  /// `walk` is that of the whole graph; it must be as it was walked, and is not needed afterwards.
+  /// `walk` is that of the whole unchanged graph; it is not needed afterwards.
   explicit WeightParts(const GraphWalk& walk);
 
-  /// Divides the roots that lie in P and the seeds of the frontier.
+  /// Divides the roots in P and the seeds of the frontier.
   std::vector<WeightPart> divide(std::vector<Seed> roots, std::vector<Seed> frontier, const GraphWalk& walk);
 
  private:
   int find(int index);
   void unite(int a, int b) { parent_[find(a)] = find(b); }
 
-  std::vector<int> parent_;      // by index in the walk: a forest
+  std::vector<int> parent_;      // by index in the walk: a union-find forest
   std::vector<char> is_shared_;  // two edges lead to it, or it is not on the CPU
   std::vector<char> has_parent_;
 };
 
-/// A root among the parameters as a seed.
+/// A root in P as a seed.
 Seed seed_at(const torch::autograd::Edge& edge, at::Tensor grad);
 
-/// Executes one part and drops its gradients. `retain`: what autograd saved stays.
+/// Executes one part and drops its gradients. `retain`: keeps autograd's saved values.
 void run(WeightPart& part, bool retain);
 
 }  // namespace plumbline::backward

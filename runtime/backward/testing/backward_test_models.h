@@ -1,5 +1,5 @@
-// What the tests of the split backward share: small stages with every feature of an autograd graph, and the two ways to
-// run their backward: plain autograd on one copy (the oracle), I and W on another.
+// Shared by tests of the split backward: small stages with every feature of an autograd graph, and the two ways to run
+// their backward: plain autograd on one copy (the oracle), I and W on another.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -20,7 +20,7 @@ namespace plumbline::backward_test {
 using Tensors = std::vector<at::Tensor>;
 using HookCounts = std::map<std::string, int>;
 
-/// A stage: built twice from one seed it gives two equal copies that share nothing.
+/// A stage: built twice from one seed it gives two equal, independent copies.
 struct Stage {
   Tensors params;
   std::function<Tensors()> inputs;  ///< of one micro-batch, drawn from the default generator
@@ -57,9 +57,9 @@ struct Leaves {
   }
 };
 
-// --- hooks of a user ---------------------------------------------------------------------------------------------
+// --- users' hooks ------------------------------------------------------------------------------------------------
 
-/// Multiplies what passes by 3 (not a power of two: it rounds, so a second run or another place shows) and counts.
+/// Multiplies its gradient by 3 (not a power of two: it rounds, so a second run or another place shows) and counts.
 struct UserPreHook : torch::autograd::FunctionPreHook {
   std::shared_ptr<HookCounts> counts;
   std::string name;
@@ -104,7 +104,7 @@ inline void add_accumulated_hook(const at::Tensor& leaf, std::shared_ptr<HookCou
 
 // --- building blocks ---------------------------------------------------------------------------------------------
 
-/// x w and x * w[0] at once, its backward made in one go: a node with two outputs that knows nothing of halves.
+/// x w and x * w[0] at once, with a single backward: a node with two outputs that does not support halves.
 struct TwoOutputs : torch::autograd::Function<TwoOutputs> {
   static Tensors forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
     context->save_for_backward({x, w});
@@ -169,7 +169,7 @@ inline Stage transformer(at::ScalarType dtype, int64_t batch, int64_t time, int6
   });
 }
 
-/// One weight before, between and after two blocks.
+/// One weight used before, between and after two blocks.
 inline Stage tied_transformer(at::ScalarType dtype) {
   Leaves leaves{dtype};
   const at::Tensor tied = leaves.param({8, 8});
@@ -202,7 +202,7 @@ inline Stage convolutions(at::ScalarType dtype, int depth = 3) {
 struct MicroBatch {
   Tensors inputs, outputs, root_grads;
 };
-/// The forward of micro-batch `m`, and gradients for its outputs: none for scalars and for what needs none.
+/// The forward of micro-batch `m`, and gradients for its outputs: none for scalars and for outputs that need none.
 inline MicroBatch forward(const Stage& stage, int m) {
   at::manual_seed(1000 + m);
   MicroBatch batch;
@@ -258,7 +258,7 @@ inline Gradients run_full(const BuildStage& make, at::ScalarType dtype, int micr
   return made;
 }
 
-/// Equal to the bit, and every number finite; where one is undefined, both are.
+/// Equal bitwise, and every number finite; if one is undefined, both are.
 inline ::testing::AssertionResult same(const at::Tensor& expected, const at::Tensor& got) {
   if (expected.defined() != got.defined())
     return ::testing::AssertionFailure() << (got.defined() ? "a gradient where none is due" : "a gradient is missing");
@@ -286,7 +286,7 @@ inline void expect_same(const Gradients& expected, const Gradients& got) {
   EXPECT_EQ(expected.hooks, got.hooks) << "how often each user hook ran";
 }
 
-/// I of a micro-batch; sees to it that no parameter's gradient changes.
+/// I of a micro-batch; checks that no parameter's gradient changes.
 inline Tensors first_half(const Stage& stage, const MicroBatch& batch, backward::WeightBackward& weights,
                           const backward::SplitBackwardOptions& options = {}) {
   const Tensors before = grads_of(stage.params), kept = copies(before);
@@ -300,7 +300,7 @@ inline Tensors first_half(const Stage& stage, const MicroBatch& batch, backward:
   return input_grads;
 }
 
-/// I and W of micro-batch m: I runs `ahead` micro-batches before W. Outputs are gone when W runs.
+/// I and W of micro-batch m: I runs `ahead` micro-batches before W. Outputs are freed when W runs.
 inline Gradients run_halves(const BuildStage& make, at::ScalarType dtype, int micro_batches = 1, int ahead = 0) {
   const Stage stage = build(make, dtype);
   Gradients made;

@@ -1,7 +1,7 @@
-// Random autograd programs as data, what they compute as a stage, and the smallest program that still fails.
+// Random autograd programs as data, the stage that executes them, and the reduction of a failing program.
 //
-// Every activation is [6, 8], every weight [8, 8]; a step makes one of either from what was made before it, so any step
-// can be taken out: who used its result uses its first operand instead.
+// Every activation is [6, 8], every weight [8, 8]; a step makes one of either from earlier ones, so any step can be
+// removed: users of its result use its first operand instead.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -45,8 +45,8 @@ inline bool makes_weight(RandomOp op) { return op >= RandomOp::Normalized; }
 
 struct RandomStep {
   RandomOp op;
-  int a = 0, b = 0;  // activations: inputs first, then one place a step
-  int w = 0, u = 0;  // weights: parameters first, then one place a step
+  int a = 0, b = 0;  // activations: inputs first, then one per step
+  int w = 0, u = 0;  // weights: parameters first, then one per step
   int v = 0;         // vectors: parameters
 };
 struct RandomOutput {
@@ -217,7 +217,7 @@ inline at::Tensor activation_step(const RandomStep& step, const RandomLeaves& le
     case RandomOp::WeightRows:
       return a * 0.5 + w.narrow(0, 2, 6);
     case RandomOp::Embedding:
-      return at::embedding(w, leaves.rows);  // no input has a part in it
+      return at::embedding(w, leaves.rows);  // no input contributes to it
     case RandomOp::NormOfWeight:
       return a * w.norm();
     default:  // Batched
@@ -275,7 +275,7 @@ inline Stage stage_of(const RandomProgram& program, at::ScalarType dtype) {
   });
 }
 
-/// Without the step: who used its result uses its first operand, or its second.
+/// Without the step: users of its result use its first operand, or its second.
 inline RandomProgram without_step(RandomProgram program, int removed, bool second) {
   const RandomStep gone = program.steps[removed];
   program.steps.erase(program.steps.begin() + removed);
@@ -299,7 +299,7 @@ inline RandomProgram without_step(RandomProgram program, int removed, bool secon
   return program;
 }
 
-/// Takes out steps, outputs and operands for as long as the program fails.
+/// Removes steps, outputs and operands for as long as the program fails.
 inline RandomProgram shrink(RandomProgram program, const std::function<bool(const RandomProgram&)>& fails) {
   const auto try_it = [&](const RandomProgram& smaller) {
     if (!fails(smaller)) return false;

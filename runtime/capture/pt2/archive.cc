@@ -21,7 +21,7 @@ using nlohmann::json;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// Without what LibTorch goes on to guess about checkpoints.
+/// Drops LibTorch's guesses about checkpoints, which follow.
 std::string first_clause(const std::string& text) { return text.substr(0, text.find_first_of(".\n")); }
 
 std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
@@ -32,7 +32,7 @@ std::vector<int64_t> plain_numbers(const json& list) {
   return numbers;
 }
 
-/// Bytes from the begin of the storage to the end of the last element; empty where that is more than 2^63.
+/// Bytes from the beginning of the storage to the end of the last element; empty for more than 2^63.
 std::optional<int64_t> extent(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, int64_t element) {
   int64_t last = offset;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -75,9 +75,8 @@ std::pair<at::DataPtr, size_t> Archive::read(const std::string& entry, const std
   }
 }
 
-/// The reader does not hand out checksums; they stand in the entry's own header, or behind its data where the writer
-/// streamed (bit 3 of the flags). Only stored entries are looked at: a deflated one does not inflate when it is
-/// damaged.
+/// The reader does not expose checksums; they are in the entry's own header, or after its data if the writer streamed
+/// (bit 3 of the flags). Only stored entries are checked: a damaged deflated one fails to inflate.
 void Archive::check_sum(const std::string& entry, const void* bytes, size_t count) {
   const auto number = [](const unsigned char* at, int width) {
     uint32_t value = 0;
@@ -99,7 +98,7 @@ void Archive::check_sum(const std::string& entry, const void* bytes, size_t coun
     expected = number(&behind[signature ? 4 : 0], 4);
   }
   if (!file || crc32_fast(bytes, count) != expected)
-    refuse("entry " + in_quotes(entry) + " is damaged: its checksum is not that of its bytes");
+    refuse("entry " + in_quotes(entry) + " is damaged: its checksum does not match its bytes");
 }
 
 std::string Archive::read_text(const std::string& entry) {

@@ -1,5 +1,5 @@
-// Archive: a `.pt2` file as torch.export.save() writes it, a zip of JSON texts and raw little-endian storages, opened
-// for reading. What the program in it means is the business of program.h.
+// Archive: a `.pt2` file of torch.export.save(), a zip of JSON texts and raw little-endian storages, opened for
+// reading. program.h interprets the program in it.
 //
 // Every error names the file and the entry. The layout is that of PyTorch's torch/export/pt2_archive and
 // torch/_export/serde/schema.py.
@@ -23,7 +23,7 @@ namespace plumbline::capture::pt2 {
 
 class Archive {
  public:
-  /// InputError: no such file, or not a whole zip.
+  /// Throws InputError: no such file, or not a whole zip.
   explicit Archive(const std::filesystem::path& path);
   ~Archive();
   Archive(const Archive&) = delete;
@@ -31,8 +31,8 @@ class Archive {
 
   bool has(const std::string& entry);
 
-  /// InputError: no such entry (`purpose` says what it would hold), or its checksum is not that of its bytes, which
-  /// LibTorch's own reader does not look at.
+  /// Throws InputError: no such entry (`purpose` names its expected content), or its checksum does not match its bytes;
+  /// LibTorch's own reader ignores the checksum.
   std::pair<at::DataPtr, size_t> read(const std::string& entry, const std::string& purpose);
   std::string read_text(const std::string& entry);
   nlohmann::json read_json(const std::string& entry, const std::string& purpose);
@@ -49,17 +49,16 @@ class Archive {
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 
-/// One folder of tensors (data/weights, data/constants) with the list of what lies in it.
+/// One folder of tensors (data/weights, data/constants) and the list of its content.
 class TensorFolder {
  public:
   TensorFolder(Archive& archive, std::string folder, const std::string& list);
 
   bool has(const std::string& name) const { return list_.contains(name); }
 
-  /// The tensor of that name, with requires_grad as it was saved. Names of one tensor (tied weights) give the same
-  /// tensor object; different views of one storage share it.
-  /// InputError: not listed, a tensor subclass (saved as a pickle), a layout that is not strided, or a payload that is
-  /// missing or shorter than sizes and strides ask for.
+  /// The tensor of that name, with its saved requires_grad. Names of one tensor (tied weights) give the same tensor
+  /// object; different views of one storage share it. Throws InputError: not listed, a tensor subclass (saved as a
+  /// pickle), a layout that is not strided, or a payload that is missing or shorter than sizes and strides require.
   at::Tensor load(const std::string& name);
 
  private:
@@ -69,11 +68,11 @@ class TensorFolder {
   std::string folder_, list_entry_;
   nlohmann::json list_;
   std::map<std::string, c10::Storage> storages_;
-  std::map<std::string, at::Tensor> tensors_;  // by everything that the list says of them
+  std::map<std::string, at::Tensor> tensors_;  // by their whole entry in the list
 };
 
-/// The numbers of the schema for element types, layouts and memory formats, which are not those of c10.
-/// Error for one that does not exist there or that LibTorch has no equal for.
+/// The schema's numbers for element types, layouts and memory formats, which differ from c10's. Throws Error for a
+/// number that the schema does not have or that has no equivalent in LibTorch.
 at::ScalarType scalar_type(int64_t number);
 c10::Layout layout(int64_t number);
 c10::MemoryFormat memory_format(int64_t number);

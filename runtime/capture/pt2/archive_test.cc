@@ -25,7 +25,7 @@ std::filesystem::path write_bytes(const TemporaryFolder& folder, const std::stri
   return path;
 }
 
-/// What read_program says of these bytes; every line begins with the file.
+/// The error of read_program for these bytes; checks that every line begins with the file.
 std::string refusal_of_bytes(const TemporaryFolder& folder, const std::string& bytes) {
   const std::filesystem::path path = write_bytes(folder, bytes);
   const std::string text = refusal_of([&] { capture::read_program(path); });
@@ -65,7 +65,7 @@ TEST(Archive, DamagedBytesOfAnEntryAreFound) {
   }
 }
 
-// A flipped bit of the zip's own tables is found or does no harm; it never ends in anything but an InputError.
+// A flipped bit of the zip's own tables is found or does no harm; the only error is an InputError.
 TEST(Archive, DamageAnywhereIsAnInputErrorOrNone) {
   const TemporaryFolder folder;
   const std::string whole = bytes_of(testdata("markers") / "model.pt2");
@@ -119,7 +119,7 @@ TEST(Archive, TensorsMustFitTheirPayload) {
   EXPECT_SAYS(with([](auto& item, Entries&) { item.erase("path_name"); }), "'path_name' not found");
 }
 
-// Python keeps keyword arguments in the order they were given in; the program has an order of its own.
+// Python keeps keyword arguments in the order of the call; the program has its own order.
 TEST(SampleInputs, KeywordsAreTakenByName) {
   c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
   keywords.insert("late", int64_t{3});

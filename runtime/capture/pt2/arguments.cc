@@ -5,6 +5,7 @@
 
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/error.h"
+#include "runtime/graph/schema_types.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using c10::TypeKind;
 using nlohmann::json;
 
-/// A float; JSON has no infinities, so they come as texts.
+/// A float; JSON has no infinities, so they are strings.
 double real(const json& value) {
   if (!value.is_string()) return value.get<double>();
   const auto text = value.get<std::string>();
@@ -22,11 +23,7 @@ double real(const json& value) {
   throw Error("'" + text + "' is not a float");
 }
 
-const c10::TypePtr& without_optional(const c10::TypePtr& type) {
-  return type->kind() == TypeKind::OptionalType ? type->castRaw<c10::OptionalType>()->getElementType() : type;
-}
-
-/// `value` as `type` asks for it: what Python does when it calls an operator with an int for a float.
+/// `value` converted to `type`, as Python does when it calls an operator with an int for a float.
 c10::IValue as_type(const c10::IValue& value, const c10::Type& type) {
   switch (type.kind()) {
     case TypeKind::FloatType:
@@ -49,20 +46,19 @@ graph::Argument constant(c10::IValue value) {
   return argument;
 }
 
-/// One number (or text, device, ...) for `formal`, which may want a list of it ("int[2] stride" given 1).
+/// One number (or text, device, ...) for `formal`, which may require a list of it ("int[2] stride" given 1).
 graph::Argument single(const c10::IValue& value, const c10::Argument& formal) {
-  const c10::TypePtr& type = without_optional(formal.type());
-  if (type->kind() != TypeKind::ListType) return constant(as_type(value, *type));
-  const c10::TypePtr& element = type->castRaw<c10::ListType>()->getElementType();
-  c10::impl::GenericList list(element);
-  for (int i = 0; i < formal.N().value_or(1); ++i) list.push_back(as_type(value, *element));
+  const c10::TypePtr* const element = graph::element_type(*formal.type());
+  if (!element) return constant(as_type(value, graph::without_optional(*formal.type())));
+  c10::impl::GenericList list(*element);
+  for (int i = 0; i < formal.N().value_or(1); ++i) list.push_back(as_type(value, **element));
   return constant(list);
 }
 
 graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
   if (!meaning.is_value()) return single(meaning.constant, formal);
   graph::Argument argument;
-  if (without_optional(formal.type())->kind() == TypeKind::ListType) {
+  if (graph::element_type(*formal.type())) {
     argument = single(int64_t{0}, formal);
     argument.kind = graph::Argument::Kind::NumberList;
     argument.values.assign(formal.N().value_or(1), meaning.value);
@@ -74,9 +70,9 @@ graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
 }
 
 const c10::TypePtr& element_of(const c10::Argument& formal) {
-  const c10::TypePtr& type = without_optional(formal.type());
-  if (type->kind() != TypeKind::ListType) throw Error("it is a list where " + formal.type()->str() + " is wanted");
-  return type->castRaw<c10::ListType>()->getElementType();
+  const c10::TypePtr* const element = graph::element_type(*formal.type());
+  if (!element) throw Error("it is a list where " + formal.type()->str() + " is expected");
+  return *element;
 }
 
 graph::Argument tensor_list(const json& items, const c10::Argument& formal, const Lookup& lookup) {
@@ -84,7 +80,7 @@ graph::Argument tensor_list(const json& items, const c10::Argument& formal, cons
   argument.kind = element_of(formal)->kind() == TypeKind::OptionalType ? graph::Argument::Kind::OptionalTensorList
                                                                        : graph::Argument::Kind::TensorList;
   for (const json& item : items) {
-    // Of tensors {"name": ...}; of optional ones a union, {"as_none": true} or {"as_tensor": {"name": ...}}.
+    // For tensors {"name": ...}; for optional ones a union, {"as_none": true} or {"as_tensor": {"name": ...}}.
     if (item.contains("as_none")) {
       argument.values.push_back(graph::kNoValue);
       continue;
@@ -95,13 +91,13 @@ graph::Argument tensor_list(const json& items, const c10::Argument& formal, cons
   return argument;
 }
 
-/// A list of numbers or texts, of which some may be names of values ({"as_name": ...}).
+/// A list of numbers or texts, some of which may be names of values ({"as_name": ...}).
 graph::Argument number_list(const json& items, const c10::Argument& formal, const Lookup& lookup,
                             const std::function<c10::IValue(const json&)>& read) {
   const c10::TypePtr& element = element_of(formal);
-  if (without_optional(element)->kind() == TypeKind::TensorType) {
+  if (graph::takes_tensor(*element)) {
     if (items.empty()) return tensor_list(items, formal, lookup);
-    throw Error("it is a list of numbers where " + formal.type()->str() + " is wanted");
+    throw Error("it is a list of numbers where " + formal.type()->str() + " is expected");
   }
   graph::Argument argument;
   c10::impl::GenericList list(element);
@@ -138,7 +134,7 @@ c10::IValue read_complex(const json& value) {
   return c10::complex<double>(real(value.at("real")), real(value.at("imag")));
 }
 
-/// The constant of a tag that stands for one; empty for other tags.
+/// The constant of a tag that denotes one; empty for other tags.
 std::optional<c10::IValue> read_constant(const std::string& tag, const json& value) {
   if (tag == "as_none") return c10::IValue();
   if (tag == "as_int") return read_int(value);

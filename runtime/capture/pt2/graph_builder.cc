@@ -19,7 +19,7 @@ constexpr std::string_view kOperators = "torch.ops.", kHigherOrder = "torch.ops.
 
 std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
-/// Python's operators on symbolic numbers and what stands for them among ours (runtime/graph/operators.cc).
+/// Python's operators on symbolic numbers and their counterparts among ours (runtime/graph/operators.cc).
 const std::map<std::string, std::string>& number_operators() {
   static const std::map<std::string, std::string> operators = {
       {"_operator.add", "number_add"},
@@ -83,7 +83,7 @@ std::string place(const json& node) {
          (module.empty() ? "" : " in module " + in_quotes(module));
 }
 
-/// The outputs of a node with lists taken apart: {"as_tensor": ...}, {"as_none": ...}, {"as_sym_int": ...}.
+/// The outputs of a node with lists flattened: {"as_tensor": ...}, {"as_none": ...}, {"as_sym_int": ...}.
 std::vector<json> flat_outputs(const json& node) {
   std::vector<json> out;
   for (const json& output : node.at("outputs")) {
@@ -97,7 +97,7 @@ std::vector<json> flat_outputs(const json& node) {
   return out;
 }
 
-/// The name that an output, or the input of a subgraph, gives to what it stands for; empty where it has none.
+/// The name that an output, or the input of a subgraph, binds; empty if it has none.
 std::string name_of(const json& output) {
   const std::string tag = tag_of(output);
   const json& value = output.begin().value();
@@ -217,7 +217,7 @@ void GraphBuilder::add_call(const json& source, const json& node, const c10::Ope
       result = define(source, outputs[i], names);
     else
       result.values = {graph::kNoValue};
-    // Whoever names what the call changed means its result from now on.
+    // From now on a name of the changed tensor refers to the call's result.
     const c10::AliasInfo* alias = schema.returns()[i].alias_info();
     if (alias && alias->isWrite() && !result.is_list && result.values[0] != graph::kNoValue) {
       for (size_t a = 0; a < formals.size(); ++a) {
@@ -293,7 +293,7 @@ int32_t GraphBuilder::add_autocast(const json& node, int32_t outer) {
   const auto argument = [&](size_t i) -> const json& { return node.at("inputs").at(i).at("arg"); };
   const c10::Device device(argument(0).at("as_string").get<std::string>());
   graph::AutocastRegion region;
-  region.device = c10::kCPU;  // like every device of the program; without a dtype it is the one of its own device
+  region.device = c10::kCPU;  // as everywhere in the program; the default dtype is the original device's
   region.dtype = device.is_cpu() ? at::kBFloat16 : at::kHalf;
   if (argument(1).contains("as_scalar_type")) region.dtype = scalar_type(argument(1)["as_scalar_type"].get<int64_t>());
   region.enabled = argument(2).at("as_bool").get<bool>();
@@ -337,7 +337,7 @@ void GraphBuilder::add_cond(const json& source, const json& node, Names& names, 
   const json& listed = inputs.at(3).at("arg");
   if (!listed.contains("as_tensors")) throw Error("operands of cond must be tensors, not " + tag_of(listed));
   const Meaning pred = plain_meaning(inputs.at(0).at("arg"), lookup_in(names));
-  if (!pred.is_value()) {  // known when the model was exported
+  if (!pred.is_value()) {  // already known at export
     std::vector<Binding> operands;
     for (const json& item : listed["as_tensors"]) operands.push_back(operand({{"as_tensor", item}}, names));
     return inline_graph(node, graph_argument(node, pred.constant.toScalar().toBool() ? 1 : 2), operands, names, region);
@@ -382,7 +382,7 @@ void GraphBuilder::add_cond(const json& source, const json& node, Names& names, 
 }
 
 Binding GraphBuilder::operand(const json& argument, const Names& names) {
-  // A name keeps its binding: an attribute that the subgraph does not use stays without a value.
+  // A name keeps its binding: an attribute that the subgraph does not use still gets no value.
   if (const std::string name = name_of(argument); !name.empty()) {
     const auto it = names.find(name);
     if (it == names.end()) throw Error("it uses " + in_quotes(name) + ", which nothing before it defines");
@@ -416,7 +416,7 @@ graph::ValueId GraphBuilder::latest(graph::ValueId v) {
   graph::ValueId end = v;
   while (end < static_cast<graph::ValueId>(changed_to_.size()) && changed_to_[end] != graph::kNoValue)
     end = changed_to_[end];
-  while (v != end) {  // the next time it is one step
+  while (v != end) {  // shortens the path for the next look-up
     const graph::ValueId next = changed_to_[v];
     changed_to_[v] = end;
     v = next;

@@ -17,7 +17,7 @@
 
 namespace plumbline::capture::pt2 {
 
-/// What a name of the program is bound to; an attribute gets its value in the graph when something first uses it.
+/// The binding of a name in the program; an attribute gets its value in the graph at its first use.
 struct Binding {
   enum class Kind { Value, Attribute, Constant };
   Kind kind = Kind::Value;
@@ -28,7 +28,7 @@ struct Binding {
 /// The names of one graph; each subgraph has its own.
 using Names = std::unordered_map<std::string, Binding>;
 
-/// Under which modes calls are made.
+/// The modes under which calls are made.
 struct Region {
   bool grad_enabled = true;
   int32_t autocast = -1;
@@ -38,15 +38,15 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(graph::Graph& graph) : graph_(graph), modules_(graph.module_calls) {}
 
-  /// Appends the nodes of `source` (the schema's Graph) and binds what they define in `names`.
-  /// InputError naming the node, its operator and its module: an operator that this process has no kernel for, a
-  /// higher-order operator or an argument that is not supported, a malformed node.
+  /// Appends the nodes of `source` (the schema's Graph) and binds the names they define in `names`. Throws InputError
+  /// naming the node, its operator and its module: an operator without a kernel in this process, an unsupported
+  /// higher-order operator or argument, a malformed node.
   void add_nodes(const nlohmann::json& source, Names& names, const Region& region = {});
 
-  /// What a name of `names` means by now: what was changed in place is the result of the last change.
+  /// The current meaning of a name in `names`: for a tensor changed in place, the result of the last change.
   Meaning resolve(const Names& names, const std::string& name);
 
-  /// A number as a tensor of no dimensions, by a call of its own: graphs return tensors.
+  /// A number as a tensor without dimensions, by a call of its own: graphs return tensors.
   graph::ValueId as_tensor(graph::ValueId number);
 
  private:
@@ -71,8 +71,7 @@ class GraphBuilder {
   std::vector<graph::ValueId> changed_to_;  // by value: the result of the in-place call that changed it
 };
 
-/// Dtype, sizes and requires_grad as the program's metadata have them; a size that is no plain number is its hint, or
-/// 0.
+/// Dtype, sizes and requires_grad from the program's metadata; a size that is no plain number becomes its hint, or 0.
 graph::Value value_of_meta(const nlohmann::json& meta);
 
 }  // namespace plumbline::capture::pt2

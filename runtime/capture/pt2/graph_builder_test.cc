@@ -7,8 +7,8 @@
 
 #include "runtime/capture/pt2/program.h"
 #include "runtime/capture/pt2/testing/archives.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -22,9 +22,9 @@ capture::ExportedProgram read(const std::string& nodes, const std::string& outpu
 
 Tensors run(const std::string& nodes, const std::string& outputs, const at::Tensor& x) {
   const capture::ExportedProgram program = read(nodes, outputs);
-  graph::Interpreter interpreter(program.graph);
+  const graph::Program program(program.graph);
   Tensors results;
-  interpreter.run(Tensors{x}, results);
+  program.run(Tensors{x}, results);
   return results;
 }
 
@@ -57,7 +57,7 @@ return %4, %3
 )");
 }
 
-// The number keeps to the rules of type promotion for numbers: a half times 2.5 is a half, also without dimensions.
+// The number follows the type promotion of numbers: a half times 2.5 is a half, even without dimensions.
 TEST(GraphBuilder, NumbersForTensorsAreNumbersToTypePromotion) {
   const std::string nodes = R"([
     ['torch.ops.aten.sum.default', 's', {'self': {'as_tensor': {'name': 'x'}}}, [{'as_tensor': {'name': 's'}}]],

@@ -1,4 +1,4 @@
-// Which modules made which nodes, from the nn_module_stack that torch.export keeps with every node.
+// Derives which modules made which nodes from the nn_module_stack that torch.export keeps with every node.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace plumbline::capture::pt2 {
 
 /// Turns the stacks of consecutive nodes into module calls, outer before inner, in the order of entry.
 ///
-/// A stack is "key,fqn,class;key,fqn,class;..." from the root inwards; the root itself makes no call. The key tells the
-/// calls of one module apart (its second call has "@1"). Nodes of a call that others of its ancestors interrupt belong
-/// to one call.
+/// A stack is "key,fqn,class;key,fqn,class;..." from the root inwards; the root itself makes no call. The key
+/// distinguishes the calls of one module (its second call has "@1"). The nodes of one call belong together even if
+/// calls of its ancestors interrupt them.
 class ModuleCallTracker {
  public:
   explicit ModuleCallTracker(std::vector<graph::ModuleCall>& calls) : calls_(calls) {}
 
-  /// Says that the next node of the graph, number `node`, has this stack; an empty one is that of the node before.
+  /// The next node of the graph, number `node`, has this stack; an empty stack repeats the previous node's.
   void add(int32_t node, std::string_view stack);
 
  private:

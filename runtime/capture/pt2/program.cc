@@ -53,7 +53,7 @@ class Loader {
     program_.torch_version = model.value("torch_version", "");
     if (major != kSchemaMajor)
       archive_.refuse("written with schema version " + program_.schema_version + " (torch " + program_.torch_version +
-                      "); accepted is version " + std::to_string(kSchemaMajor) +
+                      "); expected version " + std::to_string(kSchemaMajor) +
                       ".x, as torch 2.11 to 2.15 write it: export the model again with one of those");
   }
 
@@ -101,8 +101,8 @@ class Loader {
                                                     pt2::plain_meaning(value, {}).constant};
       ++leaf_;
     } else {
-      archive_.refuse("the program takes a " + kind + ", which is not supported; accepted are parameters, buffers, " +
-                      "tensor constants and inputs");
+      archive_.refuse("the program takes a " + kind + ", which is not supported; expected parameters, buffers, " +
+                      "tensor constants or inputs");
     }
   }
 
@@ -111,7 +111,7 @@ class Loader {
     const at::Tensor tensor = folder.load(name);
     std::vector<graph::Attribute>& attributes = program_.graph.attributes;
     const auto [it, inserted] = attribute_of_.try_emplace(tensor.unsafeGetTensorImpl(), attributes.size());
-    // One tensor under several names of one kind is tied; what is a parameter here and a buffer there stays two.
+    // One tensor under several names of one kind is tied; a parameter that is also a buffer stays two attributes.
     if (!inserted && attributes[it->second].kind == kind) {
       attributes[it->second].aliases.push_back(name);
     } else {
@@ -130,7 +130,7 @@ class Loader {
       return;
     }
     if (kind != "as_sym_int" && kind != "as_sym_float" && kind != "as_sym_bool") {
-      archive_.refuse("an input of the kind " + kind + " is not supported; accepted are tensors and numbers");
+      archive_.refuse("an input of the kind " + kind + " is not supported; expected tensors or numbers");
     }
     const auto name = argument.begin().value().at("as_name").get<std::string>();
     if (!leaf || !(leaf->isInt() || leaf->isDouble() || leaf->isBool()))
@@ -184,7 +184,7 @@ class Loader {
       graph::OutputTree leaf;
       leaf.output = static_cast<int>(graph.outputs.size());
       const bool number = meaning.is_value() && graph.values[meaning.value].kind != graph::ValueKind::Tensor;
-      // A constant keeps its place, so that outputs have the numbers that they have in Python.
+      // A constant keeps its position, so that outputs have the same numbers as in Python.
       graph.outputs.push_back(number               ? builder.as_tensor(meaning.value)
                               : meaning.is_value() ? meaning.value
                                                    : graph::kNoValue);
@@ -211,8 +211,8 @@ class Loader {
   ExportedProgram program_;
   pt2::Names names_;
   std::unordered_map<const c10::TensorImpl*, size_t> attribute_of_;
-  size_t leaf_ = 0;               // number of the input, constants counted
-  size_t positional_leaves_ = 0;  // those before are given by position
+  size_t leaf_ = 0;               // number of the input, constants included
+  size_t positional_leaves_ = 0;  // the leaves before this one are positional
 };
 
 }  // namespace

@@ -8,8 +8,9 @@
 #include "runtime/capture/annotate.h"
 #include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/tensor_file.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/io/tensor_file.h"
+#include "runtime/testing/parameter_name.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -25,7 +26,7 @@ at::Tensor tensor_of(const HostTensor& host) {
   return tensor;
 }
 
-/// Part `m` of `count` along dimension 0; an input of the program's own size is there once for all.
+/// Part `m` of `count` along dimension 0; an input of the program's own size is shared by all parts.
 at::Tensor part(const at::Tensor& whole, int64_t rows, int m) {
   return whole.dim() == 0 || whole.size(0) == rows ? whole : whole.narrow(0, m * rows, rows).clone();
 }
@@ -36,27 +37,27 @@ void flatten(const graph::OutputTree& tree, std::vector<const graph::OutputTree*
   for (const graph::OutputTree& item : tree.items) flatten(item, leaves);
 }
 
-/// Runs every micro-batch through the loaded program; everything PyTorch stored, under the names it stored it by.
+/// Runs every micro-batch through the loaded program; returns everything that PyTorch stored, under the stored names.
 std::map<std::string, at::Tensor> results_of(capture::ExportedProgram& program, const TensorMap& inputs,
                                              int microbatches) {
   std::map<std::string, at::Tensor> results, buffers;
   for (const graph::Attribute& attribute : program.graph.attributes) buffers[attribute.name] = attribute.tensor.clone();
   std::vector<const graph::OutputTree*> leaves;
   flatten(program.output_tree, leaves);
-  graph::Interpreter interpreter(program.graph);
+  const graph::Program program(program.graph);
   for (int m = 0; m < microbatches; ++m) {
     Tensors arguments, outputs;
     for (const graph::GraphInput& input : program.graph.inputs) {
       const std::vector<int64_t>& sizes = program.graph.values[input.value].sizes;
       arguments.push_back(part(tensor_of(inputs.at(input.name)), sizes.empty() ? 0 : sizes[0], m));
     }
-    interpreter.run(arguments, outputs);
+    program.run(arguments, outputs);
     for (size_t i = 0; i < leaves.size(); ++i)
       if (leaves[i]->kind == graph::OutputTree::Kind::Value && outputs[leaves[i]->output].defined())
         results["output." + std::to_string(m) + "." + std::to_string(i)] = outputs[leaves[i]->output].detach();
     const at::Tensor target =
         inputs.contains("TARGET") ? part(tensor_of(inputs.at("TARGET")), outputs[0].size(0), m) : at::Tensor();
-    // The loss of number_first is its output 1, a sum already; output 0 is a constant.
+    // The loss of number_first is its output 1, already a sum; output 0 is a constant.
     const at::Tensor& compared = outputs[0].defined() ? outputs[0] : outputs[1];
     const at::Tensor loss = target.defined() ? at::mse_loss(compared, target) : compared.sum();
     results["loss." + std::to_string(m)] = loss.detach();
@@ -73,7 +74,7 @@ std::map<std::string, at::Tensor> results_of(capture::ExportedProgram& program, 
 
 class ProgramOfPyTorch : public ::testing::TestWithParam<const char*> {};
 
-// The oracle is PyTorch itself, which ran the same archive. All numbers are exact, so they are equal bit for bit.
+// The oracle is PyTorch itself, which ran the same archive. All numbers are exact, so the results are equal bitwise.
 TEST_P(ProgramOfPyTorch, RunsAsItDidThere) {
   capture::ExportedProgram program = capture::read_program(testdata(GetParam()) / "model.pt2");
   const TensorMap inputs = read_tensor_file(testdata(GetParam()) / "inputs.safetensors");
@@ -101,11 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Testdata, ProgramOfPyTorch,
                          ::testing::Values("tied", "markers", "no_grad", "no_grad-211", "cond", "in_place",
                                            "in_place-211", "nonzero", "keywords", "autocast", "twice", "embedding",
                                            "number_first", "dynamic"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         testing::ParameterName());
 
 const graph::Attribute& attribute(const capture::ExportedProgram& program, const std::string& name) {
   for (const graph::Attribute& attribute : program.graph.attributes)

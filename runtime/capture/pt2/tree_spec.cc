@@ -15,7 +15,7 @@ TreeSpec from_json(const json& node) {
   if (node.at("type").is_null()) return spec;
   spec.type = node.at("type").get<std::string>();
   for (const json& child : node.at("children_spec")) spec.children.push_back(from_json(child));
-  // The context is JSON within a string; for classes of unknown kind it may be anything.
+  // The context is JSON within a string; for unknown classes it may be anything.
   const json& context = node.at("context");
   const json inner = context.is_string() ? json::parse(context.get<std::string>(), nullptr, false) : context;
   if (inner.is_array() && inner.size() == spec.children.size() &&

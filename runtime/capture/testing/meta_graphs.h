@@ -1,4 +1,4 @@
-// What tests of the meta device share: one forward captured twice, on the CPU and on meta, and the two compared.
+// Shared by tests of the meta device: captures one forward twice, on the CPU and on meta, and compares the two.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "runtime/graph/graph.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 
 namespace plumbline::testing {
 

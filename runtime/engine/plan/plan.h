@@ -1,5 +1,5 @@
-// Plan: what one rank knows before a step begins: the pipe for each shape of micro-batch that occurs, which value comes
-// from where in which shape, and the tag it travels under.
+// Plan: everything that one rank knows before a step begins: the pipe for each shape of micro-batch, the source and
+// shape of each value, and the tag of its messages.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,6 @@
 
 #include "runtime/schedule/schedule.h"
 #include "runtime/split/pipe.h"
-#include "runtime/transport/transport.h"
 
 namespace plumbline::engine {
 
@@ -24,7 +23,7 @@ struct Channel {
 struct Plan {
   /// One for each distinct shape of micro-batch, all with the same boundaries.
   std::vector<split::Pipe> pipes;
-  /// Which of them each micro-batch takes.
+  /// The index in `pipes` for each micro-batch.
   std::vector<int> variants;
   std::vector<Channel> channels;
   /// By stage: the channels that leave it and those that arrive at it (ascending by boundary, then consumer).
@@ -44,15 +43,11 @@ struct Plan {
   }
 };
 
-/// Captures what is missing: each distinct shape among `microbatches` once. Throws InputError when the pipes of two
+/// Captures the missing pipes: each distinct shape among `microbatches` once. Throws InputError when the pipes of two
 /// shapes are cut differently, so that they could not share a schedule.
 Plan make_plan(const PipeSource& source, bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
 
 /// The stage edges over which values flow, for lowering.
 std::vector<schedule::StageEdge> stage_edges(const split::Pipe& pipe);
-
-/// Compares, before anything is sent, what each rank will send with what its peer expects: shapes and dtypes of every
-/// value and micro-batch. Throws Error naming stage, micro-batch, value and both shapes. Every rank calls it.
-void check_with_peers(const Plan& plan, transport::Transport& transport, const transport::Deadline& deadline);
 
 }  // namespace plumbline::engine

@@ -1,5 +1,8 @@
 #include "runtime/engine/plan/plan_cache.h"
 
+#include <algorithm>
+
+#include "runtime/engine/plan/shape_agreement.h"
 #include "runtime/engine/stage/stage_trace.h"
 #include "runtime/engine/stage/written_attributes.h"
 #include "runtime/error.h"
@@ -9,8 +12,8 @@
 namespace plumbline::engine {
 namespace {
 
-/// The actions of an evaluation. The transfers of a lowered schedule stay where they are: what is left of a valid order
-/// is one.
+/// The actions of an evaluation. The transfers of a lowered schedule keep their places: the rest of a valid order is
+/// valid.
 schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
   const auto serves = [](schedule::ActionType type) {
     using enum schedule::ActionType;
@@ -32,7 +35,7 @@ schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
   return out;
 }
 
-/// By graph output of `stage` in this replica: how many consumers take it (StepPlan::Stage::consumers).
+/// By graph output of `stage` in this replica: its number of consumers (StepPlan::Stage::consumers).
 std::vector<int> count_consumers(const EngineContext& context, const Plan& plan, int stage, int replica) {
   std::vector<int> count(plan.pipes.front().stages[stage].graph.outputs.size());
   int sent_boundary = -1;
@@ -72,7 +75,7 @@ schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule
 }
 
 void require_tags(const EngineContext& context, const Plan& plan) {
-  // Strides travel under tags of their own.
+  // Strides travel under separate tags.
   const int64_t tags = (context.options.keep_strides ? 2 : 1) * plan.tag_count() + kCopyTags;
   if (tags > context.transport.max_tag())
     throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
@@ -86,9 +89,15 @@ void require_tags(const EngineContext& context, const Plan& plan) {
 StepPlan& PlanCache::plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
   key_.assign(1, training);
   for (const std::vector<at::Tensor>& inputs : microbatches) append_shapes(inputs, key_);
-  const auto known = plans_.find(key_);
-  if (known != plans_.end()) return *known->second;
-  return *plans_.emplace(key_, make(training, microbatches)).first->second;
+  auto known = plans_.find(key_);
+  if (known == plans_.end()) {
+    // Ranks see the same shapes, so they evict the same plan and compare the new one together.
+    if (plans_.size() == kMaxPlans)
+      plans_.erase(std::ranges::min_element(plans_, {}, [](const auto& entry) { return entry.second.used; }));
+    known = plans_.emplace(key_, Entry{make(training, microbatches)}).first;
+  }
+  known->second.used = ++steps_;
+  return *known->second.plan;
 }
 
 std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches) {
@@ -109,12 +118,12 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   made->copies = parameter_copies(context_.states, pipe.shared, schedule);
   const auto deadline = [&] { return transport::Deadline::after(context_.options.timeout); };
   check_with_peers(made->plan, context_.transport, deadline());
-  // Whether or not this rank partitions: another one may.
+  // Called even if this rank does not partition: another one may.
   if (made->backward && schedule.replicas() > 1) check_same_choices(choices, context_.transport, deadline());
   return made;
 }
 
-/// Returns what the partitioner chose, by variant.
+/// Returns the partitioner's choices, by variant.
 std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
   Plan& plan = made.plan;
   const EngineOptions& options = context_.options;

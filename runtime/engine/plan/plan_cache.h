@@ -1,4 +1,4 @@
-// PlanCache: makes what a step needs beforehand, once for each list of micro-batch shapes.
+// PlanCache: prepares the plans of steps, once for each list of micro-batch shapes.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace plumbline::engine {
 
-/// What stays from step to step for training or evaluation with one list of micro-batch shapes.
+/// The state that all steps of training or evaluation with one list of micro-batch shapes share.
 struct StepPlan {
   /// One of this rank's stages.
   struct Stage {
@@ -31,12 +31,16 @@ struct StepPlan {
 
 class PlanCache {
  public:
-  /// `context` must outlive it, and gets the states of stages that are new.
+  /// `context` must outlive it, and receives the states of new stages.
   PlanCache(EngineContext& context, PipeSource source) : context_(context), source_(std::move(source)) {}
 
-  /// The plan for these micro-batches; it stays valid until clear(). Allocates nothing for shapes that are known, as
-  /// far as defined, dtype, sizes and requires_grad of the inputs go. Every rank calls it: a new plan is compared
-  /// between the ranks. Throws InputError where the schedule does not fit the model, Error where ranks disagree.
+  /// How many plans are kept. Further shapes evict the plan that was used least recently.
+  static constexpr size_t kMaxPlans = 32;
+
+  /// The plan for these micro-batches, valid until the next call. Micro-batches whose inputs agree in defined, dtype,
+  /// sizes and requires_grad share a plan; a known one allocates nothing. Every rank calls it, with the same sequence
+  /// of shapes: a new plan is compared between the ranks. Throws InputError if the schedule does not fit the model,
+  /// Error if ranks disagree.
   StepPlan& plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
 
   void clear() { plans_.clear(); }
@@ -47,7 +51,12 @@ class PlanCache {
 
   EngineContext& context_;
   PipeSource source_;
-  std::unordered_map<ShapeKey, std::unique_ptr<StepPlan>, ShapeKeyHash> plans_;
+  struct Entry {
+    std::unique_ptr<StepPlan> plan;
+    uint64_t used = 0;  // the step that used it last
+  };
+  std::unordered_map<ShapeKey, Entry, ShapeKeyHash> plans_;
+  uint64_t steps_ = 0;
   ShapeKey key_;  // of the last step; kept for its memory
 };
 

@@ -3,7 +3,12 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "runtime/engine/plan/agreement.h"
+#include "runtime/engine/plan/plan_cache.h"
+#include "runtime/engine/plan/shape_agreement.h"
 #include "runtime/engine/plan/shape_key.h"
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/testing/refusal.h"
@@ -39,6 +44,31 @@ TEST(Plan, RanksThatDisagreeAreToldAboutWhat) {
                        "'random' on rank 1: their models are cut differently");
   testing::expect_part(disagreement([](Plan& plan) { plan.pipes[0].boundaries.clear(); }),
                        "rank 0 has 2 boundary values, rank 1 has 0: their models are cut differently");
+}
+
+TEST(PlanCache, EvictsThePlanThatWasUsedLeastRecently) {
+  testing::with_ranks(1, [](transport::Transport& transport) {
+    EngineContext context{transport, schedule::gpipe({.ranks = 1, .microbatches = 1}), {}, {0}, {}, {}};
+    std::vector<int64_t> captured;  // rows of the inputs
+    const PipeSource source = [&](bool, const std::vector<at::Tensor>& inputs) {
+      captured.push_back(inputs[0].size(0));
+      return emulated_pipe(1);
+    };
+    PlanCache plans(context, source);
+    const auto use = [&](int64_t rows) { plans.plan_for(false, {{at::zeros({rows, 3})}}); };
+    std::vector<int64_t> all(PlanCache::kMaxPlans);
+    std::iota(all.begin(), all.end(), 1);
+    for (int round = 0; round < 2; ++round) std::ranges::for_each(all, use);
+    EXPECT_EQ(captured, all) << "every plan is kept";
+    captured.clear();
+    use(1);
+    use(1000);
+    use(1);
+    use(3);
+    EXPECT_EQ(captured, std::vector<int64_t>{1000});
+    use(2);
+    EXPECT_EQ(captured, (std::vector<int64_t>{1000, 2})) << "its plan was the oldest";
+  });
 }
 
 TEST(Agreement, TextsOfAnyContentArriveAsTheyWere) {

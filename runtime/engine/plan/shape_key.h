@@ -1,4 +1,4 @@
-// ShapeKey: the shapes of a list of tensors as one value, to look up what was planned for them.
+// ShapeKey: the shapes of a list of tensors as one value, the key of their plan.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace plumbline::engine {
 
-/// Numbers that are equal where defined, dtype, sizes and requires_grad of all tensors are.
+/// Equal for lists of tensors that agree in defined, dtype, sizes and requires_grad.
 using ShapeKey = std::vector<int64_t>;
 
 /// Appends the shapes of `tensors`; allocates nothing once `key` has the capacity.

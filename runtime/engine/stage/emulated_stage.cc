@@ -10,9 +10,9 @@
 namespace plumbline::engine {
 namespace {
 
-/// Until `milliseconds` after now, on an absolute clock so that a late wake-up does not add up.
+/// Until `milliseconds` from now, on an absolute clock so that late wake-ups do not accumulate.
 void sleep_for(double milliseconds) {
-  if (milliseconds <= 0) return;  // even a sleep that has ended before it began costs a timer
+  if (milliseconds <= 0) return;  // even a sleep until a past time costs a timer
   timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   const int64_t nanoseconds = until.tv_nsec + static_cast<int64_t>(milliseconds * 1e6);

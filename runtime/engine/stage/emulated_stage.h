@@ -1,20 +1,21 @@
-// Stages that sleep instead of computing: what is left of a step's time is what schedule, engine and transport cost.
+// Stages that sleep instead of computing: the rest of a step's time is the overhead of schedule, engine and transport.
 #pragma once
 
-#include "runtime/engine/engine.h"
+#include "runtime/engine/options.h"
+#include "runtime/engine/plan/plan.h"
 
 namespace plumbline::engine {
 
-/// A pipe of `stages` stages that hand a small vector from each to the next, for stages that do not compute.
+/// A pipe of `stages` stages, each passing a small vector to the next, for stages that do not compute.
 PipeSource emulated_pipe(int stages);
 
-/// Milliseconds that a stage sleeps: in F, in I and in W; in B as long as in both halves.
+/// A stage's sleep in milliseconds: in F, in I and in W; B sleeps for both halves.
 struct EmulatedTimes {
   double forward_ms = 0, input_ms = 0, weight_ms = 0;
 };
 
-/// Engine options under which every stage sleeps so. The first stage, whose inputs want no gradient, sleeps in its W as
-/// long as in both halves and in its I not at all (Engine).
+/// Engine options under which every stage sleeps for these times. The first stage, whose inputs need no gradient,
+/// sleeps for both halves in its W and not at all in its I (Engine).
 EngineOptions emulated_options(const EmulatedTimes& times);
 
 /// The same with the halves of `backward_ms` equally long.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/backward/stage_backward.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
 
 namespace plumbline::engine {
@@ -20,7 +20,7 @@ GraphStage::GraphStage(int stage, const std::vector<const graph::Graph*>& graphs
       random_(random),
       recompute_(recompute.of(stage)) {
   for (const graph::Graph* graph : graphs) {
-    interpreters_.emplace_back(*graph);
+    frames_.emplace_back(graph::Program(*graph));
     if (recompute_ != Recompute::Never) blocks_.emplace_back(*graph, recompute.blocks_in);
     draws_random_numbers_ =
         draws_random_numbers_ || std::any_of(graph->nodes.begin(), graph->nodes.end(), &graph::draws_random_numbers);
@@ -43,7 +43,7 @@ void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std
     else if (recomputes(microbatch))
       blocks_[variant].run(inputs, outputs);
     else
-      interpreters_[variant].run(inputs, outputs);
+      frames_[variant].run(inputs, outputs);
   };
   if (!draws_random_numbers_) return run();
   const graph::RandomTurn seeded(

@@ -1,4 +1,4 @@
-// GraphStage: runs a stage of a Pipe by interpreting its graph.
+// GraphStage: runs a stage of a Pipe by executing its graph.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,12 @@
 #include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/engine/stage/stage_runner.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline::engine {
 
-/// What makes the random numbers of a stage the same wherever and whenever it runs; see random_seed.h.
+/// Makes the random numbers of a stage independent of where and when it runs; see random_seed.h.
 struct RandomContext {
   uint64_t run_seed = 0;
   int64_t step = 0;
@@ -22,9 +22,9 @@ struct RandomContext {
 
 class GraphStage : public StageRunner {
  public:
-  /// `graphs` are the captures of the stage for the shapes that occur, bound to one state; `variants[m]` says which of
-  /// them micro-batch m takes. `random` is read at each forward and must outlive the stage. `partitions`, where given,
-  /// run in place of the graphs wherever gradients are recorded.
+  /// `graphs` are the captures of the stage for the occurring shapes, bound to one state; `variants[m]` selects the one
+  /// for micro-batch m. `random` is read at each forward and must outlive the stage. `partitions`, if given, run in
+  /// place of the graphs whenever gradients are recorded.
   GraphStage(int stage, const std::vector<const graph::Graph*>& graphs, std::vector<int> variants,
              const RandomContext& random, const RecomputeOptions& recompute = {},
              std::unique_ptr<PartitionedStage> partitions = nullptr);
@@ -41,8 +41,8 @@ class GraphStage : public StageRunner {
   bool recomputes(int microbatch) const;
 
   int stage_;
-  std::vector<graph::Interpreter> interpreters_;
-  std::vector<StageBlocks> blocks_;  // by variant; none where nothing is recomputed
+  std::vector<graph::Frame> frames_;  // by variant
+  std::vector<StageBlocks> blocks_;   // by variant; empty without recompute
   std::unique_ptr<PartitionedStage> partitions_;
   std::vector<int> variants_;
   std::vector<backward::WeightBackward> weights_;  // by micro-batch

@@ -10,7 +10,6 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
-#include "runtime/transport/collectives.h"
 
 namespace plumbline::engine {
 namespace {
@@ -79,7 +78,7 @@ PartitionedStage::Made PartitionedStage::make(int variant, std::span<const at::T
     made.partition = std::make_unique<partition::PartitionedGraph>(graph, std::move(trace), std::move(partition));
     return made;
   } catch (const std::exception& error) {
-    // What an operator itself says (that it has no kernel for shapes alone, for one) may go on for lines.
+    // An operator's own message (that it has no meta kernel, say) may span lines.
     const std::string text = graph::error_text(error);
     throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + text.substr(0, text.find('\n')) +
                      "; run it without --remat");
@@ -108,7 +107,7 @@ void check_same_choices(const std::map<int, std::vector<std::string>>& choices, 
     for (size_t variant = 0; variant < lines.size(); ++variant)
       mine.insert(mine.end(), {std::to_string(stage), std::to_string(variant), lines[variant]});
   require_agreement(mine, transport, deadline, [](std::span<const Beliefs> of_rank) -> std::string {
-    std::map<std::pair<std::string, std::string>, std::pair<std::string, size_t>> first;  // the choice, and whose
+    std::map<std::pair<std::string, std::string>, std::pair<std::string, size_t>> first;  // the choice, and its rank
     for (size_t rank = 0; rank < of_rank.size(); ++rank) {
       const Beliefs& theirs = of_rank[rank];
       for (size_t i = 0; i < theirs.size(); i += 3) {

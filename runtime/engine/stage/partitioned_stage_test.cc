@@ -35,7 +35,7 @@ TEST(PartitionedStage, IsMadeOnceForEachLayoutAndEachChoiceOfParameters) {
   EXPECT_EQ(partition_of(at::rand({4, 4}).t()), partition_of(x.t()));
 }
 
-/// One more layout than are kept, again and again: each is made anew and still has the bits of eager mode.
+/// One more layout than can be kept, repeatedly: each is made again and still gives the bits of eager mode.
 TEST(PartitionedStage, KeepsABoundedNumberOfPartitions) {
   const auto module = partition::module_of([](M& m) {
     const at::Tensor w = m.parameter("w", {4, 4});
@@ -47,7 +47,7 @@ TEST(PartitionedStage, KeepsABoundedNumberOfPartitions) {
   const std::vector<std::string> choices = stage.choices();
   const int64_t layouts = PartitionedStage::kMaxPartitions + 1;
   for (int round = 0; round < 2; ++round) {
-    at::Tensor pending;  // a forward whose partition has gone before its backward comes
+    at::Tensor pending;  // a forward whose partition is evicted before its backward
     for (int64_t gap = 0; gap < layouts; ++gap) {
       const at::Tensor input = gap == 0 ? x : at::rand({3, 4 + gap}).narrow(1, 0, 4);
       partition::Tensors outputs;

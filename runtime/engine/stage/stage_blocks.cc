@@ -3,13 +3,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
 #include "runtime/backward/recompute.h"
 #include "runtime/engine/stage/written_attributes.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::engine {
@@ -25,13 +24,13 @@ void refuse_leaves_in_branches(const graph::Graph& graph) {
     for (const auto& branch : node.branches) {
       for (const graph::Attribute& attribute : branch->attributes)
         if (attribute.tensor.defined() && attribute.tensor.requires_grad())
-          throw InputError("re-computation: a branch of a cond holds parameter '" + attribute.name +
+          throw InputError("recompute: a branch of a cond holds parameter '" + attribute.name +
                            "'; make it an operand of the cond");
       refuse_leaves_in_branches(*branch);
     }
 }
 
-/// A graph whose attributes have become inputs, behind its own: first those that it only reads, then those it writes.
+/// A graph whose attributes became inputs, after its own: first those that it only reads, then those it writes.
 struct Lifted {
   graph::Graph graph;
   std::vector<at::Tensor> read, written;
@@ -45,7 +44,7 @@ Lifted lift_attributes(graph::Graph graph) {
     for (const graph::Attribute& attribute : graph.attributes) {
       if (attribute.value == graph::kNoValue || written.contains(attribute.value) != writes) continue;
       if (writes && attribute.tensor.requires_grad())
-        throw InputError("re-computation: forward writes parameter '" + attribute.name +
+        throw InputError("recompute: forward writes parameter '" + attribute.name +
                          "' in place; a block that is run again must find it as it was");
       (writes ? lifted.written : lifted.read).push_back(attribute.tensor);
       graph.inputs.push_back({attribute.name, attribute.value});
@@ -55,16 +54,9 @@ Lifted lift_attributes(graph::Graph graph) {
   return lifted;
 }
 
-/// One interpreter for all micro-batches, whose backwards may come on several threads.
-struct SharedInterpreter {
-  explicit SharedInterpreter(const graph::Graph& graph) : interpreter(graph) {}
-  std::mutex mutex;
-  graph::Interpreter interpreter;
-};
-
-/// Runs a lifted graph, the first time on the attributes that it writes, later on copies of what they were before.
+/// Runs a lifted graph, the first time on the attributes that it writes, later on copies of their earlier content.
 struct BlockRun {
-  std::shared_ptr<SharedInterpreter> shared;
+  graph::Program program;
   std::vector<at::Tensor> written;
   bool first = true;
 
@@ -76,8 +68,7 @@ struct BlockRun {
       if (first) tensor = before;
     }
     first = false;
-    const std::lock_guard<std::mutex> lock(shared->mutex);
-    shared->interpreter.run(arguments, outputs);
+    program.run(arguments, outputs);
   }
 };
 
@@ -92,21 +83,18 @@ std::vector<int32_t> borders(const graph::Graph& graph, const std::string& block
 
 }  // namespace
 
-/// What lies between two borders.
+/// The part of the graph between two borders.
 struct StageBlocks::Piece {
   std::vector<int> inputs, outputs;  // boundaries; the first piece's inputs and the last one's outputs are the stage's
   std::vector<char> requires_grad;   // by output
-  std::shared_ptr<SharedInterpreter> interpreter;
+  std::optional<graph::Program> program;
   bool recomputed = true;
   bool draws = false;
   std::vector<at::Tensor> read, written;
 
   void run(std::span<const at::Tensor> arguments, std::vector<at::Tensor>& results) const {
-    if (!recomputed) {
-      const std::lock_guard<std::mutex> lock(interpreter->mutex);
-      return interpreter->interpreter.run(arguments, results);
-    }
-    backward::Block block = BlockRun{interpreter, written};
+    if (!recomputed) return program->run(arguments, results);
+    backward::Block block = BlockRun{*program, written};
     backward::recompute_in_backward(draws ? backward::with_same_random_numbers(std::move(block)) : std::move(block),
                                     arguments, read, results);
     // The node cannot know which of its outputs have no gradient.
@@ -122,7 +110,7 @@ StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in
     split::SplitOptions options;
     options.policy = [&](const graph::Graph&) { return std::vector(cuts.begin() + 1, cuts.end() - 1); };
     pipe = split::split(graph, options);
-    PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "blocks of a stage are not what lies between their borders");
+    PLUMBLINE_CHECK(pipe.stages.size() + 1 == cuts.size(), "the blocks of a stage do not match their borders");
   } else {
     pipe.stages.push_back({graph, {}, {}});
   }
@@ -147,7 +135,7 @@ StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in
       stage.graph = std::move(lifted.graph);
     }
     piece.draws = std::any_of(stage.graph.nodes.begin(), stage.graph.nodes.end(), &graph::draws_random_numbers);
-    piece.interpreter = std::make_shared<SharedInterpreter>(stage.graph);
+    piece.program.emplace(stage.graph);
     pieces_.push_back(std::move(piece));
   }
 }
@@ -180,7 +168,7 @@ Recompute parse_recompute(const std::string& text) {
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
   for (const auto& [stage, policy] : options.policy_of)
     if (stage < 0 || stage >= pipe.num_stages())
-      throw InputError("re-computation: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
+      throw InputError("recompute: there is no stage " + std::to_string(stage) + "; the model has stages 0 to " +
                        std::to_string(pipe.num_stages() - 1));
   if (options.blocks_in.empty()) return;
   std::set<std::string> parents;
@@ -198,7 +186,7 @@ void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
     const bool cut = static_cast<size_t>(std::distance(parents.begin(), parent)) == kShown;
     known += (known.empty() ? "" : ", ") + (cut ? "..." : *parent);
   }
-  throw InputError("re-computation: no module directly inside '" + options.blocks_in +
+  throw InputError("recompute: no module directly inside '" + options.blocks_in +
                    "' was entered; modules that hold others here: " + (known.empty() ? "none" : known));
 }
 

@@ -1,7 +1,7 @@
-// Which parts of a stage are run again in the backward (re-computation), and a stage that does so.
+// Recompute of parts of a stage in the backward: the choice of the parts, and a stage that does it.
 //
-// What it costs: one more forward of each such block. What it saves: between forward and backward a block keeps its
-// inputs only, not what autograd saves in it.
+// The cost: one more forward of each such block. The gain: between forward and backward a block keeps only its inputs,
+// not autograd's saved values.
 #pragma once
 
 #include <map>
@@ -15,17 +15,17 @@
 
 namespace plumbline::engine {
 
-/// For which micro-batches a stage is recomputed; after torchgpipe's `checkpoint`. The last one's backward often comes
-/// soon after its forward, so that little is saved for it.
+/// The micro-batches for which a stage is recomputed; after torchgpipe's `checkpoint`. The last one's backward often
+/// follows its forward soon, so that recompute gains little for it.
 enum class Recompute { Never, ExceptLast, Always };
 
 struct RecomputeOptions {
   Recompute policy = Recompute::Never;
-  /// By stage, where it is not as `policy` says.
+  /// By stage, the exceptions to `policy`.
   std::map<int, Recompute> policy_of = {};
-  /// Empty: a stage is one block. Else every call of a module directly inside the one of this name is a block
-  /// ("layers": layers.0, layers.1, ...; a module that borders of stages cut is a block in each of them), and what a
-  /// stage does outside of them is not recomputed. Inside a backward only one block at a time is there in full.
+  /// Empty: a stage is one block. Otherwise every call of a module directly inside the one of this name is a block
+  /// ("layers": layers.0, layers.1, ...; a module cut by stage borders is a block in each stage), and the rest of a
+  /// stage is not recomputed. Only one block at a time is materialised during a backward.
   std::string blocks_in = {};
 
   bool on() const { return policy != Recompute::Never || !policy_of.empty(); }
@@ -40,24 +40,24 @@ std::string to_string(Recompute policy);
 /// The inverse. Throws InputError for anything else.
 Recompute parse_recompute(const std::string& text);
 
-/// Throws InputError where options name a stage that `pipe` does not have, or a module in which none was entered
-/// (unless stages are missing in `pipe`: another rank's, whose graphs are empty).
+/// Throws InputError if options name a stage that `pipe` does not have, or a module in which none was entered (unless
+/// stages are missing in `pipe`: another rank's, whose graphs are empty).
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe);
 
-/// Runs a stage's graph as a chain of blocks (runtime/backward/recompute.h). Blocks are cut from the graph as stages
-/// are, with parameters that several use shared: a parameter's gradient is summed in each block, then over the blocks,
-/// the last first. A buffer (or constant) that a block writes is written in the forward alone: the second run works on
-/// copies of what the first one found.
+/// Runs a stage's graph as a chain of blocks (runtime/backward/recompute.h). Blocks are cut from the graph like stages,
+/// and share parameters: a parameter's gradient is summed in each block, then over the blocks, the last first. A buffer
+/// (or constant) that a block writes is written in the forward alone: the second run works on copies of the first run's
+/// initial content.
 class StageBlocks {
  public:
-  /// `graph` is bound, and is copied; `blocks_in` as in RecomputeOptions. Throws InputError where the graph cannot be
-  /// cut there; see split().
+  /// `graph` is bound, and is copied; `blocks_in` as in RecomputeOptions. Throws InputError if the graph cannot be cut
+  /// there; see split().
   StageBlocks(const graph::Graph& graph, const std::string& blocks_in);
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();
 
-  /// As Interpreter::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not
-  /// be inside one. What comes out may outlive this object, and its backward may run on another thread.
+  /// Like Program::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not
+  /// be inside one. The outputs may outlive this object, and their backward may run on another thread.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 
  private:

@@ -1,4 +1,4 @@
-// Re-computation by blocks of a stage: the bits of the same run without it, and of plain autograd over the whole model.
+// Recompute by blocks of a stage: equals the same run without it, and plain autograd over the whole model, bitwise.
 #include "runtime/engine/stage/stage_blocks.h"
 
 #include <ATen/ATen.h>
@@ -10,8 +10,8 @@
 #include "runtime/capture/interpose.h"
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
@@ -36,7 +36,7 @@ class Bytes : public c10::MemoryReportingInfoBase {
   int64_t alive = 0;
 };
 
-/// A residual layer with everything that a second run could get wrong: batch statistics, dropout, a change in place.
+/// A residual layer with everything that a second run could get wrong: batch statistics, dropout, an in-place change.
 struct Residual : torch::nn::Module {
   explicit Residual(double phase) : linear(register_module("linear", std::make_shared<Layer>(phase))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& tied) {
@@ -76,7 +76,7 @@ split::SplitOptions loss_first() {
   return options;
 }
 
-/// Two steps of the engine: what they leave, and how many gelus the second one's ranks called.
+/// Two steps of the engine: their results, and the number of gelu calls by the ranks in the second step.
 std::pair<Told, int> steps(int ranks, int microbatches, const std::string& schedule,
                            const engine::RecomputeOptions& recompute) {
   engine::EngineOptions options;
@@ -147,7 +147,7 @@ TEST(StageBlocks, CanBeChosenForEachStage) {
   EXPECT_EQ(gelus, plain_gelus + 1 + 2 + 2);
 }
 
-/// The oracle is plain autograd over models whose stages are all of the kinds that the engine knows.
+/// The oracle is plain autograd over models whose stages are of all kinds that the engine supports.
 TEST(StageBlocks, OfWholeStagesEqualAutograd) {
   for (const std::string kind : {"mlp", "skip", "tied", "dropout", "batch norm", "two outputs", "integers", "frozen",
                                  "frozen early", "unused", "strided"})
@@ -217,8 +217,8 @@ class OneStage : public ::testing::Test {
 };
 
 TEST_F(OneStage, RunsEachBlockOnceMoreInOnePieceAndInHalves) {
-  graph::Interpreter interpreter(graph());
-  const Tensors plain = step(interpreter, false);
+  const graph::Program program(graph());
+  const Tensors plain = step(program, false);
   for (const std::string blocks : {"", "layers"}) {
     engine::StageBlocks stage(graph(), blocks);
     for (const bool halves : {false, true}) {
@@ -261,11 +261,12 @@ TEST_F(OneStage, HoldsFewerBytesAfterTheForward) {
     return bytes->alive - before;
   };
   const int64_t generator = graph::random_state().nbytes(), value = 5 * kWidth * sizeof(float);
-  const int64_t turn = generator;  // what the RandomTurn puts back
-  graph::Interpreter interpreter(graph());
-  const int64_t plain = held(interpreter), stage = held(engine::StageBlocks(graph(), "")),
+  const int64_t turn = generator;  // the state that the RandomTurn restores
+  const graph::Program program(graph());
+  const int64_t plain = held(program), stage = held(engine::StageBlocks(graph(), "")),
                 layers = held(engine::StageBlocks(graph(), "layers"));
-  // Per layer what its batch norm was: mean, variance and a count, each in an allocation of at least 64 bytes.
+  // The earlier state of each layer's batch norm: mean, variance and a count, each in an allocation of at least 64
+  // bytes.
   const int64_t statistics = 64 + 64 + 64;
   EXPECT_LE(stage, turn + value + generator + kLayers * statistics + 64);
   EXPECT_LT(stage - turn - generator, (plain - turn) / 2);
@@ -277,15 +278,15 @@ TEST(StageBlocks, RefuseWhatIsNotThere) {
     return refusal([&] { steps(1, 1, "gpipe", options); });
   };
   EXPECT_EQ(refusal_of({engine::Recompute::Never, {{1, engine::Recompute::Always}}, ""}),
-            "rank 0: re-computation: there is no stage 1; the model has stages 0 to 0");
+            "rank 0: recompute: there is no stage 1; the model has stages 0 to 0");
   EXPECT_EQ(refusal_of({engine::Recompute::Always, {}, "blocks"}),
-            "rank 0: re-computation: no module directly inside 'blocks' was entered; modules that hold others here: "
+            "rank 0: recompute: no module directly inside 'blocks' was entered; modules that hold others here: "
             "layers, layers.0, layers.1, ...");
   EXPECT_EQ(refusal([] { engine::parse_recompute("sometimes"); }),
             "--recompute: 'sometimes' is none of never, except-last, always");
 }
 
-/// What a stage writes in place among its parameters, a second run could not find as it was.
+/// A second run would not find the old content of a parameter that the stage writes in place.
 TEST(StageBlocks, RefuseAWrittenParameter) {
   struct Clipping : torch::nn::Module {
     Tensors forward(const Tensors& in) {
@@ -300,7 +301,7 @@ TEST(StageBlocks, RefuseAWrittenParameter) {
   const split::Pipe pipe = split::make_pipe({&model, [&](const Tensors& in) { return model.forward(in); }, {"x"}},
                                             {waves({5, kWidth}, 0)}, true, loss_first());
   EXPECT_EQ(refusal([&] { engine::StageBlocks(pipe.stages[0].graph, ""); }),
-            "re-computation: forward writes parameter 'weight' in place; a block that is run again must find it as it "
+            "recompute: forward writes parameter 'weight' in place; a block that is run again must find it as it "
             "was");
 }
 

@@ -14,13 +14,13 @@
 namespace plumbline::engine {
 namespace {
 
-/// Some numbers between 0 and 1, the same everywhere; zeros for integers, since zeros are valid indices.
+/// Numbers between 0 and 1, the same everywhere; zeros for integers, since zeros are valid indices.
 at::Tensor sample_row(int64_t length, at::ScalarType dtype, at::Generator& generator) {
   if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return at::zeros({length}, dtype);
   return at::rand({length}, generator, at::kDouble).to(dtype);
 }
 
-/// As `inputs` lie, or contiguous where there are none. Gaps and shared elements stay.
+/// With the strides of `inputs`, or contiguous without them. Gaps and shared elements are kept.
 std::vector<at::Tensor> samples(const graph::Graph& graph, std::span<const at::Tensor> inputs) {
   at::Generator generator = at::detail::createCPUGenerator(1);
   std::vector<at::Tensor> made;
@@ -38,7 +38,7 @@ std::vector<at::Tensor> samples(const graph::Graph& graph, std::span<const at::T
   return made;
 }
 
-/// Tangents that no gradient comes for: the backward is that without them, and their outputs require none.
+/// Removes tangents that receive no gradient: the backward is computed without them, and their outputs require none.
 void drop_unused_tangents(const graph::Graph& graph, partition::JointTrace& trace,
                           const std::vector<char>& has_gradient) {
   std::vector<char> missing;

@@ -1,7 +1,7 @@
 #include "runtime/engine/stage/stage_trace.h"
 
 #include "runtime/engine/stage/partitioned_stage.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
@@ -17,7 +17,7 @@ std::vector<int64_t> strides_of(const partition::JointNode& node) {
   return strides;
 }
 
-/// What a kernel refuses of zeros, and of what is no probability.
+/// Kernels that refuse zeros, or values that are no probabilities.
 TEST(StageTrace, IsMadeOnNumbersThatKernelsTake) {
   const auto module = partition::module_of([](M& m) {
     const at::Tensor w = m.parameter("w", {4, 4});
@@ -54,8 +54,8 @@ TEST(StageTrace, TakesTheStridesOfTheInputsWithTheirGaps) {
   }
 }
 
-/// In bfloat16 a linear layer adds its bias to the rounded product where its input has gaps, and before rounding where
-/// it has none.
+/// In bfloat16 a linear layer adds its bias to the rounded product if its input has gaps, and before rounding
+/// otherwise.
 TEST(StageTrace, ALinearLayerOnChunksOfTheSecondDimensionHasTheBitsOfEagerMode) {
   const auto module = partition::module_of([](M& m) {
     const at::Tensor w = m.register_parameter("w", at::randn({16, 16}).to(at::kBFloat16)),

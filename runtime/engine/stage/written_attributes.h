@@ -1,4 +1,4 @@
-// Which of a graph's own tensors a run of it writes: the buffers of a batch norm, for one.
+// Which of a graph's own tensors a run writes, such as the buffers of a batch norm.
 #pragma once
 
 #include <set>
@@ -7,7 +7,7 @@
 
 namespace plumbline::engine {
 
-/// The values of the attributes that a call writes. The views of an attribute have its number of storage.
+/// The values of the attributes that a call writes. Views of an attribute share its storage number.
 std::set<graph::ValueId> written_attributes(const graph::Graph& graph);
 
 }  // namespace plumbline::engine

@@ -28,7 +28,7 @@ void Courier::send(const schedule::Action& by, const OutgoingTensor& tensor, int
 void Courier::release_completed_sends() {
   for (; first_send_ < sends_.size() && context_.transport.test(sends_[first_send_].request); ++first_send_)
     sends_[first_send_].tensor.reset();
-  if (first_send_ * 2 < sends_.size()) return;  // moving what is left costs no more than what is gone did
+  if (first_send_ * 2 < sends_.size()) return;  // moving the rest costs no more than the completed ones did
   sends_.erase(sends_.begin(), sends_.begin() + static_cast<std::ptrdiff_t>(first_send_));
   first_send_ = 0;
 }
@@ -40,7 +40,7 @@ void Courier::wait_send(const schedule::Action& wait_action) {
                               wait_action.microbatch};
   for (size_t i = first_send_; i < sends_.size(); ++i) {
     if (sends_[i].by != send) continue;
-    wait(sends_[i].request, [&] { return place(send.stage, send.microbatch) + ": what it sent was not taken"; });
+    wait(sends_[i].request, [&] { return place(send.stage, send.microbatch) + ": its message was not taken"; });
     sends_[i].tensor.reset();
   }
 }

@@ -18,24 +18,24 @@ class Courier {
   /// Posts the receive of a boundary value or its gradient.
   PendingReceive post_receive(const split::Boundary& boundary, int peer, int64_t tag);
 
-  /// Waits for a receive. Errors begin with the context, which says what is awaited.
+  /// Waits for a receive. Errors begin with the context, which names the awaited value.
   at::Tensor receive(PendingReceive& pending, const transport::WaitContext& what);
 
-  /// Starts to send; `by` is the action that the send belongs to.
+  /// Starts a send; `by` is the action that it belongs to.
   void send(const schedule::Action& by, const OutgoingTensor& tensor, int rank, int64_t tag);
 
-  /// Frees the memory of messages that have been taken; receivers take them roughly in order.
+  /// Frees the memory of received messages; messages are received in roughly the order of sending.
   void release_completed_sends();
 
-  /// For WAIT_SEND: waits until the messages of that action's send have been taken.
+  /// For WAIT_SEND: waits until the messages of that action's send are received.
   void wait_send(const schedule::Action& wait);
 
-  /// Waits until all messages have been taken.
+  /// Waits until all messages are received.
   void finish_sends();
 
   /// Seconds spent waiting so far.
   double waiting() const { return waiting_; }
-  /// When the last tensor had come, in seconds as now() counts.
+  /// The arrival time of the last tensor, in seconds as now() counts.
   double last_arrival() const { return last_arrival_; }
 
  private:

@@ -1,6 +1,9 @@
 #include "runtime/engine/step/execution.h"
 
 #include <algorithm>
+#include <ranges>
+
+#include "runtime/text/join.h"
 
 namespace plumbline::engine {
 
@@ -48,7 +51,7 @@ void Execution::execute_custom(const CustomFunction& function, std::span<const s
   for (size_t i = 0; i < actions.size(); ++i) {
     if (executed[i] || !schedule::is_compute(actions[i].type)) continue;
     position_ = first + i;
-    throw Error("the custom function came to its end without having it carried out");
+    throw Error("the custom function ended without executing it");
   }
 }
 
@@ -64,7 +67,7 @@ void Execution::execute_member(std::span<const schedule::Action> given, const sc
   executed = true;
   const size_t first = position_;
   position_ += i;
-  // One that stands alone is timed with the function around it.
+  // A single action is timed together with its function.
   if (given.size() > 1)
     timed(given[i], [&] { step_.execute(given[i], substitute); });
   else
@@ -72,7 +75,7 @@ void Execution::execute_member(std::span<const schedule::Action> given, const sc
   position_ = first;
 }
 
-/// An action begins when the messages it takes have come.
+/// An action begins when its messages have arrived.
 template <class Work>
 void Execution::timed(const schedule::Action& action, Work&& work) {
   if (!step_.context().options.trace) return work();
@@ -81,7 +84,7 @@ void Execution::timed(const schedule::Action& action, Work&& work) {
   step_.result().trace.push_back({action, std::max(begin, step_.courier().last_arrival()), now()});
 }
 
-/// The exception under way, of the same type where it is one of ours, with the place put before its text.
+/// Rethrows the current exception, of the same type if it is one of ours, with the position before its text.
 void Execution::throw_with_position() const {
   const std::string rank = "rank " + std::to_string(step_.context().transport.rank());
   const auto located = [&](std::string text) {
@@ -109,7 +112,14 @@ const std::vector<at::Tensor>& ActionContext::inputs(int microbatch) const {
 }
 const at::Tensor& ActionContext::target(int microbatch) const { return execution_.step().target(microbatch); }
 const std::vector<at::Tensor>& ActionContext::losses() const { return execution_.step().result().losses; }
-StageRunner& ActionContext::runner(int stage) const { return execution_.step().runner(stage); }
+StageRunner& ActionContext::runner(int stage) const {
+  const std::vector<int>& stages = execution_.step().context().stages;
+  if (!std::ranges::binary_search(stages, stage))
+    throw Error("a custom function requests the runner of stage " + std::to_string(stage) + ", which rank " +
+                std::to_string(rank()) + " does not execute; expected one of its stages: " +
+                join(stages | std::views::transform([](int s) { return std::to_string(s); })));
+  return execution_.step().runner(stage);
+}
 void ActionContext::execute(const schedule::Action& action) { execution_.execute_member(actions_, action, nullptr); }
 void ActionContext::execute(const schedule::Action& action, StageRunner& runner) {
   execution_.execute_member(actions_, action, &runner);

@@ -1,5 +1,5 @@
-// Execution: goes through the actions of one rank in a step: one after another or by custom functions, with the times
-// of a trace, and with the place in the list in the text of an error.
+// Execution: executes the actions of one rank in a step, one after another or by custom functions, records the times of
+// a trace, and adds the position in the list to the text of an error.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ class Execution {
  public:
   explicit Execution(Step& step) : step_(step), actions_(step.plan().actions) {}
 
-  /// Executes all actions. Throws what fails, with its place: "rank 1, position 4 (1B0): ...".
+  /// Executes all actions. Rethrows an error with its position: "rank 1, position 4 (1B0): ...".
   void run();
 
   /// For a custom function that was given `given`: executes one of them.
@@ -30,7 +30,7 @@ class Execution {
 
   Step& step_;
   const std::span<const schedule::Action> actions_;
-  size_t position_ = 0;  // of the action under way
+  size_t position_ = 0;  // of the current action
 };
 
 }  // namespace plumbline::engine

@@ -48,7 +48,7 @@ void Step::execute(const schedule::Action& action, StageRunner* substitute) {
     case schedule::ActionType::RESHARD:
     case schedule::ActionType::REDUCE_GRAD:
     case schedule::ActionType::WAIT_REDUCE_GRAD:
-      return;  // nothing is divided over a data-parallel group
+      return;  // nothing is sharded over a data-parallel group
   }
 }
 

@@ -26,13 +26,13 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  /// Executes one action of the rank; `substitute`, where given, computes in place of the stage's runner.
+  /// Executes one action of the rank; `substitute`, if given, computes in place of the stage's runner.
   void execute(const schedule::Action& action, StageRunner* substitute = nullptr);
 
   /// After the last action: waits for the sends, and makes the gradients of the step final.
   void finish();
 
-  /// After an error: no transfer touches the step's memory any more, and no runner keeps a first half.
+  /// After an error: no transfer accesses the step's memory any more, and no runner keeps a first half.
   void abandon() noexcept;
 
   const EngineContext& context() const { return context_; }
@@ -41,7 +41,7 @@ class Step {
   StepResult& result() { return result_; }
   bool training() const { return training_; }
   const std::vector<at::Tensor>& inputs(int microbatch) const { return batch_.inputs.at(microbatch); }
-  /// Undefined where the batch has none.
+  /// Undefined if the batch has none.
   const at::Tensor& target(int microbatch) const;
   StageRunner& runner(int stage) const { return *stage_of(stage).runner; }
   StepBuffers& buffers() { return buffers_; }
@@ -68,7 +68,7 @@ class Step {
   void finish_input_gradients(int stage, int microbatch);
   void finish_parameter_gradients(int stage, int microbatch);
 
-  /// Lets a stage compute: the time counts as busy, and an error says where it happened.
+  /// Runs a stage's computation: the time counts as busy, and an error gets its position.
   template <class Work>
   void compute(int stage, int microbatch, Work&& work) {
     const Stopwatch busy(result_.times.busy);

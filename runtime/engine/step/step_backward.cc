@@ -13,7 +13,7 @@
 namespace plumbline::engine {
 namespace {
 
-/// Whether a gradient of one of the stage's inputs goes anywhere.
+/// Whether a gradient of one of the stage's inputs is sent anywhere.
 bool returns_gradients(const split::Pipe& pipe, int stage) {
   return std::ranges::any_of(pipe.stages[stage].inputs, [&](int b) { return pipe.boundaries[b].has_gradient; });
 }
@@ -34,8 +34,8 @@ void Step::receive_backward(int stage, int microbatch) {
   }
 }
 
-/// The sum of what the consumers of one output hand back, the last stage's first: the order in which autograd would
-/// meet them if nothing were cut.
+/// The sum of the gradients that the consumers of one output return, the last stage's first: autograd's order in the
+/// uncut model.
 at::Tensor Step::output_gradient(int stage, int microbatch, int output) {
   const c10::NoGradGuard no_grad;
   MicrobatchState& state = state_of(stage, microbatch);
@@ -61,7 +61,7 @@ at::Tensor Step::output_gradient(int stage, int microbatch, int output) {
 }
 
 /// From the loss, or from the gradients of the outputs, to those of the inputs, by backward() or backward_input().
-/// False where the loss does not depend on what this stage made.
+/// False if the loss does not depend on the results of this stage.
 bool Step::pass_back(int stage, int microbatch, Pass pass) {
   MicrobatchState& state = state_of(stage, microbatch);
   const split::Pipe& pipe = plan_.plan.pipe(microbatch);
@@ -93,15 +93,15 @@ bool Step::pass_back(int stage, int microbatch, Pass pass) {
   buffers_.roots = std::move(roots);
   buffers_.root_grads = std::move(root_grads);
   finish_input_gradients(stage, microbatch);
-  // What a second half needs of these autograd keeps.
+  // Autograd keeps those that a second half needs.
   state.outputs.clear();
   state.inputs.clear();
   state.loss.reset();
   return passed;
 }
 
-/// The graph said that a gradient flows to an input; where autograd found none (a zero derivative) the sum goes on with
-/// zeros. Laid out as what comes from another rank is: the bits must not depend on where the producer is.
+/// The graph requires a gradient for an input; if autograd found none (a zero derivative), zeros are summed. Laid out
+/// like a gradient from another rank: the bits must not depend on where the producer is.
 void Step::finish_input_gradients(int stage, int microbatch) {
   MicrobatchState& state = state_of(stage, microbatch);
   const split::Pipe& pipe = plan_.plan.pipe(microbatch);
@@ -188,7 +188,7 @@ void Step::send_backward(int stage, int microbatch) {
                   make_outgoing(state.input_grads[plan.channels[c].consumer_input], context_.options.keep_strides),
                   context_.rank_of(boundary.producer, microbatch), plan.backward_tag(c, microbatch));
   }
-  // Where the stage-0 rule left everything to the W there are none yet.
+  // There are none yet if the stage-0 rule left everything to the W.
   if (state.input_grads.empty()) return;
   for (int c : plan.incoming[stage])
     if (!context_.is_local(plan.boundary(c, microbatch).producer, microbatch))

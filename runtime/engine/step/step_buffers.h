@@ -1,5 +1,5 @@
-// StepBuffers: the state of a step under way. An engine has one and lends it to each step, so that the vectors keep
-// their memory from step to step and an action allocates nothing.
+// StepBuffers: the state of a running step. An engine has one and lends it to each step, so that the vectors keep their
+// memory from step to step and an action allocates none of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +13,10 @@
 
 namespace plumbline::engine {
 
-/// What the I of a micro-batch left to its W.
+/// The work that the I of a micro-batch left to its W.
 enum class WeightHalf : uint8_t {
   None,
-  FullBackward,  ///< no gradient of an input is wanted
+  FullBackward,  ///< no gradient of an input is needed
   Weights,       ///< the gradients of the parameters
   UserWork,      ///< EngineOptions::weight_work
 };
@@ -26,14 +26,14 @@ struct MicrobatchState {
   std::vector<at::Tensor> inputs;                 // by graph input
   std::vector<PendingReceive> pending_inputs;     // by graph input
   std::vector<at::Tensor> outputs;                // by graph output; without memory once released
-  std::vector<int> remaining_consumers;           // by graph output: how many have yet to take it
+  std::vector<int> remaining_consumers;           // by graph output: how many have not taken it yet
   std::vector<PendingReceive> pending_gradients;  // by outgoing channel
   std::vector<at::Tensor> input_grads;            // by graph input
   at::Tensor loss;
   WeightHalf weight_half = WeightHalf::None;
   std::function<void()> user_work;
 
-  /// Drops the values and keeps the memory of the vectors.
+  /// Drops the values but keeps the memory of the vectors.
   void clear() {
     inputs.clear();
     pending_inputs.clear();
@@ -57,8 +57,8 @@ struct PendingSend {
 struct StepBuffers {
   std::vector<MicrobatchState> microbatches;  // by stage of the rank, then by micro-batch
   std::vector<PendingSend> sends;
-  std::vector<at::Tensor> roots, root_grads;  // of the backward under way
-  std::vector<char> executed;                 // by action that a custom function was given
+  std::vector<at::Tensor> roots, root_grads;  // of the current backward
+  std::vector<char> executed;                 // by action given to a custom function
 
   void clear() {
     for (MicrobatchState& microbatch : microbatches) microbatch.clear();

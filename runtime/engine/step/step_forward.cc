@@ -1,9 +1,7 @@
 // The forward actions of a step: F and its transfers.
-#include <algorithm>
-#include <iterator>
-
 #include "runtime/backward/released_output.h"
 #include "runtime/engine/step/step.h"
+#include "runtime/split/module_pipe.h"
 
 namespace plumbline::engine {
 namespace {
@@ -15,7 +13,7 @@ void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, c
     const at::Tensor& output = outputs[boundary.output];
     if (!output.defined() || output.scalar_type() != boundary.value.dtype || output.sizes() != boundary.value.sizes)
       throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " +
-                  graph::describe(output) + ", planned was " +
+                  graph::describe(output) + ", expected " +
                   graph::describe(boundary.value.dtype, boundary.value.sizes) +
                   " (a value whose size depends on data cannot cross a border)");
     if (backward && output.requires_grad() && !boundary.value.requires_grad)
@@ -43,8 +41,7 @@ void Step::take_inputs(int stage, int microbatch) {
   MicrobatchState& state = state_of(stage, microbatch);
   const Plan& plan = plan_.plan;
   state.inputs.clear();
-  if (stage == 0)
-    std::ranges::copy_if(batch_.inputs[microbatch], std::back_inserter(state.inputs), &at::Tensor::defined);
+  if (stage == 0) split::append_given(batch_.inputs[microbatch], state.inputs);
   state.inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
   for (int c : plan.incoming[stage]) {
     const split::Boundary& boundary = plan.boundary(c, microbatch);
@@ -101,7 +98,7 @@ void Step::compute_loss(MicrobatchState& state, int microbatch) {
   result_.losses[microbatch] = state.loss.detach();
 }
 
-/// A value for one of its consumers.
+/// The value for one of its consumers.
 const at::Tensor& Step::live_output(const split::Boundary& boundary, int microbatch) {
   const at::Tensor& output = state_of(boundary.producer, microbatch).outputs[boundary.output];
   PLUMBLINE_CHECK(output.defined() && !backward::is_released(output),
@@ -109,8 +106,8 @@ const at::Tensor& Step::live_output(const split::Boundary& boundary, int microba
   return output;
 }
 
-/// After a consumer has taken the value. After the last one, the stage gives up its share of the memory: the backward
-/// begins at the value's place in the autograd graph.
+/// Called after a consumer has received the value. After the last one, the stage releases its share of the memory: the
+/// backward begins at the value's place in the autograd graph.
 void Step::consumed(const split::Boundary& boundary, int microbatch) {
   MicrobatchState& state = state_of(boundary.producer, microbatch);
   at::Tensor& output = state.outputs[boundary.output];

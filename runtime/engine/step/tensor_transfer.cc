@@ -41,7 +41,7 @@ at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides) {
 
 OutgoingTensor make_outgoing(const at::Tensor& tensor, bool keep_strides) {
   if (!keep_strides || tensor.dim() == 0) return {tensor, {}};
-  // Of an expanded tensor all rows are sent, since the receiver knows the size beforehand.
+  // An expanded tensor is sent with all its rows, since the receiver knows the size beforehand.
   if (is_expanded(tensor)) return {tensor.contiguous(), with_strides(tensor.strides())};
   return {tensor, with_strides(tensor.strides())};
 }
@@ -70,7 +70,7 @@ at::Tensor received_tensor(PendingReceive&& receive) {
   at::Tensor one = body;
   for (int64_t d = 0; d < body.dim(); ++d)
     if (strides[d] == 0 && body.size(d) > 1) one = one.narrow(d, 0, 1);
-  // Laid out as in_transfer_layout() did: the largest stride first.
+  // In the order of in_transfer_layout(): the largest stride first.
   std::vector<int64_t> order(body.dim()), back(body.dim());
   for (int64_t d = 0; d < body.dim(); ++d) order[d] = d;
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });

@@ -8,7 +8,7 @@
 namespace plumbline::testing {
 namespace {
 
-/// What arrives at rank 1 when rank 0 sends `tensor` as the engine does.
+/// The tensor that arrives at rank 1 when rank 0 sends `tensor` as the engine does.
 at::Tensor sent(const at::Tensor& tensor, bool keep_strides) {
   at::Tensor received;
   with_ranks(2, [&](transport::Transport& transport) {

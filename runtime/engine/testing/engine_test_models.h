@@ -1,6 +1,5 @@
-// What the engine's tests share: small models, plain autograd over the whole of them, and a run of the engine over
-// ranks that are threads. The oracle never captures and shares no code with the engine: it divides with
-// at::tensor_split.
+// Shared by the engine's tests: small models, plain autograd over the whole model, and a run of the engine over ranks
+// that are threads. The oracle never captures and shares no code with the engine: it divides with at::tensor_split.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/microbatch/random_seed.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/spawn.h"
 
@@ -29,7 +28,7 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 constexpr int kWidth = 6;
 
-/// Numbers without a pattern that helps: no random generator, so every rank makes the same.
+/// Numbers without a regular pattern: no random generator, so every rank makes the same.
 inline at::Tensor waves(at::IntArrayRef sizes, double phase) {
   return at::arange(c10::multiply_integers(sizes), at::kDouble).mul(0.7371).add(phase).sin().to(at::kFloat).view(sizes);
 }
@@ -42,13 +41,13 @@ struct Layer : torch::nn::Module {
   at::Tensor weight, bias;
 };
 
-/// Lays a value out contiguous, and its gradient.
+/// Makes a value and its gradient contiguous.
 struct Contiguous : torch::autograd::Function<Contiguous> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.contiguous(); }
   static Tensors backward(torch::autograd::AutogradContext*, const Tensors& grads) { return {grads[0].contiguous()}; }
 };
 
-/// Four layers, or one for each stage if there are more stages; `kind` says what is special about them.
+/// Four layers, or one for each stage if there are more stages; `kind` selects a peculiarity.
 struct Net : torch::nn::Module {
   Net(std::string kind, int stages, bool untied = false)
       : kind(std::move(kind)), stages(stages), depth(std::max(4, stages)) {
@@ -93,7 +92,7 @@ struct Net : torch::nn::Module {
         continue;
       }
       if (kind == "strided") {
-        // Columns in memory order: kernels add them up otherwise than rows.
+        // Columns in memory order: kernels sum them in another order than rows.
         h = at::gelu(layers[i]->forward(h)).t().contiguous().t();
         h = h + h.sum(1, true).tanh();
         continue;
@@ -111,7 +110,7 @@ struct Net : torch::nn::Module {
     return side.defined() ? Tensors{h, side} : Tensors{h};
   }
 
-  /// The stage that a parameter of this (untied) net belongs to; -1 where none uses it.
+  /// The stage that a parameter of this (untied) net belongs to; -1 if none uses it.
   int stage_of(const std::string& parameter) const {
     if (parameter == "unused") return -1;
     if (parameter == "codes") return stages - 1;
@@ -125,7 +124,7 @@ struct Net : torch::nn::Module {
   std::shared_ptr<Layer> aux;
   std::vector<torch::nn::BatchNorm1d> norms;
   Tensors codes;
-  /// Set by the oracle only: called where a stage begins.
+  /// Set by the oracle only: called at the beginning of a stage.
   std::function<void(int stage)> on_stage;
   /// Set by the oracle only: values cross borders as they do without EngineOptions::keep_strides.
   bool contiguous_borders = false;
@@ -145,11 +144,11 @@ inline at::Tensor mean_square(const Tensors& outputs, const at::Tensor& target) 
   return at::mse_loss(outputs[0], target);
 }
 
-/// All that a run tells; gradients of every parameter, undefined where there is none.
+/// All results of a run; gradients of every parameter, undefined if there is none.
 struct Told {
   Tensors losses, outputs;
   NamedTensors gradients, buffers;
-  /// By micro-batch: what the outputs were joined from, as far as it is known.
+  /// By micro-batch: the parts from which the outputs were joined, if known.
   std::vector<Tensors> parts;
 };
 
@@ -216,7 +215,7 @@ class Oracle {
     return forward(x, target, /*backward=*/false);
   }
 
-  /// Gradients are from now on summed in the order that `schedule` has for each stage, and then over its replicas.
+  /// From now on sums gradients in the order of `schedule` for each stage, and then over its replicas.
   void follow(const schedule::Schedule& schedule) {
     orders_.assign(schedule.stages, Orders(schedule.replicas()));
     for (const auto& actions : schedule.ranks)
@@ -287,10 +286,10 @@ class Oracle {
   int microbatches_;
   NamedTensors total_;
   std::vector<Orders> orders_;          // by stage and replica; empty: that of `backward_order`
-  std::vector<NamedTensors> grads_of_;  // by micro-batch, where there are orders
+  std::vector<NamedTensors> grads_of_;  // by micro-batch, if there are orders
 };
 
-/// The engine over the ranks of a schedule, each with a module of its own.
+/// The engine over the ranks of a schedule, each with its own module.
 class Fleet {
  public:
   Fleet(std::string kind, schedule::Schedule schedule) : schedule_(std::move(schedule)) {
@@ -309,10 +308,10 @@ class Fleet {
     };
   }
 
-  /// Calls `body` on every rank. Throws what the ranks throw.
+  /// Calls `body` on every rank. Rethrows the ranks' exceptions.
   void run(const std::function<void(engine::Engine&, int rank)>& body) {
     with_ranks(static_cast<int>(schedule_.ranks.size()), [&](transport::Transport& transport) {
-      at::set_num_threads(1);  // OpenMP counts for each thread anew
+      at::set_num_threads(1);  // OpenMP's thread count is per thread
       engine::EngineOptions mine = options;
       if (adjust) adjust(mine, transport.rank());
       engine::Engine engine(transport, schedule_, source(transport.rank()), mine);
@@ -320,10 +319,10 @@ class Fleet {
     });
   }
 
-  /// Adds what one rank knows to `told`; copies of a shared parameter must agree.
+  /// Adds one rank's results to `told`; copies of a shared parameter must agree.
   void tell(Told& told, engine::Engine& engine, const engine::StepResult& result) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // Of several replicas each tells about its own micro-batches.
+    // Each of several replicas reports its own micro-batches.
     told.losses.resize(std::max(told.losses.size(), result.losses.size()));
     for (size_t m = 0; m < result.losses.size(); ++m)
       if (result.losses[m].defined()) told.losses[m] = result.losses[m];
@@ -359,8 +358,8 @@ class Fleet {
   std::mutex mutex_;
 };
 
-/// Every rank does, for each micro-batch, the forwards of its stages and then, with `depth_first` at once, else at the
-/// end, their backwards.
+/// Every rank executes, for each micro-batch, the forwards of its stages and then, with `depth_first` at once,
+/// otherwise at the end, their backwards.
 inline schedule::Schedule placed(std::vector<int> rank_of_stage, int ranks, int microbatches, bool depth_first = false,
                                  bool descending = false) {
   schedule::Schedule schedule{"placed", static_cast<int>(rank_of_stage.size()), microbatches, rank_of_stage, {}};
@@ -380,8 +379,8 @@ inline schedule::Schedule placed(std::vector<int> rank_of_stage, int ranks, int 
   return schedule;
 }
 
-/// Steps on different batches, without zeroing gradients between them, against plain autograd that sums in the order of
-/// the schedule.
+/// Steps on different batches, without zeroing gradients between them, compared with plain autograd that sums in the
+/// order of the schedule.
 inline void expect_like_oracle(const std::string& kind, const schedule::Schedule& schedule, int64_t rows, int steps = 1,
                                const std::function<void(engine::EngineOptions&)>& change = {}) {
   SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +

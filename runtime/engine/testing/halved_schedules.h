@@ -1,4 +1,4 @@
-// For tests: schedules whose backwards come in halves, made from ones whose backwards are whole.
+// For tests: schedules with halved backwards, derived from ones with whole backwards.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace plumbline::testing {
 
 struct Halving {
   std::string name = "halved";
-  /// How many of a stage's I may wait for their W, by rank; what waits at the end of a rank's list is done there.
+  /// How many of a stage's I may wait for their W, by rank; the rest follows at the end of a rank's list.
   std::function<int(int rank)> lag = [](int) { return INT_MAX; };
-  bool descending = false;                   ///< what waits at the end, the latest micro-batch first
+  bool descending = false;                   ///< at the end, the latest micro-batch first
   std::vector<int> whole_microbatches = {};  ///< whose B stay
 };
 
@@ -50,7 +50,7 @@ inline schedule::Schedule halved(schedule::Schedule schedule, const Halving& how
   return schedule;
 }
 
-/// One stage a rank; rank r begins with `warm_up(r)` forwards, then forwards and backwards take turns.
+/// One stage per rank; rank r begins with `warm_up(r)` forwards, then forwards and backwards alternate.
 inline schedule::Schedule in_turns(int ranks, int microbatches, const std::function<int(int rank)>& warm_up) {
   schedule::Schedule schedule{"in turns", ranks, microbatches, {}, {}};
   for (int r = 0; r < ranks; ++r) {
@@ -67,7 +67,7 @@ inline schedule::Schedule in_turns(int ranks, int microbatches, const std::funct
   return schedule;
 }
 
-/// The micro-batches in the order in which each stage accumulates them; the same for all stages, or the test fails.
+/// The order in which each stage accumulates the micro-batches; the same for all stages, or the test fails.
 inline std::vector<int> accumulation_order(const schedule::Schedule& schedule) {
   std::map<int, std::vector<int>> of_stage;
   for (const auto& actions : schedule.ranks)

@@ -14,7 +14,7 @@ int64_t bytes_of(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
   return sum;
 }
 
-/// In PyTorch's unit and way, so that its comparisons come out the same.
+/// Computed in PyTorch's unit and in its way, so that comparisons give the same result.
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 std::vector<NodeIndex> forward_inputs(const JointGraph& graph) {
@@ -27,7 +27,7 @@ std::vector<NodeIndex> forward_inputs(const JointGraph& graph) {
 
 int storage_of(const JointNode& node) { return node.out.kind == JointResult::Kind::Tensor ? node.out.storage : -1; }
 
-/// The way from the budget to the saved values of one graph.
+/// Finds the saved values of one graph for a budget.
 class Budgeter {
  public:
   Budgeter(const CutInput& input, const PartitionOptions& options, std::vector<CutRecord>& cuts)
@@ -78,16 +78,17 @@ class Budgeter {
     return std::ranges::any_of(inputs_, [&](NodeIndex i) { return input_.policy.overwritten(input_.ops.facts[i]); });
   }
 
-  /// How much of the way from budget 0 to budget 1 these values take.
+  /// The size of these values as a fraction of the range from budget 0 to budget 1.
   double share(const std::vector<NodeIndex>& saved) const {
     return (gigabytes(bytes_of(input_.graph, saved)) - gigabytes(inputs_bytes_)) / range_;
   }
 
-  /// What the last cut may not compute again, as far as a budget may change that: nothing that shares memory with an
-  /// input, or that the user wants saved.
+  /// Candidates are the values that the last cut may not recompute, except those that share memory with an input and
+  /// those that the user wants saved.
   void make_problem(const std::vector<NodeIndex>& banned) {
     const JointGraph& graph = input_.graph;
-    // PyTorch knows no storage of tuples and symbols; where one of the inputs has none, all such count as the input's.
+    // PyTorch has no storage for tuples and symbols; if one of the inputs has none, all such values count as the
+    // input's.
     std::vector<char> is_inputs(graph.storage_bytes.size() + 1, 0);
     for (NodeIndex node : inputs_) is_inputs[storage_of(graph.nodes[node]) + 1] = 1;
     for (NodeIndex node : banned) {
@@ -105,7 +106,7 @@ class Budgeter {
     }
   }
 
-  /// By node: a candidate that the solver does not save.
+  /// By node: whether it is a candidate that the solver does not save.
   std::vector<char> given_up() const {
     std::vector<char> result(input_.graph.nodes.size(), 0);
     const KnapsackChoice choice = options_.solver.solve
@@ -123,7 +124,7 @@ class Budgeter {
   int64_t inputs_bytes_ = 0;
   double range_ = 0;  // gigabytes between budget 0 and 1
   BudgetProblem problem_;
-  std::vector<NodeIndex> must_save_;  // would be candidates, but for the user's tags
+  std::vector<NodeIndex> must_save_;  // excluded from the candidates by the user's tags
 };
 
 }  // namespace
@@ -131,7 +132,7 @@ class Budgeter {
 std::vector<NodeIndex> saved_within_budget(const CutInput& input, const PartitionOptions& options,
                                            std::vector<CutRecord>& cuts) {
   if (!(options.budget >= 0 && options.budget <= 1))
-    throw InputError("partition: budget " + std::to_string(options.budget) + "; it must be from 0 to 1");
+    throw InputError("partition: the budget must be between 0 and 1, not " + std::to_string(options.budget));
   return Budgeter(input, options, cuts).saved();
 }
 

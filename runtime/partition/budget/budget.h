@@ -1,10 +1,10 @@
-// Which values to save within a budget of activation memory. After `choose_saved_values_set` of the functorch
-// partitioners: up to three cuts, each allowed to compute more again than the one before; where even the last saves
-// more than the budget, a knapsack over what it still forbids to compute again, and a fourth cut without what the
-// knapsack gave up.
+// Chooses the saved values within a budget of activation memory. After `choose_saved_values_set` of the functorch
+// partitioners: up to three cuts, each allowed to recompute more than the one before. If even the last one saves more
+// than the budget, a knapsack over the values that it may not recompute selects which to keep, and a fourth cut may
+// recompute the others.
 //
-// A budget is a share: 0 is what the inputs take, 1 what the first cut saves, counted as PyTorch does (cut_bytes()), so
-// that a view counts like a tensor of its own.
+// A budget is a fraction: 0 is the size of the inputs, 1 the size saved by the first cut, counted as PyTorch does
+// (cut_bytes()): a view counts like a tensor with its own storage.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@
 
 namespace plumbline::partition {
 
-/// What a BudgetSolver is asked.
+/// The input of a BudgetSolver.
 struct BudgetProblem {
   const JointGraph& graph;
-  std::vector<NodeIndex> candidates = {};  ///< by item; the largest first
+  std::vector<NodeIndex> candidates = {};  ///< by item; largest first
   std::vector<int64_t> bytes = {};         ///< by item
   int64_t capacity_bytes = 0;
-  /// Weights are `bytes` as shares of what lies between budget 0 and 1, values recomputation_cost(); the capacity is
-  /// the budget.
+  /// Weights: `bytes` as fractions of the range between budget 0 and 1. Values: recomputation_cost(). Capacity: the
+  /// budget.
   KnapsackProblem knapsack = {};
 };
 
-/// The saved values (ascending), by PyTorch's rules for options.budget; appends the cuts made on the way to `cuts`.
-/// Throws InputError as min_cut() does, for a budget outside 0 to 1, and for a solver's items that do not exist or
-/// stand twice.
+/// The saved values (ascending) by PyTorch's rules for options.budget; appends the cuts made on the way to `cuts`.
+/// Throws InputError as min_cut() does, for a budget outside 0 to 1, and for a solver that returns a duplicate or
+/// nonexistent item.
 std::vector<NodeIndex> saved_within_budget(const CutInput& input, const PartitionOptions& options,
                                            std::vector<CutRecord>& cuts);
 
-/// What computing the node again costs: its FLOPs, at least 1.
+/// The cost of recomputing the node: its FLOPs, at least 1.
 double recomputation_cost(const JointNode& node);
 
 }  // namespace plumbline::partition

@@ -29,7 +29,7 @@ std::set<std::string> names(const JointGraph& graph, const std::vector<NodeIndex
 }
 std::set<std::string> names(const std::vector<std::string>& list) { return {list.begin(), list.end()}; }
 
-// Each cut of each recorded budget: which rules, what they forbade, what the knapsack gave up, what was saved.
+// For each cut of each recorded budget: the rules, what they banned, what the knapsack gave up, and what was saved.
 TEST(Budget, EveryCutOfPyTorch) {
   int runs = 0, cuts = 0;
   for (const JointGraphFile& file : golden_files()) {
@@ -58,9 +58,9 @@ TEST(Budget, EveryCutOfPyTorch) {
   EXPECT_GT(cuts, 500);
 }
 
-// --- a graph of one's own --------------------------------------------------------------------------------------------
+// --- custom graphs ---------------------------------------------------------------------------------------------------
 
-/// What partition() makes of a graph that needs no clean-up.
+/// A graph that needs no clean-up, with the tables that partition() computes for its cuts.
 struct Prepared {
   explicit Prepared(JointGraph made, const std::string& policy_name = "torch-2.15")
       : graph(std::move(made)),
@@ -77,8 +77,8 @@ struct Prepared {
   NodeClasses classes;
 };
 
-/// x, weights -> mm, then pairs of cos and mm; the backward reads the operand of each cos and of each mm. Sizes in
-/// bytes by product.
+/// x, weights -> mm, then pairs of cos and mm; the backward reads the operand of each cos and of each mm. `sizes`:
+/// bytes of each product.
 JointGraph chain(const std::vector<int64_t>& sizes) {
   JointGraphBuilder b;
   const NodeIndex x = b.primal(4);
@@ -117,7 +117,7 @@ TEST(Budget, OutsideOfZeroToOneIsRefused) {
   const Prepared prepared(chain({400, 400}));
   for (double budget : {-0.1, 1.5, std::nan("")}) {
     EXPECT_EQ(testing::refusal([&] { saved_names(prepared, within(budget)); }),
-              "partition: budget " + std::to_string(budget) + "; it must be from 0 to 1");
+              "partition: the budget must be between 0 and 1, not " + std::to_string(budget));
   }
 }
 
@@ -128,7 +128,7 @@ TEST(Budget, ZeroSavesTheInputsWithoutACut) {
   EXPECT_TRUE(cuts.empty());
 }
 
-// An input that is written afterwards cannot be saved as it is: 2.15 cuts, 2.11 did not know.
+// An input that is overwritten after the forward cannot be saved as it is: 2.15 makes a cut, 2.11 did not detect it.
 TEST(Budget, ZeroWithAnInputThatIsWrittenAfterwards) {
   JointGraph graph = chain({400, 400});
   graph.nodes[1].epilogue_mutation = true;
@@ -144,7 +144,7 @@ TEST(Budget, ZeroWithAnInputThatIsWrittenAfterwards) {
   EXPECT_EQ(saved_names(prepared, within(0)), (std::vector<std::string>{"mm"}));
 }
 
-// The products take 400, 800 and 1200 bytes and 1000, 2000 and 3000 operations.
+// The products take 400, 800 and 1200 bytes and 1000, 2000 and 3000 FLOPs.
 TEST(Budget, CostsDecideWhatIsKept) {
   JointGraph graph = chain({400, 800, 1200});
   EXPECT_EQ(saved_names(Prepared(graph), within(0.6)), (std::vector<std::string>{"mm_2"}));
@@ -184,10 +184,10 @@ TEST(Budget, ASolverOfOnesOwn) {
   EXPECT_EQ(saved_names(prepared, options), (std::vector<std::string>{"mm_1"}));
   options.solver.solve = [](const BudgetProblem&) { return std::vector<int>{3}; };
   EXPECT_EQ(testing::refusal([&] { saved_names(prepared, options); }),
-            "knapsack: item 3 is kept, but there are only 3, from 0");
+            "knapsack: item 3 is out of range: the number of items is 3");
 }
 
-// Where nothing is left to choose, 2.11 saves every input and what must be saved, 2.15 what the last cut needs.
+// Without candidates, 2.11 saves every input and what must be saved, 2.15 what the last cut needs.
 TEST(Budget, NothingLeftToChoose) {
   JointGraph graph = chain({400, 800});
   for (JointNode& node : graph.nodes)
@@ -201,7 +201,7 @@ TEST(Budget, NothingLeftToChoose) {
   EXPECT_EQ(saved("torch-2.15"), (std::set<std::string>{"primals_2", "primals_3", "mm", "mm_1"}));
 }
 
-// --- what each budget buys -------------------------------------------------------------------------------------------
+// --- frontier --------------------------------------------------------------------------------------------------------
 
 TEST(Frontier, EachPointIsWhatItsBudgetSaves) {
   const JointGraph graph = chain({400, 800, 1200, 440});
@@ -218,7 +218,7 @@ TEST(Frontier, EachPointIsWhatItsBudgetSaves) {
     EXPECT_EQ(points[i].saved, made.saved) << i;
     EXPECT_EQ(points[i].peak, simulate_memory(made).peak) << i;
     if (i == 0) continue;
-    // Just below the budget one gets what the point before it has.
+    // Just below its budget, the partition is that of the point before.
     const Partition less = partition(graph, policy, within(points[i].budget - 1e-3));
     EXPECT_EQ(points[i - 1].saved_storage, simulate_memory(less).saved_storage) << i;
     EXPECT_LT(points[i].recomputation, points[i - 1].recomputation) << i;

@@ -60,7 +60,7 @@ std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& 
   constexpr double kResolution = 1e-3;
   Pricer pricer(graph, policy, std::move(options));
   std::vector<BudgetPoint> points{pricer.at(0)};
-  // What lies right of `left` and is not looked through yet, the nearest on top; up to `left` all is found.
+  // Points right of `left` that are still to be explored, the nearest on top; everything up to `left` is found.
   std::vector<BudgetPoint> right{pricer.at(1)};
   double left = 0;
   while (!right.empty()) {
@@ -110,7 +110,7 @@ std::string frontier_svg(std::span<const BudgetPoint> points) {
   text(kLeft, 18, "middle", "recomputation");
   text(kLeft - 8, kTop + 4, "end", format("%.4g", most_runtime));
   text(kLeft - 8, kBottom, "end", "0");
-  text((kLeft + kRight) / 2, kBottom + 40, "middle", "bytes saved beside the inputs");
+  text((kLeft + kRight) / 2, kBottom + 40, "middle", "bytes saved in addition to the inputs");
   text(kRight, kBottom + 18, "end", format("%.6g", most_bytes));
   text(kLeft, kBottom + 18, "middle", "0");
   std::string line;

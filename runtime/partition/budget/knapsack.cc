@@ -41,8 +41,8 @@ std::vector<char> kept_items(const KnapsackChoice& choice, size_t size) {
   std::vector<char> kept(size, 0);
   for (int item : choice.kept) {
     if (item < 0 || item >= static_cast<int>(size))
-      throw InputError("knapsack: item " + std::to_string(item) + " is kept, but there are only " +
-                       std::to_string(size) + ", from 0");
+      throw InputError("knapsack: item " + std::to_string(item) + " is out of range: the number of items is " +
+                       std::to_string(size));
     if (kept[item]) throw InputError("knapsack: item " + std::to_string(item) + " is kept twice");
     kept[item] = 1;
   }

@@ -1,4 +1,4 @@
-// What the solvers of a knapsack share: its table, PyTorch's quantisation, and the order of greed.
+// Shared by the knapsack solvers: the table, PyTorch's quantisation, and the greedy order.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace plumbline::partition {
 
-/// PyTorch's quantisation: so many in a capacity of 1. To the nearest, halves to the even one, as Python rounds.
+/// PyTorch's quantisation: units per capacity of 1. Rounds to nearest, halves to even, like Python.
 inline int64_t ticks(double amount) { return static_cast<int64_t>(std::nearbyint(amount * 10000)); }
 
 inline std::vector<int64_t> ticks(const std::vector<double>& amounts) {
@@ -29,7 +29,7 @@ inline void check(const KnapsackProblem& problem) {
   PLUMBLINE_CHECK(problem.capacity >= 0, "a knapsack's capacity is not negative");
 }
 
-/// Items without weight first, then by value for weight, the best first.
+/// Items of weight 0 first, then by value per weight, best first.
 inline std::vector<int> by_value_for_weight(std::span<const double> weights, std::span<const double> values) {
   std::vector<double> ratio(weights.size());
   for (size_t i = 0; i < weights.size(); ++i)
@@ -40,7 +40,7 @@ inline std::vector<int> by_value_for_weight(std::span<const double> weights, std
   return order;
 }
 
-/// 64 flags as the bits of a word. Eight at a time: the product puts flag k at bit 56 + k, and no two at the same.
+/// Packs 64 flags into the bits of a word, eight at a time: the product puts flag k at bit 56 + k without collisions.
 inline uint64_t as_bits(const uint8_t* flags) {
   uint64_t bits = 0;
   for (int byte = 0; byte < 8; ++byte) {
@@ -51,15 +51,15 @@ inline uint64_t as_bits(const uint8_t* flags) {
   return bits;
 }
 
-/// Bellman's table of the 0-1 knapsack: row i holds the most value of the first i items for every capacity. Of the rows
-/// only the last is kept, of the others a bit for each cell: whether item i raised it. The choice for any capacity is
-/// read from the bits. Sums are made in T, in the order of the items.
+/// Bellman's table of the 0-1 knapsack: row i holds the largest value of the first i items for every capacity. Only the
+/// last row is stored, and one bit per cell of every row: whether item i raised it. The choice for any capacity is read
+/// back from these bits. Sums are computed in T, in the order of the items.
 template <class T>
 class KnapsackTable {
  public:
   KnapsackTable(std::span<const int64_t> weights, std::span<const double> values, int64_t capacity)
       : weights_(weights) {
-    // A capacity beyond the sum of all weights changes nothing.
+    // A capacity beyond the sum of all weights makes no difference.
     capacity_ = std::min(capacity, std::accumulate(weights.begin(), weights.end(), int64_t{0}));
     blocks_ = capacity_ / kBlock + 1;
     row_.assign(blocks_ * kBlock, T{0});
@@ -82,7 +82,7 @@ class KnapsackTable {
  private:
   static constexpr int64_t kBlock = 64;  // cells, one word of bits
 
-  /// From the highest capacity down, so that lower cells are still those of the row before.
+  /// Iterates from the highest capacity down, so that lower cells still hold the previous row.
   void add_item(int64_t weight, T value, uint64_t* raised) {
     for (int64_t block = blocks_ - 1; block >= 0 && (block + 1) * kBlock > weight; --block) {
       T* const cells = row_.data() + block * kBlock;
@@ -95,7 +95,7 @@ class KnapsackTable {
         std::fill_n(candidates, -without, -std::numeric_limits<T>::infinity());
         for (int64_t k = -without; k < kBlock; ++k) candidates[k] = row_[without + k] + value;
       }
-      // Plain loops of a constant length, which the compiler turns into vector instructions.
+      // Plain loops of constant length, which the compiler vectorises.
       uint8_t better[kBlock];
       for (int64_t k = 0; k < kBlock; ++k) better[k] = candidates[k] > cells[k] ? 1 : 0;
       for (int64_t k = 0; k < kBlock; ++k) cells[k] = candidates[k] > cells[k] ? candidates[k] : cells[k];

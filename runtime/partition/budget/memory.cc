@@ -9,7 +9,7 @@
 namespace plumbline::partition {
 namespace {
 
-/// Memory that is there: several results may share it.
+/// Allocated memory, which several results may share.
 struct Block {
   int64_t bytes = 0;
   int32_t results = 0;
@@ -29,7 +29,7 @@ class Run {
     profile_.bytes.reserve(forward.ops.size() + backward.ops.size());
     for (const NodeIndex input : forward.inputs) make(input);
     part(forward);
-    // What is returned stays, twice over where a value is an output and saved.
+    // Returned values stay alive, and are held twice if they are both an output and saved.
     const std::span<const NodeIndex> returned(forward.outputs);
     const auto saved = returned.subspan(std::min<size_t>(graph_.num_forward_outputs, returned.size()));
     profile_.backward_begin = profile_.bytes.size();
@@ -49,7 +49,7 @@ class Run {
  private:
   static constexpr int32_t kNever = -1, kAlways = INT32_MAX;
 
-  /// Runs the calls of one part; its inputs are there. Afterwards only what it returns is.
+  /// Runs the calls of one half, whose inputs exist. Afterwards only its returned values are held.
   void part(const Subgraph& part) {
     const auto ops = static_cast<int32_t>(part.ops.size());
     for (const NodeIndex input : part.inputs) last_use_[input] = kNever;
@@ -72,7 +72,7 @@ class Run {
     }
   }
 
-  /// The input that ends there alone in its memory, and gives it to the result; kNoNode: none.
+  /// The input that dies at this call, is alone in its memory and gives it to the result; kNoNode if there is none.
   NodeIndex overwritten_by(NodeIndex op, int32_t at) const {
     const int argument = overwritten_argument(graph_, graph_.nodes[op]);
     if (argument < 0) return kNoNode;
@@ -82,7 +82,7 @@ class Run {
     return counted && last_use_[input] == at && blocks_[block_[result]].results == 1 ? input : kNoNode;
   }
 
-  /// A value from outside, or the result of a call. One that is made again gets memory of its own.
+  /// Creates an input, or the results of a call. A recomputed value gets its own memory.
   void make(NodeIndex node) {
     for (int32_t r = memory_.begin(node); r < memory_.end(node); ++r) {
       if (memory_.shares[r] == r) {
@@ -123,10 +123,10 @@ class Run {
   const JointEdges& edges_;
   const bool overwriting_;
   const ResultMemory memory_;
-  /// All that were ever made; the first is that of what is not counted.
+  /// All blocks ever made; the first stands for memory that is not counted.
   std::vector<Block> blocks_ = std::vector<Block>(1);
-  std::vector<int32_t> block_;     ///< by result, of its latest making
-  std::vector<int32_t> last_use_;  ///< by node: position in the part that runs
+  std::vector<int32_t> block_;     ///< by result, for its latest computation
+  std::vector<int32_t> last_use_;  ///< by node: position in the half that runs
   int64_t held_ = 0;
   MemoryProfile profile_;
 };

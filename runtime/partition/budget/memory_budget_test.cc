@@ -1,6 +1,6 @@
 // PyTorch's MemoryBudgetTest (test/functorch/test_ac.py), by name, on joint graphs written down as aten traces them.
-// Memory is counted as there: what is newly held between forward and backward, in tensors of 512 x 512 float32 (1 MiB),
-// each storage once; the backward's floating-point operations in products of two such matrices.
+// Units are the original's: memory newly held between forward and backward, in tensors of 512 x 512 float32 (1 MiB),
+// each storage once; the backward's floating-point operations, in products of two such matrices.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -27,7 +27,7 @@ int64_t bytes_of(const Shape& shape) {
   return bytes;
 }
 
-/// A small autograd: records forward calls with the backward of each, then writes that down in reverse.
+/// A small autograd: records forward calls and the backward of each, then emits the backwards in reverse.
 class Tape {
  public:
   explicit Tape(const std::vector<Shape>& inputs) {
@@ -48,7 +48,7 @@ class Tape {
     });
     return y;
   }
-  /// An operator that no policy knows, like a user's own kernel.
+  /// An operator unknown to every policy, like a user's custom kernel.
   NodeIndex own_relu(NodeIndex x) {
     const NodeIndex y = call("testac::triton_relu", {x}, shape(x));
     on_backward([=, this] { pass(x, call("testac::triton_relu_backward", {gradient(y)}, shape(x))); });
@@ -104,7 +104,7 @@ class Tape {
     return results[0];
   }
 
-  /// The joint graph of a scalar.
+  /// The joint graph for a scalar loss.
   JointGraph backward(NodeIndex loss) {
     builder_.begin_backward();
     gradients_[loss] = tangent_;
@@ -216,7 +216,7 @@ TEST(MemoryBudget, matmul_even_chain) {
   EXPECT_EQ(flops, 10);
   for (int budget = 0; budget <= 10; ++budget) {
     const Cost expected = budget <= 5   ? Cost{double(budget), flops + (5 - budget)}  // products are saved
-                          : budget < 10 ? Cost{5, flops}                              // only the cos are made again
+                          : budget < 10 ? Cost{5, flops}                              // only the cos are recomputed
                                         : Cost{10, flops};
     EXPECT_EQ(within(graph, budget / 10.0), expected) << budget;
   }
@@ -234,7 +234,7 @@ JointGraph uneven(const std::vector<int>& widths) {
   return tape.backward(loss);
 }
 
-// Every product's cost is as its size: the budget is met exactly wherever some of them add up to it.
+// Each product's cost is proportional to its size: the budget is met exactly wherever some sizes add up to it.
 TEST(MemoryBudget, matmul_uneven_chain) {
   const std::vector<std::pair<std::vector<int>, std::vector<int>>> cases{
       {{11, 3, 4, 2}, {18, 17, 16, 15, 14, 13, 11, 7, 6, 5}},
@@ -279,7 +279,7 @@ TEST(MemoryBudget, prioritize_cheaper_matmul2) {
   EXPECT_EQ(within(graph, 16.0 / 40), (Cost{12, 320 + 2 * 2 * 6 + 4 * 4 * 4}));
 }
 
-// Attention costs more than the product where 2 S > D in units, and what costs less is made again.
+// Attention costs more than the product if 2 S > D in units; the cheaper of the two is recomputed.
 TEST(MemoryBudget, attention_vs_linear) {
   struct Case {
     int length, width;
@@ -292,8 +292,7 @@ TEST(MemoryBudget, attention_vs_linear) {
     const NodeIndex attended = tape.self_attention(tape.reshape(tape.input(0), {1, 1, shape[0], shape[1]}));
     const NodeIndex product = tape.mm(tape.reshape(attended, shape), tape.input(1));
     const JointGraph graph = tape.backward(tape.sum(tape.cos(product)));
-    // Beside the two large values the attention saves a number for each row and its seeds; PyTorch's test rounds to
-    // tenths.
+    // Beside the two large values, attention saves a number per row and its seeds; PyTorch's test rounds to tenths.
     const double rows = (4.0 * length * kUnit + 16) / kUnitBytes;
     const Cost all = eager(graph), some = within(graph, 0.6);
     const double of_attention = 2.0 * length * length * width, of_product = length * width * width;
@@ -303,7 +302,7 @@ TEST(MemoryBudget, attention_vs_linear) {
   }
 }
 
-// What nobody knows is never computed again unless the budget asks for it; every budget gives a partition that runs.
+// An unknown operator is not recomputed unless the budget requires it; every budget yields a partition that runs.
 TEST(MemoryBudget, custom_triton_kernel) {
   Tape tape(std::vector<Shape>(6, units(1, 1)));
   NodeIndex x = tape.own_relu(tape.input(0));
@@ -321,7 +320,7 @@ TEST(MemoryBudget, custom_triton_kernel) {
   }
 }
 
-// Two checkpointed blocks: what the user has marked is kept, whatever the budget.
+// Two checkpointed blocks: values that the user marked are kept under every budget.
 TEST(MemoryBudget, manual_ac) {
   Tape tape({{64, 1024}});
   const auto block = [&](NodeIndex x, int region) {
@@ -337,7 +336,7 @@ TEST(MemoryBudget, manual_ac) {
     return result;
   };
   const JointGraph graph = tape.backward(tape.sum(block(block(tape.input(0), 1), 2)));
-  // Held in between: the first block's result. Each block makes three of its four products again.
+  // Held in between: the first block's result. Each block recomputes three of its four products.
   const double wide = 64.0 * 64 * 1024 * 2 / kUnitFlops, square = 64.0 * 64 * 64 * 2 / kUnitFlops;
   const Cost expected{64.0 * 1024 * 4 / kUnitBytes, 2 * (4 * wide + 4 * square + wide + 2 * square)};
   for (double budget : {1.0, 0.01}) {

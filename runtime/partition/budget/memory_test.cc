@@ -1,4 +1,4 @@
-// simulate_memory() against a count from scratch at every moment, and by hand.
+// simulate_memory() compared with a recount at every step, and with values computed by hand.
 #include "runtime/partition/budget/memory.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::JointGraphBuilder;
 
-/// The calls that make `outputs`, not looking behind `given`; ascending.
+/// The calls that compute `outputs`, without those behind `given`; ascending.
 std::vector<NodeIndex> calls_for(const JointGraph& graph, const std::set<NodeIndex>& given,
                                  const std::vector<NodeIndex>& outputs) {
   std::set<NodeIndex> calls;
@@ -31,7 +31,7 @@ std::vector<NodeIndex> calls_for(const JointGraph& graph, const std::set<NodeInd
   return {calls.begin(), calls.end()};
 }
 
-/// Forward and backward for some saved values, as they are.
+/// Forward and backward for the given saved values, in graph order.
 Partition parts(const JointGraph& graph, const std::vector<NodeIndex>& saved) {
   Partition made;
   made.graph = graph;
@@ -59,7 +59,7 @@ Partition parts(const JointGraph& graph, const std::vector<NodeIndex>& saved) {
   return made;
 }
 
-/// At every moment from scratch: which values are there, which memory lies behind them.
+/// Recounts at every step which values exist and which memory they lie in.
 class Recount {
  public:
   explicit Recount(const Partition& p) : p_(p), graph_(p.graph) {
@@ -88,7 +88,7 @@ class Recount {
   }
 
  private:
-  /// Who made the memory: in which part, which call, and which of its results.
+  /// The origin of the memory: half, call, and which of its results.
   struct Block {
     bool backward;
     NodeIndex call;
@@ -170,7 +170,7 @@ TEST(SimulateMemory, IsACountFromScratchAtEveryMoment) {
 }
 
 TEST(SimulateMemory, CountsByHand) {
-  // y = sin(cos(x)); the backward makes cos again.
+  // y = sin(cos(x)); the backward recomputes cos.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(1000), tangent = build.tangent(100);
   const NodeIndex cos = build.call("cos", {x}, 100), view = build.view("view", cos), y = build.call("sin", {view}, 100);
@@ -178,13 +178,13 @@ TEST(SimulateMemory, CountsByHand) {
   const NodeIndex a = build.call("mul", {tangent, view}, 100), b = build.call("neg", {a}, 100);
   const JointGraph graph = build.graph({y}, {b});
 
-  // cos; its view; y beside it. Then cos and its view again beside y and the tangent; a; b without all but y and a.
+  // cos; its view; then also y. cos and its view again, beside y and the tangent; then also a; b beside y and a only.
   const MemoryProfile again = simulate_memory(parts(graph, {}));
   EXPECT_EQ(again.bytes, (std::vector<int64_t>{100, 100, 200, 300, 300, 400, 300}));
   EXPECT_EQ(again.backward_begin, 3u);
   EXPECT_EQ(again.between, 100);
   EXPECT_EQ(again.saved_storage, 0);
-  EXPECT_EQ(again.saved_nodes, 1000);  // x, as PyTorch counts
+  EXPECT_EQ(again.saved_nodes, 1000);  // x, by PyTorch's count
   EXPECT_EQ(again.peak, 400);
   EXPECT_EQ(again.peak_at, 5u);
 
@@ -195,8 +195,8 @@ TEST(SimulateMemory, CountsByHand) {
   EXPECT_EQ(kept.saved_nodes, 100);
 }
 
-/// The gradient of a softmax may take the place of what it is made of, unless somebody needs that, has a part in its
-/// memory, or it is a tangent, which is the caller's.
+/// The gradient of a softmax may overwrite its argument, unless a later call reads the argument, another value shares
+/// its memory, or it is a tangent, which the caller owns.
 TEST(SimulateMemory, AGradientWrittenOverAnotherNeedsNoRoom) {
   enum Case { Alone, ReadLater, ViewedLater, Tangent, OtherForm };
   for (const Case c : {Alone, ReadLater, ViewedLater, Tangent, OtherForm}) {
@@ -208,7 +208,7 @@ TEST(SimulateMemory, AGradientWrittenOverAnotherNeedsNoRoom) {
     const NodeIndex b = build.call("_softmax_backward_data", {a, y}, c == OtherForm ? 101 : 100);
     const NodeIndex d = c == ReadLater || c == ViewedLater ? build.call("mul", {b, viewed}, 100) : b;
     const MemoryProfile profile = simulate_memory(parts(build.graph({y}, {d}), {y}), /*overwriting=*/true);
-    // The output is the caller's.
+    // The caller owns the output.
     EXPECT_EQ(profile.bytes[profile.bytes.size() - (d == b ? 1 : 2)], c == Alone       ? 200
                                                                       : c == OtherForm ? 301
                                                                                        : 300)
@@ -216,7 +216,7 @@ TEST(SimulateMemory, AGradientWrittenOverAnotherNeedsNoRoom) {
   }
 }
 
-/// x -> ((a, b), c), as of an operator that gives a tensor and a list: y = c, and the gradient reads b.
+/// x -> ((a, b), c), like an operator that returns a tensor and a list: y = c, and the gradient reads b.
 TEST(SimulateMemory, TuplesMayHoldTuples) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(16), tangent = build.tangent(100);
@@ -231,11 +231,11 @@ TEST(SimulateMemory, TuplesMayHoldTuples) {
   const NodeIndex gradient = build.call("mul", {tangent, inner[1]}, 100);
   JointGraph graph = build.graph({outer[1]}, {gradient});
   verify(graph);
-  // 1030 of the call; 1000 and 20 stay, beside the tangent and the gradient.
+  // 1030 for the call; 1000 and 20 stay, beside the tangent and the gradient.
   for (const char* mode : {"default", "min-cut", "bytes", "budget=1:peak"})
     for (const char* policy : {"torch-2.15", "seed"}) {
       const Partition made = partition(graph, load_policy(policy), parse_partition_mode(mode));
-      if (std::string(mode) == "bytes") {  // the call runs again: what it makes stands beside the output
+      if (std::string(mode) == "bytes") {  // the call is recomputed: its results are held beside the output
         EXPECT_EQ(simulate_memory(made).peak, 1000 + 100 + 1030) << policy;
         continue;
       }

@@ -25,7 +25,7 @@ PeakModel::PeakModel(const CutInput& input)
   find_rules();
   cost_.assign(count_, 0);
   for (NodeIndex i = 0; i < count_; ++i)
-    // Views and getitems are no work.
+    // Views and getitems cost nothing.
     if (input_.graph.nodes[i].kind == JointKind::Call && !is_view(i))
       cost_[i] = recomputation_cost(input_.graph.nodes[i]);
   saved_.assign(count_, 0);
@@ -46,7 +46,7 @@ void PeakModel::find_bases() {
     for (const NodeIndex input : input_.edges.inputs(i))
       if (!is_scalar(graph.nodes[input]) && std::exchange(viewed, input) != kNoNode) ++others;
     if (viewed == kNoNode || others > 0) continue;
-    // A getitem of a tuple that is no view itself brings nothing, and yet is what may be saved.
+    // A getitem of a tuple that is not itself a view makes no memory, yet it is the value that can be saved.
     const bool of_views = is_tensor(graph.nodes[viewed]) || base_[viewed] != viewed;
     if (of_views) base_[i] = base_[viewed];
   }
@@ -57,8 +57,8 @@ void PeakModel::find_rules() {
   given_.assign(count_, 0);
   made_ = savable_ = forced_ = reads_tangent_ = is_getitem_ = is_tuple_ = given_;
   const std::vector<char> late = ran_in_backward(graph);
-  // By result that brings memory: it is overwritten before the backward; it is tagged, so that no view of it may stand
-  // for it either.
+  // By result that makes memory: whether it is overwritten before the backward; whether it is tagged, so that no view
+  // of it may be saved in its place either.
   std::vector<char> lost(memory_.shares.size(), 0), again = lost;
   for (NodeIndex i = 0; i < count_; ++i) {
     const JointNode& node = graph.nodes[i];
@@ -72,12 +72,12 @@ void PeakModel::find_rules() {
     for (const NodeIndex input : inputs)
       if (graph.nodes[input].kind == JointKind::Tangent) reads_tangent_[i] = 1;
     if (given_[i] || halves_.only_backward[i]) continue;
-    // Further results of calls that the forward makes are made there as well.
+    // A getitem of a call that the forward makes is made there as well.
     made_[i] = halves_.in_forward[i] || (is_getitem_[i] && made_[inputs[0]]);
     if (must_recompute(node))
       for (int32_t r = memory_.begin(i); r < memory_.end(i); ++r) again[memory_.origin[r]] = 1;
     const bool tagged = is_tensor(node) && again[memory_.origin[memory_.begin(i)]];
-    // What only the backward uses is its own work. It may be saved where the model's forward made it.
+    // A value that only the backward uses runs there. It may be saved if the model's forward made it.
     savable_[i] = (is_tensor(node) || is_scalar(node)) && !must_recompute(node) && !tagged && (made_[i] || !late[i]);
     forced_[i] = runs_once(node) || (is_getitem_[i] && forced_[inputs[0]]);
     if (!is_view(i))
@@ -94,14 +94,15 @@ int64_t PeakModel::bytes(NodeIndex node) const {
 
 int64_t PeakModel::floor() const {
   const JointGraph& graph = input_.graph;
-  // A reversed walk finds the calls that the backward's outputs need and the forward cannot make, and the forward's.
+  // A reverse walk finds the calls that must run: the forward's, and those that the backward's outputs need and the
+  // forward cannot make.
   std::vector<char> runs(count_, 0);
   for (const NodeIndex output : graph.outputs)
     if (output != kNoNode) runs[output] = 1;
   for (NodeIndex i = count_ - 1; i >= 0; --i)
     if (runs[i] && (halves_.in_forward[i] || halves_.only_backward[i]))
       for (const NodeIndex input : input_.edges.inputs(i)) runs[input] = 1;
-  // By result that brings memory.
+  // By result that makes memory.
   std::vector<NodeIndex> counted_for(memory_.shares.size(), kNoNode);
   std::vector<char> of_output(memory_.shares.size(), 0);
   int64_t outputs = 0, most = 0;
@@ -136,8 +137,8 @@ void PeakModel::make_backward() {
     if (!in_backward_[i] || saved_[i] || given_[i]) continue;
     for (const NodeIndex input : input_.edges.inputs(i)) in_backward_[input] = 1;
   }
-  // In autograd's order: the calls from the first that reads a tangent on, each after what it needs; before them those
-  // that must run.
+  // In autograd's order: the calls from the first that reads a tangent on, each after the calls it needs; before them
+  // the calls that must run.
   std::fill(placed_.begin(), placed_.end(), 0);
   backward_.clear();
   NodeIndex first = 0;
@@ -152,12 +153,12 @@ void PeakModel::make_backward() {
         if (in_backward_[waiting]) collect({&waiting, 1});
     collect({&i, 1});
   }
-  // What no step asked for comes last, all outputs together.
+  // The outputs not placed so far come last, all together.
   collect(input_.graph.backward_outputs());
   if (input_.policy.order.raises_getitems) raise_getitems(backward_, placed_);
 }
 
-/// Every getitem goes right after its call. `among`: by node, it is one of the calls.
+/// Moves every getitem directly behind its call. `among`: by node, whether it is one of the calls.
 void PeakModel::raise_getitems(std::vector<NodeIndex>& calls, const std::vector<char>& among) {
   pending_.clear();
   for (const NodeIndex i : calls) {
@@ -251,7 +252,7 @@ PeakModel::Answer PeakModel::ask(const std::vector<char>& saved) {
     if (saved_[i] && in_backward_[i]) last_use_[i] = kAlways;
   walk(forward_, 0);
 
-  // The caller keeps the outputs; what is saved goes with its last use, what runs again is made anew.
+  // The caller keeps the outputs; saved values are released after their last use; recomputed values get new memory.
   for (const NodeIndex output : input_.graph.forward_outputs())
     if (output != kNoNode) hold(output);
   for (NodeIndex i = 0; i < count_; ++i) {

@@ -1,6 +1,6 @@
-// How much memory a choice of saved values takes, and how much it computes again, without making its graphs: one joint
-// graph on flat arrays, asked for many choices. What it says of a choice is what simulate_memory() says of the
-// partition made for it (in autograd's order); an answer costs a few walks over the graph.
+// Predicts the peak memory and the recomputation of a choice of saved values without building its graphs: one joint
+// graph in flat arrays, evaluated for many choices. The prediction equals what simulate_memory() reports for the
+// partition of that choice (in autograd's order); each costs a few walks over the graph.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,35 @@ namespace plumbline::partition {
 
 class PeakModel {
  public:
-  /// `input` must outlive it.
+  /// `input` must outlive the model.
   explicit PeakModel(const CutInput& input);
 
   struct Answer {
     int64_t peak = 0;      ///< bytes
     double recompute = 0;  ///< recomputation_cost() of the calls that run again
-    bool allowed = true;   ///< nothing runs again that may not
+    bool allowed = true;   ///< no call is recomputed that must run once
   };
-  /// `saved`: by node. What need not be saved is left out by itself, so too much may be asked for.
+  /// `saved`: by node. Unneeded values are dropped, so `saved` may contain too much.
   Answer ask(const std::vector<char>& saved);
-  /// By node, of the last answer: it runs in both halves.
+  /// By node, for the last answer: whether it runs in both halves.
   const std::vector<char>& recomputed() const { return again_; }
 
-  /// Bytes that no choice gets below: what the largest call that must run reads and makes, and in the backward the
-  /// forward's outputs beside it.
+  /// A lower bound in bytes for every choice: the inputs and results of the largest call that must run, plus the
+  /// forward's outputs if that call is in the backward.
   int64_t floor() const;
 
-  /// By node: it may be saved. The forward makes it, or, if only the backward uses it, the model's forward made it.
+  /// By node: whether it may be saved: the forward makes it, or, if only the backward uses it, the model's forward made
+  /// it.
   const std::vector<char>& savable() const { return savable_; }
-  /// By node: savable, and the forward makes it for its own sake.
+  /// Whether the node is savable and the forward makes it even if the backward does not use it.
   bool made_by_forward(NodeIndex node) const { return made_[node]; }
-  /// By node: must not run again: runs_once() of halves.h, or made of an input that is overwritten.
+  /// By node: whether it must not be recomputed: runs_once() of halves.h, or made of an input that is overwritten.
   const std::vector<char>& forced() const { return forced_; }
-  /// By node: the tensor that it is a view of, through views that read nothing else; itself where it is none.
+  /// By node: the tensor that it views, through views with no other input; the node itself if it is no such view.
   const std::vector<NodeIndex>& base() const { return base_; }
-  /// By node: bytes that it costs to save it as the only value of its storage.
+  /// The bytes that saving the node costs if no other value of its storage is saved.
   int64_t bytes(NodeIndex node) const;
-  /// recomputation_cost(); 0 of views and getitems.
+  /// recomputation_cost(); 0 for views and getitems.
   double cost(NodeIndex node) const { return cost_[node]; }
   const CutInput& input() const { return input_; }
 
@@ -58,7 +59,7 @@ class PeakModel {
   void hold(NodeIndex node);
   void release(NodeIndex node);
 
-  /// What the node gives that is a tensor or scalar lies in the memory of an input.
+  /// All tensor and scalar results of the node lie in the memory of an input.
   bool is_view(NodeIndex node) const { return !memory_.makes_memory(node); }
 
   const CutInput& input_;
@@ -71,12 +72,12 @@ class PeakModel {
   std::vector<NodeIndex> tangents_;
   std::vector<double> cost_;
 
-  // Of one answer.
+  // State of one answer.
   std::vector<char> saved_, in_forward_, in_backward_, again_, placed_;
   std::vector<NodeIndex> forward_, backward_, pending_;
   std::vector<int32_t> last_use_;
-  std::vector<char> phase_;       ///< by result: the half whose memory it lies in, of its latest making
-  std::vector<int32_t> holders_;  ///< by result that brings memory and phase: results that keep it
+  std::vector<char> phase_;       ///< by result: the half in which its memory was last made
+  std::vector<int32_t> holders_;  ///< by result that makes memory, and phase: the number of results that keep it alive
   int64_t held_ = 0, peak_ = 0;
 };
 

@@ -17,10 +17,10 @@ struct Candidate {
   PeakModel::Answer answer;
 };
 
-/// What is saved together: a value, or all results of one call.
+/// Values that are saved together: one value, or all results of one call.
 struct Item {
   std::vector<NodeIndex> nodes;
-  double worth = 0;  ///< cost for a byte
+  double worth = 0;  ///< cost per byte
 };
 
 class Planner {
@@ -34,7 +34,7 @@ class Planner {
 
   PeakPlan plan() {
     try_candidates();
-    PLUMBLINE_CHECK(!candidates_.empty(), "saving everything is a plan");
+    PLUMBLINE_CHECK(!candidates_.empty(), "saving everything is always a plan");
     PeakPlan plan;
     plan.most = candidates_.front().answer.peak;
     plan.least = plan.most;
@@ -57,7 +57,7 @@ class Planner {
     return model_.ask(saved);
   }
 
-  /// `saved` and what must be: nothing else keeps a plan from being allowed.
+  /// Adds the values that must be saved: without them the plan would not be allowed.
   int64_t consider(std::vector<char> saved) {
     for (size_t i = 0; i < nodes_; ++i)
       if (model_.forced()[i] || input_.graph.nodes[i].out.kind == JointResult::Kind::Scalar) saved[i] = 1;
@@ -73,7 +73,7 @@ class Planner {
   }
 
   void try_candidates() {
-    // All that the backward reads of the forward: what the default mode saves, and eager mode keeps.
+    // Everything of the forward that the backward reads: what the default mode and eager mode keep.
     consider(std::vector<char>(nodes_, 1));
     if (candidates_.empty()) refuse();
     std::vector<char> made(nodes_);
@@ -98,7 +98,7 @@ class Planner {
         best_limit = limit;
       }
     };
-    // From two segments on; when half of the plans are gone the segments are small enough.
+    // Starts with two segments; once half of the attempts are spent, the segments are small enough.
     const int64_t enough = asks_left_ / 2;
     for (int64_t limit = line.kept_bytes() / 2; limit > 0 && asks_left_ > enough; limit /= 2) {
       attempt(limit);
@@ -110,7 +110,7 @@ class Planner {
   }
 
   void try_cuts() {
-    // Rules by which no cut exists give no plan; others may.
+    // Rules under which no cut exists yield no plan; others may.
     const auto attempt = [&](auto&& cut) {
       std::vector<NodeIndex> saved;
       try {
@@ -132,7 +132,7 @@ class Planner {
     }
   }
 
-  /// The cheapest of the plans within the limit, after each had its room used.
+  /// The cheapest plan within the limit, after using up the room that plans with low peaks leave.
   Candidate fill_up(int64_t limit) {
     std::vector<size_t> within;
     for (size_t c = 0; c < candidates_.size(); ++c)
@@ -160,8 +160,8 @@ class Planner {
     return std::pair(a.answer.recompute, a.answer.peak) < std::pair(b.answer.recompute, b.answer.peak);
   }
 
-  /// What the plan asked last computes again, the most worth first; of equal ones the last, whose memory is soonest
-  /// free.
+  /// What the plan evaluated last recomputes, the most worth first; among equals the last one, whose memory is freed
+  /// soonest.
   std::vector<Item> worth_saving() const {
     const std::vector<char>& again = model_.recomputed();
     std::vector<Item> items;
@@ -184,8 +184,7 @@ class Planner {
     return items;
   }
 
-  /// Adds items as long as the peak stays within the limit: all of a part of the list, or, where that is too much, its
-  /// halves.
+  /// Adds items while the peak stays within the limit: the whole list if that fits, otherwise each half in turn.
   void save_what_fits(Candidate& plan, std::span<const Item> items, int64_t limit) {
     if (items.empty() || asks_left_ <= stop_at_) return;
     std::vector<char> saved = plan.saved;
@@ -201,10 +200,10 @@ class Planner {
     save_what_fits(plan, items.subspan(items.size() / 2), limit);
   }
 
-  /// Even saving everything would run something twice that may not: the cut knows how to say why.
+  /// Even the plan that saves everything repeats a call that must run once: min_bytes_cut() throws the explanation.
   [[noreturn]] void refuse() const {
     min_bytes_cut(input_);
-    throw InputError("partition: no plan by peak: something that may run only once can neither be saved");
+    throw InputError("partition: no plan by peak: a call that may run only once cannot be saved either");
   }
 
   static constexpr size_t kFewNodes = 5'000;

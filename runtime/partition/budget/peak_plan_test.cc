@@ -1,4 +1,4 @@
-// Plans by peak: what the model says of a choice is what simulating its partition says; plans keep their limits.
+// Plans by peak: the model's prediction equals the simulation of its partition, and plans keep their limits.
 #include "runtime/partition/budget/peak_plan.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::PreparedGraph;
 
-/// Runtimes of what runs twice; views and getitems are no work.
+/// The cost of all recomputed calls; views and getitems cost nothing.
 double recompute_of(const Partition& partition) {
   double sum = 0;
   for (const NodeIndex node : partition.recomputed())
@@ -49,7 +49,7 @@ void compare_with_simulation(const testing::RandomJointOptions& of, unsigned gra
       std::vector<NodeIndex> nodes;
       for (size_t i = 0; i < saved.size(); ++i) {
         saved[i] = choice == 0 || (choice > 1 && random() % 2 == 0);
-        // The backward could not be made without it.
+        // Without it the backward could not be built.
         if (p.graph.nodes[i].mark == JointMark::MustBeInForward || p.graph.nodes[i].writes) saved[i] = 1;
         if (p.graph.nodes[i].kind == JointKind::GetItem && saved[p.edges.inputs(i)[0]]) saved[i] = 1;
         const bool input = p.graph.nodes[i].kind == JointKind::Primal;
@@ -82,14 +82,14 @@ TEST(PeakModel, TheFloorOfTheBackwardStandsBesideAllOutputsOnce) {
   NodeIndex gradient = tangent;
   for (const NodeIndex output : outputs) gradient = build.call("mul", {gradient, output}, 16);
   const PreparedGraph p(build.graph(outputs, {gradient}));
-  // All outputs, the gradient before and the one that is made.
+  // All outputs, the previous gradient and the new one.
   EXPECT_EQ(PeakModel(p.input).floor(), (3000 + 2) * 16);
 }
 
 void plans_keep_their_limits(testing::RandomJointOptions of, unsigned graphs) {
   of.forward_calls = of.backward_calls = 30;
   of.tags = 0.1;
-  of.bound = 0;  // bound to the forward and tagged to be recomputed: no plan does both
+  of.bound = 0;  // a node both bound to the forward and tagged to be recomputed has no plan
   for (unsigned seed = 0; seed < graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -130,7 +130,7 @@ int64_t peak_of(const JointGraph& graph, const char* mode) {
 }
 
 TEST(PeakPlan, AFullBudgetTakesNoMoreThanTheDefaultMode) {
-  // A mask a quarter as large as what it is made of: eager mode makes it in the forward and keeps only the mask.
+  // A mask a quarter of the size of its argument: eager mode computes it in the forward and keeps only the mask.
   testing::JointGraphBuilder build;
   const NodeIndex x = build.primal(400), tangent = build.tangent(400);
   const NodeIndex mm = build.call("mm", {x}, 400), y = build.call("relu", {mm}, 400),
@@ -161,7 +161,7 @@ TEST(PeakPlan, OfEightTransformerBlocksTakesLessThanTwentyEightHundredths) {
 }
 
 TEST(PeakPlan, OfAChainIsNearTheRootOfItsLength) {
-  // 400 equal values: with a checkpoint every 20 the peak is some 2 * 20 of them, instead of 400.
+  // 400 equal values: with a checkpoint every 20 the peak is about 2 * 20 of them instead of 400.
   const PreparedGraph p(testing::chain_joint_graph(400));
   PartitionOptions options;
   options.mode = PartitionMode::Budget;

@@ -7,7 +7,7 @@
 namespace plumbline::partition {
 namespace {
 
-/// `visit` for each result that is no tuple.
+/// Calls `visit` for each result that is not a tuple.
 template <class Visit>
 void for_each_result(const JointResult& result, Visit&& visit) {
   if (result.kind != JointResult::Kind::Tuple) {
@@ -21,7 +21,7 @@ bool is_held_anyway(const JointNode& node) {
   return (node.is_input() && node.kind != JointKind::Tangent) || node.kind == JointKind::GetAttr;
 }
 
-/// Where the items of each tuple begin among the results.
+/// The index of the first result of each tuple item.
 class TupleItems {
  public:
   explicit TupleItems(size_t nodes) : first_(nodes, -1) {}
@@ -41,8 +41,8 @@ class TupleItems {
   }
 
  private:
-  std::vector<int32_t> first_;  ///< by node: into begin_; -1 for what is no tuple
-  std::vector<int32_t> begin_;  ///< by item, and one more for each tuple
+  std::vector<int32_t> first_;  ///< by node: index into begin_; -1 for a node that is not a tuple
+  std::vector<int32_t> begin_;  ///< by item, plus one more per tuple
 };
 
 }  // namespace
@@ -53,7 +53,7 @@ ResultMemory::ResultMemory(const JointGraph& graph, const JointEdges& edges) {
   constexpr int32_t kUnknown = -1;
   std::vector<int32_t> storage;  // by result
   TupleItems items(n);
-  // By storage: the first result of the inputs of `offered_to` that lies there, or of its own.
+  // By storage: the first result in it, among the inputs of `offered_to` or its own results.
   std::vector<int32_t> offered(graph.storage_bytes.size(), 0);
   std::vector<NodeIndex> offered_to(graph.storage_bytes.size(), kNoNode);
 

@@ -16,12 +16,12 @@ ForwardLine::ForwardLine(const PeakModel& model) {
   const NodeClasses& classes = model.input().classes;
   nodes_ = static_cast<NodeIndex>(graph.nodes.size());
 
-  // Places count from 1; what is there from the beginning stands at 0.
+  // Places count from 1; values that exist from the start are at 0.
   std::vector<int32_t> place(nodes_, 0);
   int32_t places = 0;
   for (NodeIndex i = 0; i < nodes_; ++i)
     if (classes.required_forward[i] && !graph.nodes[i].is_input()) place[i] = ++places;
-  std::vector<int32_t> last(nodes_, 0);  // by base: the last call of the forward that reads it or a view of it
+  std::vector<int32_t> last(nodes_, 0);  // by base: the last forward call that reads it or a view of it
   std::vector<char> read_by_backward(nodes_, 0);
   std::vector<int64_t> delta(places + 2, 0);
   std::vector<int32_t> blocked(places + 2, 0);
@@ -60,8 +60,8 @@ ForwardLine::ForwardLine(const PeakModel& model) {
 }
 
 std::vector<char> ForwardLine::checkpoints(int64_t limit) const {
-  // best[p]: the least bytes crossing at p and at places before it. Candidates for the place before p stand in a queue,
-  // ascending in place and in `best`.
+  // best[p]: the least bytes crossing at p and at the places before it. Candidates for the place before p are in a
+  // queue, ascending in place and in `best`.
   const auto places = static_cast<int32_t>(crossing_.size()) - 1;
   std::vector<int64_t> best(places + 1, 0);
   std::vector<int32_t> before(places + 1, 0), queue(places + 1);
@@ -78,7 +78,7 @@ std::vector<char> ForwardLine::checkpoints(int64_t limit) const {
   }
   std::vector<char> is_place(places + 2, 0), saved(nodes_, 0);
   for (int32_t p = places > 0 ? before[places] : 0; p > 0; p = before[p]) is_place[p] = 1;
-  std::vector<int32_t> next(places + 2, places + 1);  // the first chosen place from here on
+  std::vector<int32_t> next(places + 2, places + 1);  // the first chosen place at or after this one
   for (int32_t p = places; p >= 0; --p) next[p] = is_place[p] ? p : next[p + 1];
   for (const Life& life : lives_)
     if (next[life.begin] < life.end) saved[life.node] = 1;

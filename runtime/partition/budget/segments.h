@@ -1,6 +1,6 @@
-// Checkpoints between segments of the forward: what must be kept at a few places so that everything between two of them
-// can be computed from the earlier one. After T. Chen, B. Xu, C. Zhang and C. Guestrin, "Training deep nets with
-// sublinear memory cost" (2016), for graphs instead of chains: places are chosen where little crosses.
+// Checkpoints between segments of the forward: keeps the values that cross a few places, so that everything between two
+// places can be computed from the earlier one. After T. Chen, B. Xu, C. Zhang and C. Guestrin, "Training deep nets with
+// sublinear memory cost" (2016), for graphs instead of chains: the chosen places are those that few bytes cross.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ class ForwardLine {
   /// Bytes that a backward without recomputation would keep.
   int64_t kept_bytes() const { return kept_.empty() ? 0 : kept_.back(); }
 
-  /// By node: saved, where each segment holds at most `limit` of those bytes (or one call) and, of all such divisions,
-  /// the least bytes cross its places. O(calls).
+  /// By node: whether it is saved, for a division in which each segment holds at most `limit` of those bytes (or one
+  /// call); of all such divisions, one in which the fewest bytes cross the places. O(calls).
   std::vector<char> checkpoints(int64_t limit) const;
 
  private:
-  /// A storage and the part of the line on which calls of the forward still need it.
+  /// A storage, and the part of the line on which calls of the forward still need it.
   struct Life {
     NodeIndex node;  ///< to be saved
     int32_t begin, end;
   };
   std::vector<Life> lives_;
-  std::vector<int64_t> crossing_;  ///< by place: bytes; kBlocked inside of a call and its getitems
+  std::vector<int64_t> crossing_;  ///< by place: bytes; kBlocked between a call and its getitems
   std::vector<int64_t> kept_;      ///< by place: bytes made up to it that the backward reads
   NodeIndex nodes_ = 0;
 };

@@ -37,7 +37,7 @@ class Bans {
   NodeIndex count() const { return static_cast<NodeIndex>(ops_.facts.size()); }
   bool in_forward(NodeIndex i) const { return classes_.required_forward[i]; }
 
-  /// Bans unless something stands above all bans.
+  /// Bans the node unless an exemption applies.
   void ban(NodeIndex i, Ban reason) {
     const NodeFacts& node = ops_.facts[i];
     if (ban_[i] != Ban::None) return;
@@ -67,8 +67,8 @@ class Bans {
     return Ban::None;
   }
 
-  /// Whether a node, or a view of it, has a user outside of the forward that it cannot be fused with: it will be
-  /// written to memory in the backward, so computing it there again is not free.
+  /// Whether a node, or a view of it, has a user outside the forward with which it cannot be fused: it is then written
+  /// to memory in the backward, so recomputing it is not free.
   void find_materialized_backward() {
     materialized_backward_.assign(count(), 0);
     for (NodeIndex i = count(); i-- > 0;) {
@@ -83,10 +83,10 @@ class Bans {
     }
   }
 
-  /// Where a value is used near and far, with something between that cannot be fused, the far uses are not computed
-  /// again: they would need it beyond that border.
+  /// If a value has near and far uses with an unfusible node between them, bans the far uses from recomputation:
+  /// recomputing them would need the value beyond that node.
   void ban_used_far_apart() {
-    // By node: the order of the first node that a chain of fusible uses from here runs into without fusing with it.
+    // By node: the order of the first node that a chain of fusible uses from here reaches but cannot be fused with.
     std::vector<int32_t> first_unfusible(count(), kFarFromBackward);
     for (NodeIndex i = count(); i-- > 0;)
       for (const NodeIndex user : edges_.users(i)) {
@@ -105,11 +105,11 @@ class Bans {
     }
   }
 
-  /// Cuts chains of fusible nodes where all paths meet in one node more than 100 after their beginning.
+  /// Breaks chains of fusible nodes where all paths meet in one node more than 100 after the start.
   void ban_long_fusible_chains() {
     constexpr int32_t kLong = 100;
     std::vector<char> visited(count(), 0);
-    // Nodes stand in forward order, so that their indices serve as order. With repeats, which count as other paths.
+    // Nodes are in forward order, so their indices give the order. May hold duplicates, which count as separate paths.
     std::priority_queue<NodeIndex, std::vector<NodeIndex>, std::greater<>> open;
     for (NodeIndex start = 0; start < count(); ++start) {
       if (!in_forward(start) || visited[start]) continue;

@@ -13,7 +13,7 @@ namespace {
 
 using testing::JointGraphBuilder;
 
-/// Why each node is banned, under all rules of a policy.
+/// The reason why each node is banned, under all rules of a policy.
 std::vector<Ban> bans(const JointGraph& graph, const std::string& name) {
   const Policy policy = load_policy(name);
   const JointEdges edges = edges_of(graph);
@@ -33,8 +33,8 @@ TEST(Bans, UsesFartherThanTheFirstUnfusibleOne) {
   EXPECT_EQ(banned[shared], Ban::None);
   EXPECT_EQ(banned[near], Ban::None);
   EXPECT_EQ(banned[mm], Ban::NotInAllowlist);
-  EXPECT_EQ(banned[far], Ban::UsedFarApart);  // mm stands before it
-  EXPECT_EQ(banned[sum], Ban::None);          // of what it uses, near is used by mm as well, but nothing stands between
+  EXPECT_EQ(banned[far], Ban::UsedFarApart);  // mm comes before it
+  EXPECT_EQ(banned[sum], Ban::None);          // mm uses its input `near` too, but no unfusible node is in between
 }
 
 TEST(Bans, TheBorderItselfIsNotBeyondIt) {  // the first unfusible use is one of the uses
@@ -48,7 +48,7 @@ TEST(Bans, TheBorderItselfIsNotBeyondIt) {  // the first unfusible use is one of
   EXPECT_EQ(banned[both], Ban::None);
 }
 
-/// A chain of `length` fusible calls after a primal; `between` is given each of them.
+/// A chain of `length` fusible calls after a primal; `between` is called after each.
 template <class Between>
 std::vector<Ban> chain(int length, std::vector<NodeIndex>& calls, Between&& between) {
   JointGraphBuilder build;
@@ -72,7 +72,7 @@ TEST(Bans, ALongChainIsBrokenEvery102Nodes) {
   std::vector<int> broken;
   for (int i = 0; i < 350; ++i)
     if (banned[calls[i]] == Ban::LongFusibleChain) broken.push_back(i);
-  // More than 100 after the start is 101; the next chain starts after the one that broke it.
+  // "More than 100 after the start" is 101; the next chain starts after the node that broke the first.
   EXPECT_EQ(broken, (std::vector{101, 203, 305}));
 }
 
@@ -89,7 +89,7 @@ TEST(Bans, ALongChainBeginsAnewAtWhatIsBanned) {
 TEST(Bans, AChainWithAnotherWayAroundIsNotBrokenThere) {
   std::vector<NodeIndex> calls;
   const std::vector<Ban> banned = chain(150, calls, [](JointGraphBuilder& build, std::vector<NodeIndex>& made) {
-    if (made.size() != 102) return;  // the 101st has a second use, which is still open when the 102nd is met
+    if (made.size() != 102) return;  // the 101st has a second use, which is still open when the 102nd is reached
     const NodeIndex aside = build.call("exp", {made[100]}, 64);
     made.push_back(build.call("add", {made.back(), aside}, 64));
   });

@@ -8,13 +8,13 @@
 namespace plumbline::partition {
 namespace {
 
-/// What is asked of each node, gathered in one pass: a JointNode is large.
+/// The facts needed about each node, collected in one pass because a JointNode is large.
 struct Trait {
   bool input : 1 = false;
   bool forward_input : 1 = false;
   bool tangent : 1 = false;
   bool only_in_backward : 1 = false;
-  bool stays_when_dead : 1 = false;  ///< a call of the forward with effects; as in PyTorch, no draw that nobody uses
+  bool stays_when_dead : 1 = false;  ///< a forward call with effects; as in PyTorch, not an unused random draw
 };
 
 std::vector<Trait> traits_of(const JointGraph& graph, const JointEdges& edges, const Policy& policy) {
@@ -32,7 +32,7 @@ std::vector<Trait> traits_of(const JointGraph& graph, const JointEdges& edges, c
   return traits;
 }
 
-/// By node: it can be computed from the inputs of the forward.
+/// By node: whether it can be computed from the inputs of the forward.
 std::vector<char> computable_in_forward(const std::vector<Trait>& traits, const JointEdges& edges) {
   std::vector<char> computable(traits.size(), 0);
   for (NodeIndex i = 0; i < std::ssize(traits); ++i) {
@@ -46,8 +46,8 @@ std::vector<char> computable_in_forward(const std::vector<Trait>& traits, const 
   return computable;
 }
 
-/// What the forward returns for `output`: itself, or, where that is an update in place which only the backward makes,
-/// the value that is updated.
+/// The node that the forward returns for `output`: the output itself, or, if that is an in-place update that only the
+/// backward makes, the updated value.
 NodeIndex forward_result(const JointGraph& graph, NodeIndex output, const std::vector<char>& computable) {
   if (computable[output]) return output;
   const JointNode& node = graph.nodes[output];

@@ -1,5 +1,5 @@
-// Which nodes of a joint graph the forward needs, which only the backward can compute, and how far from it they are.
-// After `classify_nodes` and `dist_from_bw` of PyTorch's partitioners.py.
+// Which nodes of a joint graph the forward needs, which only the backward can compute, and how far nodes are from the
+// backward. After `classify_nodes` and `dist_from_bw` of PyTorch's partitioners.py.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@
 namespace plumbline::partition {
 
 struct NodeClasses {
-  std::vector<char> required_forward;   ///< by node: the forward outputs need it (inputs of the forward included)
+  std::vector<char> required_forward;   ///< by node: the forward outputs need it, or it is an input of the forward
   std::vector<char> required_backward;  ///< depends on a tangent, must be in the backward, or is one of its outputs
-  /// required_backward without what is only there for being an output: such a value may be saved, the rest may not.
+  /// required_backward without nodes that are in it only as outputs: these may be saved, the others may not.
   std::vector<char> tangents_closure;
   std::vector<int32_t> forward_order;  ///< position among the required_forward nodes; -1 for others
-  /// Steps to the nearest node outside of the forward; 0 for those, kFarFromBackward where there is none.
+  /// Steps to the nearest node outside the forward; 0 for nodes outside it, kFarFromBackward if none can be reached.
   std::vector<int32_t> distance_to_backward;
   std::vector<char> is_static;  ///< by node: a primal that lives as long as the module (a parameter), free to save
 };

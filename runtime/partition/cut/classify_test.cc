@@ -19,7 +19,7 @@ NodeClasses classify(const JointGraph& graph, const std::string& policy, const s
   return classify_nodes(graph, edges_of(graph), load_policy(policy), statics);
 }
 
-/// The names of the nodes that are marked.
+/// The names of the marked nodes.
 std::vector<std::string> marked(const JointGraph& graph, const std::vector<char>& marks) {
   std::vector<std::string> names;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
@@ -28,7 +28,8 @@ std::vector<std::string> marked(const JointGraph& graph, const std::vector<char>
 }
 using Names = std::vector<std::string>;
 
-/// cos(mm(x, w)) and its backward; the gradient of the third primal is a forward value, that of the fourth itself.
+/// cos(mm(x, w)) and its backward; the gradient of the third primal is a forward value, that of the fourth the primal
+/// itself.
 JointGraph example() {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), w = build.primal(64), y = build.primal(64), z = build.primal(64),
@@ -74,7 +75,7 @@ TEST(Classify, MarksAndMutationsStayInTheirHalf) {
   const JointGraph graph = build.graph({cos, copy}, {mul});
   const NodeClasses classes = classify(graph, "torch-2.15");
   EXPECT_EQ(marked(graph, classes.required_backward), (Names{"tangents_1", "exp", "mul", "copy_"}));
-  EXPECT_EQ(marked(graph, classes.required_forward), (Names{"primals_1", "cos"}));  // x stands for the copy into it
+  EXPECT_EQ(marked(graph, classes.required_forward), (Names{"primals_1", "cos"}));  // x replaces the copy into it
   EXPECT_EQ(marked(graph, classify(graph, "seed").required_forward), (Names{"primals_1", "cos", "exp", "copy_"}));
 }
 

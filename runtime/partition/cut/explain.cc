@@ -18,8 +18,8 @@ std::string why_not_saved(const CutInput& input, NodeIndex index) {
   return node.epilogue_mutation ? "it is updated after the forward" : "it is a view, and views are not saved";
 }
 
-/// What the backward wants it for.
-std::string why_wanted(const CutInput& input, NodeIndex node) {
+/// Why the backward needs the node.
+std::string why_needed(const CutInput& input, NodeIndex node) {
   if (input.classes.required_backward[node]) return "the backward returns it";
   const auto users = input.edges.users(node);
   const auto user = std::ranges::find_if(users, [&](NodeIndex i) { return input.classes.tangents_closure[i]; });
@@ -38,12 +38,12 @@ std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex
     if (i > 0) text += "; ";
     text += named(input.graph.nodes[node]);
     if (input.policy.forced_to_recompute(input.ops.facts[node])) {
-      text += " is tagged to be computed again, and " + why_not_again;
+      text += " is tagged to be recomputed, and " + why_not_again;
       continue;
     }
     text += " cannot be saved because " + why_not_saved(input, node);
-    text += ", and cannot be computed again because " + why_not_again;
-    if (i + 1 == chain.size()) text += ", but " + why_wanted(input, node);
+    text += ", and cannot be recomputed because " + why_not_again;
+    if (i + 1 == chain.size()) text += ", but " + why_needed(input, node);
   }
   return text;
 }

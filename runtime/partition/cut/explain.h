@@ -1,4 +1,4 @@
-// Why no cut exists: some value can be neither saved nor computed again, yet the backward needs it.
+// Explains why no cut exists: the backward needs a value that can be neither saved nor recomputed.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace plumbline::partition {
 
-/// One line for a chain of nodes, each of which uses the one before: the first is banned, none that another follows can
-/// be saved, and the backward wants the last, or what it computes from it.
+/// Explains, in one line, a chain of nodes each of which uses the one before: the first is banned from recomputation,
+/// no node of the chain can be saved, and the backward needs the last one or a value computed from it.
 std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex>& chain, const std::vector<Ban>& bans);
 
 }  // namespace plumbline::partition

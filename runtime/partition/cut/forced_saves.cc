@@ -1,14 +1,13 @@
 #include "runtime/partition/cut/forced_saves.h"
 
 #include "runtime/error.h"
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
 namespace plumbline::partition {
 namespace {
 
-/// Every part of the result of `node` that is no tuple itself. A call that nobody takes apart is its own part where
-/// `or_itself`.
+/// Tags every item of the result of `node` that is not itself a tuple. If `or_itself`, tags a call without getitems
+/// itself.
 void save_parts(JointGraph& graph, const JointEdges& edges, NodeIndex node, bool or_itself) {
   bool apart = false;
   for (const NodeIndex user : edges.users(node)) {
@@ -20,7 +19,8 @@ void save_parts(JointGraph& graph, const JointEdges& edges, NodeIndex node, bool
     graph.nodes[node].recompute = CheckpointPolicy::MustSave;
 }
 
-/// Copies into inputs end a graph. Where both halves write the same one, its new value must not be computed twice.
+/// Copies into inputs are at the end of a graph. If both halves write the same input, the forward's new value must not
+/// be computed twice.
 void save_sources_of_double_writes(JointGraph& graph) {
   std::vector<char> written_by_backward(graph.nodes.size(), 0);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend() && node->op == "aten::copy_"; ++node) {

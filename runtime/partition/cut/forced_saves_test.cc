@@ -11,7 +11,7 @@ namespace {
 using testing::JointGraphBuilder;
 using Names = std::vector<std::string>;
 
-/// Names of the nodes that must be saved after force_saves().
+/// The names of the nodes tagged MUST_SAVE after force_saves().
 Names forced(JointGraph graph) {
   force_saves(graph);
   Names names;

@@ -9,8 +9,8 @@ Halves halves_of(const CutInput& input) {
   const auto n = static_cast<NodeIndex>(input.graph.nodes.size());
   MustRun must = calls_that_must_run(input.graph, input.edges);
   Halves halves{input.classes.required_forward, std::vector<char>(n, 0), std::move(must.in_backward)};
-  // Not classes.tangents_closure: by the rules of PyTorch 2.3, forward values that are returned as gradients belong to
-  // it.
+  // classes.tangents_closure does not serve here: under the rules of PyTorch 2.3 it includes forward values that are
+  // returned as gradients.
   for (NodeIndex i = 0; i < n; ++i) {
     const JointNode& node = input.graph.nodes[i];
     const auto inputs = input.edges.inputs(i);

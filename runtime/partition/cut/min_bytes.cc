@@ -10,14 +10,14 @@
 namespace plumbline::partition {
 namespace {
 
-/// What can be done with a node, before storages are looked at.
+/// How a node can be obtained in the backward, before storages are considered.
 enum class Way : uint8_t {
-  Given,      ///< an input of the forward: to be had for nothing
+  Given,      ///< an input of the forward, free to save
   Lost,       ///< an input that is overwritten before the backward
   Free,       ///< in the backward anyway: tangents, constants
   Backward,   ///< can only be computed in the backward
-  Forbidden,  ///< may not run again
-  Again       ///< may run again
+  Forbidden,  ///< must not be recomputed
+  Again       ///< may be recomputed
 };
 
 class MinBytes {
@@ -42,7 +42,7 @@ class MinBytes {
 
  private:
   bool is_random(NodeIndex i) const { return ops_.random[i] || draws_random_numbers(graph_.nodes[i]); }
-  /// The policy would not run it again.
+  /// Whether the policy forbids recomputing it.
   bool too_expensive_to_recompute(NodeIndex i) const { return is_random(i) || ops_.compute_intensive[i]; }
 
   Way way(NodeIndex i) const {
@@ -74,8 +74,8 @@ class MinBytes {
   }
 
   // --- storages ----------------------------------------------------------------------------------------------------
-  /// Finds for each storage its base, the views made of nothing but it, and whether its base or some views are what is
-  /// saved of it.
+  /// Finds for each storage its base, the views made from it alone, and whether the base or some of its views are to be
+  /// saved.
   void settle_storages() {
     const size_t storages = graph_.storage_bytes.size();
     base_.assign(storages, kNoNode);
@@ -89,7 +89,7 @@ class MinBytes {
       if (storage >= 0 && base_[storage] == kNoNode) {
         base_[storage] = within_[i] = i;
       } else if ((storage >= 0 || tuple) && (node.kind == JointKind::Call || node.kind == JointKind::GetItem)) {
-        // A view's word MUST_SAVE is the storage's; as a call it may be made again.
+        // A MUST_SAVE tag on a view applies to its storage; the view itself may be recomputed.
         const bool again = ways_[i] == Way::Again || ways_[i] == Way::Backward ||
                            (node.recompute == CheckpointPolicy::MustSave && !must_be_in_forward(node) &&
                             !has_effects(node) && !too_expensive_to_recompute(i));
@@ -108,19 +108,19 @@ class MinBytes {
       covered_[i] = 1;
       if (within_[i] != i && ways_[i] == Way::Again) tops_.push_back(i);
     }
-    // Bases come first of their storage, but a tag may stand on a view.
+    // The base comes first in its storage, but a later view may carry the tag.
     for (size_t s = 0; s < storages; ++s)
       if (must_save_[s] && ways_[base_[s]] == Way::Again && can_be_saved(base_[s])) ways_[base_[s]] = Way::Forbidden;
   }
 
-  /// All tensors of the result lie in `storage`.
+  /// Whether all tensors of the result lie in `storage`.
   static bool lies_in(const JointResult& out, int32_t storage) {
     if (out.kind == JointResult::Kind::Tuple)
       return std::ranges::all_of(out.items, [&](const JointResult& item) { return lies_in(item, storage); });
     return out.kind == JointResult::Kind::Tensor && out.storage == storage;
   }
 
-  /// The base from whose storage alone all inputs are made (symbolic scalars aside); kNoNode if there is none.
+  /// The base from whose storage all inputs are made (symbolic scalars aside); kNoNode if there is none.
   NodeIndex common_base(NodeIndex i) const {
     NodeIndex base = kNoNode;
     for (const NodeIndex input : edges_.inputs(i)) {
@@ -131,12 +131,12 @@ class MinBytes {
     return base;
   }
 
-  /// A view that is saved in place of its base.
+  /// Whether it is a view that is saved in place of its base.
   bool is_top(NodeIndex i) const { return std::binary_search(tops_.begin(), tops_.end(), i); }
 
   // --- the network -------------------------------------------------------------------------------------------------
-  /// What the backward's outputs reach back to, not through what stops them: the inputs of the forward and what may not
-  /// run again.
+  /// Everything reachable from the backward's outputs, stopping at inputs of the forward and at nodes that must not be
+  /// recomputed.
   void find_needed() {
     for (const NodeIndex output : graph_.backward_outputs())
       if (output != kNoNode) needed_[output] = 1;
@@ -152,7 +152,7 @@ class MinBytes {
     return static_cast<int>(node_of_vertex_.size()) - 1;
   }
 
-  /// A price between the making of `node` and what needs it; `from` is the source where it may not be made.
+  /// Adds the priced edge between computing `node` and its users; `from` is the source if it cannot be recomputed.
   void price(FlowNetwork::Vertex from, FlowNetwork::Vertex to, NodeIndex node) {
     const JointResult& out = graph_.nodes[node].out;
     int64_t bytes = 0;
@@ -212,7 +212,7 @@ class MinBytes {
           break;
       }
       if (made_of_base && is_top(i)) {
-        // Its base cannot be saved: what it is made of stands behind the edge that the topmost views share.
+        // The base cannot be saved: this view's inputs are placed before the edge that the topmost views share.
         in_[i] = hub_of(i);
         edge(hub_out_, out_[i], kUnbounded);
       }
@@ -224,7 +224,7 @@ class MinBytes {
       if (output != kNoNode) edge(out_[output], kSink, kUnbounded);
   }
 
-  /// The vertex before the shared edge of this view's storage; hub_out_ is the one after it.
+  /// The vertex before the shared edge of this view's storage; sets hub_out_ to the vertex after it.
   FlowNetwork::Vertex hub_of(NodeIndex view) {
     const int32_t storage = graph_.nodes[view].out.storage;
     if (hubs_.empty()) hubs_.resize(graph_.storage_bytes.size(), {-1, -1});
@@ -247,7 +247,7 @@ class MinBytes {
     return free;
   }
 
-  /// Bytes are multiplied so that all scalars together count less than one.
+  /// Scales bytes so that all scalars together count less than one byte.
   void choose_scale() {
     int64_t bytes = 1, scalars = 0;
     for (const int64_t each : graph_.storage_bytes) bytes += each;
@@ -259,7 +259,7 @@ class MinBytes {
     scale_ = std::clamp<int64_t>(std::numeric_limits<int64_t>::max() / 64 / bytes, 1, scalars + 1);
   }
 
-  // --- the answer --------------------------------------------------------------------------------------------------
+  // --- the result --------------------------------------------------------------------------------------------------
   CutResult solve() const {
     FlowNetwork network(static_cast<int>(node_of_vertex_.size()));
     network.reserve(arcs_.size());
@@ -286,8 +286,8 @@ class MinBytes {
       chain += (before == kNoNode ? "'" : " -> '") + graph_.nodes[node].name + "' (" + why(node) + ")";
       before = node;
     }
-    throw InputError("no partition with mode bytes: the backward needs what can neither be saved nor computed again: " +
-                     chain);
+    throw InputError(
+        "no partition with mode bytes: the backward needs a value that can be neither saved nor recomputed: " + chain);
   }
 
   std::string why(NodeIndex i) const {
@@ -298,7 +298,7 @@ class MinBytes {
       case Way::Lost:
         return "cannot be saved because it is overwritten after the forward";
       case Way::Free:
-        return "there";
+        return "always available";
       case Way::Backward:
         return "only the backward can compute it";
       case Way::Forbidden:
@@ -307,7 +307,7 @@ class MinBytes {
     }
     const std::string save = must_recompute(node)                        ? "is tagged to be recomputed"
                              : node.out.kind == JointResult::Kind::Tuple ? "has several results"
-                                                                         : "is a view of what cannot be";
+                                                                         : "is a view of a value that cannot be";
     const std::string again = node.recompute == CheckpointPolicy::MustSave ? "is tagged MUST_SAVE"
                               : node.mark == JointMark::MustBeInForward    ? "must be in the forward"
                               : node.writes                                ? "writes its argument"
@@ -315,7 +315,7 @@ class MinBytes {
                               : is_random(i)                               ? "is random"
                                                                            : "is compute-intensive";
     return "cannot be saved because it " + save +
-           (ways_[i] == Way::Forbidden ? ", cannot be computed again because it " + again : "");
+           (ways_[i] == Way::Forbidden ? ", cannot be recomputed because it " + again : "");
   }
 
   static constexpr FlowNetwork::Vertex kSource = 0, kSink = 1;
@@ -342,12 +342,12 @@ class MinBytes {
 
   std::vector<NodeIndex> base_;    ///< by storage
   std::vector<char> must_save_;    ///< by storage
-  std::vector<NodeIndex> within_;  ///< by node: the base that it is, or that it is made of alone
-  std::vector<char> covered_;      ///< by node: it, or what it is made of within its storage, can be saved
+  std::vector<NodeIndex> within_;  ///< by node: its base, if made of it alone (a base is its own)
+  std::vector<char> covered_;      ///< by node: whether it, or a node of its storage that it is made of, can be saved
   std::vector<NodeIndex> tops_;    ///< ascending
 
   int64_t scale_ = 1;
-  std::vector<FlowNetwork::Vertex> in_, out_;  ///< by node: needed_ ones
+  std::vector<FlowNetwork::Vertex> in_, out_;  ///< by node: for needed_ ones
   std::vector<NodeIndex> node_of_vertex_;
   std::vector<Arc> arcs_;
   std::vector<Priced> priced_;

@@ -1,33 +1,35 @@
-// The fewest saved bytes, proven: a minimum cut over storages instead of nodes.
+// The provably fewest saved bytes: a minimum cut over storages instead of nodes.
 //
-// What is minimised: the bytes of the storages behind the saved values, each storage once, those of primals and other
-// inputs free. (A saved view keeps its whole storage alive, so that is what it costs; and once a storage is paid for,
-// every view of it comes for nothing.) Symbolic scalars have no storage; of equal bytes the fewest are saved.
+// Objective: the total size of the storages behind the saved values, each storage once; storages of primals and other
+// inputs are free. (A saved view keeps its whole storage alive, so it costs the whole storage; once a storage is paid
+// for, all its views are free.) Symbolic scalars have no storage; among cuts of equal bytes, the one with the fewest
+// scalars is taken.
 //
-// What may be computed again in the backward is the policy's word: calls that are compute-intensive or random may not,
-// everything else may, without factors for distance or fusion. What neither the forward's outputs nor what must run
-// there needs runs only once and is not banned; what the model drew or did in its backward is the backward's
-// (halves.h). Calls with effects never run twice. A user's tags go before the policy: MUST_SAVE forbids, MUST_RECOMPUTE
-// and PREFER_RECOMPUTE allow to compute again and forbid to save. A tag MUST_SAVE on a view holds for the storage.
+// The policy decides what the backward may recompute: compute-intensive and random calls may not be recomputed, all
+// others may, without factors for distance or fusion. A node that neither the forward's outputs nor the forward's
+// required calls need runs only once and is not banned; draws and effects of the model's backward stay in the backward
+// (halves.h). Calls with effects never run twice. User tags override the policy: MUST_SAVE forbids recomputing;
+// MUST_RECOMPUTE and PREFER_RECOMPUTE allow recomputing and forbid saving. A MUST_SAVE tag on a view applies to its
+// storage.
 //
-// Why this is a minimum cut although the price of a storage is shared by its views: views are calls that read nothing
-// but their storage, and need only its first tensor (its base), so whoever saves a view may save the base in its place
-// for the same price, and make all the views from it. So only the base has an edge with a price, and views are made
-// again. A base that a tag forbids to save is replaced by the topmost views that may be saved, which share one edge.
-// (Without this structure the shared price is not a submodular function, and the problem is none of cuts.)
-// A result that shares a storage in another way, as an alias made by a call that may not run again or that needs more
-// than the storage, pays for itself; only then is the answer an upper bound.
+// This is a minimum cut although views share the price of their storage: a view is a call that reads only its storage,
+// and needs only the storage's first tensor (its base). Saving the base instead of a view costs the same, and all views
+// can be made from it. So only the base has a priced edge, and views are recomputed. If a tag forbids saving the base,
+// the topmost savable views replace it and share one edge. (Without this structure the shared price is not a submodular
+// function, and no cut expresses the problem.) A result that shares a storage in another way, such as an alias made by
+// a call that may not be recomputed or that needs more than the storage, is priced separately; only then is the result
+// an upper bound.
 //
-// Of all cuts with the fewest bytes it is the one nearest to the backward: the calls that it computes again are a
-// subset of those of any other, so that it costs the least whatever a call takes.
+// Of all cuts with the fewest bytes, the one nearest to the backward is taken: it recomputes a subset of the calls that
+// any other such cut recomputes, so it is the cheapest whatever each call costs.
 #pragma once
 
 #include "runtime/partition/cut/min_cut.h"
 
 namespace plumbline::partition {
 
-/// Nodes that are needed only by what the outputs do not use are left alone, so the graph need not be clean.
-/// Throws InputError where something can neither be saved nor computed again, with a chain of named nodes.
+/// Ignores nodes that only unused nodes need, so the graph need not be clean. Throws InputError, with a chain of named
+/// nodes, if a needed value can be neither saved nor recomputed.
 CutResult min_bytes_cut(const CutInput& input);
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// min_bytes_cut() against trying every set of values that could be saved.
+// min_bytes_cut() compared with an exhaustive search over sets of savable values.
 #include "runtime/partition/cut/min_bytes.h"
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ namespace {
 
 using testing::JointGraphBuilder;
 
-/// What may not run again, in these tests; without the tables that policies are read from.
+/// In these tests, the operators that must not be recomputed; independent of the tables that policies are read from.
 bool intensive(const JointNode& node) { return node.op == "aten::mm"; }
 bool random_call(const JointNode& node) { return node.op == "aten::native_dropout"; }
 bool effect(const JointNode& node) { return node.op == "own::effect"; }
 
-/// The model ran it in its backward: its mark says so, or it has none and stands behind the forward.
+/// Whether the model ran it in its backward: by its mark, or, without a mark, because it comes after the forward.
 bool ran_in_backward(const JointGraph& graph, size_t node) {
   const JointMark mark = graph.nodes[node].mark;
   if (mark != JointMark::None) return mark == JointMark::IsBackward || mark == JointMark::MustBeInBackward;
@@ -57,14 +57,15 @@ struct Price {
   auto operator<=>(const Price&) const = default;
 };
 
-/// The judge: knows graphs and what a model does when it runs, and nothing of cuts.
+/// An independent judge: models graphs and what a model does when it runs, and knows nothing of cuts.
 class Judge {
  public:
   explicit Judge(const JointGraph& graph) : graph_(graph), of_backward_(graph.nodes.size()), forward_(of_backward_) {
     std::vector<NodeIndex> run_by_model;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const JointNode& node = graph.nodes[i];
-      // Draws and effects happen when the model did them; nothing that needs one of the backward is there before it.
+      // Draws and effects happen when the model did them; values that depend on one in the backward do not exist
+      // earlier.
       const bool event = random_call(node) || effect(node);
       of_backward_[i] = node.kind == JointKind::Tangent || node.mark == JointMark::MustBeInBackward ||
                         (event && ran_in_backward(graph, i));
@@ -79,7 +80,7 @@ class Judge {
       if (graph.nodes[i].mark == JointMark::MustBeInForward && !of_backward_[i]) mark_forward(i);
   }
 
-  /// Everything that the backward would ask for if nothing was saved.
+  /// Every node that the backward would need if nothing was saved.
   std::set<NodeIndex> reached_by_backward() const {
     std::set<NodeIndex> reached;
     std::vector<NodeIndex> ask = asked_;
@@ -98,7 +99,7 @@ class Judge {
     return !of_backward_[i] && node.kind != JointKind::Primal && value && !tagged_recompute(node);
   }
 
-  /// Bytes of the storages behind `saved`, primals free; and how many numbers.
+  /// The bytes of the storages behind `saved` (primals free), and the number of scalars.
   Price price(const std::vector<char>& saved) const {
     std::set<int32_t> storages;
     Price price;
@@ -115,7 +116,8 @@ class Judge {
     return price;
   }
 
-  /// The calls that the backward makes, if it can with this: nothing that may not run twice does. Primals are there.
+  /// The calls that the backward runs given `saved`, if it can without repeating a call that must run once. Primals
+  /// exist.
   std::optional<std::vector<char>> run_backward(const std::vector<char>& saved) const {
     std::vector<char> made(graph_.nodes.size(), 0);
     std::vector<NodeIndex> ask = asked_;
@@ -127,8 +129,8 @@ class Judge {
       if (node.is_input()) continue;
       const bool once =
           node.recompute == CheckpointPolicy::MustSave || node.mark == JointMark::MustBeInForward || effect(node);
-      const bool dear = (intensive(node) || random_call(node)) && !tagged_recompute(node);
-      if (!of_backward_[i] && (once || (forward_[i] && dear))) return std::nullopt;
+      const bool costly = (intensive(node) || random_call(node)) && !tagged_recompute(node);
+      if (!of_backward_[i] && (once || (forward_[i] && costly))) return std::nullopt;
       made[i] = 1;
       for_each_input(node, [&](NodeIndex input) { ask.push_back(input); });
     }
@@ -144,7 +146,7 @@ class Judge {
 
   const JointGraph& graph_;
   std::vector<char> of_backward_, forward_;
-  std::vector<NodeIndex> asked_;  ///< of the backward, whatever is saved
+  std::vector<NodeIndex> asked_;  ///< what the backward must produce whatever is saved
 };
 
 std::vector<char> flags(size_t n, const std::vector<NodeIndex>& nodes) {
@@ -154,11 +156,11 @@ std::vector<char> flags(size_t n, const std::vector<NodeIndex>& nodes) {
 }
 
 struct Best {
-  std::optional<Price> price;                 ///< none: no set of values will do
-  std::vector<std::vector<char>> recomputed;  ///< by every best set: what the backward runs
+  std::optional<Price> price;                 ///< unset: no set of values suffices
+  std::vector<std::vector<char>> recomputed;  ///< for every best set: the calls that the backward runs
 };
 
-/// Every set of values; each node alone, views of one storage too. Nothing where there are too many.
+/// Searches all sets of values, in which each view counts as a separate value. nullopt if there are too many values.
 std::optional<Best> best_of_all(const JointGraph& graph, const Judge& judge) {
   const size_t n = graph.nodes.size();
   std::vector<NodeIndex> choices;
@@ -179,7 +181,7 @@ std::optional<Best> best_of_all(const JointGraph& graph, const Judge& judge) {
   return best;
 }
 
-/// A view is saved as its base and made again from it: then the numbers that it is made with are needed too.
+/// A view is saved as its base and recomputed from it, which then also needs the scalars that the view reads.
 bool some_view_reads_a_scalar(const JointGraph& graph) {
   bool found = false;
   for (const JointNode& node : graph.nodes)
@@ -226,16 +228,16 @@ void check_against_every_set(const testing::RandomJointOptions& options, unsigne
     }
     const auto made = judge.run_backward(saved);
     if (!made) {
-      ADD_FAILURE() << "the backward cannot run with what is saved";
+      ADD_FAILURE() << "the backward cannot run with the saved values";
       continue;
     }
-    // No other best set runs fewer kernels: what ours runs, all run.
+    // No other best set runs fewer kernels: each one runs at least the calls that ours runs.
     const std::vector<char> ours = kernels(graph, *made);
     if (scalars_follow) continue;
     for (const std::vector<char>& other : best->recomputed) {
       const std::vector<char> theirs = kernels(graph, other);
       for (size_t i = 0; i < ours.size(); ++i)
-        EXPECT_LE(ours[i], theirs[i]) << graph.nodes[i].name << " need not run again";
+        EXPECT_LE(ours[i], theirs[i]) << graph.nodes[i].name << " need not be recomputed";
     }
     if (::testing::Test::HasFailure()) return;
   }
@@ -278,7 +280,7 @@ Names saved_names(const JointGraph& graph) {
 }
 
 TEST(MinBytes, SavesTheSmallValueThatABigOneIsMadeOf) {
-  // mm of one column, expanded eight times, forty additions, cos: the cut that weighs distance saves the large end.
+  // mm of one column, expanded eight times, forty additions, cos: a cut that weighs distance saves the large end.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(1024 * 4 * 8), w = build.primal(32);
   const NodeIndex tangent = build.tangent(32768);
@@ -296,7 +298,7 @@ TEST(MinBytes, SavesTheSmallValueThatABigOneIsMadeOf) {
 }
 
 TEST(MinBytes, PaysForAStorageOnce) {
-  // Two views of the same product are needed, each smaller than what could be saved instead of both.
+  // Two views of the same product are needed, each smaller than any value that could be saved instead of both.
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), tangent = build.tangent(64);
   const NodeIndex mm = build.call("mm", {x}, 64);
@@ -366,12 +368,12 @@ TEST(MinBytes, SaysWhatCanNeitherBeSavedNorComputedAgain) {
   build.at(parts[1]).recompute = CheckpointPolicy::MustRecompute;
   testing::expect_part(
       testing::refusal([&] { fewest(build.graph({scaled}, {gradient})); }),
-      "'native_dropout' (cannot be saved because it has several results, cannot be computed again because it "
+      "'native_dropout' (cannot be saved because it has several results, cannot be recomputed because it "
       "is random) -> 'getitem_1' (cannot be saved because it is tagged to be recomputed)");
 }
 
 TEST(MinBytes, WhatTheModelDrewOrDidInItsBackwardIsTheBackwards) {
-  // The noise is the smallest value, and yet not drawn in the forward; what it needs is saved.
+  // The noise is the smallest value, yet it is not drawn in the forward; its input is saved instead.
   for (const char* op : {"native_dropout", "own::effect"}) {
     JointGraphBuilder build;
     const NodeIndex x = build.primal(64), tangent = build.tangent(64), mm = build.call("mm", {x}, 64);
@@ -380,7 +382,7 @@ TEST(MinBytes, WhatTheModelDrewOrDidInItsBackwardIsTheBackwards) {
     build.at(noise).seeded = build.at(noise).op == "aten::native_dropout";
     build.at(noise).impure = true;
     EXPECT_EQ(saved_names(build.graph({mm}, {gradient})), Names{"mm"}) << op;
-    // Where it is the forward's, that has it anyway.
+    // If the noise belongs to the forward, the forward draws it anyway.
     build.at(noise).mark = JointMark::IsForward;
     EXPECT_EQ(saved_names(build.graph({mm}, {gradient})), Names{build.at(noise).name}) << op;
   }
@@ -409,7 +411,7 @@ TEST(MinBytes, AnEffectIsNotRepeated) {
   build.at(y).recompute = CheckpointPolicy::MustRecompute;
   testing::expect_part(
       testing::refusal([&] { fewest(build.graph({y}, {gradient})); }),
-      "'log' (cannot be saved because it is tagged to be recomputed, cannot be computed again because it has "
+      "'log' (cannot be saved because it is tagged to be recomputed, cannot be recomputed because it has "
       "effects)");
 }
 

@@ -34,8 +34,8 @@ int64_t weight(const CutInput& input, NodeIndex index) {
   return input.policy.weight(input, index);
 }
 
-/// Each node that the forward can compute is an edge from its `in` to its `out`: cut there, it is saved. What only the
-/// backward computes is the sink.
+/// Each node that the forward can compute is an edge from its `in` to its `out` vertex: a cut through the edge saves
+/// the node. Nodes that only the backward computes are merged into the sink.
 class Network {
  public:
   Network(const CutInput& input, const std::vector<Ban>& bans) : vertex_(bans.size(), kSink), network_(number(input)) {
@@ -74,7 +74,7 @@ class Network {
   Vertex in(NodeIndex node) const { return vertex_[node]; }
   Vertex out(NodeIndex node) const { return vertex_[node] + 1; }
 
-  /// Gives vertices to the nodes; how many there are.
+  /// Assigns vertices to the nodes; returns the number of vertices.
   int number(const CutInput& input) {
     for (NodeIndex i = 0; i < std::ssize(vertex_); ++i) {
       if (input.classes.required_backward[i] && input.classes.tangents_closure[i]) continue;
@@ -85,7 +85,7 @@ class Network {
   }
 
   std::vector<NodeIndex> node_of_;  ///< by vertex / 2 - 1
-  std::vector<Vertex> vertex_;      ///< by node: its `in`; the sink for what the backward computes
+  std::vector<Vertex> vertex_;      ///< by node: its `in`; the sink for nodes that only the backward computes
   FlowNetwork network_;
 };
 

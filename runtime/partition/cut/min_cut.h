@@ -1,6 +1,6 @@
-// One minimum cut of a joint graph: which forward values to save for the backward, under a policy's rules.
-// After `solve_min_cut` of PyTorch's partitioners.py: what may not be computed again is banned, the rest weighs its
-// bytes (with their factors for distance and for not being materialised), and the cut nearest to the backward is taken.
+// One minimum cut of a joint graph: which forward values to save for the backward, under a policy's rules. After
+// `solve_min_cut` of PyTorch's partitioners.py: nodes that may not be recomputed are banned, the others weigh their
+// bytes (with factors for distance and for not being materialised), and the cut nearest to the backward is taken.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace plumbline::partition {
 
-/// What every cut of one graph shares.
+/// Shared by all cuts of one graph.
 struct CutInput {
   const JointGraph& graph;
   const JointEdges& edges;
@@ -19,14 +19,13 @@ struct CutInput {
 };
 
 struct CutResult {
-  std::vector<NodeIndex> saved;   ///< ascending; tensors, and symbolic scalars where the cut went through them
-  std::vector<NodeIndex> banned;  ///< ascending: what the rules forbade to compute again
+  std::vector<NodeIndex> saved;   ///< ascending; tensors, and symbolic scalars that the cut goes through
+  std::vector<NodeIndex> banned;  ///< ascending: nodes that the rules banned from recomputation
 };
 
-/// `dont_ban` (by node, or empty): exempt from the rules (not from the user's tags).
-/// Throws InputError: an input that is neither tensor nor symbolic scalar (BackwardState and other Python objects), by
-/// name; or, where no cut exists, with a chain of named nodes: each is said to be impossible to save because of one
-/// thing, and to compute again because of another.
+/// `dont_ban` (by node, or empty): nodes exempt from the rules (not from the user's tags). Throws InputError naming an
+/// input that is neither a tensor nor a symbolic scalar (BackwardState and other Python objects); or, if no cut exists,
+/// a chain of named nodes, with the reason why each can be neither saved nor recomputed.
 CutResult min_cut(const CutInput& input, const CutRules& rules, const std::vector<char>& dont_ban = {});
 
 }  // namespace plumbline::partition

@@ -55,7 +55,7 @@ TEST(MinCut, OfEquallyHeavyNodesTheLaterIsSaved) {
   EXPECT_EQ(saved(build.graph({mm}, {build.call("mul", {tangent, neg}, 64)})), Names{"neg"});
 }
 
-TEST(MinCut, DistanceOutweighsBytes) {  // 32768 bytes are saved where 4096 would do
+TEST(MinCut, DistanceOutweighsBytes) {  // 32768 bytes are saved where 4096 would suffice
   JointGraphBuilder build;
   const NodeIndex x = build.primal(4096), w = build.primal(4), tangent = build.tangent(32768);
   NodeIndex value = build.view("expand", build.call("mm", {x, w}, 4096), 32768);
@@ -82,7 +82,7 @@ TEST(MinCut, StaticPrimalsAreFreeButInTheSeed) {
   build.begin_backward();
   const JointGraph graph = build.graph({small}, {build.call("mul", {tangent, small}, 400)});
   EXPECT_EQ(saved(graph), Names{"sum"});
-  // A sum is banned as a reduction, so that it is saved either way; its neighbour is not.
+  // A sum is banned as a reduction, so it is saved either way; the add is not banned.
   JointGraphBuilder other;
   const NodeIndex v = other.primal(1000), t = other.tangent(400);
   const NodeIndex half = other.call("add", {v}, 400);
@@ -94,7 +94,7 @@ TEST(MinCut, StaticPrimalsAreFreeButInTheSeed) {
 }
 
 TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
-  const auto saved_of = [](const std::string& dtype, const std::string& policy) {
+  const auto saved_of = [](types::Dtype dtype, const std::string& policy) {
     JointGraphBuilder build;
     const NodeIndex n = build.primal(4), tangent = build.tangent(64);
     build.at(n).out.kind = JointResult::Kind::Scalar;
@@ -104,10 +104,10 @@ TEST(MinCut, SymbolicScalarsWeighOneAndFloatsFour) {
     build.begin_backward();
     return saved(build.graph({}, {build.call("expand", {tangent, products[0], products[1], products[2]}, 64)}), policy);
   };
-  EXPECT_EQ(saved_of("int", "torch-2.15"), Names{"primals_1"});  // 1 against 3
-  // 4 against 3; in newer versions a symbolic float is not even banned, so that it need not be saved for that.
-  EXPECT_EQ(saved_of("float", "seed"), (Names{"mul", "mul_1", "mul_2"}));
-  EXPECT_EQ(saved_of("float", "torch-2.15"), Names{});
+  EXPECT_EQ(saved_of(types::Dtype::Int64, "torch-2.15"), Names{"primals_1"});  // 1 against 3
+  // 4 against 3; newer versions do not even ban a symbolic float, so it need not be saved.
+  EXPECT_EQ(saved_of(types::Dtype::Float64, "seed"), (Names{"mul", "mul_1", "mul_2"}));
+  EXPECT_EQ(saved_of(types::Dtype::Float64, "torch-2.15"), Names{});
 }
 
 // --- bans ------------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ TEST(MinCut, BansByDistanceAreTheSeedsAndNotInTaggedGraphs) {
   const NodeIndex out = build.call("mm", {value, value}, 64);
   build.begin_backward();
   JointGraph graph = build.graph({out}, {build.call("mul", {tangent, value}, 64)});
-  // Distances are 6 to 1, of the product too: it is an output.
+  // Distances are 6 to 1, also for the product, because it is an output.
   EXPECT_EQ(cut(graph, load_policy("seed")).banned, (Names{"primals_1", "exp", "exp_1", "exp_2", "mm"}));
   EXPECT_EQ(cut(graph, load_policy("seed-nvfuser")).banned, (Names{"primals_1", "mm"}));
   EXPECT_EQ(cut(graph, load_policy("torch-2.15")).banned, (Names{"primals_1", "mm"}));
@@ -131,7 +131,7 @@ TEST(MinCut, BansByDistanceAreTheSeedsAndNotInTaggedGraphs) {
   EXPECT_EQ(cut(graph, load_policy("seed")).banned, (Names{"primals_1", "mm"}));
   Policy near = load_policy("torch-2.15");
   near.distance.beyond = 3;
-  EXPECT_EQ(cut(graph, near).banned, (Names{"primals_1", "exp_1", "exp_2", "mm"}));  // exp has the tag
+  EXPECT_EQ(cut(graph, near).banned, (Names{"primals_1", "exp_1", "exp_2", "mm"}));  // exp is tagged
 }
 
 TEST(MinCut, TagsBindInNewerVersionsAndOnlyLiftBansInTheSeed) {
@@ -142,7 +142,7 @@ TEST(MinCut, TagsBindInNewerVersionsAndOnlyLiftBansInTheSeed) {
   const NodeIndex mul = build.call("mul", {tangent, exp}, 64);
   build.at(mm).recompute = CheckpointPolicy::MustRecompute;
   const JointGraph graph = build.graph({exp}, {mul});
-  // In the newer versions a node that must be recomputed needs its inputs, and the cut may go after it as well.
+  // In the newer versions a node that must be recomputed needs its inputs, and a cut after it is possible too.
   EXPECT_EQ(saved(graph), (Names{"primals_1", "primals_2", "exp"}));
   EXPECT_EQ(cut(graph, load_policy("torch-2.15")).banned, (Names{"primals_1", "primals_2", "exp"}));
   EXPECT_EQ(saved(graph, "seed"), Names{"exp"});
@@ -161,11 +161,11 @@ TEST(MinCut, NamesWhatCanBeNeitherSavedNorComputedAgain) {
   EXPECT_EQ(
       testing::refusal([&] { saved(graph); }),
       "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
-      "and cannot be computed again because its operation is not among the recomputable ones; 'getitem' is tagged "
-      "to be computed again, and it needs 'native_dropout'");
+      "and cannot be recomputed because its operation is not among the recomputable ones; 'getitem' is tagged "
+      "to be recomputed, and it needs 'native_dropout'");
 }
 
-TEST(MinCut, ExplainsLongerChains) {  // a tuple of a banned call, taken apart and put together again in one call
+TEST(MinCut, ExplainsLongerChains) {  // a tuple of a banned call, taken apart and reassembled in one call
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), tangent = build.tangent(64);
   const std::vector<NodeIndex> parts = build.multi("native_dropout", {x}, {64, 16});
@@ -177,9 +177,9 @@ TEST(MinCut, ExplainsLongerChains) {  // a tuple of a banned call, taken apart a
   EXPECT_EQ(
       testing::refusal([&] { saved(build.graph({parts[0]}, {mul})); }),
       "no partition exists: 'native_dropout' (aten::native_dropout) cannot be saved because it has several results, "
-      "and cannot be computed again because its operation is not among the recomputable ones; 'split_with_sizes' "
-      "(aten::split_with_sizes) cannot be saved because it has several results, and cannot be computed again "
-      "because it needs 'native_dropout'; 'getitem_2' is tagged to be computed again, and it needs "
+      "and cannot be recomputed because its operation is not among the recomputable ones; 'split_with_sizes' "
+      "(aten::split_with_sizes) cannot be saved because it has several results, and cannot be recomputed "
+      "because it needs 'native_dropout'; 'getitem_2' is tagged to be recomputed, and it needs "
       "'split_with_sizes'");
 }
 
@@ -193,7 +193,7 @@ TEST(MinCut, APrimalThatIsUpdatedAfterTheForwardIsNotSavedBy215) {
   EXPECT_EQ(saved(build.graph({x}, {mul}), "torch-2.11"), Names{"primals_1"});
   const std::string why =
       "no partition exists: 'primals_1' cannot be saved because it is updated after the forward, "
-      "and cannot be computed again because it is an input of the forward, but ";
+      "and cannot be recomputed because it is an input of the forward, but ";
   EXPECT_EQ(testing::refusal([&] { saved(build.graph({sin}, {x})); }), why + "the backward returns it");
   const NodeIndex mul_1 = build.call("mul", {tangent, x}, 64);
   EXPECT_EQ(testing::refusal([&] { saved(build.graph({x}, {mul_1})); }),
@@ -212,8 +212,8 @@ TEST(MinCut, RefusesInputsThatAreNoTensorsByName) {
 
 // --- against brute force ---------------------------------------------------------------------------------------------
 
-/// The lightest set of values from which the backward can be computed, by trying all; only what is intensive or random
-/// is banned, and nothing is fusible, so that weights are bytes times 1.1 for each step.
+/// The lightest set of values from which the backward can be computed, by exhaustive search. Only compute-intensive and
+/// random nodes are banned, and nothing is fusible, so that weights are bytes times 1.1 per step.
 class BruteForce {
  public:
   BruteForce(const JointGraph& graph, const Policy& policy) : graph_(graph), edges_(edges_of(graph)) {

@@ -12,7 +12,7 @@ namespace {
 using Vertex = FlowNetwork::Vertex;
 constexpr Vertex kNone = -1;
 
-/// Which edges touch each vertex at one of their ends: edge numbers, by vertex.
+/// The edges at each vertex, for one of their two ends: edge numbers, by vertex.
 struct Incidence {
   std::vector<int32_t> begin, edge;
 
@@ -25,8 +25,8 @@ struct Incidence {
   }
 };
 
-/// Goes on from the vertices in `found`, which are marked already, along the edges that `other_end` lets pass: it gives
-/// the vertex behind an edge number, or kNone. Newly met vertices are marked and appended.
+/// Extends `found`, whose vertices are already marked, along the edges that `other_end` accepts: it maps an edge number
+/// to the vertex behind it, or to kNone. Marks and appends newly found vertices.
 template <class OtherEnd>
 void search(const Incidence& incidence, std::vector<Vertex>& found, std::vector<char>& marked, OtherEnd&& other_end) {
   for (size_t i = 0; i < found.size(); ++i) {
@@ -51,13 +51,13 @@ void FlowNetwork::add_edge(Vertex from, Vertex to, int64_t capacity) {
 }
 
 FlowNetwork::Cut FlowNetwork::min_cut(Vertex source, Vertex sink) const {
-  PLUMBLINE_CHECK(source != sink, "source and sink are one vertex");
+  PLUMBLINE_CHECK(source != sink, "source and sink are the same vertex");
   Cut cut;
   const Incidence outgoing(vertices_, edges_.size(), [&](size_t e) { return edges_[e].from; });
   const Incidence incoming(vertices_, edges_.size(), [&](size_t e) { return edges_[e].to; });
   cut.steps = 2 * static_cast<int64_t>(edges_.size());
 
-  // What hangs on the source without bound is never cut from it, and likewise on the sink.
+  // A vertex with an unbounded path from the source is never cut off from it, and likewise for the sink.
   std::vector<char> with_source(vertices_, 0), with_sink(vertices_, 0);
   std::vector<Vertex> from_source{source}, from_sink{sink};
   std::vector<Vertex> parent(vertices_, kNone);
@@ -77,7 +77,7 @@ FlowNetwork::Cut FlowNetwork::min_cut(Vertex source, Vertex sink) const {
   search(incoming, from_sink, with_sink,
          [&](int32_t e) { return edges_[e].capacity == kUnbounded ? edges_[e].from : kNone; });
 
-  // Only what lies between the two matters: reached from the one, reaching the other.
+  // Only vertices between the two matter: reachable from the source, and reaching the sink.
   std::vector<char> reached = with_source, reaching = with_sink;
   search(outgoing, from_source, reached, [&](int32_t e) { return with_sink[edges_[e].to] ? kNone : edges_[e].to; });
   search(incoming, from_sink, reaching,
@@ -102,7 +102,7 @@ FlowNetwork::Cut FlowNetwork::min_cut(Vertex source, Vertex sink) const {
     if (edge.capacity != kUnbounded) {
       constexpr int64_t kMost = int64_t{1} << 62;
       if (edge.capacity >= kMost - total)
-        throw InputError("the capacities of the minimum cut add up to 2^62 or more: sizes below that are needed");
+        throw InputError("the capacities of the minimum cut add up to 2^62 or more; they must add up to less");
       total += edge.capacity;
     }
     if (from == kSource && to == kSink)
@@ -128,14 +128,14 @@ FlowNetwork::Cut FlowNetwork::min_cut(Vertex source, Vertex sink) const {
     network.head[back] = edge.from;
     network.mate[forth] = back;
     network.mate[back] = forth;
-    // All that is bounded together never fills an edge without bound.
+    // All bounded capacities together cannot fill an unbounded edge.
     network.residual[forth] = edge.capacity == kUnbounded ? total + 1 : edge.capacity;
     network.residual[back] = 0;
   }
   const Preflow flow = maximum_preflow(network, kSource, kSink);
   cut.value += flow.value;
   cut.steps += flow.steps;
-  // Vertices that the source does not reach carry no flow: they reach the sink if they lead to one that does.
+  // Vertices that the source does not reach carry no flow: they reach the sink if they lead to a vertex that does.
   cut.sink_side = std::move(with_sink);
   std::vector<Vertex> to_sink;
   for (Vertex v = 0; v < vertices_; ++v) {

@@ -1,4 +1,4 @@
-// The same cuts from an independent algorithm: Boykov-Kolmogorov of the Boost Graph Library.
+// Compares cuts with an independent algorithm: Boykov-Kolmogorov of the Boost Graph Library.
 #include <gtest/gtest.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -82,7 +82,8 @@ TEST(MaxFlowAgainstBoost, RandomNetworks) {
   }
 }
 
-/// Joint graphs in small: two vertices a node, an edge without bound to each user, sources and sinks here and there.
+/// Small networks shaped like joint graphs: two vertices per node, an unbounded edge to each user, sources and sinks in
+/// places.
 TEST(MaxFlowAgainstBoost, LayeredNetworks) {
   for (int seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);

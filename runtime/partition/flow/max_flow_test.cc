@@ -19,7 +19,7 @@ using testing::FlowEdges;
 using testing::kUnbounded;
 using testing::random_flow_edges;
 
-/// The answer by trying all cuts: value, and the vertices that are on the sink's side of every minimum cut.
+/// The result by exhaustive search: value, and the vertices on the sink's side of every minimum cut.
 struct BruteForce {
   std::optional<int64_t> value;  ///< unset: no cut is bounded
   std::vector<char> sink_side;
@@ -69,8 +69,8 @@ TEST(MaxFlow, FindsTheCutNearestToTheSinkOfAllCuts) {
   }
 }
 
-// Chains of 100 000 vertices on which algorithms by augmenting paths take as many steps as the square. The bound is by
-// steps, not by time.
+// Chains of 100 000 vertices, on which algorithms with augmenting paths take quadratically many steps. The bound is on
+// steps, not on time.
 constexpr int kLong = 100'000;
 constexpr int64_t kStepsPerEdge = 100;
 
@@ -106,7 +106,7 @@ TEST(MaxFlowChain, AWayInAtEachVertex) {
 }
 
 TEST(MaxFlow, AVertexThatTheSourceDoesNotReachFollowsTheOneItLeadsTo) {
-  // 2 is cut from the sink (its edge to 1 is the bottleneck); 3 leads to 2 only, 4 past it to the sink.
+  // 2 is cut from the sink (its edge to 1 is the bottleneck); 3 leads to 2 only; 4 leads to 3 and directly to the sink.
   const FlowEdges network{5, {{0, 2, 5}, {2, 1, 1}, {3, 2, 1}, {4, 3, 1}, {4, 1, 1}}};
   const FlowNetwork::Cut cut = network.cut();
   EXPECT_EQ(cut.value, 1);

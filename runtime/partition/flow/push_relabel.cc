@@ -7,8 +7,8 @@ namespace {
 
 constexpr int32_t kEnd = -1;
 
-/// The state of one run. A vertex with label n (the number of vertices) cannot reach the sink any more and is left
-/// alone with what it holds; source and sink are in no list.
+/// The state of one run. A vertex with label n (the number of vertices) cannot reach the sink any more and keeps its
+/// excess; source and sink are in no list.
 class PushRelabel {
  public:
   PushRelabel(ResidualNetwork& network, int32_t source, int32_t sink)
@@ -52,7 +52,7 @@ class PushRelabel {
   }
 
  private:
-  /// Sets all labels to the distance from the sink, by breadth-first search, and makes the lists anew.
+  /// Sets all labels to the distance from the sink, by breadth-first search, and rebuilds the lists.
   void relabel_all() {
     work_ = 0;
     std::fill(label_.begin(), label_.end(), n_);
@@ -96,7 +96,7 @@ class PushRelabel {
     highest_active_ = std::max(highest_active_, label_[vertex]);
   }
 
-  /// Pushes what `vertex` holds towards the sink, and raises it until nothing is left or no way remains.
+  /// Pushes the excess of `vertex` towards the sink, raising the vertex until no excess or no path remains.
   void discharge(int32_t vertex) {
     while (true) {
       const int32_t end = net_.begin[vertex + 1], below = label_[vertex] - 1;
@@ -118,11 +118,11 @@ class PushRelabel {
     }
   }
 
-  /// Gives `vertex` the lowest label that lets it push again; false where there is none.
+  /// Gives `vertex` the lowest label that lets it push again; false if there is none.
   bool raise(int32_t vertex) {
     const int32_t old = label_[vertex];
     leave(vertex);
-    if (first_[old] == kEnd) {  // nobody stands at this label any more, so that nothing above it reaches the sink
+    if (first_[old] == kEnd) {  // the label is now empty, so nothing above it reaches the sink
       drop_above(old);
       label_[vertex] = n_;
       return false;
@@ -132,7 +132,7 @@ class PushRelabel {
       if (net_.residual[arc] > 0) lowest = std::min(lowest, label_[net_.head[arc]]);
     const int32_t looked_at = net_.begin[vertex + 1] - net_.begin[vertex];
     steps_ += looked_at;
-    work_ += 12 + looked_at;  // a relabelling costs more than the arcs it looks at: 12, as in the paper's program
+    work_ += 12 + looked_at;  // a relabelling costs 12 more than the arcs it visits, as in the paper's program
     label_[vertex] = lowest + 1;
     if (label_[vertex] >= n_) return false;
     enter(vertex);
@@ -155,7 +155,7 @@ class PushRelabel {
   const int32_t n_, source_, sink_;
   std::vector<int32_t> label_, arc_;  ///< by vertex; arc_: the next arc to push along
   std::vector<int64_t> excess_;
-  // By label: the vertices that hold something (a stack), and all vertices (doubly linked).
+  // By label: a stack of the vertices with excess, and a doubly linked list of all vertices.
   std::vector<int32_t> first_active_, next_active_, first_, next_, previous_;
   std::vector<int32_t> queue_;
   int32_t highest_ = 0, highest_active_ = 0;

@@ -9,26 +9,12 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 
 namespace plumbline::partition {
 namespace {
 
 using Argument = JointArgument::Kind;
-
-template <class Map>
-void map_nodes(JointArgument& argument, Map&& map) {
-  if (argument.kind == Argument::Node) argument.node = map(argument.node);
-  for (JointArgument& item : argument.items) map_nodes(item, map);
-}
-
-/// Each node among the arguments is replaced by `map(node)`.
-template <class Map>
-void map_inputs(JointNode& node, Map&& map) {
-  for (JointArgument& argument : node.args) map_nodes(argument, map);
-  for (auto& [name, argument] : node.kwargs) map_nodes(argument, map);
-}
 
 /// `target`, by node: itself to stay, an earlier node that stays to be merged into it, kNoNode to go. Turned into the
 /// new indices.
@@ -130,6 +116,14 @@ uint64_t mix(uint64_t hash, const JointArgument& argument) {
     case Argument::Float:
     case Argument::Complex:
       return mix(mix(hash, std::bit_cast<uint64_t>(argument.real)), std::bit_cast<uint64_t>(argument.imaginary));
+    case Argument::Dtype:
+      return mix(hash, static_cast<uint64_t>(argument.dtype));
+    case Argument::Layout:
+      return mix(hash, static_cast<uint64_t>(argument.layout));
+    case Argument::MemoryFormat:
+      return mix(hash, static_cast<uint64_t>(argument.memory_format));
+    case Argument::Device:
+      return mix(mix(hash, static_cast<uint64_t>(argument.device.kind)), static_cast<uint64_t>(argument.device.index));
     case Argument::List:
     case Argument::Slice:
       hash = mix(hash, argument.items.size());
@@ -145,13 +139,6 @@ uint64_t hash_of(const JointNode& node) {
   for (const JointArgument& argument : node.args) hash = mix(hash, argument);
   for (const auto& [name, argument] : node.kwargs) hash = mix(mix(hash, name), argument);
   return hash;
-}
-
-bool equal(const JointArgument& a, const JointArgument& b) {
-  return a.kind == b.kind && a.node == b.node && a.integer == b.integer &&
-         std::bit_cast<uint64_t>(a.real) == std::bit_cast<uint64_t>(b.real) &&
-         std::bit_cast<uint64_t>(a.imaginary) == std::bit_cast<uint64_t>(b.imaginary) && a.text == b.text &&
-         std::ranges::equal(a.items, b.items, equal);
 }
 
 bool equal_calls(const JointNode& a, const JointNode& b) {

@@ -82,7 +82,7 @@ class Builder {
  private:
   NodeIndex add(JointNode node) {
     node.out = {.kind = JointResult::Kind::Tensor,
-                .dtype = "float32",
+                .dtype = types::Dtype::Float32,
                 .shape = {{4, ""}},
                 .strides = {{1, ""}},
                 .bytes = 16,
@@ -201,26 +201,32 @@ TEST(Clean, ArgumentsAreEqualByTypeAndBits) {
   const double other_nan = std::bit_cast<double>(std::bit_cast<uint64_t>(nan) ^ 1);
   const JointArgument none, yes{.kind = Argument::Bool, .integer = 1};
   const JointArgument text{.kind = Argument::String, .text = "mean"};
-  const std::vector<JointArgument> different = {none,
-                                                yes,
-                                                number(1),
-                                                real(1),
-                                                number(0),
-                                                real(0.0),
-                                                real(-0.0),
-                                                real(nan),
-                                                real(other_nan),
-                                                text,
-                                                JointArgument{.kind = Argument::Dtype, .text = "mean"},
-                                                list({}),
-                                                list({number(1)}),
-                                                list({number(1), none}),
-                                                list({list({number(1)}), none}),
-                                                JointArgument{.kind = Argument::Slice, .items = {number(1), none}},
-                                                JointArgument{.kind = Argument::Complex, .real = 1, .imaginary = 2},
-                                                JointArgument{.kind = Argument::Complex, .real = 1, .imaginary = 3},
-                                                JointArgument{.kind = Argument::Symbolic, .integer = 1, .text = "s0"},
-                                                JointArgument{.kind = Argument::Symbolic, .integer = 1, .text = "s1"}};
+  const std::vector<JointArgument> different = {
+      none,
+      yes,
+      number(1),
+      real(1),
+      number(0),
+      real(0.0),
+      real(-0.0),
+      real(nan),
+      real(other_nan),
+      text,
+      JointArgument{.kind = Argument::Dtype, .dtype = types::Dtype::Int32},
+      JointArgument{.kind = Argument::Dtype, .dtype = types::Dtype::Int64},
+      JointArgument{.kind = Argument::Layout, .layout = types::Layout::Jagged},
+      JointArgument{.kind = Argument::MemoryFormat},
+      JointArgument{.kind = Argument::Device},
+      JointArgument{.kind = Argument::Device, .device = {.index = 0}},
+      list({}),
+      list({number(1)}),
+      list({number(1), none}),
+      list({list({number(1)}), none}),
+      JointArgument{.kind = Argument::Slice, .items = {number(1), none}},
+      JointArgument{.kind = Argument::Complex, .real = 1, .imaginary = 2},
+      JointArgument{.kind = Argument::Complex, .real = 1, .imaginary = 3},
+      JointArgument{.kind = Argument::Symbolic, .integer = 1, .text = "s0"},
+      JointArgument{.kind = Argument::Symbolic, .integer = 1, .text = "s1"}};
   Builder b;
   const NodeIndex x = b.input("x");
   Merged expected;
@@ -313,7 +319,7 @@ TEST(Clean, WhatSharesMemoryWithAnOutputStays) {
   EXPECT_EQ(merged(b.graph({x}, 1)), (Merged{{"two", "one"}}));
   b[one].out.storage = b[two].out.storage = -1;
   EXPECT_EQ(merged(b.graph({two}, 1)), Merged{}) << "its storage is not known";
-  b[one].out = b[two].out = {.kind = JointResult::Kind::Scalar, .dtype = "int"};
+  b[one].out = b[two].out = {.kind = JointResult::Kind::Scalar, .dtype = types::Dtype::Int64};
   EXPECT_EQ(merged(b.graph({two}, 1)), (Merged{{"two", "one"}})) << "numbers have no memory";
 }
 

@@ -2,8 +2,8 @@
 
 #include <sstream>
 
-#include "runtime/dot_quoted.h"
 #include "runtime/partition/joint/result_text.h"
+#include "runtime/text/dot_quoted.h"
 
 namespace plumbline::partition {
 namespace {

@@ -41,7 +41,7 @@ TEST(JointDot, PicturesOfRecordedPartitionsAreWhole) {
 
 TEST(JointDot, ShowsWhatIsSavedAndWhatRunsTwice) {
   const JointResult out{
-      .kind = JointResult::Kind::Tensor, .dtype = "float32", .shape = {{2, ""}, {3, "s0"}}, .bytes = 24};
+      .kind = JointResult::Kind::Tensor, .dtype = types::Dtype::Float32, .shape = {{2, ""}, {3, "s0"}}, .bytes = 24};
   Partition partition;
   JointGraph& graph = partition.graph;
   const auto node = [&](const char* name, JointKind kind, const char* op, std::vector<NodeIndex> inputs) {
@@ -86,10 +86,10 @@ TEST(JointDot, ShowsWhatIsSavedAndWhatRunsTwice) {
 }
 
 TEST(ResultText, SaysWhatANodeGives) {
-  const JointResult scalar{.kind = JointResult::Kind::Scalar, .dtype = "int", .scalar = {3, "s0"}};
+  const JointResult scalar{.kind = JointResult::Kind::Scalar, .dtype = types::Dtype::Int64, .scalar = {3, "s0"}};
   EXPECT_EQ(result_text({}), "nothing");
   EXPECT_EQ(result_text(scalar), "int s0");
-  const JointResult tensor{.kind = JointResult::Kind::Tensor, .dtype = "bool"};
+  const JointResult tensor{.kind = JointResult::Kind::Tensor, .dtype = types::Dtype::Bool};
   EXPECT_EQ(result_text({.kind = JointResult::Kind::Tuple, .items = {tensor, scalar, {}}}),
             "(bool[], int s0, nothing)");
 }

@@ -37,7 +37,7 @@ class Call {
 
  private:
   static JointResult result(std::initializer_list<int64_t> shape) {
-    JointResult tensor{.kind = JointResult::Kind::Tensor, .dtype = "float32"};
+    JointResult tensor{.kind = JointResult::Kind::Tensor, .dtype = types::Dtype::Float32};
     for (int64_t size : shape) tensor.shape.push_back({size, ""});
     return tensor;
   }

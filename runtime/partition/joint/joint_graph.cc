@@ -1,6 +1,7 @@
 #include "runtime/partition/joint/joint_graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 #include <unordered_set>
 
@@ -58,6 +59,14 @@ void verify_getitem(const JointGraph& graph, const JointNode& node) {
 }
 
 }  // namespace
+
+bool equal(const JointArgument& a, const JointArgument& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.layout == b.layout && a.memory_format == b.memory_format &&
+         a.device == b.device && a.node == b.node && a.integer == b.integer &&
+         std::bit_cast<uint64_t>(a.real) == std::bit_cast<uint64_t>(b.real) &&
+         std::bit_cast<uint64_t>(a.imaginary) == std::bit_cast<uint64_t>(b.imaginary) && a.text == b.text &&
+         std::ranges::equal(a.items, b.items, equal);
+}
 
 JointEdges edges_of(const JointGraph& graph) {
   const size_t n = graph.nodes.size();

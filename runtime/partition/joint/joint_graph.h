@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/types/types.h"
+
 namespace plumbline::partition {
 
 /// Position in JointGraph::nodes.
@@ -41,16 +43,20 @@ struct JointArgument {
     Float,         ///< `real`
     Complex,       ///< `real`, `imaginary`
     String,        ///< `text`
-    Dtype,         ///< `text`: "float32"
-    Device,        ///< `text`: "cpu", "cuda:0"
-    Layout,        ///< `text`: "strided"
-    MemoryFormat,  ///< `text`: "contiguous_format"
+    Dtype,         ///< `dtype`
+    Device,        ///< `device`
+    Layout,        ///< `layout`
+    MemoryFormat,  ///< `memory_format`
     Symbolic,      ///< `text`: the expression; `integer`: its hint
     List,          ///< `items`
     Slice,         ///< `items`: begin, end, step
     Other          ///< `text`: what Python calls it; cannot be executed
   };
   Kind kind = Kind::None;
+  types::Dtype dtype = {};
+  types::Layout layout = {};
+  types::MemoryFormat memory_format = {};
+  types::Device device = {};
   NodeIndex node = kNoNode;
   int64_t integer = 0;
   double real = 0, imaginary = 0;
@@ -58,12 +64,15 @@ struct JointArgument {
   std::vector<JointArgument> items = {};
 };
 
+/// By kind and by bits: 0.0 differs from -0.0, a NaN equals itself.
+bool equal(const JointArgument& a, const JointArgument& b);
+
 /// What a node gives.
 struct JointResult {
   enum class Kind : uint8_t { None, Tensor, Scalar, Tuple };
   Kind kind = Kind::None;
-  /// Of a tensor: "float32". Of a scalar: "int", "float" or "bool".
-  std::string dtype = {};
+  /// Of a tensor. Of a scalar: Int64 (an int), Float64 (a float) or Bool.
+  types::Dtype dtype = types::Dtype::Float32;
   std::vector<Extent> shape = {}, strides = {};  ///< elements
   Extent offset = {};                            ///< elements
   /// Elements times their size, at the hints: a view or an expanded tensor counts in full. Not the memory held; see
@@ -71,9 +80,9 @@ struct JointResult {
   int64_t bytes = 0;
   /// Index into JointGraph::storage_bytes; tensors with the same number share memory. -1: unknown.
   int32_t storage = -1;
-  std::string device = "cpu";
+  types::Device device = {};
   Extent scalar = {};                   ///< of a scalar: hint and expression
-  double real_hint = 0;                 ///< of a "float" scalar, in place of scalar.value
+  double real_hint = 0;                 ///< of a float scalar, in place of scalar.value
   std::vector<JointResult> items = {};  ///< of a tuple
 };
 
@@ -154,6 +163,17 @@ void for_each_input(const JointNode& node, Visit&& visit) {
   };
   for (const JointArgument& argument : node.args) descend(descend, argument);
   for (const auto& [name, argument] : node.kwargs) descend(descend, argument);
+}
+
+/// Replaces each node among the arguments by `map(node)`.
+template <class Map>
+void map_inputs(JointNode& node, Map&& map) {
+  const auto descend = [&](const auto& self, JointArgument& argument) -> void {
+    if (argument.kind == JointArgument::Kind::Node) argument.node = map(argument.node);
+    for (JointArgument& item : argument.items) self(self, item);
+  };
+  for (JointArgument& argument : node.args) descend(descend, argument);
+  for (auto& [name, argument] : node.kwargs) descend(descend, argument);
 }
 
 /// Who reads whom, each pair once; flat arrays, so that a walk over 100 000 nodes costs milliseconds.

@@ -16,7 +16,7 @@ JointArgument number(int64_t value) { return {.kind = Argument::Integer, .intege
 JointGraph example() {
   JointGraph graph;
   JointResult tensor{.kind = JointResult::Kind::Tensor,
-                     .dtype = "float32",
+                     .dtype = types::Dtype::Float32,
                      .shape = {{4, ""}},
                      .strides = {{1, ""}},
                      .bytes = 16,

@@ -15,7 +15,7 @@ int overwritten_argument(const JointGraph& graph, const JointNode& node) {
       (node.op != "aten::_softmax_backward_data" && node.op != "aten::_log_softmax_backward_data"))
     return -1;
   if (node.args.size() < 2 || node.args[0].kind != JointArgument::Kind::Node ||
-      node.args[1].kind != JointArgument::Kind::Node || node.out.device != "cpu")
+      node.args[1].kind != JointArgument::Kind::Node || node.out.device.kind != types::Device::Kind::Cpu)
     return -1;
   const JointNode& gradient = graph.nodes[node.args[0].node];
   const int32_t storage = gradient.out.storage;

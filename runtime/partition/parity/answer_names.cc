@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/partition/cut/classify.h"
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 
@@ -15,7 +14,8 @@ namespace {
 
 using Part = JointGraphFile::Part;
 
-/// Names of one graph, made unique as torch.fx does: "getitem", "getitem_1", counted on from the last one given.
+/// Generates the names of one graph, made unique as torch.fx does: "getitem", "getitem_1", counting up from the last
+/// one.
 class FreshNames {
  public:
   explicit FreshNames(std::string base) : base_(std::move(base)) {}
@@ -40,7 +40,7 @@ class FreshNames {
   int last_ = 0;
 };
 
-/// A random call in PyTorch's halves.
+/// A replayed random call in PyTorch's halves.
 struct Replay {
   std::string saving, state, result, replaying;
 };
@@ -54,7 +54,7 @@ std::vector<NodeIndex> replayed_by_tag(const Partition& partition) {
 }
 
 std::unordered_map<NodeIndex, Replay> name_replays(const JointGraph& graph, const std::vector<NodeIndex>& calls) {
-  // The forward's names are those of all nodes that it could run.
+  // Names in the forward are numbered over all nodes that it could run.
   FreshNames getitems("getitem"), saving("run_and_save_rng_state"), replaying("run_with_rng_state");
   std::vector<char> of_backward(graph.nodes.size(), 0);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -109,7 +109,7 @@ AnswerNames answer_names(const Partition& partition) {
     names.backward.out.push_back(output(node, &Replay::replaying));
   for (const NodeIndex node : partition.backward.inputs) names.backward.in.push_back(name(node));
 
-  // The states pass before the symbols, which the forward returns last, and before the tangents.
+  // The states are passed before the symbols, which the forward returns last, and before the tangents.
   size_t state = 0;
   const size_t before_symbols = names.forward.out.size() - partition.saved_symbols.size();
   const auto tangent = std::ranges::find_if(

@@ -1,4 +1,4 @@
-// The halves of a partition by the names that PyTorch's own halves have.
+// Names the halves of a partition as PyTorch's own halves are named.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,14 +12,14 @@ struct AnswerNames {
   JointGraphFile::Part forward, backward;
 };
 
-/// Nodes are named as in the joint graph, but for random calls that the user has tagged to be recomputed and that run
-/// in both halves. Ours are replayed by the executor (Partition::replayed). PyTorch's `functionalize_rng_ops` writes
-/// them into the graphs: the forward calls run_and_save_rng_state, takes its state and its result apart and returns the
-/// state; the backward takes the state as rng_state_output_N and calls run_with_rng_state. Those names are given here,
+/// Nodes keep their names from the joint graph, except random calls that the user tagged to be recomputed and that run
+/// in both halves. Our executor replays these (Partition::replayed); PyTorch's `functionalize_rng_ops` writes them into
+/// the graphs: the forward calls run_and_save_rng_state, takes its state and result apart and returns the state; the
+/// backward takes the state as rng_state_output_N and calls run_with_rng_state. This function produces those names,
 /// numbered as torch.fx numbers them.
 AnswerNames answer_names(const Partition& partition);
 
-/// What `plumbline partition --json` prints of a partition by these names: saved, saved_sym, fw, bw.
+/// The JSON that `plumbline partition --json` prints for a partition with these names: saved, saved_sym, fw, bw.
 nlohmann::json answer_json(const Partition& partition);
 
 }  // namespace plumbline::partition

@@ -1,17 +1,17 @@
-// Every recorded run of PyTorch's own partitioners (testdata/README.md), one by one: what is saved and in which order,
-// both halves name by name, and the bytes.
+// Checks every recorded run of PyTorch's own partitioners (testdata/README.md): the saved values and their order, both
+// halves name by name, and the bytes.
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/partition/parity/answer_names.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/parity/recorded.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/partition/testing/names_of.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 using testing::names_of;
 using Names = std::vector<std::string>;
 
-/// Lines say where two lists of names first differ, and what only one of them has.
+/// On failure reports where two lists of names first differ, and the names that only one of them has.
 void expect_same(const std::string& what, const Names& got, const Names& want) {
   if (got == want) return;
   std::string text = what + " differs from PyTorch's:";
@@ -62,7 +62,7 @@ int64_t bytes_of(const Partition& partition) {
   return bytes;
 }
 
-/// Storages behind what is saved, each once, but for those of the primals.
+/// The bytes of the storages behind the saved values, each once, except those of the primals.
 int64_t new_storage_bytes(const Partition& partition) {
   std::set<int32_t> storages;
   for (const NodeIndex node : partition.saved) storages.insert(partition.graph.nodes[node].out.storage);
@@ -92,7 +92,7 @@ void expect_as_recorded(const JointGraphFile& file, const JointGraphFile::Run& r
   EXPECT_EQ(new_storage_bytes(ours), run.bytes_new_storage);
 }
 
-/// One for each recorded model.
+/// One test per recorded model.
 class GoldenPartition : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenPartition, EqualsPyTorchInEveryRun) {

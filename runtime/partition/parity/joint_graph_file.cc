@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
-#include "runtime/gzip.h"
-#include "runtime/join.h"
+#include "runtime/io/gzip.h"
 #include "runtime/partition/joint/json/joint_json.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {
@@ -65,7 +65,7 @@ void for_each_member(const JsonPlace& place, Visit&& visit) {
   for (const auto& [key, value] : place.json().items()) visit(key, place[key.c_str()]);
 }
 
-/// Indices among the primals of the graph.
+/// Reads indices among the primals of the graph.
 std::vector<int> primals_at(const JsonPlace& place, const JointGraph& graph) {
   int primals = 0;
   for (const JointNode& node : graph.nodes) primals += node.kind == JointKind::Primal;
@@ -139,7 +139,7 @@ JointGraphFile::Knapsack read_knapsack(const JsonPlace& place) {
           .recompute = positions(place["recompute"])};
 }
 
-/// Names in both lists, in the order of the second.
+/// The names in both lists, in the order of the second.
 std::vector<std::string> common(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   const std::unordered_set<std::string_view> names(one.begin(), one.end());
   std::vector<std::string> both;
@@ -156,13 +156,13 @@ void read_answer(const JsonPlace& place, JointGraphFile::Run& run) {
   run.forward = read_part(place["fw"]);
   run.backward = read_part(place["bw"]);
   run.recomputed = common(run.forward.ops, run.backward.ops);
-  if (const auto said = place.find("recomputed")) {  // how many, or which, in any order
+  if (const auto member = place.find("recomputed")) {  // their number, or their names in any order
     std::vector<std::string> names = run.recomputed;
     std::ranges::sort(names);
-    std::vector<std::string> recorded = said->json().is_array() ? texts(*said) : names;
+    std::vector<std::string> recorded = member->json().is_array() ? texts(*member) : names;
     std::ranges::sort(recorded);
-    if (said->json().is_array() ? recorded != names : said->json() != names.size())
-      said->fail("the names in both fw.ops and bw.ops, or their number, " + std::to_string(names.size()));
+    if (member->json().is_array() ? recorded != names : member->json() != names.size())
+      member->fail("the names in both fw.ops and bw.ops, or their number, " + std::to_string(names.size()));
   }
 }
 
@@ -224,7 +224,7 @@ JointGraphFile read_joint_graph_file(const std::string& path) {
 
 void write_joint_graph_file(const std::string& path, const std::string& model, const JointGraph& graph,
                             const std::vector<int>& params) {
-  // One node per line, so that a person can read it and a diff stays small.
+  // One node per line keeps the file readable and its diffs small.
   Json json = to_json(graph);
   const Json nodes = std::move(json["nodes"]);
   json.erase("nodes");

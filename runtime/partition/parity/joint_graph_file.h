@@ -1,5 +1,5 @@
-// Files of joint graphs and of what PyTorch's partitioners answered for them ("plumbline-joint-graph/1"), read and
-// written; gzip where the name ends in .gz.
+// Reads and writes files of joint graphs and of the answers of PyTorch's partitioners ("plumbline-joint-graph/1"); gzip
+// if the name ends in .gz.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace plumbline::partition {
 
 struct JointGraphFile {
   std::string model, about;
-  std::vector<std::string> torch;  ///< versions held
+  std::vector<std::string> torch;  ///< versions in the file
   std::map<std::string, JointGraph> graphs;
 
   struct Variant {
@@ -27,16 +27,16 @@ struct JointGraphFile {
   };
   std::map<std::string, Variant> variants;  ///< "2.15.0/aten"
 
-  /// What PyTorch answered; by name, as it stands in the file.
+  /// PyTorch's answer, by name, as it is in the file.
   struct Part {
     std::vector<std::string> in, ops;
     std::vector<std::optional<std::string>> out;
-    /// Nodes that the joint graph lacks, and what they call: "run_and_save_rng_state" in the place of a random call.
+    /// Nodes that the joint graph lacks, and their operators: "run_and_save_rng_state" in place of a random call.
     std::map<std::string, std::string> added;
   };
   /// One minimum cut.
   struct Cut {
-    std::vector<std::string> bans;  ///< rules that were on
+    std::vector<std::string> bans;  ///< active rules
     std::vector<std::string> dont_ban, saved, banned;
   };
   struct Knapsack {
@@ -52,17 +52,17 @@ struct JointGraphFile {
     std::vector<std::string> saved, saved_symbols;
     int64_t bytes = 0, bytes_new_storage = 0;
     Part forward, backward;
-    std::vector<std::string> recomputed;  ///< in both, in the backward's order
+    std::vector<std::string> recomputed;  ///< in both halves, in the backward's order
     std::vector<Cut> cuts;
     std::optional<Knapsack> knapsack;
   };
   std::map<std::string, Run> runs;  ///< "2.15.0/aten/budget=0.25/static=none"
 };
 
-/// Everything but "graphs" and "variants" (each with its "graph") may be missing: a user's own file. Throws InputError
-/// naming file, place, and what would be accepted; so does a member that the form does not know.
+/// Requires only "graphs" and "variants" (each with its "graph"), so that users can write their own files. Throws
+/// InputError naming file, place and what was expected, also for an unknown member.
 JointGraphFile read_joint_graph_file(const std::string& path);
-/// A file that holds one graph in one variant ("own/aten") and no runs.
+/// Writes a file with one graph in one variant ("own/aten") and no runs.
 void write_joint_graph_file(const std::string& path, const std::string& model, const JointGraph& graph,
                             const std::vector<int>& params);
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/gzip.h"
+#include "runtime/io/gzip.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/testing/golden_files.h"
 #include "runtime/testing/refusal.h"
@@ -30,7 +30,7 @@ class JointJson : public ::testing::Test {
   fs::path folder_;
 };
 
-// --- what PyTorch wrote ----------------------------------------------------------------------------------------------
+// --- files that PyTorch wrote ----------------------------------------------------------------------------------------
 
 TEST_F(JointJson, GraphsOfPyTorchAreWrittenAsTheyWereRead) {
   ASSERT_GE(golden_paths().size(), 8U);
@@ -60,34 +60,34 @@ TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
     EXPECT_EQ(Json(file.torch), original["torch"]);
     EXPECT_EQ(file.runs.size(), original["runs"].size());
     for (const auto& [key, run] : file.runs) {
-      const Json& said = original["runs"][key];
+      const Json& recorded = original["runs"][key];
       EXPECT_EQ(run.variant + "/" + run.mode + "/static=" + run.statics, key);
-      EXPECT_EQ(Json(run.saved), said["saved"]);
-      EXPECT_EQ(Json(run.saved_symbols), said["saved_sym"]);
-      EXPECT_EQ(Json(run.static_inputs), said["static_inputs"]);
-      EXPECT_EQ(run.bytes, said["bytes"]);
-      EXPECT_EQ(run.bytes_new_storage, said["bytes_new_storage"]);
-      EXPECT_EQ(run.recomputed.size(),
-                said["recomputed"].is_array() ? said["recomputed"].size() : said["recomputed"].get<size_t>());
+      EXPECT_EQ(Json(run.saved), recorded["saved"]);
+      EXPECT_EQ(Json(run.saved_symbols), recorded["saved_sym"]);
+      EXPECT_EQ(Json(run.static_inputs), recorded["static_inputs"]);
+      EXPECT_EQ(run.bytes, recorded["bytes"]);
+      EXPECT_EQ(run.bytes_new_storage, recorded["bytes_new_storage"]);
+      EXPECT_EQ(run.recomputed.size(), recorded["recomputed"].is_array() ? recorded["recomputed"].size()
+                                                                         : recorded["recomputed"].get<size_t>());
       for (const auto& [part, name] : {std::pair(&run.forward, "fw"), std::pair(&run.backward, "bw")}) {
-        EXPECT_EQ(Json(part->in), said[name]["in"]);
-        EXPECT_EQ(Json(part->ops), said[name]["ops"]);
-        EXPECT_EQ(part->added.size(), said[name].value("new", Json::array()).size());
-        ASSERT_EQ(part->out.size(), said[name]["out"].size());
+        EXPECT_EQ(Json(part->in), recorded[name]["in"]);
+        EXPECT_EQ(Json(part->ops), recorded[name]["ops"]);
+        EXPECT_EQ(part->added.size(), recorded[name].value("new", Json::array()).size());
+        ASSERT_EQ(part->out.size(), recorded[name]["out"].size());
         for (size_t k = 0; k < part->out.size(); ++k)
-          EXPECT_EQ(part->out[k] ? Json(*part->out[k]) : Json(nullptr), said[name]["out"][k]);
+          EXPECT_EQ(part->out[k] ? Json(*part->out[k]) : Json(nullptr), recorded[name]["out"][k]);
       }
-      ASSERT_EQ(run.cuts.size(), said["cuts"].size());
-      for (size_t k = 0; k < run.cuts.size(); ++k) EXPECT_EQ(Json(run.cuts[k].banned), said["cuts"][k]["banned"]);
-      ASSERT_EQ(run.knapsack.has_value(), said.contains("knapsack"));
+      ASSERT_EQ(run.cuts.size(), recorded["cuts"].size());
+      for (size_t k = 0; k < run.cuts.size(); ++k) EXPECT_EQ(Json(run.cuts[k].banned), recorded["cuts"][k]["banned"]);
+      ASSERT_EQ(run.knapsack.has_value(), recorded.contains("knapsack"));
       if (run.knapsack) {
-        EXPECT_EQ(Json(run.knapsack->memory), said["knapsack"]["memory"]);
+        EXPECT_EQ(Json(run.knapsack->memory), recorded["knapsack"]["memory"]);
       }
     }
   }
 }
 
-// --- what a user writes ----------------------------------------------------------------------------------------------
+// --- files that a user writes ----------------------------------------------------------------------------------------
 
 /// A graph with every kind of node, argument and result.
 Json example() {
@@ -154,12 +154,21 @@ TEST_F(JointJson, RefusalsNameThePlaceAndWhatIsAccepted) {
       {"/nodes/7/recompute", "SAVE", "graph: nodes[7].recompute: expected one of MUST_SAVE, "},
       {"/nodes/7/region", -1, "graph: nodes[7].region: expected an integer from 0"},
       {"/nodes/7/flops", "many", "graph: nodes[7].flops: expected a number, not \"many\""},
-      {"/nodes/7/op", 3, "graph: nodes[7].op: expected a text, not 3"},
+      {"/nodes/7/op", 3, "graph: nodes[7].op: expected a string, not 3"},
       {"/nodes/7/args/0/node", "z", "graph: nodes[7].args[0].node: expected the name of a node, not \"z\""},
       {"/nodes/7/args/0/node", "y",
        "graph: nodes[7].args[0].node: expected the name of a node that comes before this one, not \"y\""},
       {"/nodes/7/args/0", Json::object(), "graph: nodes[7].args[0]: expected an argument: null, true, a number, "},
       {"/nodes/7/args/0", {{"node", "x"}, {"dtype", "float32"}}, "graph: nodes[7].args[0]: expected an argument: "},
+      {"/nodes/7/kwargs/dtype/dtype", "float31",
+       "graph: nodes[7].kwargs.dtype.dtype: expected one of float32, float64, "},
+      {"/nodes/7/kwargs/layout/layout", "dense",
+       "graph: nodes[7].kwargs.layout.layout: expected one of strided, sparse_coo, "},
+      {"/nodes/7/kwargs/memory_format/memory_format", "nhwc",
+       "graph: nodes[7].kwargs.memory_format.memory_format: expected one of contiguous_format, "},
+      {"/nodes/7/kwargs/device/device", "gpu",
+       "graph: nodes[7].kwargs.device.device: expected a device such as \"cpu\" or \"cuda:0\", not \"gpu\""},
+      {"/nodes/8/out/dtype", "int", "graph: nodes[8].out.dtype: expected one of float32, "},
       {"/nodes/7/args/1", 18446744073709551615U,
        "graph: nodes[7].args[1]: expected an integer, not 18446744073709551615"},
       {"/nodes/7/args/7/float", "Infinity",
@@ -183,9 +192,9 @@ TEST_F(JointJson, RefusalsNameThePlaceAndWhatIsAccepted) {
   for (const Case& one : cases) {
     Json graph = example();
     graph[Json::json_pointer(one.pointer)] = one.value;
-    const std::string said = testing::refusal([&] { joint_graph_from_json(graph, "graph"); });
-    EXPECT_TRUE(said.starts_with(one.says)) << one.pointer << "\n  says: " << said << "\n  not:  " << one.says;
-    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+    const std::string error = testing::refusal([&] { joint_graph_from_json(graph, "graph"); });
+    EXPECT_TRUE(error.starts_with(one.says)) << one.pointer << "\n  says: " << error << "\n  not:  " << one.says;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
   for (const char* needed : {"nodes", "outputs", "num_forward_outputs"}) {
     Json graph = example();
@@ -199,33 +208,33 @@ TEST_F(JointJson, AFileOfOnesOwnNeedsGraphsAndVariants) {
   const Json least = {{"format", "plumbline-joint-graph/1"},
                       {"graphs", {{"g", example()}}},
                       {"variants", {{"own/aten", {{"graph", "g"}}}}}};
-  const auto said = [&](const char* pointer, const Json& value) {
+  const auto error_of = [&](const char* pointer, const Json& value) {
     Json file = least;
     file[Json::json_pointer(pointer)] = value;
     write_text(path("f.json"), file.dump());
     std::string text = testing::refusal([&] { read_joint_graph_file(path("f.json")); });
     return text.starts_with(path("f.json") + ": ") ? text.substr(path("f.json").size() + 2) : text;
   };
-  EXPECT_EQ(said("/model", "own"), "accepted");
-  EXPECT_EQ(said("/modle", "own").substr(0, 60), "expected an object with no other members than format, model,");
-  EXPECT_EQ(said("/format", "plumbline-joint-graph/2"),
+  EXPECT_EQ(error_of("/model", "own"), "accepted");
+  EXPECT_EQ(error_of("/modle", "own").substr(0, 60), "expected an object with no other members than format, model,");
+  EXPECT_EQ(error_of("/format", "plumbline-joint-graph/2"),
             "format: expected \"plumbline-joint-graph/1\", not \"plumbline-joint-graph/2\"");
-  EXPECT_EQ(said("/variants/own~1aten/graph", "h"),
+  EXPECT_EQ(error_of("/variants/own~1aten/graph", "h"),
             "variants.own/aten.graph: expected one of the graphs: g, not \"h\"");
-  EXPECT_EQ(said("/variants/own~1aten/params", {2}),
+  EXPECT_EQ(error_of("/variants/own~1aten/params", {2}),
             "variants.own/aten.params[0]: expected an integer from 0 to 1, not 2");
-  EXPECT_EQ(said("/variants", Json::object()),
+  EXPECT_EQ(error_of("/variants", Json::object()),
             "variants: expected a variant, such as {\"own/aten\": {\"graph\": \"g0\"}}, not {}");
-  EXPECT_EQ(said("/runs/own~1aten~1min_cut", Json::object()),
+  EXPECT_EQ(error_of("/runs/own~1aten~1min_cut", Json::object()),
             "runs.own/aten/min_cut: the name of a run must be VARIANT/MODE/static=none|params");
-  EXPECT_EQ(said("/runs/your~1aten~1min_cut~1static=none", Json::object()),
+  EXPECT_EQ(error_of("/runs/your~1aten~1min_cut~1static=none", Json::object()),
             "runs.your/aten/min_cut/static=none: is a run of the variant 'your/aten', which the file lacks");
-  EXPECT_EQ(said("/runs/own~1aten~1min-cut~1static=none", Json::object()).substr(0, 84),
+  EXPECT_EQ(error_of("/runs/own~1aten~1min-cut~1static=none", Json::object()).substr(0, 84),
             "runs.own/aten/min-cut/static=none: has the mode 'min-cut', expected one of default, ");
-  EXPECT_EQ(said("/runs/own~1aten~1min_cut~1static=all", Json::object()),
+  EXPECT_EQ(error_of("/runs/own~1aten~1min_cut~1static=all", Json::object()),
             "runs.own/aten/min_cut/static=all: has static=all, expected none or params");
-  EXPECT_EQ(said("/runs/own~1aten~1min_cut~1static=none", {{"error", "AssertionError"}}), "accepted");
-  EXPECT_EQ(said("/runs/own~1aten~1min_cut~1static=none", Json::object()),
+  EXPECT_EQ(error_of("/runs/own~1aten~1min_cut~1static=none", {{"error", "AssertionError"}}), "accepted");
+  EXPECT_EQ(error_of("/runs/own~1aten~1min_cut~1static=none", Json::object()),
             "runs.own/aten/min_cut/static=none: expected an object with \"saved\", not {}");
 
   write_text(path("f.json"), "{\"format\": ");

@@ -11,7 +11,7 @@
 namespace plumbline::partition {
 namespace {
 
-/// The most value of the items `which` for every capacity up to the last of `row`.
+/// Fills `row` with the largest value of the given items for every capacity up to its last.
 void fill_row(std::span<const int64_t> weights, std::span<const double> values, std::span<double> row) {
   std::fill(row.begin(), row.end(), 0);
   for (size_t i = 0; i < weights.size(); ++i)
@@ -76,7 +76,7 @@ KnapsackChoice knapsack_hirschberg(const KnapsackProblem& problem) {
         of_second = c;
       }
     segments.push_back({middle, end, of_second});
-    segments.push_back({begin, middle, capacity - of_second});  // taken next: what is kept comes out ascending
+    segments.push_back({begin, middle, capacity - of_second});  // taken next, so that kept items come out ascending
   }
   choice.value = sum_of(choice.kept, values);
   return choice;
@@ -109,7 +109,7 @@ KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const
   for (int64_t size : bytes) units.push_back((size + unit - 1) / unit);
   KnapsackChoice choice = KnapsackTable<double>(units, values, capacity / unit).choose(capacity / unit);
 
-  // What rounding up has left over.
+  // Fills the capacity that rounding up left over.
   std::vector<char> kept(bytes.size(), 0);
   for (int i : choice.kept) {
     kept[i] = 1;

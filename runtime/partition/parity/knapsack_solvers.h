@@ -1,4 +1,4 @@
-// Further solvers of the knapsack behind a memory budget, with the quantisation of knapsack.h but for
+// Further solvers of the knapsack behind a memory budget. All use the quantisation of knapsack.h except
 // knapsack_in_bytes(), which never exceeds its capacity.
 #pragma once
 
@@ -6,30 +6,30 @@
 
 namespace plumbline::partition {
 
-/// PyTorch's `dp_knapsack_sliding_hirschberg`: as good as knapsack_dp(), in memory of two rows instead of a table (D.
-/// S. Hirschberg, 1975): the items are halved, and the capacity where both halves together are worth most. PyTorch's
-/// gives one unit too much to the second half (its issue 197871), this one does not.
+/// PyTorch's `dp_knapsack_sliding_hirschberg`: as good as knapsack_dp(), but with two rows in memory instead of a table
+/// (D. S. Hirschberg, 1975): halves the items, and splits the capacity where both halves together are worth most.
+/// PyTorch gives one unit too much to the second half (its issue 197871); this solver does not.
 KnapsackChoice knapsack_hirschberg(const KnapsackProblem& problem);
 
-/// PyTorch's `dynamic_memory_budget_dp`: knapsack_dp() with the capacity, from 0.001 up to the given one, at which
-/// memory and recomputation are best balanced, see knee_point(). (Below 0.001 only the given one; PyTorch exceeds it.)
+/// PyTorch's `dynamic_memory_budget_dp`: knapsack_dp() with the capacity, from 0.001 up to the given one, that balances
+/// memory and recomputation best, see knee_point(). (Below 0.001 only the given capacity; PyTorch exceeds it.)
 KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem);
 
-/// Our own, in exact bytes: the sum of what is kept never exceeds the capacity. Optimal where bytes_per_unit() is the
-/// greatest common divisor of all bytes; else sizes are rounded up to whole units, and what is left of the capacity is
-/// filled by value for bytes.
+/// Our own solver, in exact bytes: the kept items never exceed the capacity. Optimal if bytes_per_unit() is the
+/// greatest common divisor of all bytes; otherwise sizes are rounded up to whole units, and the remaining capacity is
+/// filled by value per byte.
 KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const double> values, int64_t capacity);
 
-/// The unit in which knapsack_in_bytes() counts: the greatest common divisor, or so much that the capacity has at most
-/// 2^22 units, and at most 2^27 / items. So its table takes at most 48 MiB.
+/// The unit of knapsack_in_bytes(): the greatest common divisor, or a larger unit so that the capacity has at most 2^22
+/// units and at most 2^27 / items. The table thus takes at most 48 MiB.
 int64_t bytes_per_unit(std::span<const int64_t> bytes, int64_t capacity);
 
-/// What one choice means, as shares of keeping all items and of computing all of them again.
+/// The effect of a choice, as fractions of keeping all items and of recomputing all of them.
 struct KnapsackShares {
   double memory = 0, recomputation = 0;
 };
-/// The index of the choice nearest to neither memory nor recomputation, both scaled to 0 to 1 over all choices; the
-/// first of equal ones. -1 where all choices take the same memory or the same recomputation.
+/// The index of the choice nearest to zero memory and zero recomputation, both scaled to 0 to 1 over all choices; the
+/// first among equals. -1 if all choices take the same memory or the same recomputation.
 int knee_point(std::span<const KnapsackShares> choices);
 
 /// `count` capacities from `least` to `most` in equal steps.

@@ -52,8 +52,8 @@ class KnapsackCase : public ::testing::TestWithParam<Case> {};
 
 TEST_P(KnapsackCase, test_dp_knapsack) { EXPECT_EQ(knapsack_dp(GetParam().problem), GetParam().expected); }
 
-// Of several best choices the other solvers may take another one; PyTorch's cases have such only in equal items (4) and
-// where the pieces of a sum are interchangeable (8).
+// Of several best choices the other solvers may take a different one; in PyTorch's cases that happens only for equal
+// items (4) and where the parts of a sum are interchangeable (8).
 TEST_P(KnapsackCase, test_dp_knapsack_sliding_hirschberg) {
   const KnapsackChoice choice = knapsack_hirschberg(GetParam().problem);
   EXPECT_EQ(choice.value, GetParam().expected.value);
@@ -69,7 +69,7 @@ TEST_P(KnapsackCase, ExactInBytes) {
 INSTANTIATE_TEST_SUITE_P(PyTorch, KnapsackCase, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return "case_" + std::to_string(info.index); });
 
-// Every knapsack that PyTorch met on the way of the recorded runs.
+// Every knapsack that PyTorch solved during the recorded runs.
 TEST(Knapsack, RecordedByPyTorch) {
   int records = 0;
   for (const JointGraphFile& file : golden_files()) {
@@ -88,15 +88,15 @@ TEST(Knapsack, RecordedByPyTorch) {
   EXPECT_GE(records, 92);
 }
 
-// --- against all subsets ---------------------------------------------------------------------------------------------
+// --- against exhaustive search ---------------------------------------------------------------------------------------
 
 struct Instance {
   KnapsackProblem problem;
   std::vector<int64_t> ticks;  // by item: ten-thousandths
-  int64_t capacity = 0;        // the same
+  int64_t capacity = 0;        // likewise
 };
 
-// Weights are whole ten-thousandths, given as the doubles next to them; a third of the instances has many equal ones.
+// Weights are whole ten-thousandths, as the nearest doubles; a third of the instances has many equal weights.
 Instance random_instance(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto upto = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n + 1)); };
@@ -155,7 +155,7 @@ void expect_well_formed(const Instance& instance, const KnapsackChoice& choice, 
 
 constexpr uint64_t kInstances = 1000;
 
-/// A solver and how it is asked.
+/// A solver and how to call it.
 struct OptimalSolver {
   const char* name;
   KnapsackChoice (*solve)(const Instance&);
@@ -187,7 +187,7 @@ TEST(KnapsackProperty, GreedyIsWithinCapacityAndLeavesNothingThatFits) {
   int optimal = 0;
   for (uint64_t seed = 0; seed < kInstances; ++seed) {
     Instance instance = random_instance(seed);
-    // Whole numbers, so that what fits does not hang on the rounding of a sum of fractions.
+    // Whole numbers, so that whether items fit does not depend on rounding a sum of fractions.
     instance.problem.weights.assign(instance.ticks.begin(), instance.ticks.end());
     instance.problem.capacity = static_cast<double>(instance.capacity);
     const KnapsackChoice choice = knapsack_greedy(instance.problem);
@@ -196,7 +196,8 @@ TEST(KnapsackProperty, GreedyIsWithinCapacityAndLeavesNothingThatFits) {
     for (int i : items_left(choice, instance.ticks.size())) ASSERT_GT(instance.ticks[i], room) << "seed " << seed;
     const double best = best_value(instance, instance.capacity);
     ASSERT_LE(choice.value, best) << "seed " << seed;
-    // No item is worth more for its weight than one that was taken before it, so half of the best, or one item, is had.
+    // No item has more value per weight than one taken before it, so greedy or the most valuable item alone reaches
+    // half of the best value.
     double most_valuable = 0;
     for (size_t i = 0; i < instance.ticks.size(); ++i)
       if (instance.ticks[i] <= instance.capacity) most_valuable = std::max(most_valuable, instance.problem.values[i]);
@@ -220,7 +221,7 @@ TEST(KnapsackProperty, KneePointIsTheBestOfItsMemory) {
   EXPECT_GT(below, 300);
 }
 
-// The capacities that are looked at begin at 0.001, which is more than is given.
+// The capacities tried begin at 0.001, which is more than the given one.
 TEST(Knapsack, KneePointBelowAThousandthStaysWithinCapacity) {
   const KnapsackProblem problem{{0.0005, 0.0009}, {1, 5}, 0.0005};
   EXPECT_EQ(knapsack_knee_point(problem), (KnapsackChoice{1, {0}}));
@@ -239,22 +240,22 @@ TEST(KnapsackProperty, OneTableForManyCapacitiesAnswersAsOneTableEach) {
   }
 }
 
-// --- what PyTorch's quantisation and float32 do ----------------------------------------------------------------------
+// --- effects of PyTorch's quantisation and float32 -------------------------------------------------------------------
 
-// Half a ten-thousandth is rounded to the even neighbour: 0.00005 weighs nothing, 0.00035 weighs four.
+// Half a ten-thousandth is rounded to even: 0.00005 weighs nothing, 0.00035 weighs four.
 TEST(Knapsack, DpRoundsHalvesToEven) {
   EXPECT_EQ(knapsack_dp({{0.00005, 0.00005}, {1, 1}, 0}).kept, (std::vector<int>{0, 1}));
   EXPECT_EQ(knapsack_dp({{0.00035, 0.00035}, {1, 1}, 0.0007}).kept, (std::vector<int>{0}));
 }
 
-// 2^24 + 1 is no float32: the second item adds nothing to the sum, and PyTorch computes it again.
+// 2^24 + 1 is not a float32: the second item adds nothing to the sum, and PyTorch recomputes it.
 TEST(Knapsack, DpSumsInFloat32) {
   const KnapsackProblem problem{{0.1, 0.1}, {16777216, 1}, 1};
   EXPECT_EQ(knapsack_dp(problem).kept, (std::vector<int>{0}));
   EXPECT_EQ(knapsack_hirschberg(problem).kept, (std::vector<int>{0, 1}));
 }
 
-// Of equal items the table's way back drops the last one first.
+// Reading the choice back from the table drops the last of equal items first.
 TEST(Knapsack, DpKeepsTheEarlierOfEqualItems) {
   EXPECT_EQ(knapsack_dp({{0.3, 0.3, 0.3}, {7, 7, 7}, 0.6}).kept, (std::vector<int>{0, 1}));
 }
@@ -263,7 +264,7 @@ TEST(Knapsack, GreedyTakesWeightlessItemsFirst) {
   EXPECT_EQ(knapsack_greedy({{0, 1, 0}, {0, 9, 5}, 0.5}), (KnapsackChoice{5, {0, 2}}));
 }
 
-// A sum that PyTorch's rounding lets through: 20000 items of 0.000049 weigh nothing in ten-thousandths.
+// PyTorch's rounding admits an excessive sum: 20000 items of 0.000049 weigh nothing in ten-thousandths.
 TEST(Knapsack, InBytesNeverExceedsTheCapacityWhereRoundingDoes) {
   const std::vector<int64_t> bytes(20000, 49);
   const std::vector<double> values(bytes.size(), 1);
@@ -272,7 +273,7 @@ TEST(Knapsack, InBytesNeverExceedsTheCapacityWhereRoundingDoes) {
   EXPECT_EQ(knapsack_in_bytes(bytes, values, 500'000).kept.size(), 500'000u / 49);
 }
 
-// A single large item could ask for a row of a gigabyte.
+// A single large item could require a row of a gigabyte.
 TEST(Knapsack, InBytesCountsInUnitsThatItCanAfford) {
   EXPECT_EQ(bytes_per_unit(std::vector<int64_t>{512, 1024, 256}, 1 << 20), 256);
   for (const size_t items : {1, 3, 40, 5000})
@@ -287,7 +288,7 @@ TEST(Knapsack, InBytesCountsInUnitsThatItCanAfford) {
   EXPECT_EQ(knapsack_in_bytes(odd, std::vector<double>{1, 2}, int64_t{1} << 41), (KnapsackChoice{3, {0, 1}}));
 }
 
-// More cells than are affordable: sizes are rounded up, and the rest is filled. Held against the linear relaxation.
+// More cells than are affordable: sizes are rounded up, and the rest is filled. Compared with the linear relaxation.
 TEST(Knapsack, InBytesIsNearlyOptimalWhereATableWouldBeTooLarge) {
   std::mt19937_64 random(1);
   std::vector<int64_t> bytes;

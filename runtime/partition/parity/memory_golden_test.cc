@@ -1,6 +1,6 @@
-// simulate_memory() against measured peaks: eight transformer blocks (testdata/attn_eight_blocks), run in each mode by
-// an interpreter that frees at last use, under a count of every allocation (LibTorch 2.11, CPU). Parameters and the
-// input were there before and are not in the measure.
+// Compares simulate_memory() with measured peaks: eight transformer blocks (testdata/attn_eight_blocks), run in each
+// mode by an executor that frees at last use, with every allocation counted (LibTorch 2.11, CPU). Parameters and the
+// input were allocated before and are not counted.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 namespace plumbline::partition {
 namespace {
 
-constexpr int64_t kEagerKiB = 143'548;  ///< measured in the same way, by autograd alone
+constexpr int64_t kEagerKiB = 143'548;  ///< measured in the same way, with autograd alone
 
 struct Measured {
   const char* mode;
@@ -52,12 +52,12 @@ TEST_F(EightBlocks, PlannedByPeakTakeAtMostTwentyEightHundredthsOfEager) {
   EXPECT_LE(simulate("budget=0.5:peak").peak, simulate("budget=0.5").peak);
 }
 
-/// What eager mode keeps is one of the plans, so that a full budget is never worse.
+/// Saving what eager mode saves is one of the plans, so a full budget is never worse than that.
 TEST(MemoryGolden, AFullBudgetByPeakTakesNoMoreThanTheDefaultMode) {
   for (const JointGraphFile& file : golden_files())
     for (const auto& [key, variant] : file.variants) {
       const JointGraph& graph = file.graphs.at(variant.graph);
-      if (has_recompute_tags(graph)) continue;  // what a tag asks to be saved or run again may cost memory
+      if (has_recompute_tags(graph)) continue;  // tags that force saving or recomputing may cost memory
       const Policy policy = load_policy("torch-" + key.substr(0, key.rfind('.')));
       const auto peak = [&](const char* mode) {
         return simulate_memory(partition(graph, policy, parse_partition_mode(mode))).peak;

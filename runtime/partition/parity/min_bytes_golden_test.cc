@@ -1,4 +1,4 @@
-// Mode bytes on the recorded models: never more bytes of storages than PyTorch's own partitioners save.
+// Mode bytes on the recorded models never saves more bytes of storages than PyTorch's own partitioners.
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
@@ -39,7 +39,7 @@ TEST(MinBytesGolden, NeverSavesMoreThanPyTorch) {
   EXPECT_GT(less, 20);
 }
 
-/// Of a graph, with PyTorch's rules.
+/// The fewest bytes for a graph, with PyTorch's rules.
 int64_t fewest_bytes(const JointGraph& graph) {
   return simulate_memory(partition(graph, load_policy("torch-2.11"), bytes_mode())).saved_storage;
 }
@@ -59,7 +59,7 @@ TEST(MinBytesGolden, Softmax) {
   EXPECT_EQ(fewest_bytes(build.graph({softmax}, {gradient})), 0);
 }
 
-/// 16 x 32 to 64 and back, with an activation between; the gradients of both weights and of the input.
+/// 16 x 32 to 64 and back, with an activation between; gradients of both weights and of the input.
 JointGraph mlp(const std::string& activation, const std::string& backward, bool reads_result) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(16 * 32 * 4), w = build.primal(32 * 64 * 4), v = build.primal(64 * 32 * 4);
@@ -84,8 +84,8 @@ int64_t saved_by(const char* mode, const JointGraph& graph) {
 
 /// One block of 128 tokens, width 64, one head, a hidden layer four times as wide, in float32: 32768 bytes (a unit) for
 /// all tokens. Default: both normalised inputs, q, k, v, softmax (2), attention, middle, up (4), gelu (4) make 17, and
-/// mean and rstd of both norms 2048 bytes. Fewest: what products gave, qkv (3), scores (2), attention, projection, up
-/// (4) make 11; the rest is computed again.
+/// mean and rstd of both norms 2048 bytes. Fewest: the results of products, qkv (3), scores (2), attention, projection,
+/// up (4) make 11; the rest is recomputed.
 TEST(MinBytesGolden, TransformerBlock) {
   const JointGraph graph =
       testing::transformer_joint_graph({.blocks = 1, .batch = 1, .length = 128, .width = 64, .heads = 1});
@@ -113,7 +113,7 @@ TEST(MinBytesGolden, Issue130039) {
   EXPECT_EQ(fewest_bytes(graph), 0);
 }
 
-/// 1024 values, expanded to 8 rows of them, 40 additions, cos: the ban on long chains has what is large saved.
+/// 1024 values, expanded to 8 rows, 40 additions, cos: because of the ban on long chains, the large value is saved.
 TEST(MinBytesGolden, FarApart) {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(4096), w = build.primal(4), tangent = build.tangent(32768);

@@ -1,4 +1,5 @@
-// Every minimum cut that PyTorch made on the recorded graphs, made again from the same rules: saved and banned.
+// Repeats every minimum cut that PyTorch made on the recorded graphs with the same rules, and compares the saved and
+// banned nodes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 
 using testing::names_of;
 
-/// The graph as it was when PyTorch cut it. What was removed and merged is taken from the file.
+/// The graph as PyTorch cut it: the file lists the removed and merged nodes.
 JointGraph as_cut(const JointGraphFile& file, const JointGraphFile::Variant& variant) {
   JointGraph graph = file.graphs.at(variant.graph);
   std::map<std::string, NodeIndex> index;

@@ -24,7 +24,7 @@ std::vector<int> kept(const BudgetProblem& problem) {
 std::vector<int> kept_in_bytes(const BudgetProblem& problem) {
   return knapsack_in_bytes(problem.bytes, problem.knapsack.values, problem.capacity_bytes).kept;
 }
-/// Beside "exact", the one of a BudgetSolver that is not set.
+/// The solvers other than "exact", which is a BudgetSolver without a function.
 const std::array<BudgetSolver, 4>& solvers() {
   static const std::array<BudgetSolver, 4> all{
       BudgetSolver{"greedy", &kept<&knapsack_greedy>}, BudgetSolver{"hirschberg", &kept<&knapsack_hirschberg>},

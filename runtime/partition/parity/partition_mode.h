@@ -1,4 +1,4 @@
-// The modes of a partition and the solvers of its budget, by name.
+// Parses and prints the modes of a partition and the solvers of its budget.
 #pragma once
 
 #include <string>

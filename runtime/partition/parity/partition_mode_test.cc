@@ -30,7 +30,8 @@ TEST(PartitionMode, FieldsAreFilled) {
 TEST(PartitionMode, AnythingElseIsRefused) {
   for (const char* text : {"", "min_cut", "Default", "budget", "budget=", "budget=1.5", "budget=-0.1", "budget=nan",
                            "budget=0.5x", "budget=0.5:", "budget=0.5:peek", "default:peak",
-                           // The peak has no solver, and two solvers are one too many: neither word is left aside.
+                           // A peak budget takes no solver, and others take only one: an extra word is rejected, not
+                           // ignored.
                            "budget=0.5:peak:greedy", "budget=0.5:greedy:peak", "budget=0.5:exact:greedy"}) {
     const std::string why = testing::refusal([&] { parse_partition_mode(text); });
     testing::expect_part(

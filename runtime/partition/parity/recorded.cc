@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "runtime/join.h"
 #include "runtime/partition/parity/answer_names.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/parity/partition_mode.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {
@@ -25,7 +25,7 @@ Names names(const std::vector<std::optional<std::string>>& outputs) {
   return all;
 }
 
-/// Those of `from` that `without` lacks, with repeats.
+/// The names of `from` that `without` lacks, counting duplicates.
 Names minus(const Names& from, const Names& without) {
   std::unordered_map<std::string_view, int> count;
   for (const std::string& name : without) ++count[name];

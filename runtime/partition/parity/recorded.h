@@ -1,4 +1,4 @@
-// Answering the runs that a joint-graph file records, and holding the answers against PyTorch's.
+// Answers the runs that a joint-graph file records, and compares the answers with PyTorch's.
 #pragma once
 
 #include <string>
@@ -9,16 +9,15 @@
 
 namespace plumbline::partition {
 
-/// The policy that follows the version of PyTorch which made a variant: "torch-2.15" for "2.15.0", and where it names
-/// no version.
+/// The policy of the PyTorch version that made a variant: "torch-2.15" for "2.15.0", and if it names no version.
 std::string policy_name_of(const JointGraphFile::Variant& variant);
 
-/// What a run asks for. Throws InputError for a mode that is not known.
+/// The options of a recorded run. Throws InputError for an unknown mode.
 PartitionOptions options_of(const JointGraphFile& file, const JointGraphFile::Run& run);
 
-/// Where a partition differs from a recorded answer, one text for each of saved, saved_sym, fw.in, fw.ops, fw.out,
-/// bw.in, bw.ops and bw.out: "saved: lacks gelu; has mul, erf", or "order of bw.ops". Empty: equal in everything, by
-/// the names of answer_names.h.
+/// The differences between a partition and a recorded answer, one string for each of saved, saved_sym, fw.in, fw.ops,
+/// fw.out, bw.in, bw.ops and bw.out: "saved: lacks gelu; has mul, erf", or "order of bw.ops". Empty if all are equal,
+/// by the names of answer_names.h.
 std::vector<std::string> differences(const JointGraphFile::Run& run, const Partition& partition);
 
 }  // namespace plumbline::partition

@@ -19,7 +19,7 @@ TEST(Recorded, WhatPyTorchAnsweredIsEqualToItself) {
       const Partition partition = recorded_partition(file, run);
       EXPECT_EQ(differences(run, partition), Texts{}) << file.model << " " << key;
       EXPECT_EQ(options_of(file, run).static_inputs, run.static_inputs) << file.model << " " << key;
-      // Another mode's answer is equal only where it says the same.
+      // Another mode's answer is equal only if it saves the same values.
       for (const auto& [other_key, other] : file.runs)
         if (other.variant == run.variant && other.saved != run.saved) {
           EXPECT_NE(differences(other, partition), Texts{}) << key << " " << other_key;
@@ -27,7 +27,8 @@ TEST(Recorded, WhatPyTorchAnsweredIsEqualToItself) {
     }
 }
 
-// PyTorch writes the states of these random calls into the graphs; they are only named so, the executor replays them.
+// PyTorch writes the states of these random calls into the graphs; here only the names agree, and the executor replays
+// the calls.
 TEST(Recorded, RandomStatesBearPyTorchsNames) {
   const JointGraphFile& file = golden_file("checkpoint_dropout");
   int with_states = 0;

@@ -1,4 +1,4 @@
-// Whole partitions by the partitioners of PyTorch 2.3, under the policies seed and seed-nvfuser (testdata/README.md).
+// Compares whole partitions with those of PyTorch 2.3, under the policies seed and seed-nvfuser (testdata/README.md).
 #include <gtest/gtest.h>
 
 #include <filesystem>

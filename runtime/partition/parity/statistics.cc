@@ -5,13 +5,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/join.h"
 #include "runtime/partition/cut/min_cut.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {
 
-/// A packet of the dispatcher; Python's own operators, torch.sym_* and higher-order ones are none.
+/// Whether the call is an operator packet of the dispatcher; Python's own operators, torch.sym_* and higher-order
+/// operators are not.
 bool is_packet(const JointNode& node) {
   if (node.kind != JointKind::Call) return false;
   for (const char* own : {"operator::", "torch::", "higher_order::", "math::"})
@@ -21,7 +22,7 @@ bool is_packet(const JointNode& node) {
 
 bool is_call(const JointNode& node) { return node.kind == JointKind::Call || node.kind == JointKind::GetItem; }
 
-/// "aten::mm" as Python writes it.
+/// "aten::mm" in Python's notation.
 std::string python_name(std::string op) {
   const size_t colons = op.find("::");
   return colons == std::string::npos ? op : op.replace(colons, 2, ".");

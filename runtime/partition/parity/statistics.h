@@ -1,4 +1,4 @@
-// What a partition means in numbers, as PyTorch's partitioners.py tells it with `debug_partitioner`.
+// Statistics of a partition, as PyTorch's partitioners.py logs them with `debug_partitioner`.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 namespace plumbline::partition {
 
 struct PartitionStatistics {
-  /// Operators of the joint graph that the policy does not count as cheap, each once, in the order of the graph.
+  /// Operators of the joint graph that the policy does not consider cheap, each once, in graph order.
   std::vector<std::string> ops_not_recomputable;
-  int64_t saved_bytes = 0;                             ///< PyTorch's count: the saved values as tensors, a number is 1
+  int64_t saved_bytes = 0;                             ///< PyTorch's count: the saved values as tensors; a scalar is 1
   std::vector<std::pair<int64_t, std::string>> sizes;  ///< of the saved values, ascending by bytes, then name
-  int recomputed = 0, forward = 0, backward = 0;       ///< calls and getitems, constants are not counted
-  /// How often an operator is run in both, the most frequent first, then as the forward runs them.
+  int recomputed = 0, forward = 0, backward = 0;       ///< calls and getitems; constants are not counted
+  /// How often each operator runs in both halves, most frequent first, then in the forward's order.
   std::vector<std::pair<std::string, int>> recomputed_ops;
 };
 
 PartitionStatistics statistics_of(const Partition& partition, const Policy& policy);
 
-/// The lines in which PyTorch writes them to its log.
+/// The lines that PyTorch writes to its log.
 std::string to_text(const PartitionStatistics& statistics);
 
 }  // namespace plumbline::partition

@@ -15,7 +15,7 @@ Policy cheap(OpSet ops) {
   return policy;
 }
 
-// PyTorch recorded these numbers itself: _size_of over the saved set, and the names in both modules.
+// PyTorch recorded these numbers: _size_of over the saved set, and the names in both modules.
 TEST(Statistics, CountWhatPyTorchCounts) {
   for (const JointGraphFile& file : golden_files())
     for (const auto& [key, run] : file.runs) {
@@ -30,7 +30,7 @@ TEST(Statistics, CountWhatPyTorchCounts) {
 
 TEST(Statistics, AreWrittenAsPyTorchWritesThem) {
   const auto tensor = [](int64_t bytes) {
-    return JointResult{.kind = JointResult::Kind::Tensor, .dtype = "float32", .bytes = bytes};
+    return JointResult{.kind = JointResult::Kind::Tensor, .dtype = types::Dtype::Float32, .bytes = bytes};
   };
   Partition partition;
   const auto add = [&](const char* name, const char* op, int64_t bytes) {
@@ -42,7 +42,7 @@ TEST(Statistics, AreWrittenAsPyTorchWritesThem) {
                   mul = add("mul", "operator::mul", 0), c = add("c", "", 4), mm_1 = add("mm_1", "aten::mm", 8),
                   div = add("div", "prims::div", 8);
   partition.graph.nodes[c].kind = JointKind::GetAttr;
-  partition.graph.nodes[mul].out = {.kind = JointResult::Kind::Scalar, .dtype = "int"};
+  partition.graph.nodes[mul].out = {.kind = JointResult::Kind::Scalar, .dtype = types::Dtype::Int64};
   partition.saved = {mm, cos};
   partition.saved_symbols = {mul};
   partition.forward.ops = {mm, c, sin, cos, cos_1, mul};

@@ -1,4 +1,4 @@
-// One pass over the nodes, for all cuts to come.
+// Classifies all nodes in one pass, for all later cuts.
 #include <unordered_map>
 
 #include "runtime/partition/joint/effects.h"
@@ -26,7 +26,7 @@ std::unordered_map<std::string_view, uint8_t> classes_by_name(const Policy& poli
   return classes;
 }
 
-/// Counted are the tensors that stand directly among the positional arguments, as often as they do.
+/// Counts only tensors that are direct positional arguments, each as often as it occurs.
 bool reduces(const JointNode& node, const std::vector<NodeFacts>& facts, int64_t bytes, const Policy& policy) {
   int64_t in = 0;
   for (const JointArgument& argument : node.args) {
@@ -51,8 +51,8 @@ NodeFacts facts_of(const JointNode& node, uint8_t classes, const std::vector<Nod
   facts.must_recompute = must_recompute(node);
   facts.tensor = node.out.kind == JointResult::Kind::Tensor;
   facts.symbolic = node.out.kind == JointResult::Kind::Scalar;
-  facts.symbolic_float = facts.symbolic && node.out.dtype == "float";
-  facts.symbolic_noninteger = facts.symbolic && node.out.dtype != "int";
+  facts.symbolic_float = facts.symbolic && node.out.dtype == types::Dtype::Float64;
+  facts.symbolic_noninteger = facts.symbolic && node.out.dtype != types::Dtype::Int64;
   facts.updated_later = node.epilogue_mutation;
   const int64_t bytes = facts.symbolic_noninteger ? policy.symbolic_noninteger_bytes : facts.bytes;
   facts.reduces = facts.call && reduces(node, before, bytes, policy);

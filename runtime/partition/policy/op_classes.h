@@ -1,4 +1,4 @@
-// What the rules of a cut ask of each node of one joint graph, looked up once.
+// The facts that the rules of a cut need about each node of one joint graph, looked up once.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace plumbline::partition {
 
 struct Policy;
 
-/// A JointNode is large, and a graph has many of them: here the facts lie side by side.
+/// A JointNode is large and a graph has many; here the facts are contiguous.
 struct NodeFacts {
   int64_t bytes = 0;       ///< cut_bytes()
   bool input : 1 = false;  ///< of any kind
@@ -23,7 +23,7 @@ struct NodeFacts {
   bool collective : 1 = false;  ///< of _c10d_functional
   bool must_save : 1 = false;
   bool must_recompute : 1 = false;
-  bool tensor : 1 = false;  ///< its result is one; else a scalar, or nothing that can be saved
+  bool tensor : 1 = false;  ///< its result is a tensor; otherwise a scalar, or nothing that can be saved
   bool symbolic : 1 = false;
   bool symbolic_float : 1 = false;
   bool symbolic_noninteger : 1 = false;
@@ -34,13 +34,13 @@ struct NodeFacts {
 /// All by node.
 struct OpClasses {
   std::vector<char> recomputable, random, compute_intensive;
-  std::vector<char> fusible;  ///< recomputable or random: may be fused with others of the kind
+  std::vector<char> fusible;  ///< recomputable or random: may be fused with other fusible nodes
   std::vector<char> cat;      ///< aten::cat: any producer may be fused into it
   std::vector<NodeFacts> facts;
 };
 OpClasses classify_ops(const JointGraph& graph, const Policy& policy);
 
-/// The bytes that a cut counts for a node: of a tensor its bytes, of a tuple the sum, of a symbolic scalar 1.
+/// The bytes that a cut counts for a node: a tensor's bytes, the sum over a tuple, 1 for a symbolic scalar.
 int64_t cut_bytes(const JointNode& node);
 
 }  // namespace plumbline::partition

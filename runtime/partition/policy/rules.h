@@ -1,4 +1,4 @@
-// The rules of PyTorch 2.15 of which a Policy is composed, as functions and small values.
+// The rules of PyTorch 2.15 that make up a Policy, as functions and small values.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace plumbline::partition {
 
 struct CutInput;  // runtime/partition/cut/min_cut.h
 
-/// Steps to the backward of a node that the backward does not use.
+/// The distance to the backward of a node that the backward does not use.
 inline constexpr int32_t kFarFromBackward = 1'000'000'000;
 
-/// Answers a question about one node.
+/// A predicate on one node.
 using NodeRule = bool (*)(const NodeFacts& node);
 
 /// The bans of one cut.
@@ -27,12 +27,12 @@ struct CutRules {
   bool ban_not_in_allowlist = true;  ///< false: only random and compute-intensive nodes are banned
   bool ban_reductions = true;
   bool ban_too_far = true;
-  /// The bans that are on, as the JSON form of joint graphs names them ("used_far_apart"). Without that by distance,
-  /// which that form does not know.
+  /// The active bans, by their names in the JSON form of joint graphs ("used_far_apart"); without the ban by distance,
+  /// which that form lacks.
   std::vector<std::string> names() const;
 };
 
-/// Which values, as tensors and as symbolic scalars, cross from the forward to the backward.
+/// The values passed from the forward to the backward: tensors, and symbolic scalars.
 struct SavedValues {
   std::vector<NodeIndex> tensors, symbols;
 };
@@ -47,7 +47,8 @@ inline bool is_collective(const NodeFacts& node) { return node.collective; }
 inline bool is_updated_later(const NodeFacts& node) { return node.updated_later; }
 inline bool is_tagged_to_recompute(const NodeFacts& node) { return node.must_recompute; }
 
-/// `aggressive_recomputation` bans no more than random and compute-intensive calls and what these two bans name.
+/// `aggressive_recomputation` bans only random and compute-intensive calls, reductions (if `bans` does) and distant
+/// nodes.
 inline CutRules bans_by_size_and_distance(const CutRules& bans) {
   return {false, false, false, false, bans.ban_reductions, true};
 }
@@ -55,24 +56,24 @@ inline CutRules bans_by_size_and_distance(const CutRules& bans) {
 inline bool in_every_graph(const OpClasses&) { return true; }
 inline bool view_of_either_half(const NodeFacts& user, bool /*in_forward*/) { return user.view; }
 
-/// Bytes, times 1.1 for each step from the backward (1 to 100), and twice that where the tensor need not be written to
-/// memory otherwise.
+/// Bytes, times 1.1 per step from the backward (1 to 100), doubled if the tensor would not otherwise be written to
+/// memory.
 int64_t weight_by_distance(const CutInput& input, NodeIndex tensor);
 /// The same, but a static primal weighs nothing.
 int64_t weight_with_free_parameters(const CutInput& input, NodeIndex tensor);
 
 inline bool needs_tangent(bool needs_tangent, bool /*is_gradient*/, bool /*is_forward_input*/) { return needs_tangent; }
 
-/// By node: a gradient depends on it, or it is one. A value that the forward alone uses is not merged with it, as it
-/// would have to cross then.
+/// By node: whether it is a gradient or a gradient depends on it. It is not merged with an equal value that only the
+/// forward uses, which would then have to be saved.
 std::vector<char> values_of_gradients(const JointGraph& graph);
 
 inline bool reorder_every_graph(bool /*tagged*/) { return true; }
 
-/// The forward is what stands before the last node marked as forward (in a graph without marks, what its outputs need).
-/// Tags of the user and calls with effects have a say in what is saved.
+/// The forward is everything before the last node marked as forward (in a graph without marks: what its outputs need).
+/// User tags and calls with effects influence what is saved.
 SavedValues save_by_marks(const JointGraph& graph, const JointEdges& edges, const Policy& policy, bool tagged);
-/// Some call writes anything but a copy into an input.
+/// Whether some call writes, other than by a copy into an input.
 bool writes_beyond_inputs(const JointGraph& graph);
 
 inline std::vector<NodeIndex> keep_last_cut(std::vector<NodeIndex> last_cut, const std::vector<NodeIndex>& /*inputs*/,
@@ -82,32 +83,33 @@ inline std::vector<NodeIndex> keep_last_cut(std::vector<NodeIndex> last_cut, con
 
 }  // namespace rules
 
-/// Which nodes are too far from the backward to be computed again.
+/// Which nodes are too far from the backward to be recomputed.
 struct DistanceRule {
-  int beyond = 1000;  ///< nodes more steps away than this; 0: none
-  int below = 1000;   ///< but only nearer than this (at the defaults none is); 0: however far
+  int beyond = 1000;  ///< bans nodes more steps away than this; 0: none
+  int below = 1000;   ///< but only nodes nearer than this (by default none is); 0: no limit
   bool (*applies)(const OpClasses& ops) = &rules::in_every_graph;
 
   bool bans(int32_t steps) const { return beyond > 0 && steps > beyond && (below == 0 || steps < below); }
 };
 
-/// Which nodes run in one half only.
+/// Which nodes may run in one half only.
 struct HalfRules {
   bool (*only_in_forward)(const JointNode& node) = &must_be_in_forward;
   bool (*only_in_backward)(const JointNode& node) = &must_be_in_backward;
 };
 
-/// Which calls come first in the backward, where several could.
+/// Which of several possible calls the backward runs first.
 enum class ReorderBy : uint8_t {
   Graph,  ///< graph order among the calls that one step of the backward needs
-  Depth   ///< first the argument that is the longest way from the inputs
+  Depth   ///< first the argument with the longest path from the inputs
 };
 
 /// The order of calls in both halves.
 struct OrderRules {
-  bool (*reorders)(bool tagged) = &rules::reorder_every_graph;  ///< the backward; `tagged`: the graph is
+  bool (*reorders)(bool tagged) = &rules::reorder_every_graph;  ///< whether the backward is reordered; `tagged`: the
+                                                                ///< graph has recompute tags
   ReorderBy by = ReorderBy::Graph;
-  bool raises_getitems = true;  ///< right after their call
+  bool raises_getitems = true;  ///< getitems directly follow their call
 };
 
 }  // namespace plumbline::partition

@@ -5,11 +5,14 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/partition/run/lower.h"
 #include "runtime/partition/run/missing_tangents.h"
 #include "runtime/partition/run/split_backward_graph.h"
 
 namespace plumbline::partition {
 namespace {
+
+using Mode = graph::RandomStates::Mode;
 
 /// What a runner is made from, for as long as it is made: the partition, or one that was rewritten.
 class WithoutTangents {
@@ -62,27 +65,33 @@ BackwardRunner::BackwardRunner(const Partition& partition, const std::vector<cha
     for_each_input(rewritten->graph.nodes[op], [&](NodeIndex input) { taken_[input] = 1; });
 }
 
-SubgraphRunner BackwardRunner::runner_of(const Partition& partition, const Subgraph& part) const {
-  return SubgraphRunner(partition.graph, part, constants_, partition.replayed);
+graph::Program BackwardRunner::program_of(const Partition& partition, const Subgraph& part) const {
+  return lower(partition.graph, part, constants_, partition.replayed);
+}
+
+const graph::Program& BackwardRunner::whole() {
+  const std::lock_guard<std::mutex> lock(programs_);
+  if (!whole_) {
+    const WithoutTangents rewritten(partition_, missing_);
+    whole_ = program_of(*rewritten, rewritten->backward);
+  }
+  return *whole_;
 }
 
 void BackwardRunner::run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients,
                          std::vector<at::Tensor>& states) {
-  if (!whole_) {
-    const WithoutTangents rewritten(partition_, missing_);
-    whole_.emplace(runner_of(*rewritten, rewritten->backward));
-  }
-  whole_->run(std::move(inputs), gradients, states, /*record=*/false);
+  run_lowered(whole(), std::move(inputs), gradients, {Mode::Replay, &states});
   own_memory(gradients);
 }
 
-BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wanted) {
+const BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wanted) {
+  const std::lock_guard<std::mutex> lock(programs_);
   const auto known = halves_.find(wanted);
   if (known != halves_.end()) return known->second;
   const WithoutTangents rewritten(partition_, missing_);
   const SplitBackward split = split_backward_graph(*rewritten, wanted);
   return halves_
-      .emplace(wanted, Halves{runner_of(*rewritten, split.input_half), runner_of(*rewritten, split.weight_half),
+      .emplace(wanted, Halves{program_of(*rewritten, split.input_half), program_of(*rewritten, split.weight_half),
                               split.carried.size()})
       .first->second;
 }
@@ -90,9 +99,9 @@ BackwardRunner::Halves& BackwardRunner::halves_of(const std::vector<char>& wante
 void BackwardRunner::run_first(const std::vector<char>& wanted, std::vector<at::Tensor> inputs,
                                std::vector<at::Tensor>& gradients, std::vector<at::Tensor>& carried,
                                std::vector<at::Tensor>& states) {
-  Halves& halves = halves_of(wanted);
+  const Halves& halves = halves_of(wanted);
   std::vector<at::Tensor> made;
-  halves.input.run(std::move(inputs), made, states, /*record=*/false);
+  run_lowered(halves.input, std::move(inputs), made, {Mode::Replay, &states});
   const auto end = made.end() - static_cast<ptrdiff_t>(halves.carried);
   carried.assign(std::make_move_iterator(end), std::make_move_iterator(made.end()));
   made.erase(end, made.end());
@@ -102,7 +111,7 @@ void BackwardRunner::run_first(const std::vector<char>& wanted, std::vector<at::
 void BackwardRunner::run_second(const std::vector<char>& wanted, std::vector<at::Tensor> carried,
                                 std::vector<at::Tensor>& gradients, std::vector<at::Tensor>& states) {
   std::vector<at::Tensor> made;
-  halves_of(wanted).weight.run(std::move(carried), made, states, /*record=*/false);
+  run_lowered(halves_of(wanted).weight, std::move(carried), made, {Mode::Replay, &states});
   scatter(wanted, 0, made, gradients);
 }
 

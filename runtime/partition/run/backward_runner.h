@@ -1,13 +1,14 @@
-// The backward of a partition, ready to run: whole or in halves, with all gradients of the outputs or with some of
-// them.
+// The backward of a partition: whole or in halves, with the gradients of all outputs or of some. Thread safe.
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/partition/run/run.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/partition/partition.h"
 
 namespace plumbline::partition {
 
@@ -33,11 +34,12 @@ class BackwardRunner {
 
  private:
   struct Halves {
-    SubgraphRunner input, weight;
+    graph::Program input, weight;
     size_t carried;
   };
-  SubgraphRunner runner_of(const Partition& partition, const Subgraph& part) const;
-  Halves& halves_of(const std::vector<char>& wanted);
+  graph::Program program_of(const Partition& partition, const Subgraph& part) const;
+  const graph::Program& whole();
+  const Halves& halves_of(const std::vector<char>& wanted);
   void scatter(const std::vector<char>& wanted, char half, std::vector<at::Tensor>& made,
                std::vector<at::Tensor>& gradients) const;
   void own_memory(std::vector<at::Tensor>& gradients) const;
@@ -45,9 +47,10 @@ class BackwardRunner {
   const Partition& partition_;
   const std::vector<char> missing_;
   const std::map<std::string, at::Tensor>& constants_;
-  std::optional<SubgraphRunner> whole_;
   std::vector<char> taken_;     // by node
-  std::vector<char> borrowed_;  // by primal: its gradient is in somebody else's memory
+  std::vector<char> borrowed_;  // by primal: its gradient shares memory with a saved value or another gradient
+  std::mutex programs_;         // of the two below, which are made at their first use
+  std::optional<graph::Program> whole_;
   std::map<std::vector<char>, Halves> halves_;
 };
 

@@ -1,25 +1,17 @@
 #include "runtime/partition/run/bind_call.h"
 
-#include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
 
-#include <utility>
+#include <array>
 
 #include "runtime/error.h"
-#include "runtime/graph/parse_argument.h"
-#include "runtime/partition/trace/joint_argument.h"
+#include "runtime/graph/schema_types.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
-
-template <class Table>
-auto named(const Table& table, const std::string& name, const char* what) {
-  for (const auto& [known, value] : table)
-    if (name == known) return value;
-  throw InputError(std::string("there is no ") + what + " '" + name + "'");
-}
 
 /// What is said of one node and one of its arguments while its call is bound.
 class Binder {
@@ -27,11 +19,12 @@ class Binder {
   Binder(const JointGraph& graph, const JointNode& node, bool any_layout)
       : graph_(graph), node_(node), any_layout_(any_layout) {}
 
-  BoundCall bind() {
+  graph::Node bind() {
     const auto op = c10::Dispatcher::singleton().findSchema(
         {op_name(), node_.overload == "default" ? std::string() : node_.overload});
     if (!op) refuse("this LibTorch has no operator " + node_.op + "." + node_.overload);
-    BoundCall call{*op, {}, {}, {}};
+    graph::Node call;
+    call.op = *op;
     const c10::FunctionSchema& schema = op->schema();
     const std::vector<c10::Argument>& parameters = schema.arguments();
     std::vector<const JointArgument*> given(parameters.size(), nullptr);
@@ -48,9 +41,9 @@ class Binder {
     for (size_t i = 0; i < parameters.size(); ++i) {
       at_ = parameters[i].name();
       if (given[i])
-        take(call, static_cast<uint32_t>(i), *given[i], *parameters[i].type());
+        call.arguments[i] = take(*given[i], *parameters[i].type());
       else if (parameters[i].default_value())
-        call.arguments[i] = *parameters[i].default_value();
+        call.arguments[i].constant = *parameters[i].default_value();
       else
         refuse("argument '" + at_ + "' is missing");
     }
@@ -79,36 +72,30 @@ class Binder {
     if (argument.kind != Kind::Node) return std::nullopt;
     const JointResult& out = graph_.nodes.at(argument.node).out;
     if (out.kind != JointResult::Kind::Scalar) return std::nullopt;
-    if (out.dtype == "float") refuse("argument '" + at_ + "' is a number that is only known when the graph runs");
-    return JointArgument{.kind = out.dtype == "bool" ? Kind::Bool : Kind::Integer, .integer = out.scalar.value};
+    if (out.dtype == types::Dtype::Float64)
+      refuse("argument '" + at_ + "' is a number that is only known when the graph runs");
+    return JointArgument{.kind = out.dtype == types::Dtype::Bool ? Kind::Bool : Kind::Integer,
+                         .integer = out.scalar.value};
   }
 
-  void take(BoundCall& call, uint32_t position, const JointArgument& argument, const c10::Type& type) {
+  graph::Argument take(const JointArgument& argument, const c10::Type& type) const {
+    using Form = graph::Argument::Kind;
     if (argument.kind == Kind::Node && !number_of(argument)) {
-      if (!is_tensor(type)) refuse_argument(argument, type);
-      call.fills.push_back({position, argument.node});
-    } else if (const c10::TypePtr* const element = element_of(type); element && is_tensor(**element)) {
-      if (argument.kind == Kind::None && type.kind() == c10::TypeKind::OptionalType) return;
-      if (argument.kind != Kind::List) refuse_argument(argument, type);
-      BoundCall::ListFill fill{position, (*element)->kind() == c10::TypeKind::OptionalType, {}};
-      for (const JointArgument& item : argument.items) {
-        const bool none = item.kind == Kind::None && fill.optional;
-        if (item.kind != Kind::Node && !none) refuse_argument(item, **element);
-        fill.nodes.push_back(none ? kNoNode : item.node);
-      }
-      call.list_fills.push_back(std::move(fill));
-    } else {
-      call.arguments[position] = constant(argument, type);
+      if (!graph::takes_tensor(type)) refuse_argument(argument, type);
+      return {Form::Value, {}, {argument.node}};
     }
-  }
-
-  static bool is_tensor(const c10::Type& type) {
-    return graph::without_optional(type).kind() == c10::TypeKind::TensorType;
-  }
-  /// Of a list, or of an optional one.
-  static const c10::TypePtr* element_of(const c10::Type& type) {
-    const c10::Type& inner = graph::without_optional(type);
-    return inner.kind() == c10::TypeKind::ListType ? &inner.castRaw<c10::ListType>()->getElementType() : nullptr;
+    const c10::TypePtr* const element = graph::element_type(type);
+    if (!element || !graph::takes_tensor(**element)) return {Form::Constant, constant(argument, type), {}};
+    if (argument.kind == Kind::None && type.kind() == c10::TypeKind::OptionalType) return {};
+    if (argument.kind != Kind::List) refuse_argument(argument, type);
+    const bool optional = (*element)->kind() == c10::TypeKind::OptionalType;
+    graph::Argument list{optional ? Form::OptionalTensorList : Form::TensorList, {}, {}};
+    for (const JointArgument& item : argument.items) {
+      const bool none = item.kind == Kind::None && optional;
+      if (item.kind != Kind::Node && !none) refuse_argument(item, **element);
+      list.values.push_back(none ? graph::kNoValue : item.node);
+    }
+    return list;
   }
 
   c10::IValue constant(const JointArgument& given, const c10::Type& type) const {
@@ -118,15 +105,11 @@ class Binder {
       refuse_argument(given, type);
     }
     const JointArgument argument = number_of(given).value_or(given);
-    if (const c10::TypePtr* const element = element_of(type)) return list(argument, *element, type);
+    if (const c10::TypePtr* const element = graph::element_type(type)) return list(argument, *element, type);
     const c10::Type& wanted = graph::without_optional(type);
     const bool integral = argument.kind == Kind::Integer || argument.kind == Kind::Symbolic;
     switch (wanted.kind()) {
-      case c10::TypeKind::TensorType: {
-        at::Tensor number = c10::scalar_to_tensor(scalar(argument, type));
-        number.unsafeGetTensorImpl()->set_wrapped_number(true);
-        return number;
-      }
+      case c10::TypeKind::TensorType:
       case c10::TypeKind::NumberType:
         return scalar(argument, type);
       case c10::TypeKind::BoolType:
@@ -139,19 +122,19 @@ class Binder {
       case c10::TypeKind::IntType:
       case c10::TypeKind::SymIntType:
         if (integral || argument.kind == Kind::Bool) return argument.integer;
-        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(scalar_type_of(argument.text));
-        if (argument.kind == Kind::Layout) return static_cast<int64_t>(named(kLayoutNames, argument.text, "layout"));
-        if (argument.kind == Kind::MemoryFormat)
-          return static_cast<int64_t>(named(kMemoryFormatNames, argument.text, "memory format"));
+        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(types::to_aten(argument.dtype));
+        if (argument.kind == Kind::Layout) return static_cast<int64_t>(types::to_aten(argument.layout));
+        if (argument.kind == Kind::MemoryFormat) return static_cast<int64_t>(types::to_aten(argument.memory_format));
         break;
       case c10::TypeKind::ScalarTypeType:
-        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(scalar_type_of(argument.text));
+        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(types::to_aten(argument.dtype));
         break;
       case c10::TypeKind::StringType:
         if (argument.kind == Kind::String) return argument.text;
         break;
       case c10::TypeKind::DeviceObjType:
-        if (argument.kind == Kind::Device || argument.kind == Kind::String) return c10::Device(argument.text);
+        if (argument.kind == Kind::Device) return types::to_aten(argument.device);
+        if (argument.kind == Kind::String) return c10::Device(argument.text);
         break;
       default:
         break;
@@ -186,14 +169,7 @@ class Binder {
 
 }  // namespace
 
-at::ScalarType scalar_type_of(const std::string& name) {
-  const auto& known = c10::getStringToDtypeMap();
-  const auto dtype = known.find(name);
-  if (dtype == known.end()) throw InputError("there is no dtype '" + name + "'");
-  return dtype->second;
-}
-
-BoundCall bind_call(const JointGraph& graph, const JointNode& node, bool any_layout) {
+graph::Node bind_call(const JointGraph& graph, const JointNode& node, bool any_layout) {
   return Binder(graph, node, any_layout).bind();
 }
 

@@ -25,19 +25,9 @@ void become_zeros(JointNode& node) {
   node.op = "aten::zeros";
   node.overload = "default";
   node.args = {std::move(shape)};
-  node.kwargs = {{"dtype", {.kind = JointArgument::Kind::Dtype, .text = node.out.dtype}},
-                 {"device", {.kind = JointArgument::Kind::Device, .text = node.out.device}}};
+  node.kwargs = {{"dtype", {.kind = JointArgument::Kind::Dtype, .dtype = node.out.dtype}},
+                 {"device", {.kind = JointArgument::Kind::Device, .device = node.out.device}}};
   node.multi_output = node.view = node.seeded = false;
-}
-
-template <class Visit>
-void for_each_node_argument(JointNode& node, Visit&& visit) {
-  const auto descend = [&](const auto& self, JointArgument& argument) -> void {
-    if (argument.kind == JointArgument::Kind::Node) visit(argument);
-    for (JointArgument& item : argument.items) self(self, item);
-  };
-  for (JointArgument& argument : node.args) descend(descend, argument);
-  for (auto& [name, argument] : node.kwargs) descend(descend, argument);
 }
 
 }  // namespace
@@ -58,11 +48,11 @@ void drop_tangents(JointGraph& graph, const std::vector<char>& missing) {
       continue;
     }
     bool nothing = false, something = false;
-    for_each_node_argument(node, [&](JointArgument& argument) {
-      argument.node = stands_for[argument.node];
-      if (!has_tangent[argument.node]) return;
+    map_inputs(node, [&](NodeIndex input) { return stands_for[input]; });
+    for_each_input(node, [&](NodeIndex input) {
+      if (!has_tangent[input]) return;
       has_tangent[i] = 1;
-      (state[argument.node] == kNothing ? nothing : something) = true;
+      (state[input] == kNothing ? nothing : something) = true;
     });
     if (!nothing) continue;
     if (!something) {
@@ -77,10 +67,9 @@ void drop_tangents(JointGraph& graph, const std::vector<char>& missing) {
         continue;
       }
     }
-    for_each_node_argument(node, [&](JointArgument& argument) {
-      JointNode& input = graph.nodes[argument.node];
-      if (state[argument.node] != kNothing || input.op == "aten::zeros" || input.is_input()) return;
-      become_zeros(input);
+    for_each_input(node, [&](NodeIndex input) {
+      JointNode& read = graph.nodes[input];
+      if (state[input] == kNothing && read.op != "aten::zeros" && !read.is_input()) become_zeros(read);
     });
   }
   for (size_t i = graph.num_forward_outputs; i < graph.outputs.size(); ++i) {

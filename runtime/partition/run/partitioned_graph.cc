@@ -14,10 +14,11 @@
 #include "runtime/backward/requires_gradient.h"
 #include "runtime/error.h"
 #include "runtime/partition/run/backward_runner.h"
-#include "runtime/partition/run/bind_call.h"
+#include "runtime/partition/run/lower.h"
 #include "runtime/partition/run/missing_tangents.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/trace/layout.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
@@ -39,7 +40,7 @@ bool all(const std::vector<char>& flags) {
 at::Tensor zeros_like_result(const JointResult& result) {
   std::vector<int64_t> sizes;
   for (const Extent& extent : result.shape) sizes.push_back(extent.value);
-  return at::zeros(sizes, at::TensorOptions(scalar_type_of(result.dtype)).device(c10::Device(result.device)));
+  return at::zeros(sizes, at::TensorOptions(types::to_aten(result.dtype)).device(types::to_aten(result.device)));
 }
 
 /// Where an input of the backward comes from.
@@ -69,7 +70,6 @@ struct PartitionedCall : std::enable_shared_from_this<PartitionedCall> {
   std::vector<NodeIndex> primals, tangents;
   std::vector<int> forward_primals;  // by input of the forward
   std::vector<BackwardInput> backward_sources;
-  std::mutex backward_mutex;
 
  private:
   struct Alias {
@@ -85,11 +85,11 @@ struct PartitionedCall : std::enable_shared_from_this<PartitionedCall> {
   void write_back(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& made) const;
   int first_saved() const { return trace.num_outputs + static_cast<int>(trace.written.size()); }
 
-  std::optional<SubgraphRunner> forward_, inference_;
-  std::mutex forward_mutex_;
+  std::optional<graph::Program> forward_, inference_;
   std::vector<Alias> aliases_;
   std::vector<char> needs_alias_;                          // by output: someone else has the tensor
   std::vector<char> clone_when_saved_;                     // by saved value: the forward's end overwrites it
+  std::mutex backwards_mutex_;                             // of the map, not of its runners
   std::map<std::vector<char>, BackwardRunner> backwards_;  // by missing tangents
 };
 
@@ -120,7 +120,6 @@ class PartitionedBackward : public backward::HalvedNode {
   }
 
   variable_list full(variable_list& grads) override {
-    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
     variable_list result(primal_of_edge.size());
     const std::vector<char> missing = missing_among(grads);
     if (all(missing) && !missing.empty()) return result;
@@ -133,7 +132,6 @@ class PartitionedBackward : public backward::HalvedNode {
 
   /// Consumes what is saved: a graph that is retained cannot be run in halves.
   variable_list first_half(variable_list& grads, const std::vector<char>& valid) override {
-    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
     variable_list result(primal_of_edge.size());
     missing_ = missing_among(grads);
     if (all(missing_) && !missing_.empty()) return result;
@@ -148,7 +146,6 @@ class PartitionedBackward : public backward::HalvedNode {
   }
 
   variable_list second_half(const std::vector<char>&) override {
-    const std::lock_guard<std::mutex> lock(graph->backward_mutex);
     variable_list result(primal_of_edge.size());
     if (all(missing_) && !missing_.empty()) return result;
     variable_list gradients;
@@ -206,11 +203,11 @@ PartitionedCall::PartitionedCall(const graph::Graph& graph, JointTrace traced, P
   for (size_t p = 0; p < primals.size(); ++p)
     if (trace.primals[p].kind == PrimalSource::Kind::Attribute)
       attributes[p] = graph.attributes.at(trace.primals[p].index).tensor;
-  forward_.emplace(partition.graph, partition.forward, trace.constants, partition.replayed);
+  forward_ = lower(partition.graph, partition.forward, trace.constants, partition.replayed);
   Subgraph only = partition.forward;
   only.outputs.resize(first_saved());
   only.ops = live_ops(partition.graph, only.ops, only.outputs);
-  inference_.emplace(partition.graph, only, trace.constants, std::span<const NodeIndex>());
+  inference_ = lower(partition.graph, only, trace.constants, {});
   find_sources();
   find_aliases();
 }
@@ -250,7 +247,7 @@ void PartitionedCall::find_aliases() {
       const auto [known, is_new] = first.try_emplace(node.out.storage, Alias{-1, i, -1});
       if (!is_new) aliases_.push_back({i, known->second.with, known->second.primal});
     }
-    holders[made[i]] += node.kind == JointKind::GetAttr ? 2 : 1;  // the runner keeps a constant
+    holders[made[i]] += node.kind == JointKind::GetAttr ? 2 : 1;  // the program holds a constant
   }
   for (int i = 0; i < trace.num_outputs; ++i) needs_alias_.push_back(made[i] != kNoNode && holders[made[i]] > 1);
   for (const NodeIndex saved : partition.saved) {
@@ -275,10 +272,8 @@ void PartitionedCall::run(std::span<const at::Tensor> inputs, std::vector<at::Te
   std::vector<at::Tensor> arguments, made, states;
   arguments.reserve(forward_primals.size());
   for (const int p : forward_primals) arguments.push_back(values[p]);
-  {
-    const std::lock_guard<std::mutex> lock(forward_mutex_);
-    (recording ? *forward_ : *inference_).run(std::move(arguments), made, states, /*record=*/true);
-  }
+  run_lowered(recording ? *forward_ : *inference_, std::move(arguments), made,
+              {graph::RandomStates::Mode::Record, &states});
   if (recording) record(values, made, std::move(states));
   write_back(values, made);
   made.resize(trace.num_outputs);
@@ -344,8 +339,7 @@ std::vector<at::Tensor> PartitionedCall::backward_inputs(std::vector<at::Tensor>
 }
 
 BackwardRunner& PartitionedCall::backward_for(const std::vector<char>& missing) {
-  const auto known = backwards_.find(missing);
-  if (known != backwards_.end()) return known->second;
+  const std::lock_guard<std::mutex> lock(backwards_mutex_);
   return backwards_.try_emplace(missing, partition, missing, trace.constants).first->second;
 }
 

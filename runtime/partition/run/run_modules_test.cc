@@ -3,7 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/run_testing.h"
@@ -158,7 +158,7 @@ return %6
   at::manual_seed(4);
   const at::Tensor w = graph.attributes[0].tensor = leaf({4, 4}), x = leaf({3, 4}), grad = at::randn({3, 4});
   Tensors eager;
-  graph::Interpreter(graph).run(Tensors{x}, eager);
+  graph::Program(graph).run(Tensors{x}, eager);
   const Tensors wanted = torch::autograd::grad(eager, {w, x}, {grad});
   const JointTrace trace = trace_joint(graph, {x});
   for (const char* mode : kModes) {

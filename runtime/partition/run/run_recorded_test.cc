@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
-#include "runtime/partition/run/bind_call.h"
-#include "runtime/partition/run/run.h"
+#include "runtime/partition/run/lower.h"
 #include "runtime/partition/testdata_path.h"
 #include "runtime/partition/testing/joint_run_testing.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
@@ -30,7 +30,7 @@ std::vector<int64_t> values_of(const std::vector<Extent>& extents) {
 /// Between 0.5 and 1.5 where it is floating point: valid as a variance, too. Whole numbers are 0 or 1: valid indices.
 at::Tensor input_like(const JointResult& out) {
   if (out.kind != JointResult::Kind::Tensor) return {};
-  const at::ScalarType dtype = scalar_type_of(out.dtype);
+  const at::ScalarType dtype = types::to_aten(out.dtype);
   at::Tensor tensor = at::empty_strided(values_of(out.shape), values_of(out.strides), dtype);
   if (at::isFloatingType(dtype))
     tensor.copy_(at::rand(tensor.sizes()).add(0.5).to(dtype));
@@ -61,7 +61,7 @@ Tensors undivided(const JointGraph& graph, const Tensors& inputs) {
     (graph.nodes[i].is_input() ? all.inputs : all.ops).push_back(static_cast<NodeIndex>(i));
   all.outputs = graph.outputs;
   Tensors outputs, states;
-  SubgraphRunner(graph, all, {}, {}).run(inputs, outputs, states, /*record=*/true);
+  run_lowered(lower(graph, all, {}, {}), inputs, outputs, {graph::RandomStates::Mode::Record, &states});
   return outputs;
 }
 
@@ -72,13 +72,13 @@ Tensors divided(const Partition& partition, const Tensors& inputs) {
   for (size_t i = 0; i < partition.graph.nodes.size(); ++i)
     if (partition.graph.nodes[i].is_input()) values[static_cast<NodeIndex>(i)] = inputs[next++];
   Tensors made, gradients, states;
-  SubgraphRunner(partition.graph, partition.forward, {}, partition.replayed)
-      .run(gather(values, partition.forward.inputs), made, states, /*record=*/true);
+  run_lowered(lower(partition.graph, partition.forward, {}, partition.replayed),
+              gather(values, partition.forward.inputs), made, {graph::RandomStates::Mode::Record, &states});
   for (size_t i = 0; i < made.size(); ++i)
     if (partition.forward.outputs[i] != kNoNode) values[partition.forward.outputs[i]] = made[i];
   const at::Tensor before = graph::random_state();
-  SubgraphRunner(partition.graph, partition.backward, {}, partition.replayed)
-      .run(gather(values, partition.backward.inputs), gradients, states, /*record=*/false);
+  run_lowered(lower(partition.graph, partition.backward, {}, partition.replayed),
+              gather(values, partition.backward.inputs), gradients, {graph::RandomStates::Mode::Replay, &states});
   EXPECT_TRUE(at::equal(before, graph::random_state())) << "the backward drew";
   made.resize(partition.graph.num_forward_outputs);
   made.insert(made.end(), gradients.begin(), gradients.end());

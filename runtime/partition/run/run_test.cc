@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "runtime/error.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/testing/hand_trace.h"
 #include "runtime/partition/trace/joint_argument.h"
 #include "runtime/testing/allocation_count.h"
 #include "runtime/testing/refusal.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
@@ -150,7 +154,7 @@ TEST(PartitionedGraph, ARandomCallThatRunsTwiceDrawsTheSame) {
 }
 
 /// Calls with several results, with a list of them, with lists of tensors, dtypes and keyword arguments.
-TEST(SubgraphRunner, BindsWhateverASchemaTakes) {
+TEST(LoweredGraph, BindsWhateverASchemaTakes) {
   HandTrace trace;
   at::manual_seed(5);
   const at::Tensor x = leaf({4, 6}), gain = leaf({6}), x2 = copy_of(x), gain2 = copy_of(gain);
@@ -161,8 +165,8 @@ TEST(SubgraphRunner, BindsWhateverASchemaTakes) {
   const NodeIndex y = trace.item(norm, 0), mean = trace.item(norm, 1), rstd = trace.item(norm, 2);
   const NodeIndex parts = trace.call("aten::split", "Tensor", {node(y), number(2), number(1)});
   const NodeIndex a = trace.item(parts, 0), b = trace.item(parts, 2);
-  const NodeIndex wide = trace.call("aten::_to_copy", {node(a)}, {{"dtype", dtype("float64")}});
-  const NodeIndex narrow = trace.call("aten::_to_copy", {node(wide)}, {{"dtype", dtype("float32")}});
+  const NodeIndex wide = trace.call("aten::_to_copy", {node(a)}, {{"dtype", dtype(types::Dtype::Float64)}});
+  const NodeIndex narrow = trace.call("aten::_to_copy", {node(wide)}, {{"dtype", dtype(types::Dtype::Float32)}});
   const NodeIndex total = trace.call("aten::sum", "dim_IntList", {node(y), number(1), flag(true)});
   const NodeIndex tripled = trace.call("aten::mul", "Tensor", {node(b), number(3.0)});
   const NodeIndex joined =
@@ -197,7 +201,7 @@ TEST(SubgraphRunner, BindsWhateverASchemaTakes) {
   expect_same(gain.grad(), gain2.grad(), "gain");
 }
 
-TEST(SubgraphRunner, SaysWhatCannotBeExecuted) {
+TEST(LoweredGraph, SaysWhatCannotBeExecuted) {
   const auto refusal_of = [](const std::string& op, const std::string& overload, HandTrace::Arguments arguments,
                              HandTrace::Keywords keywords = {}) {
     HandTrace trace;
@@ -216,8 +220,6 @@ TEST(SubgraphRunner, SaysWhatCannotBeExecuted) {
             "node '' (aten::relu) cannot be executed: argument 'self' is missing");
   EXPECT_EQ(refusal_of("aten::relu", "default", {node(0)}, {{"inplace", flag(true)}}),
             "node '' (aten::relu) cannot be executed: it takes no further argument 'inplace'");
-  EXPECT_EQ(refusal_of("aten::_to_copy", "default", {node(0)}, {{"dtype", dtype("float31")}}),
-            "there is no dtype 'float31'");
 }
 
 /// out = (x * w, x + w): the first output has no gradient. Its part of the backward must not run, nor leave a trace:
@@ -400,9 +402,31 @@ TEST(PartitionedGraph, AGradientThatIsASavedValueIsACopy) {
   expect_same(w.grad(), 2 * before, "gradient");
 }
 
+TEST(PartitionedGraph, ThreadsRunItAtTheSameTime) {
+  HandTrace trace;
+  const NodeIndex px = trace.input(leaf({64})), tangent = trace.tangent(0, at::empty({64}));
+  const NodeIndex y = trace.call("aten::exp", {node(px)});
+  trace.finish({y}, {trace.call("aten::mul", "Tensor", {node(tangent), node(y)})});
+  PartitionedGraph graph = trace.partitioned({y});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, x = leaf({64}), grad = at::randn({64})] {
+      for (int i = 0; i < 100; ++i) {
+        Tensors outputs;
+        graph.run(Tensors{x}, outputs);
+        outputs[0].backward(grad);
+        wrong += !at::equal(outputs[0], at::exp(x)) || !at::equal(x.grad(), grad * at::exp(x.detach()));
+        x.mutable_grad() = at::Tensor();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 /// A chain of eight values, none saved: two are alive at a time in the forward, and a saved one goes as soon as it was
 /// used.
-TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
+TEST(LoweredGraph, AValueIsReleasedAtItsLastUse) {
   constexpr int64_t kBytes = 4 * 1024;
   HandTrace trace;
   const at::Tensor x = leaf({1024});
@@ -433,7 +457,7 @@ TEST(SubgraphRunner, AValueIsReleasedAtItsLastUse) {
 
 /// softmax(x) and w, with gradients w: 3 g (where it is an output) and x: the softmax's of 3 g. What nobody reads any
 /// more makes room for the result, in the same bits; what somebody has is left alone.
-TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
+TEST(LoweredGraph, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
   constexpr int64_t kRows = 37, kColumns = 45;
   for (const bool log : {false, true})
     for (const int64_t dim : {-1, 0})
@@ -450,7 +474,7 @@ TEST(SubgraphRunner, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
           const NodeIndex y = trace.call(name, {node(px), number(dim), flag(false)});
           const NodeIndex tripled = trace.call("aten::mul", "Tensor", {node(tangent), number(3.0)});
           const NodeIndex gx =
-              trace.call(name + "_backward_data", {node(tripled), node(y), number(dim), dtype(torch_dtype_name(type))});
+              trace.call(name + "_backward_data", {node(tripled), node(y), number(dim), dtype(types::from_aten(type))});
           trace.finish({y}, {returned ? tripled : kNoNode, gx});
           (void)pw;
           PartitionedGraph graph = trace.partitioned({y});

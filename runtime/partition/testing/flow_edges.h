@@ -27,7 +27,7 @@ struct FlowEdges {
     for (const FlowEdge& edge : edges) network.add_edge(edge.from, edge.to, edge.capacity);
     return network.min_cut(0, 1);
   }
-  /// What is more than all bounded capacities together.
+  /// More than all bounded capacities together.
   int64_t wide() const {
     int64_t wide = 1;
     for (const FlowEdge& edge : edges)
@@ -43,7 +43,7 @@ struct FlowEdges {
   }
 };
 
-/// Capacities from 0 to `most`; the fraction `unbounded` of edges has none.
+/// Capacities are 0 to `most`; the fraction `unbounded` of the edges is unbounded.
 inline FlowEdges random_flow_edges(std::mt19937_64& random, int vertices, int edges, int64_t most, double unbounded) {
   const auto draw = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);

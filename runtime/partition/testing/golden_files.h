@@ -1,4 +1,4 @@
-// Joint graphs traced by PyTorch, with what its own partitioners answered for them (testdata/README.md).
+// Joint graphs traced by PyTorch, with the answers of its own partitioners (testdata/README.md).
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline std::vector<std::string> golden_paths() {
   return paths;
 }
 
-/// Read once in a process, sorted by path.
+/// All files, sorted by path; read once per process.
 inline const std::vector<JointGraphFile>& golden_files() {
   static const std::vector<JointGraphFile> files = [] {
     std::vector<JointGraphFile> all;

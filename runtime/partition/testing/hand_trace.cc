@@ -6,9 +6,11 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/graph/wrapped_number.h"
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/trace/joint_argument.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::testing {
 namespace {
@@ -38,7 +40,7 @@ partition::NodeIndex HandTrace::add(partition::JointNode node, std::vector<at::T
 partition::JointResult HandTrace::result_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
   partition::JointResult result{.kind = partition::JointResult::Kind::Tensor,
-                                .dtype = partition::torch_dtype_name(tensor.scalar_type())};
+                                .dtype = types::from_aten(tensor.scalar_type())};
   for (const int64_t size : tensor.sizes()) result.shape.push_back({size, ""});
   for (const int64_t stride : tensor.strides()) result.strides.push_back({stride, ""});
   result.bytes = static_cast<int64_t>(tensor.nbytes());
@@ -79,20 +81,26 @@ partition::NodeIndex HandTrace::call(const std::string& op, const std::string& o
                                      Keywords keywords) {
   partition::JointNode node;
   node.op = op, node.overload = overload, node.args = std::move(arguments), node.kwargs = std::move(keywords);
-  partition::BoundCall bound = partition::bind_call(trace_.graph, node);
-  torch::jit::Stack stack = bound.arguments;
-  for (const partition::BoundCall::Fill& fill : bound.fills) stack[fill.position] = values_[fill.node].at(0);
-  for (const partition::BoundCall::ListFill& fill : bound.list_fills) {
-    c10::List<at::Tensor> tensors;
-    for (const partition::NodeIndex index : fill.nodes) tensors.push_back(values_[index].at(0));
-    stack[fill.position] = std::move(tensors);
+  const graph::Node bound = partition::bind_call(trace_.graph, node);
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < bound.arguments.size(); ++i) {
+    const graph::Argument& argument = bound.arguments[i];
+    if (argument.kind == graph::Argument::Kind::TensorList) {
+      c10::List<at::Tensor> tensors;
+      for (const partition::NodeIndex index : argument.values) tensors.push_back(values_[index].at(0));
+      stack.emplace_back(std::move(tensors));
+    } else if (argument.kind == graph::Argument::Kind::Value) {
+      stack.emplace_back(values_[argument.values[0]].at(0));
+    } else {
+      stack.push_back(graph::boxed_constant(argument.constant, *bound.op->schema().arguments()[i].type()));
+    }
   }
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    bound.op.callBoxed(&stack);
+    bound.op->callBoxed(&stack);
   }
   node.multi_output = stack.size() > 1 || stack.front().isTensorList();
-  node.seeded = bound.op.hasTag(at::Tag::nondeterministic_seeded);
+  node.seeded = bound.op->hasTag(at::Tag::nondeterministic_seeded);
   std::vector<at::Tensor> values;
   if (stack.front().isTensorList())
     values = stack.front().toTensorVector();
@@ -120,7 +128,7 @@ void HandTrace::finish(std::vector<partition::NodeIndex> outputs, std::vector<pa
   trace_.graph.outputs = std::move(outputs);
 }
 
-/// The calls that make `outputs`, where `given` need not be made.
+/// The calls that compute `outputs` from `given`.
 std::vector<partition::NodeIndex> HandTrace::needed(const std::vector<partition::NodeIndex>& outputs,
                                                     const std::vector<partition::NodeIndex>& given) const {
   std::vector<char> wanted(values_.size(), 0);

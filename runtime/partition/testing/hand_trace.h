@@ -1,5 +1,5 @@
-// For tests: a traced graph written down call by call, as trace_joint() would make it, and a partition of it for chosen
-// saved values.
+// For tests: a hand-written trace, call by call, in the form of trace_joint()'s result, and a partition of it for
+// chosen saved values.
 #pragma once
 
 #include <map>
@@ -16,13 +16,13 @@ class HandTrace {
   using Arguments = std::vector<partition::JointArgument>;
   using Keywords = std::vector<std::pair<std::string, partition::JointArgument>>;
 
-  /// Inputs first: attributes, then inputs, then tangents. What a node gives is known from the tensor.
+  /// Inputs come first: attributes, then inputs, then tangents. A node's result is described by the given tensor.
   partition::NodeIndex attribute(graph::AttributeKind kind, const std::string& name, const at::Tensor& tensor);
   partition::NodeIndex input(const at::Tensor& tensor);
   /// The gradient of output number `output`.
   partition::NodeIndex tangent(int output, const at::Tensor& like);
 
-  /// Carries the call out, so that its results are known as well.
+  /// Executes the call to determine its results.
   partition::NodeIndex call(const std::string& op, Arguments arguments, Keywords keywords = {}) {
     return call(op, "default", std::move(arguments), std::move(keywords));
   }
@@ -30,14 +30,14 @@ class HandTrace {
                             Keywords keywords = {});
   partition::NodeIndex item(partition::NodeIndex call, int index);
 
-  /// `gradients`: one for each primal; `written`: primals and what they are afterwards.
+  /// `gradients`: one for each primal; `written`: primals and their new values.
   void finish(std::vector<partition::NodeIndex> outputs, std::vector<partition::NodeIndex> gradients,
               const std::vector<std::pair<partition::NodeIndex, partition::NodeIndex>>& written = {});
 
   const graph::Graph& graph() const { return graph_; }
   const partition::JointTrace& trace() const { return trace_; }
 
-  /// The backward computes from `saved`, and from primals, whatever it needs.
+  /// The backward computes everything it needs from `saved` and the primals.
   partition::Partition partition(std::vector<partition::NodeIndex> saved) const;
 
   partition::PartitionedGraph partitioned(std::vector<partition::NodeIndex> saved) const {
@@ -72,10 +72,10 @@ inline partition::JointArgument flag(bool value) {
   return {.kind = partition::JointArgument::Kind::Bool, .integer = value};
 }
 inline partition::JointArgument text(std::string value) {
-  return {.kind = partition::JointArgument::Kind::String, .text = std::move(value)};
+  return {.kind = partition::JointArgument::Kind::String, .dtype = value};
 }
-inline partition::JointArgument dtype(std::string value) {
-  return {.kind = partition::JointArgument::Kind::Dtype, .text = std::move(value)};
+inline partition::JointArgument dtype(types::Dtype value) {
+  return {.kind = partition::JointArgument::Kind::Dtype, .dtype = value};
 }
 inline partition::JointArgument list(std::vector<partition::JointArgument> items) {
   return {.kind = partition::JointArgument::Kind::List, .items = std::move(items)};

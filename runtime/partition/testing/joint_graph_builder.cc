@@ -37,7 +37,7 @@ partition::NodeIndex JointGraphBuilder::add(partition::JointNode node) {
 partition::JointResult JointGraphBuilder::tensor(int64_t bytes, int32_t storage) const {
   partition::JointResult result{.kind = partition::JointResult::Kind::Tensor, .bytes = bytes, .storage = storage};
   const bool floats = bytes % 4 == 0;
-  result.dtype = floats ? "float32" : "uint8";
+  result.dtype = floats ? types::Dtype::Float32 : types::Dtype::UInt8;
   result.shape = {partition::Extent{.value = floats ? bytes / 4 : bytes}};
   result.strides = {partition::Extent{.value = 1}};
   return result;
@@ -137,7 +137,7 @@ partition::NodeIndex JointGraphBuilder::integer(const std::string& op, const std
                                                 int64_t hint) {
   partition::JointNode node = call_node(op, inputs, 1);
   node.out.kind = partition::JointResult::Kind::Scalar;
-  node.out.dtype = "int";
+  node.out.dtype = types::Dtype::Int64;
   node.out.scalar = {.value = hint, .expression = node.name};
   return add(std::move(node));
 }

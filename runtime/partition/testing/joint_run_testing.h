@@ -1,5 +1,5 @@
-// Carries out a joint graph node by node, as it stands, for tests: the plainest reading of the data, which shares no
-// code with what makes the graph or with the runner that stages use.
+// For tests: executes a joint graph node by node, unchanged. An independent, literal implementation that shares no code
+// with the tracer or with the runner that stages use.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/partition/joint/joint_graph.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 
@@ -22,7 +23,7 @@ class JointRun {
   JointRun(const JointGraph& graph, const std::map<std::string, at::Tensor>& constants)
       : graph_(graph), constants_(constants), values_(graph.nodes.size()) {}
 
-  /// `inputs` are the primals, then the tangents. Gives one tensor for each output, undefined for None.
+  /// `inputs` are the primals, then the tangents. Returns one tensor per output, undefined for None.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     size_t input = 0;
@@ -58,18 +59,19 @@ class JointRun {
     return tuple.isTuple() ? tuple.toTupleRef().elements().at(index) : tuple.toListRef().at(index);
   }
 
-  /// The trace's word on a value must be what it is.
+  /// Throws if the value differs from its description in the trace.
   static void check(const JointNode& node, const c10::IValue& value) {
     const auto fail = [&](const char* what) {
       throw std::runtime_error(node.name + ": " + what + " is not as traced");
     };
     if (node.out.kind != JointResult::Kind::Tensor) return;
     const at::Tensor& tensor = value.toTensor();
-    if (c10::getStringToDtypeMap().at(node.out.dtype) != tensor.scalar_type()) fail("dtype");
-    for (const auto& [said, is] : {std::pair{node.out.shape, tensor.sizes()}, {node.out.strides, tensor.strides()}}) {
-      if (said.size() != is.size()) fail("dimensions");
-      for (size_t d = 0; d < is.size(); ++d)
-        if (said[d].value != is[d]) fail("shape or strides");
+    if (types::to_aten(node.out.dtype) != tensor.scalar_type()) fail("dtype");
+    for (const auto& [traced, actual] :
+         {std::pair{node.out.shape, tensor.sizes()}, {node.out.strides, tensor.strides()}}) {
+      if (traced.size() != actual.size()) fail("dimensions");
+      for (size_t d = 0; d < actual.size(); ++d)
+        if (traced[d].value != actual[d]) fail("shape or strides");
     }
     if (node.out.bytes != tensor.numel() * static_cast<int64_t>(tensor.element_size())) fail("bytes");
   }
@@ -120,17 +122,13 @@ class JointRun {
       case Kind::String:
         return argument.text;
       case Kind::Device:
-        return c10::Device(argument.text);
+        return types::to_aten(argument.device);
       case Kind::Dtype:
-        return static_cast<int64_t>(c10::getStringToDtypeMap().at(argument.text));
+        return static_cast<int64_t>(types::to_aten(argument.dtype));
       case Kind::Layout:
-        if (argument.text != "strided") throw std::runtime_error("layout " + argument.text);
-        return static_cast<int64_t>(c10::Layout::Strided);
+        return static_cast<int64_t>(types::to_aten(argument.layout));
       case Kind::MemoryFormat:
-        return static_cast<int64_t>(argument.text == "contiguous_format" ? c10::MemoryFormat::Contiguous
-                                    : argument.text == "channels_last"   ? c10::MemoryFormat::ChannelsLast
-                                    : argument.text == "preserve_format" ? c10::MemoryFormat::Preserve
-                                                                         : c10::MemoryFormat::ChannelsLast3d);
+        return static_cast<int64_t>(types::to_aten(argument.memory_format));
       case Kind::List:
         return list(argument, type.castRaw<c10::ListType>()->getElementType());
       default:

@@ -62,7 +62,7 @@ class Transformer {
   }
   double flops(int64_t in, int64_t out) const { return 2. * static_cast<double>(rows_ * in * out); }
   double attention_flops() const { return 2. * static_cast<double>(rows_ * sizes_.length * sizes_.width); }
-  /// Heads become the batch of a product: expand, copy, view.
+  /// Turns heads into the batch of a product: expand, copy, view.
   partition::NodeIndex head_batch(partition::NodeIndex value) {
     const partition::NodeIndex expanded = build_.view("expand", build_.view("transpose", build_.view("view", value)));
     return build_.view("_unsafe_view", build_.call("clone", {expanded}, tokens_));
@@ -96,7 +96,7 @@ class Transformer {
     return build_.call("add", {b.middle, linear(b.gelu_rows, b.down_t, b.down_bias, 4 * d, d)}, tokens_);
   }
 
-  /// The gradients of a linear layer: of its input; of weight and bias into `of_weight`.
+  /// Returns the gradient of a linear layer's input; stores those of weight and bias in `of_weight`.
   partition::NodeIndex linear_backward(partition::NodeIndex gradient, partition::NodeIndex rows,
                                        partition::NodeIndex weight_t, int64_t in, int64_t out,
                                        partition::NodeIndex* of_weight) {
@@ -110,7 +110,7 @@ class Transformer {
     return build_.view("view", of_input);
   }
 
-  /// Returns the gradient of the layer's input; those of weight and bias into `of_weight`.
+  /// Returns the gradient of the layer's input; stores those of weight and bias in `of_weight`.
   partition::NodeIndex norm_backward(partition::NodeIndex gradient, partition::NodeIndex input,
                                      const std::vector<partition::NodeIndex>& norm, partition::NodeIndex weight,
                                      partition::NodeIndex bias, partition::NodeIndex* of_weight) {

@@ -1,4 +1,4 @@
-// For tests: nodes by name.
+// For tests: the names of nodes.
 #pragma once
 
 #include <string>

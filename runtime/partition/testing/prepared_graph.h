@@ -1,4 +1,4 @@
-// For tests and benchmarks: a joint graph with all that a cut or a plan of it asks for.
+// For tests and benchmarks: a joint graph with everything that a cut or a plan of it needs.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct PreparedGraph {
         ops(partition::classify_ops(graph, policy)),
         classes(partition::classify_nodes(graph, edges, policy, {})),
         input{graph, edges, policy, ops, classes} {}
-  PreparedGraph(const PreparedGraph&) = delete;  // `input` refers to the rest
+  PreparedGraph(const PreparedGraph&) = delete;  // `input` refers to the other members
 
-  /// Forward and backward for these saved values, as partition() makes them in our own modes.
+  /// Forward and backward for these saved values, as partition() divides them in our own modes.
   partition::Partition divided(const std::vector<partition::NodeIndex>& nodes) const {
     partition::Partition partition;
     partition.graph = graph;

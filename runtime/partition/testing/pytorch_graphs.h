@@ -1,4 +1,4 @@
-// For tests: graphs of PyTorch's TestPartitioning (test/functorch/test_aotdispatch.py) that several tests ask about.
+// For tests: graphs of PyTorch's TestPartitioning (test/functorch/test_aotdispatch.py) that several tests use.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace plumbline::testing {
 
-/// x.cos().cos().cos() of 10x10 floats and its backward, as autograd writes it.
+/// x.cos().cos().cos() of 10x10 floats and its backward, as autograd traces it.
 struct Cosines {
   JointGraphBuilder build;
   partition::NodeIndex x = build.primal(400), tangent = build.tangent(400);

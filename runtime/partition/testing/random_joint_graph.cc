@@ -24,7 +24,7 @@ class Maker {
     for (int i = 0; i < options_.backward_calls; ++i) {
       std::vector<partition::NodeIndex> inputs = some(forward_, 2);
       if (chance(options_.unclaimed)) {
-        // Only the backward uses it, though it could run in the forward.
+        // Only the backward uses it, although the forward could run it.
         add_call(forward_, inputs);
         continue;
       }
@@ -62,7 +62,7 @@ class Maker {
 
   void mark(partition::JointNode& node) {
     if (node.kind != partition::JointKind::Call) return;
-    // What writes belongs to the half that its mark tells.
+    // A writing call is kept in its half by its mark, so it keeps the mark.
     if (options_.unmarked > 0 && !node.writes && chance(options_.unmarked)) node.mark = partition::JointMark::None;
     if (options_.bound > 0 && !node.view && chance(options_.bound))
       node.mark = in_backward_ ? partition::JointMark::MustBeInBackward : partition::JointMark::MustBeInForward;
@@ -81,7 +81,7 @@ class Maker {
     const bool reads_scalar = !scalars_.empty() && chance(0.4);
     const partition::NodeIndex scalar = reads_scalar ? some(scalars_, 1)[0] : partition::kNoNode;
     if (falls(options_.views)) {
-      // A slice is smaller than what it is cut from; the storage is the same.
+      // A slice is smaller than its base, but has the same storage.
       const bool slice = chance(0.3);
       const int64_t of = build_.at(inputs[0]).out.bytes;
       const partition::NodeIndex view =
@@ -118,7 +118,7 @@ class Maker {
           draws ? build_.multi("native_dropout", {inputs[0]}, {bytes(), bytes()})
                 : build_.multi("_scaled_dot_product_flash_attention_for_cpu", {inputs[0]}, {bytes(), bytes()});
       build_.at(before).seeded = true;
-      build_.at(before).impure = chance(0.7);  // whoever wrote the graph may have forgotten it
+      build_.at(before).impure = chance(0.7);  // the author of a graph may have forgotten this flag
       values.insert(values.end(), items.begin(), items.end());
     } else if (falls(options_.intensive)) {
       values.push_back(build_.call("mm", inputs, bytes(), options_.flops ? 1000. * (1 + below(9)) : 1));

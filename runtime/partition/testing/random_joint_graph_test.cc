@@ -1,4 +1,4 @@
-// The graphs that other tests rely on are what they say: topological, with storages in range and gradients for all.
+// The random graphs that other tests rely on are well-formed: topological, with storages in range and all gradients.
 #include "runtime/partition/testing/random_joint_graph.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(RandomJointGraph, IsValid) {
     bool calls = false;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const partition::JointNode& node = graph.nodes[i];
-      EXPECT_TRUE(names.insert(node.name).second) << "seed " << seed << ": " << node.name << " stands twice";
+      EXPECT_TRUE(names.insert(node.name).second) << "seed " << seed << ": " << node.name << " occurs twice";
       EXPECT_FALSE(calls && node.is_input()) << "seed " << seed << ": input " << node.name << " after a call";
       calls = calls || !node.is_input();
       of_tangent[i] = node.kind == partition::JointKind::Tangent;

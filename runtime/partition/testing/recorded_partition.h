@@ -1,4 +1,4 @@
-// What PyTorch answered, as a Partition: an oracle for what is computed from one.
+// PyTorch's recorded answer as a Partition: an oracle for values computed from partitions.
 #pragma once
 
 #include <numeric>
@@ -9,12 +9,12 @@
 
 namespace plumbline::partition {
 
-/// The run has nodes that the joint graph lacks, so that it is no Partition of it.
+/// Whether the run has nodes that the joint graph lacks, so that it is not a Partition of that graph.
 inline bool adds_nodes(const JointGraphFile::Run& run) {
   return !run.forward.added.empty() || !run.backward.added.empty();
 }
 
-/// Over the graph as it stands in the file; where PyTorch merged equal nodes, the one that is kept is read instead.
+/// Refers to the graph in the file; a merged duplicate is replaced by the node that PyTorch kept.
 inline Partition recorded_partition(const JointGraphFile& file, const JointGraphFile::Run& run) {
   Partition partition;
   partition.graph = file.graphs.at(file.variants.at(run.variant).graph);

@@ -1,5 +1,5 @@
-// What the tests of partitioned graphs share: one forward and backward of a module, by plain autograd or partitioned,
-// and the comparison of all that came out, bit by bit.
+// Shared by the tests of partitioned graphs: runs a module forward and backward, by plain autograd or partitioned, and
+// compares all results bit by bit.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ inline void expect_same(const Outcome& ours, const Outcome& theirs) {
   for (const auto& [name, buffer] : theirs.buffers) expect_same(ours.buffers.at(name), buffer, name);
 }
 
-/// Runs `forward` and a backward from all its outputs, with gradients that are the same each time, and leaves the
-/// module as it was.
+/// Runs `forward` and a backward from all its outputs, with the same output gradients each time, and restores the
+/// module afterwards.
 inline Outcome outcome_of(torch::nn::Module& module, const partition::Tensors& inputs,
                           const capture::ForwardFunction& forward, bool halves) {
   Outcome outcome;
@@ -76,7 +76,7 @@ inline Outcome outcome_of(torch::nn::Module& module, const partition::Tensors& i
 }
 
 /// Partitions a trace of `module` in each of `modes` by `policy`, runs each forward and backward, whole and in halves,
-/// and expects of everything that comes out the bits that plain autograd on the module gives. Tells each partition.
+/// and expects the same bits as plain autograd on the module. Calls `tell` with each partition.
 inline void expect_bits_of_autograd(torch::nn::Module& module, const capture::ForwardFunction& forward,
                                     const partition::Tensors& inputs, const char* policy,
                                     const std::vector<const char*>& modes,
@@ -95,7 +95,7 @@ inline void expect_bits_of_autograd(torch::nn::Module& module, const capture::Fo
       partitioned.run(given, outputs);
       return outputs;
     };
-    // One after the other: nothing of the first run may be left in the second.
+    // Both runs in sequence: the first must leave no state that affects the second.
     for (const bool halves : {false, true}) {
       SCOPED_TRACE(std::string(mode) + ", " + policy + (halves ? ", in halves" : ""));
       expect_same(outcome_of(module, inputs, run, halves), eager);

@@ -1,5 +1,5 @@
-// What the tests of joint traces share: modules written as lambdas, and the comparison of a trace, bit by bit, with
-// plain autograd on the module itself.
+// Shared by the tests of joint traces: modules written as lambdas, and the bitwise comparison of a trace with plain
+// autograd on the module.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,9 +16,10 @@
 #include <vector>
 
 #include "runtime/capture/capture.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/partition/testing/joint_run_testing.h"
 #include "runtime/partition/trace/trace.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 
@@ -52,7 +53,7 @@ inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
   return x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-/// What plain autograd gives for the module itself: outputs, buffers after the forward, a gradient for each primal.
+/// The results of plain autograd on the module: outputs, buffers after the forward, a gradient for each primal.
 struct Eager {
   Tensors outputs, tangents, gradients;
   std::map<std::string, at::Tensor> buffers;
@@ -104,7 +105,7 @@ inline Eager run_eagerly(torch::nn::Module& module, const capture::ForwardFuncti
   return eager;
 }
 
-/// The invariants that every joint graph has; nodes by name.
+/// Checks the invariants of every joint graph; failures name the node.
 inline void expect_well_formed(const JointTrace& trace) {
   const JointGraph& graph = trace.graph;
   verify(graph);
@@ -113,7 +114,7 @@ inline void expect_well_formed(const JointTrace& trace) {
   size_t primals = 0, tangents = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const JointNode& node = graph.nodes[i];
-    EXPECT_TRUE(names.insert(node.name).second) << node.name << " stands twice";
+    EXPECT_TRUE(names.insert(node.name).second) << node.name << " occurs twice";
     inputs = inputs && node.is_input();
     EXPECT_EQ(inputs, node.is_input()) << node.name;
     primals += node.kind == JointKind::Primal;
@@ -128,7 +129,7 @@ inline void expect_well_formed(const JointTrace& trace) {
   EXPECT_EQ(graph.outputs.size(), graph.num_forward_outputs + primals);
 }
 
-/// Traces, carries the joint graph out, and expects of every value what plain autograd gave, bit by bit.
+/// Traces the module, executes the joint graph, and expects every value to equal that of plain autograd bit by bit.
 inline JointTrace expect_bitwise(torch::nn::Module& module, const capture::ForwardFunction& forward,
                                  const Tensors& inputs, const TraceOptions& options = {}) {
   const graph::Graph graph = capture_of(module, forward, inputs);
@@ -185,7 +186,8 @@ inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, co
   return expect_bitwise(module, module.body, inputs, options);
 }
 
-/// Everything that `graph` gives and writes, by the interpreter and by the joint graph. The attributes are bound.
+/// Compares everything that `graph` returns and writes between the captured graph and the joint graph. Attributes must
+/// be bound.
 inline JointTrace expect_as_interpreted(const graph::Graph& graph, const Tensors& inputs) {
   Tensors before;
   for (const graph::Attribute& attribute : graph.attributes) before.push_back(attribute.tensor.detach().clone());
@@ -200,7 +202,7 @@ inline JointTrace expect_as_interpreted(const graph::Graph& graph, const Tensors
   const Tensors leaves = clones(inputs);
   Tensors outputs, wanted, roots, tangents;
   at::manual_seed(13);
-  graph::Interpreter(graph).run(leaves, outputs);
+  graph::Program(graph).run(leaves, outputs);
   for (const int output : trace.tangent_of) {
     roots.push_back(outputs[output]);
     tangents.push_back(at::randn_like(roots.back()));
@@ -232,7 +234,7 @@ inline JointTrace expect_as_interpreted(const graph::Graph& graph, const Tensors
   return trace;
 }
 
-/// Some tensor for each input of `graph`: 0.5 or 0 everywhere.
+/// A tensor for each input of `graph`, filled with 0.5, or with 0 if not floating-point.
 inline Tensors any_inputs(const JointGraph& graph) {
   Tensors inputs;
   for (const JointNode& node : graph.nodes) {
@@ -240,7 +242,7 @@ inline Tensors any_inputs(const JointGraph& graph) {
     std::vector<int64_t> shape, strides;
     for (const Extent& extent : node.out.shape) shape.push_back(extent.value);
     for (const Extent& extent : node.out.strides) strides.push_back(extent.value);
-    const at::ScalarType type = c10::getStringToDtypeMap().at(node.out.dtype);
+    const at::ScalarType type = types::to_aten(node.out.dtype);
     inputs.push_back(at::empty_strided(shape, strides, type).fill_(at::isFloatingType(type) ? 0.5 : 0));
   }
   return inputs;

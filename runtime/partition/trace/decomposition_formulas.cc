@@ -1,10 +1,11 @@
 #include "runtime/partition/trace/decomposition_formulas.h"
 
 #include <ATen/ATen.h>
-#include <ATen/ScalarOps.h>
 
 #include <cmath>
 #include <numbers>
+
+#include "runtime/graph/wrapped_number.h"
 
 namespace plumbline::partition {
 namespace {
@@ -29,11 +30,7 @@ Tensor like(const Tensor& x, const Tensor& other) { return as(x, other.scalar_ty
 
 Tensor zeros(at::IntArrayRef shape, const Tensor& other) { return at::full(shape, 0, other.options()); }
 
-Tensor one_minus(const Tensor& x) {
-  Tensor one = c10::scalar_to_tensor(1);
-  one.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return at::sub(one, x);
-}
+Tensor one_minus(const Tensor& x) { return at::sub(graph::wrapped_number(1), x); }
 
 Dimensions range(int64_t begin, int64_t end) {
   Dimensions all;

@@ -8,9 +8,11 @@
 #include <unordered_set>
 
 #include "runtime/error.h"
+#include "runtime/graph/wrapped_number.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/trace/decomposition_formulas.h"
 #include "runtime/partition/trace/joint_recorder.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
@@ -78,19 +80,13 @@ class Decomposition {
   /// A tensor without memory as `result` describes it.
   at::Tensor without_memory(const JointResult& result) {
     if (result.kind != JointResult::Kind::Tensor) return {};
-    at::Tensor tensor = at::empty({0}, at::TensorOptions(c10::kMeta).dtype(scalar_type_of(result.dtype)));
+    at::Tensor tensor = at::empty({0}, at::TensorOptions(c10::kMeta).dtype(types::to_aten(result.dtype)));
     return tensor.set_(storage_of(result), result.offset.value, numbers(result.shape), numbers(result.strides));
-  }
-
-  void rename(JointArgument& argument) const {
-    if (argument.kind == JointArgument::Kind::Node) argument.node = moved(argument.node);
-    for (JointArgument& item : argument.items) rename(item);
   }
 
   void keep(NodeIndex index) {
     JointNode node = graph_.nodes[index];
-    for (JointArgument& argument : node.args) rename(argument);
-    for (auto& [name, argument] : node.kwargs) rename(argument);
+    map_inputs(node, [&](NodeIndex input) { return moved(input); });
     std::vector<at::Tensor>& tensors = values_[index];
     if (node.kind == JointKind::GetItem)
       tensors = {values_[graph_.nodes[index].args[0].node].at(node.args[1].integer)};
@@ -120,7 +116,7 @@ class Decomposition {
       results = formula->second(arguments);
     }
     if (!fits(node, results)) return false;  // what was recorded is dead
-    const std::string device = node.out.items.empty() ? node.out.device : node.out.items[0].device;
+    const types::Device device = node.out.items.empty() ? node.out.device : node.out.items[0].device;
     for (size_t i = before; i < recorder_.nodes().size(); ++i) dress(recorder_.nodes()[i], node, device);
     for (size_t k = 0; k < results.size(); ++k) {
       const JointResult& was = node.out.kind == JointResult::Kind::Tuple ? node.out.items[k] : node.out;
@@ -135,10 +131,19 @@ class Decomposition {
   }
 
   std::vector<c10::IValue> arguments_of(const JointNode& node) const {
-    BoundCall call = bind_call(graph_, node);
-    for (const auto& fill : call.fills) call.arguments[fill.position] = values_[fill.node].at(0);
-    PLUMBLINE_CHECK(call.list_fills.empty(), "no operator with a decomposition takes a list of tensors");
-    return call.arguments;
+    const graph::Node call = bind_call(graph_, node);
+    std::vector<c10::IValue> values;
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      const graph::Argument& argument = call.arguments[i];
+      using Kind = graph::Argument::Kind;
+      PLUMBLINE_CHECK(argument.kind == Kind::Constant || argument.kind == Kind::Value,
+                      "no operator with a decomposition takes a list of tensors");
+      if (argument.kind == Kind::Value)
+        values.emplace_back(values_[argument.values[0]].at(0));
+      else
+        values.push_back(graph::boxed_constant(argument.constant, *call.op->schema().arguments()[i].type()));
+    }
+    return values;
   }
 
   /// Whether the parts give what the call gave. A result that the call does not have (an undefined gradient) may be
@@ -151,7 +156,7 @@ class Decomposition {
     for (size_t k = 0; k < results.size(); ++k) {
       if (expected[k].kind != JointResult::Kind::Tensor) continue;
       const at::Tensor& is = results[k];
-      if (!is.defined() || is.scalar_type() != scalar_type_of(expected[k].dtype) ||
+      if (!is.defined() || is.scalar_type() != types::to_aten(expected[k].dtype) ||
           is.sizes() != numbers(expected[k].shape))
         return false;
       const std::vector<int64_t> strides = numbers(expected[k].strides);
@@ -162,14 +167,14 @@ class Decomposition {
   }
 
   /// Gives a part what belongs to the whole.
-  static void dress(JointNode& part, const JointNode& whole, const std::string& device) {
+  static void dress(JointNode& part, const JointNode& whole, types::Device device) {
     const auto place = [&](const auto& self, JointResult& result) -> void {
       result.device = device;
       for (JointResult& item : result.items) self(self, item);
     };
     place(place, part.out);
     for (auto& [name, argument] : part.kwargs)
-      if (argument.kind == JointArgument::Kind::Device) argument.text = device;
+      if (argument.kind == JointArgument::Kind::Device) argument.device = device;
     part.no_grad = whole.no_grad;
     part.recompute = whole.recompute;
     part.region = whole.region;

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/trace/layout.h"
 
 namespace plumbline::partition {
@@ -14,8 +14,8 @@ namespace {
 class Strides : public graph::NodeObserver {
  public:
   Strides(const graph::Graph& graph, std::vector<std::vector<int64_t>>& strides) : graph_(graph), strides_(strides) {}
-  void before(size_t, const graph::Interpreter&) override {}
-  void after(size_t node, const graph::Interpreter& values) override {
+  void before(size_t, const graph::Frame&) override {}
+  void after(size_t node, const graph::Frame& values) override {
     graph::for_each_definition(graph_.nodes[node], [&](graph::ValueId v) {
       const c10::IValue& value = values.value(v);
       if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().layout() != c10::kStrided) return;
@@ -45,10 +45,10 @@ EagerLayouts::EagerLayouts(const graph::Graph& graph, const std::vector<at::Tens
   std::vector<at::Tensor> copies, outputs;
   for (const at::Tensor& input : inputs) copies.push_back(copy_of(input));
   Strides observer(own, strides_);
-  graph::Interpreter(own).run(copies, outputs, &observer);
+  graph::Program(own).run(copies, outputs, &observer);
 }
 
-std::string EagerLayouts::restore(const graph::Node& node, const graph::Interpreter& values) const {
+std::string EagerLayouts::restore(const graph::Node& node, const graph::Frame& values) const {
   namespace functional = at::functionalization::impl;
   std::string wrong;
   graph::for_each_definition(node, [&](graph::ValueId v) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 
 namespace plumbline::partition {
 
@@ -18,7 +18,7 @@ class EagerLayouts {
 
   /// To be called in a FunctionalRun, after `node` has made the functional tensors in `values`: those that lie
   /// otherwise than in eager mode are laid out anew. Says which one cannot be; empty where all are right.
-  std::string restore(const graph::Node& node, const graph::Interpreter& values) const;
+  std::string restore(const graph::Node& node, const graph::Frame& values) const;
 
  private:
   std::vector<std::vector<int64_t>> strides_;  // by value; empty as well where it is no dense tensor

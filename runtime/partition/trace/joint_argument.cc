@@ -1,23 +1,15 @@
 #include "runtime/partition/trace/joint_argument.h"
 
 #include <ATen/core/jit_type.h>
-#include <c10/core/ScalarType.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/parse_argument.h"
+#include "runtime/graph/schema_types.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::partition {
 namespace {
 
 using Kind = JointArgument::Kind;
-
-template <class Names, class Value>
-std::string name_in(const Names& names, Value value) {
-  for (const auto& [name, known] : names)
-    if (known == value) return name;
-  throw InputError("the joint graph has no name for a layout or memory format of number " +
-                   std::to_string(static_cast<int>(value)));
-}
 
 /// A dtype, layout or memory format is an integer to the dispatcher.
 JointArgument integer(int64_t value, const c10::Type& type) {
@@ -25,30 +17,21 @@ JointArgument integer(int64_t value, const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::ScalarTypeType:
       argument.kind = Kind::Dtype;
-      argument.text = torch_dtype_name(static_cast<at::ScalarType>(value));
+      argument.dtype = types::from_aten(static_cast<at::ScalarType>(value));
       break;
     case c10::TypeKind::LayoutType:
       argument.kind = Kind::Layout;
-      argument.text = name_in(kLayoutNames, static_cast<c10::Layout>(value));
+      argument.layout = types::from_aten(static_cast<c10::Layout>(value));
       break;
     case c10::TypeKind::MemoryFormatType:
       argument.kind = Kind::MemoryFormat;
-      argument.text = name_in(kMemoryFormatNames, static_cast<c10::MemoryFormat>(value));
+      argument.memory_format = types::from_aten(static_cast<c10::MemoryFormat>(value));
       break;
     default:
       argument.kind = Kind::Integer;
       argument.integer = value;
   }
   return argument;
-}
-
-bool same(const JointArgument& a, const JointArgument& b) {
-  if (a.kind != b.kind || a.node != b.node || a.integer != b.integer || a.real != b.real ||
-      a.imaginary != b.imaginary || a.text != b.text || a.items.size() != b.items.size())
-    return false;
-  for (size_t i = 0; i < a.items.size(); ++i)
-    if (!same(a.items[i], b.items[i])) return false;
-  return true;
 }
 
 std::vector<Extent> extents(at::IntArrayRef numbers) {
@@ -58,8 +41,6 @@ std::vector<Extent> extents(at::IntArrayRef numbers) {
 }
 
 }  // namespace
-
-std::string torch_dtype_name(at::ScalarType dtype) { return std::string(c10::getDtypeNames(dtype).first); }
 
 JointArgument joint_argument(const c10::IValue& value, const c10::Type& optional_type,
                              const std::function<JointArgument(const at::Tensor&)>& tensor) {
@@ -89,7 +70,7 @@ JointArgument joint_argument(const c10::IValue& value, const c10::Type& optional
     return argument;
   } else if (value.isDevice()) {
     argument.kind = Kind::Device;
-    argument.text = value.toDevice().str();
+    argument.device = types::from_aten(value.toDevice());
     return argument;
   } else if (value.isList()) {
     argument.kind = Kind::List;
@@ -106,18 +87,18 @@ JointArgument joint_argument(const c10::IValue& value, const c10::Type& optional
 bool is_default(const JointArgument& argument, const c10::Argument& parameter) {
   if (!parameter.default_value()) return false;
   const auto no_tensor = [](const at::Tensor&) { return JointArgument{.kind = Kind::Other}; };
-  return same(argument, joint_argument(*parameter.default_value(), *parameter.real_type(), no_tensor));
+  return equal(argument, joint_argument(*parameter.default_value(), *parameter.real_type(), no_tensor));
 }
 
 JointResult joint_result(const at::Tensor& tensor) {
   JointResult result;
   result.kind = JointResult::Kind::Tensor;
-  result.dtype = torch_dtype_name(tensor.scalar_type());
+  result.dtype = types::from_aten(tensor.scalar_type());
   result.shape = extents(tensor.sizes());
   result.strides = extents(tensor.strides());
   result.offset.value = tensor.storage_offset();
   result.bytes = tensor.numel() * static_cast<int64_t>(tensor.element_size());
-  result.device = tensor.device().str();
+  result.device = types::from_aten(tensor.device());
   return result;
 }
 

@@ -79,15 +79,9 @@ bool fills_in_memory_order(const at::Tensor& tensor) {
 JointResult scalar_result(const c10::IValue& value) {
   JointResult result;
   result.kind = JointResult::Kind::Scalar;
-  result.dtype = value.isDouble() ? "float" : value.isBool() ? "bool" : "int";
+  result.dtype = value.isDouble() ? types::Dtype::Float64 : value.isBool() ? types::Dtype::Bool : types::Dtype::Int64;
   if (value.isInt()) result.scalar.value = value.toInt();
   return result;
-}
-
-template <class Rename>
-void rename(JointArgument& argument, const Rename& to) {
-  if (argument.kind == JointArgument::Kind::Node) argument.node = to(argument.node);
-  for (JointArgument& item : argument.items) rename(item, to);
 }
 
 }  // namespace
@@ -99,22 +93,15 @@ NodeIndex JointRecorder::add(JointNode node) {
   return static_cast<NodeIndex>(graph_.nodes.size()) - 1;
 }
 
-void JointRecorder::know(const at::Tensor& tensor, NodeIndex node) {
-  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  values_.try_emplace(impl, Entry{node, decltype(Entry::tensor)(tensor.getIntrusivePtr())}).first->second.node = node;
-}
-
 int32_t JointRecorder::storage_number(const at::Tensor& tensor) {
   if (!tensor.has_storage() || tensor.layout() != c10::kStrided)
     refuse("it gives a tensor without strides (sparse or another layout); joint graphs have dense ones only");
-  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
-  const auto [it, inserted] = storages_.emplace(impl, static_cast<int32_t>(storages_.size()));
-  if (inserted) {
-    storage_refs_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
+  const int32_t number = storages_.number_of(tensor);
+  if (static_cast<size_t>(number) == storage_primal_.size()) {  // a new one
     storage_primal_.push_back(kNoNode);
-    graph_.storage_bytes.push_back(static_cast<int64_t>(impl->nbytes()));
+    graph_.storage_bytes.push_back(static_cast<int64_t>(tensor.storage().nbytes()));
   }
-  return it->second;
+  return number;
 }
 
 JointResult JointRecorder::result_of(const at::Tensor& tensor) {
@@ -136,7 +123,7 @@ NodeIndex JointRecorder::add_input(JointKind kind, const at::Tensor& tensor) {
   NodeIndex& first = storage_primal_[node.out.storage];
   const NodeIndex index = add(std::move(node));
   if (primal && first == kNoNode) first = index;
-  know(tensor, index);
+  values_.set(tensor, index);
   return index;
 }
 
@@ -149,7 +136,7 @@ NodeIndex JointRecorder::adopt(JointNode node, std::span<const at::Tensor> tenso
   if (storage >= 0) node.aliases_input = primal ? kNoNode : storage_primal_[storage];
   const NodeIndex index = add(std::move(node));
   if (primal && storage >= 0 && storage_primal_[storage] == kNoNode) storage_primal_[storage] = index;
-  if (!tuple && !tensors.empty() && tensors[0].defined()) know(tensors[0], index);
+  if (!tuple && !tensors.empty() && tensors[0].defined()) values_.set(tensors[0], index);
   return index;
 }
 
@@ -159,10 +146,9 @@ void JointRecorder::add_constant(const std::string& name, const at::Tensor& tens
 }
 
 NodeIndex JointRecorder::node_of(const at::Tensor& tensor) {
-  if (const auto it = values_.find(tensor.unsafeGetTensorImpl()); it != values_.end()) return it->second.node;
+  if (const auto known = values_.find(tensor)) return *known;
   const auto named = named_constants_.find(tensor.unsafeGetTensorImpl());
-  if (named == named_constants_.end() && tensor.has_storage() &&
-      storages_.contains(tensor.storage().unsafeGetStorageImpl()))
+  if (named == named_constants_.end() && storages_.find(tensor))
     refuse("a tensor " + graph::describe(tensor) +
            " shares its memory with a value of the graph unseen by the "
            "dispatcher (.data() or variable_data()); use detach()");
@@ -175,7 +161,7 @@ NodeIndex JointRecorder::node_of(const at::Tensor& tensor) {
   node.mark = mark_;
   node.out = result_of(tensor);
   const NodeIndex index = add(std::move(node));
-  know(tensor, index);
+  values_.set(tensor, index);
   return index;
 }
 
@@ -273,7 +259,7 @@ std::vector<NodeIndex> JointRecorder::add_call(JointNode node, const c10::Operat
     node.out = result_of(tensor);
     node.aliases_input = aliased(node.out);
     const NodeIndex index = add(std::move(node));
-    know(tensor, index);
+    values_.set(tensor, index);
     return {index};
   }
   std::vector<c10::IValue> items(returned.begin(), returned.end());
@@ -304,7 +290,7 @@ std::vector<NodeIndex> JointRecorder::add_call(JointNode node, const c10::Operat
     get.mark = mark;
     get.aliases_input = aliased(get.out);
     nodes.back() = add(std::move(get));
-    know(items[i].toTensor(), nodes.back());
+    values_.set(items[i].toTensor(), nodes.back());
   }
   return nodes;
 }
@@ -337,8 +323,8 @@ void JointRecorder::record_batch_norm(torch::jit::Stack* stack) {
   JointNode node = describe(functional, *stack);
   carry_out(functional, stack);
   const std::vector<NodeIndex> results = add_call(std::move(node), functional, *stack);
-  know(statistics[0], results[3]);
-  know(statistics[1], results[4]);
+  values_.set(statistics[0], results[3]);
+  values_.set(statistics[1], results[4]);
   torch::jit::drop(*stack, 2);
 }
 
@@ -396,8 +382,7 @@ JointGraph JointRecorder::finish(const std::vector<NodeIndex>& forward_outputs,
   keep([](const JointNode&) { return true; });
   const auto to = [&](NodeIndex node) { return node == kNoNode ? kNoNode : moved[node]; };
   for (JointNode& node : kept) {
-    for (JointArgument& argument : node.args) rename(argument, to);
-    for (auto& [name, argument] : node.kwargs) rename(argument, to);
+    map_inputs(node, to);
     node.aliases_input = to(node.aliases_input);
   }
   nodes = std::move(kept);

@@ -8,9 +8,6 @@
 // arrives as bernoulli, which draws in that of the indices: it is recorded between two permutations.
 #pragma once
 
-#include <c10/core/StorageImpl.h>
-#include <c10/util/intrusive_ptr.h>
-
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "runtime/capture/interpose.h"
+#include "runtime/capture/tensor_table.h"
 #include "runtime/partition/joint/joint_graph.h"
 #include "runtime/partition/joint/joint_names.h"
 
@@ -64,17 +62,11 @@ class JointRecorder : public capture::Interposer {
   virtual void carry_out(const c10::OperatorHandle& op, torch::jit::Stack* stack) { op.callBoxed(stack); }
 
  private:
-  struct Entry {
-    NodeIndex node;
-    /// Weak: it reserves the address that the map is keyed by, and no more.
-    c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl> tensor;
-  };
-
   void record(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void record_batch_norm(torch::jit::Stack* stack);
   void record_bernoulli(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   at::Tensor record_permute(const at::Tensor& tensor, const std::vector<int64_t>& order);
-  bool knows(const at::Tensor& tensor) const { return values_.contains(tensor.unsafeGetTensorImpl()); }
+  bool knows(const at::Tensor& tensor) const { return values_.find(tensor).has_value(); }
   bool is_about_shapes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
   void answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
   void check(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
@@ -83,7 +75,6 @@ class JointRecorder : public capture::Interposer {
   std::vector<NodeIndex> add_call(JointNode node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   JointResult result_of(const at::Tensor& tensor);
   NodeIndex add(JointNode node);
-  void know(const at::Tensor& tensor, NodeIndex node);
   int32_t storage_number(const at::Tensor& tensor);
 
   JointGraph graph_;
@@ -93,11 +84,10 @@ class JointRecorder : public capture::Interposer {
   std::optional<c10::OperatorName> called_;
   const c10::OperatorHandle* op_ = nullptr;
   std::optional<std::string> refusal_;
-  std::unordered_map<const c10::TensorImpl*, Entry> values_;
+  capture::TensorTable values_;
   std::unordered_map<const c10::TensorImpl*, std::string> named_constants_;
   std::map<std::string, at::Tensor> constants_;
-  std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
+  capture::StorageTable storages_;
   std::vector<NodeIndex> storage_primal_;  ///< by storage: the first primal in it
 };
 

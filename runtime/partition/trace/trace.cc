@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "runtime/capture/capture.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/graph/random_turn.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/trace/eager_layouts.h"
 #include "runtime/partition/trace/functional_tensors.h"
 #include "runtime/partition/trace/joint_recorder.h"
@@ -49,12 +49,12 @@ class Places : public graph::NodeObserver {
  public:
   Places(const graph::Graph& graph, const EagerLayouts& layouts, JointRecorder& recorder)
       : graph_(graph), layouts_(layouts), recorder_(recorder) {}
-  void before(size_t node, const graph::Interpreter&) override {
+  void before(size_t node, const graph::Frame&) override {
     const graph::Node& called = graph_.nodes[node];
     recorder_.set_place("node " + std::to_string(node) + " (" + to_text(graph_, called) + ")");
     recorder_.set_called(called.op->operator_name());
   }
-  void after(size_t node, const graph::Interpreter& values) override {
+  void after(size_t node, const graph::Frame& values) override {
     const std::string wrong = layouts_.restore(graph_.nodes[node], values);
     if (!wrong.empty()) recorder_.refuse(wrong + ", so that its bits could differ; write it out of place");
   }
@@ -137,7 +137,7 @@ class Tracing {
     std::vector<at::Tensor> outputs;
     const FunctionalRun functional(recorder_);
     Places places(graph_, *layouts_, recorder_);
-    graph::Interpreter(graph_).run(inputs_, outputs, &places);
+    graph::Program(graph_).run(inputs_, outputs, &places);
     recorder_.set_place("");
     for (const at::Tensor& output : outputs)
       forward_outputs_.push_back(output.defined() ? recorder_.node_of(plain(output)) : kNoNode);

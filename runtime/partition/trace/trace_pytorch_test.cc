@@ -22,7 +22,7 @@ std::vector<std::string> outline(const JointGraph& graph) {
     const std::vector<JointResult> results =
         node.out.kind == JointResult::Kind::Tuple ? node.out.items : std::vector{node.out};
     for (const JointResult& result : results) {
-      line += " " + result.dtype + "[";
+      line += " " + std::string(types::name_of(result.dtype)) + "[";
       for (const Extent& extent : result.shape) line += std::to_string(extent.value) + ",";
       line += "]";
     }

@@ -9,8 +9,8 @@
 namespace plumbline::schedule {
 namespace {
 
-// Each SEND that does not complete though all ranks came to the end of their lists, so that every receive there is was
-// posted. Of the messages of a channel without a receive the first `buffers` are complete: they lie in a buffer.
+// Each SEND that does not complete although all ranks reached the end of their lists, so that every existing receive is
+// posted. Of the messages of a channel without a receive the first `buffers` are complete: each occupies a buffer.
 void find_unreceived_sends(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, int buffers,
                            CheckReport& report) {
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
@@ -41,7 +41,7 @@ void find_deadlocks(const Schedule& schedule, const StageGraph& graph, const Act
   if (model.buffers != SendModel::kUnlimited) find_unreceived_sends(schedule, graph, index, model.buffers, report);
 }
 
-// Runs `look` on what all checks need, or reports why that cannot be made.
+// Runs `look` on the graph and the index that all checks need, or reports why they cannot be built.
 template <typename Look>
 std::vector<std::string> examine(const Schedule& schedule, const std::vector<StageEdge>& edges, std::size_t limit,
                                  Look look) {

@@ -54,8 +54,8 @@ class ActionCheck {
     });
   }
 
-  // The action exists, stands on its stage's rank, belongs to this kind of schedule, and is there once. Of what belongs
-  // to a whole stage only the stage's number and the kind are looked at here.
+  // The action exists, is on its stage's rank, is of a kind that this schedule may have, and appears once. For an
+  // action of a whole stage only the stage's number and the kind are checked here.
   bool check_place(const Step& step) {
     const Action& action = schedule_.ranks[step.rank][step.position];
     const auto refuse = [&](const std::string& reason) {
@@ -90,7 +90,7 @@ class ActionCheck {
            type != ActionType::WAIT_SEND_F && type != ActionType::UNSHARD && type != ActionType::RESHARD;
   }
 
-  // What the action at `step` needs of its own rank stands before its group, which is [begin, end).
+  // The actions of its own rank that the action at `step` needs must precede its group, which is [begin, end).
   void check_order(const Step& step, int begin, int end) {
     const Action& action = schedule_.ranks[step.rank][step.position];
     const std::size_t count = has_microbatch(action.type) ? needs_.count(action) : 0;

@@ -6,8 +6,8 @@
 namespace plumbline::schedule {
 namespace {
 
-// One end of a message: what says which message it is, and where its action stands. Value and gradient of an edge and
-// micro-batch need not be told apart: they take opposite channels.
+// One end of a message: the message's identity and the position of its action. Value and gradient of an edge and
+// micro-batch need no distinction: they use opposite channels.
 struct MessageEnd {
   StageEdge edge;
   int microbatch = 0;

@@ -1,4 +1,4 @@
-// The checks of check.h one by one, on what all of them look up; shape_problem(schedule) must be empty.
+// The parts of check.h's validation and their shared arguments; shape_problem(schedule) must be empty.
 #pragma once
 
 #include "runtime/schedule/action_index.h"
@@ -8,8 +8,8 @@
 
 namespace plumbline::schedule {
 
-/// All that can be seen of actions of one micro-batch without running the schedule: places, counts, order on each rank,
-/// groups, partners of sends and receives.
+/// Everything about actions of one micro-batch that can be checked without running the schedule: places, counts, order
+/// on each rank, groups, partners of sends and receives.
 void check_actions(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index,
                    const CheckOptions& options, CheckReport& report);
 

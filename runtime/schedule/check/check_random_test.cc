@@ -1,10 +1,10 @@
-// The checks against the judge, on schedules at random: what the one calls broken the other must, and nothing else.
+// Compares the checks with the judge on random schedules: both must call the same schedules broken.
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 
 namespace plumbline::schedule {
@@ -15,14 +15,14 @@ using testing::RandomPipe;
 
 constexpr testing::RandomOptions kEverything{.groups = true, .replicas = true};
 
-// A compute schedule, one lowered by lower() or one lowered at random; by generators every fourth time.
+// A compute schedule, lowered by lower() or at random; every fourth one comes from a generator.
 struct Subject {
   Schedule schedule;
   std::vector<StageEdge> edges;
   CheckOptions options;
 };
 
-// 1F1B, which is always possible, for numbers that the named schedule refuses.
+// The named schedule, or 1F1B, which is always possible, where the named one refuses the numbers.
 Schedule schedule_or_1f1b(const std::string& name, int ranks, int microbatches) {
   try {
     return make_schedule(name, ranks, microbatches);
@@ -72,8 +72,8 @@ TEST(CheckRandom, AgreesWithTheJudgeOnMutants) {
   EXPECT_GT(harmless, 1000);
 }
 
-// Every number of buffers, with and without waiting at each SEND, on orders that a few swaps may have spoilt and that
-// now and then lack an action.
+// Every number of buffers, with and without waiting at each SEND, on orders that a few swaps may have broken and that
+// sometimes lack an action.
 TEST(CheckRandom, AgreesWithTheJudgeOnEveryWayToSend) {
   int stuck[2][5] = {}, total = 0, lacking = 0;
   for (unsigned seed = 0; seed < 4000; ++seed) {

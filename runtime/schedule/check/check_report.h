@@ -1,4 +1,4 @@
-// What the checks of a schedule write to: the first messages, and how many more there were.
+// Collects the messages of the checks of a schedule: the first ones, and the number of further ones.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
@@ -94,7 +94,7 @@ TEST(Check, DeadlockIsFoundWhereAllElseHolds) {
 }
 
 TEST(Check, RendezvousNeedsTheReceiveBufferedDoesNot) {
-  // Rank 1 never uses what it is sent: nobody waits for anybody, but an unbuffered send would never complete.
+  // Rank 1 never uses the data sent to it: no rank waits for another, but an unbuffered send would never complete.
   const Schedule schedule = schedule_of({"0F0 0SEND_F0 0F1 0SEND_F1", "", ""}, {0, 1, 2}, 2);
   const std::vector<StageEdge> edges = {{0, 1}, {1, 2}};
   const std::string first = "rank 0, position 1 (0SEND_F0): never completes, since rank 1 never posts 1RECV_F0";
@@ -199,7 +199,7 @@ TEST(Check, MalformedGroups) {
             Texts{"rank 0, position 0 (0UNSHARD): is in a group, whose members must be F, B, I or W"});
 }
 
-// Each rank's order is fine for itself and, without the groups, for both together.
+// Each rank's order is valid by itself and, without the groups, for both together.
 TEST(Check, GroupsOfTwoRanksThatWaitForOneAnother) {
   EXPECT_EQ(check_rows({"0F0 0F1& 0B0 0B1", "1F0& 1F1 1B0 1B1"}, kOnePerRank, 2),
             Texts{"deadlock, a cycle: rank 0, position 2 (0B0) waits for 1B0 at rank 1, position 2; "
@@ -277,7 +277,7 @@ TEST(Check, SumsOfGradients) {
             Texts{"rank 0, position 1 (0REDUCE_GRAD): does not belong in a forward-only schedule"});
 }
 
-// Both ranks send before they post what the other one sends: the oldest deadlock of all.
+// Both ranks send before they post the receive of the other's message: the classic deadlock.
 TEST(Check, BlockingSendsOfTwoRanksToOneAnother) {
   const Schedule schedule = schedule_of(
       {"0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1", "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"},
@@ -291,7 +291,7 @@ TEST(Check, BlockingSendsOfTwoRanksToOneAnother) {
   EXPECT_EQ(fewest_buffers(schedule, edges, 0), std::nullopt);
 }
 
-// Rank 1 takes the last micro-batch first: all the others must lie in buffers until then.
+// Rank 1 receives the last micro-batch first: all the others must occupy buffers until then.
 TEST(Check, AsManyBuffersAsMessagesAreOvertaken) {
   const Schedule schedule = schedule_of(
       {"0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2 0F3 0SEND_F3", "1RECV_F3 1F3 1RECV_F2 1F2 1RECV_F1 1F1 1RECV_F0 1F0"},
@@ -303,7 +303,7 @@ TEST(Check, AsManyBuffersAsMessagesAreOvertaken) {
   EXPECT_EQ(fewest_buffers(schedule, chain_edges(2), 2), std::nullopt);
 }
 
-// One SEND to two ranks begins both transfers: rank 1 is served while rank 0 still waits for rank 2.
+// One SEND to two ranks begins both transfers: rank 1 gets its data while rank 0 still waits for rank 2.
 TEST(Check, ABlockingSendServesWhoeverIsReady) {
   const std::vector<StageEdge> edges = {{0, 1}, {0, 2}, {1, 2}};
   const Schedule schedule = schedule_of({"0F0 0SEND_F0", "1RECV_F0 1F0 1SEND_F0", "2RECV_F0 2F0"}, {0, 1, 2}, 1);
@@ -329,7 +329,8 @@ TEST(Check, OrderOnAChannel) {
             channel_order_violations(swapped, chain_edges(2)));
 }
 
-// Stages 0 and 2 on rank 0, 1 on rank 1: what stage 0 sends forward and stage 2 sends back take the same channel.
+// Stages 0 and 2 on rank 0, 1 on rank 1: the forward sends of stage 0 and the backward sends of stage 2 share a
+// channel.
 TEST(Check, ForwardAndBackwardShareAChannel) {
   const std::string rank_0 = "0F0 0SEND_F0 2RECV_F0 2F0 2B0 2SEND_B0 0F1 0SEND_F1 0RECV_B0 0B0";
   Schedule schedule = schedule_of({rank_0, "1RECV_F0 1F0 1SEND_F0 1RECV_B0 1RECV_F1 1B0 1SEND_B0"}, {0, 1, 0}, 2);
@@ -340,7 +341,7 @@ TEST(Check, ForwardAndBackwardShareAChannel) {
                   "(1RECV_F1)"});
 }
 
-// The rows of PyTorch's TestValidateSchedule: two schedules that pass, a rank without its list, an action left out.
+// The cases of PyTorch's TestValidateSchedule: two schedules that pass, a rank without its list, an action left out.
 TEST(Check, PyTorchsValidatorRows) {
   EXPECT_EQ(check_rows({"0F0 0B0", "1F0 1B0"}, kOnePerRank, 1), Texts{});
   EXPECT_EQ(check_rows({"0F0 0I0 0W0", "1F0 1I0 1W0"}, kOnePerRank, 1), Texts{});

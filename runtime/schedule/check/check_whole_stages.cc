@@ -6,7 +6,7 @@
 namespace plumbline::schedule {
 namespace {
 
-// One rank after another; what is known of a stage is forgotten at the end of each rank that has such actions.
+// Walks one rank after another; the state of a stage is reset at the end of each rank that has such actions.
 class WholeStageCheck {
  public:
   WholeStageCheck(const Schedule& schedule, CheckReport& report)
@@ -36,7 +36,7 @@ class WholeStageCheck {
 
  private:
   struct StageState {
-    bool windows = false;           // there is an UNSHARD or RESHARD on this rank
+    bool windows = false;           // this rank has an UNSHARD or RESHARD
     int opened = -1;                // the position of the UNSHARD whose window is open
     int reduced = -1, waited = -1;  // the positions of REDUCE_GRAD and WAIT_REDUCE_GRAD
   };

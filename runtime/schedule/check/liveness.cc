@@ -15,7 +15,7 @@ namespace {
 template <typename T>
 using MinHeap = std::priority_queue<T, std::vector<T>, std::greater<T>>;
 
-// Where the life of one activation begins and ends, as far as the list was read; -1 where it does not yet.
+// Where the life of one activation begins and ends in the part of the list read so far; -1 if not yet.
 struct Marks {
   int forward = -1, input = -1, release = -1;  // the positions of these actions
   bool in_halves = false;                      // it ends with a W
@@ -45,7 +45,7 @@ class Reader {
     marks_.assign(stages.size(), std::vector<Marks>(schedule.microbatches));
   }
 
-  // By place in `stages` and micro-batch.
+  // Indexed by place in `stages` and micro-batch.
   std::vector<std::vector<Marks>> read() {
     const std::vector<Action>& actions = schedule_.ranks[rank_];
     for_each_entry(actions, [&](std::span<const Action> entry) {
@@ -70,7 +70,7 @@ class Reader {
     return "rank " + std::to_string(rank_) + ", position " + std::to_string(position) + " (" + to_string(action) + ")";
   }
 
-  // The group it stands in begins and ends at `group`.
+  // `group` is where the group of the action begins and ends.
   void take(const Action& action, int position, const Lifetime& group) {
     const auto place = place_of_.find(action.stage);
     if (place == place_of_.end()) return;
@@ -114,7 +114,7 @@ class Reader {
     if (marks.in_halves && marks.input < 0) {
       refuse(at({stage, ActionType::W, m}, marks.release) + " is there without " + text(ActionType::I));
     }
-    // In one group both are at the same position, as PyTorch sees it.
+    // Within one group both have the same position, as in PyTorch.
     if (marks.lifetime.end < marks.lifetime.begin) {
       refuse(at({stage, marks.in_halves ? ActionType::W : ActionType::B, m}, marks.release) + " stands before " +
              text(ActionType::F) + " (position " + std::to_string(marks.forward) + ")");
@@ -124,7 +124,7 @@ class Reader {
   const Schedule& schedule_;
   const int rank_;
   const std::vector<int>& stages_;
-  std::unordered_map<int, std::size_t> place_of_;  // by stage: where it is in `stages`
+  std::unordered_map<int, std::size_t> place_of_;  // by stage: its index in `stages`
   std::vector<std::vector<Marks>> marks_;
 };
 
@@ -152,7 +152,7 @@ SlotAssignment assign_slots(const std::vector<Lifetime>& lifetimes) {
 ActivationGranularity parse_granularity(std::string_view text) {
   if (text == "microbatch") return ActivationGranularity::Microbatch;
   if (text == "stage_microbatch") return ActivationGranularity::StageMicrobatch;
-  throw InputError("there is no granularity " + quoted(text) + "; accepted are microbatch and stage_microbatch");
+  throw InputError("there is no granularity " + quoted(text) + "; expected microbatch or stage_microbatch");
 }
 
 Liveness activation_liveness(const Schedule& schedule, int rank, const std::vector<int>& stages,
@@ -163,7 +163,7 @@ Liveness activation_liveness(const Schedule& schedule, int rank, const std::vect
   result.slot_of.assign(stages.size(), std::vector<int>(schedule.microbatches, -1));
   result.lifetime_of.assign(stages.size(), std::vector<Lifetime>(schedule.microbatches));
 
-  // Ties go to the lower stage, wherever it stands in `stages`, then to the lower micro-batch.
+  // Ties go to the lower stage, wherever it is in `stages`, then to the lower micro-batch.
   std::vector<std::size_t> places(stages.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   std::sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return stages[a] < stages[b]; });

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/testing/refusal.h"
 
@@ -52,7 +52,7 @@ TEST(Liveness, Granularity) {
   EXPECT_EQ(coarse.lifetime_of[1], coarse.lifetime_of[0]);
 }
 
-// What begins and what ends in one group cannot share a slot, in whatever order they stand.
+// An activation that begins and one that ends in one group cannot share a slot, whatever their order.
 TEST(Liveness, OrderWithinAGroupDoesNotMatter) {
   for (const std::string group : {"0F1& 0B0", "0B0& 0F1"}) {
     const Liveness found = live({"0F0 " + group + " 0B1"}, {0}, 2, 0, {0});
@@ -62,7 +62,7 @@ TEST(Liveness, OrderWithinAGroupDoesNotMatter) {
   EXPECT_EQ(live({"0F0 0B0 0F1 0B1"}, {0}, 2, 0, {0}).slots, 1);
 }
 
-// The orders and the slots that PyTorch 2.15 has for DualPipeV on two ranks with 6 micro-batches.
+// The orders and slots of PyTorch 2.15 for DualPipeV on two ranks with 6 micro-batches.
 TEST(Liveness, DualPipeV) {
   const std::vector<std::string> rows = {
       "0F0 0F1 0F2 3F0 3I0 3W0 3F1 0F3& 3B1 3F2& 0B0 0F4& 3B2 3F3& 0B1 0F5& 3B3 3F4& 0B2 3B4 3F5& 0B3 3B5 0I4 0W4 "
@@ -83,7 +83,7 @@ TEST(Liveness, DualPipeV) {
   EXPECT_EQ(peak_live(schedule_of(rows, ranks, 6)), (std::vector<int>{5, 5}));
 }
 
-// Likewise, rank 0 of its interleaved 1F1B and zero bubble, two ranks, two stages on each, 4 micro-batches.
+// Likewise, rank 0 of PyTorch's interleaved 1F1B and zero bubble: two ranks, two stages on each, 4 micro-batches.
 TEST(Liveness, SlotsOfPyTorchsInterleavedOrders) {
   const std::vector<int> ranks = {0, 1, 0, 1};
   const Liveness one_f_one_b =
@@ -140,8 +140,8 @@ TEST(Liveness, PeaksOfGenerators) {
   EXPECT_EQ(peak_live(make_schedule("zb-h2", 4, 8)), (std::vector<int>{7, 7, 7, 7}));
 }
 
-// No two that overlap share a slot, there are as many slots as overlap at the worst position, and each lifetime has the
-// lowest slot that nobody before it in the order (begin, end, place) holds: by comparing all with all.
+// Compares all pairs: no two overlapping lifetimes share a slot, there are as many slots as overlap at the worst
+// position, and each lifetime has the lowest slot that no earlier one in the order (begin, end, place) holds.
 TEST(Liveness, SlotsAreExactOnRandomLifetimes) {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
@@ -173,7 +173,7 @@ TEST(Liveness, SlotsAreExactOnRandomLifetimes) {
   }
 }
 
-// Peaks by counting at every action, a group at once, on random schedules with replicas.
+// Peaks by counting at every action, group by group, on random schedules with replicas.
 TEST(Liveness, PeaksOfRandomSchedules) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);

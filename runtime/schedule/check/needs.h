@@ -1,4 +1,4 @@
-// What each action of a schedule must wait for: its own producer, its receive, and its neighbours along the edges.
+// What each action of a schedule must wait for: its producer, its receive, and its neighbours along the edges.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace plumbline::schedule {
 
-/// True when some action is a send, a receive or the wait for a send: then what comes from another rank is there only
-/// once it was sent and its receive posted, otherwise as soon as it was made.
+/// True when some action is a send, a receive or the wait for a send. Then a value from another rank is available only
+/// once it was sent and its receive posted; otherwise, as soon as it was made.
 bool has_transport(const Schedule& schedule);
 
 /// All arguments must outlive it.
@@ -18,14 +18,15 @@ class Needs {
  public:
   Needs(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index);
 
-  /// How many entries at() has for an action whose stage and micro-batch exist: at most 2 plus the edges of its stage;
-  /// none for receives and for what is done for a whole stage.
+  /// The number of entries of at() for an action whose stage and micro-batch exist: at most 2 plus the edges of its
+  /// stage; 0 for receives and for actions of a whole stage.
   std::size_t count(const Action& action) const;
 
-  /// The need of that number, 0 <= number < count(action): an action of this or of another rank, which need not stand
-  /// in the schedule. Empty where `action` has no such need. F needs the forwards that feed its stage; B and I need the
-  /// F of their stage and the gradients from the stages it feeds; W needs its I, a send what it sends, WAIT_SEND its
-  /// send. Of another rank it is a send that is needed, and it is enough that this has begun; and the own receive.
+  /// The need of that number, 0 <= number < count(action): an action of this or another rank, which may be absent from
+  /// the schedule. Empty when `action` has no such need. F needs the forwards that feed its stage; B and I need the F
+  /// of their stage and the gradients from the stages it feeds; W needs its I, a send needs its producer, WAIT_SEND
+  /// needs its send. A value from another rank needs the send there, which must only have begun, and the receive on
+  /// this rank.
   std::optional<Action> at(const Action& action, std::size_t number) const;
 
  private:

@@ -41,13 +41,13 @@ class Player {
 
  private:
   struct RankState {
-    std::size_t offset = 0;       // of its first action, all actions of all ranks counted
+    std::size_t offset = 0;       // of its first action among all actions of all ranks
     int position = 0;             // the action it is at, or the first of the group it is at
-    int member = 0;               // the action of that group whose needs are looked at
-    int needs = 0;                // how many of that action's needs are known to be met
+    int member = 0;               // the action of that group whose needs are examined
+    int needs = 0;                // how many of that action's needs are met
     int next_waiter = -1;         // the next rank that waits for the same action
     bool sending = false;         // the SEND it is at has begun
-    bool waits_for_post = false;  // it is ready to go on, but for the receive of what it sent
+    bool waits_for_post = false;  // it only lacks the receive of its message to continue
     std::optional<Action> waits_for;
   };
 
@@ -55,7 +55,7 @@ class Player {
   int rank_of(const Action& action) const { return schedule_.rank_of(action.stage, action.microbatch); }
   bool finished(int rank) const { return static_cast<std::size_t>(states_[rank].position) == list(rank).size(); }
 
-  // One past what rank does together with the action it is at. Only computations stand in groups.
+  // One past the actions that the rank executes together with its current one. Only computations appear in groups.
   int unit_end(int rank) const {
     const std::vector<Action>& actions = list(rank);
     std::size_t last = states_[rank].position;
@@ -66,7 +66,7 @@ class Player {
     return static_cast<int>(last) + 1;
   }
 
-  // False for an action in a place where it does not belong.
+  // False for a misplaced action.
   bool acts(int rank, int position) const {
     const Action& action = list(rank)[position];
     return index_.in_range(action) && rank_of(action) == rank && index_.position(action) == position;
@@ -126,7 +126,7 @@ class Player {
     }
   }
 
-  // The first receive without which `rank` must not leave the action it is at.
+  // The first receive that must be posted before `rank` leaves its current action.
   std::optional<Action> awaited_receive(int rank) const {
     if (sends_.buffers == SendModel::kUnlimited || !acts(rank, states_[rank].position)) return std::nullopt;
     Action send = list(rank)[states_[rank].position];
@@ -144,7 +144,7 @@ class Player {
   void end_unit(int rank, int end) {
     RankState& state = states_[rank];
     const int begin = state.position;
-    const bool begun = state.sending;  // then it is told of already
+    const bool begun = state.sending;  // then the order already has it
     state.position = state.member = end;
     state.needs = 0;
     state.sending = false;
@@ -181,7 +181,7 @@ class Player {
     RankState& state = states_[rank];
     const Action& action = *state.waits_for;
     const int position = index_.position(action);
-    if (position < 0) return;  // nobody will ever wake it
+    if (position < 0) return;  // no action will ever wake it
     int& first = first_waiter_[states_[rank_of(action)].offset + position];
     state.next_waiter = first;
     first = rank;
@@ -191,7 +191,7 @@ class Player {
     for (int rank = first_waiter_[action]; rank >= 0; rank = states_[rank].next_waiter) runnable_.push_back(rank);
   }
 
-  // Follows who waits for whom from a rank that stands still, until an action nobody does or a rank met before.
+  // Follows the waiting ranks from a blocked one, until an action that no rank executes or a rank seen before.
   std::string explain(int rank) const {
     std::vector<int> chain;
     std::vector<bool> met(states_.size());
@@ -203,7 +203,7 @@ class Player {
       missing = index_.position(action) < 0;
       if (!missing) rank = rank_of(action);
     }
-    // In a cycle only the ranks of the cycle matter, not those on the way to it.
+    // Only the ranks of the cycle matter, not those on the way to it.
     std::size_t first = 0;
     while (!missing && chain[first] != rank) ++first;
     std::string text = missing ? "deadlock: " : "deadlock, a cycle: ";
@@ -233,7 +233,7 @@ class Player {
   const Needs needs_;
   std::optional<Buffers> buffers_;
   std::vector<RankState> states_;
-  std::vector<int> first_waiter_;  // by action: the first of the ranks that wait for it, or -1
+  std::vector<int> first_waiter_;  // by action: the first rank that waits for it, or -1
   std::deque<int> runnable_;
   std::vector<Step> order_;
 };

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 
@@ -29,7 +29,7 @@ TEST(Replay, RunsEveryActionOnceInRankOrder) {
 }
 
 TEST(Replay, NamesTheCycle) {
-  // Rank 0 wants the gradient of micro-batch 1 first, rank 1 makes it only after a forward that rank 0 does later.
+  // Rank 0 wants the gradient of micro-batch 1 first; rank 1 makes it only after a forward that rank 0 executes later.
   const Schedule schedule = parse_csv("0F0,0B0,0F1,0B1\r\n1F0,1F1,1B0,1B1\r\n", "s");
   EXPECT_EQ(play(schedule, chain_edges(2)).deadlock,
             "deadlock, a cycle: rank 0, position 1 (0B0) waits for 1B0 at rank 1, position 2; "
@@ -40,7 +40,7 @@ TEST(Replay, NamesTheCycle) {
 }
 
 TEST(Replay, LeavesOutRanksThatOnlyWaitForTheCycle) {
-  // Rank 0 waits for rank 1, which waits with rank 2 in a circle.
+  // Rank 0 waits for rank 1, which is in a cycle with rank 2.
   const Schedule schedule = parse_csv("0F0,0B0,0F1,0B1\r\n1F0,1B0,1F1,1B1\r\n2F0,2F1,2B0,2B1\r\n", "s");
   const std::string deadlock = play(schedule, chain_edges(3)).deadlock;
   EXPECT_TRUE(deadlock.starts_with("deadlock, a cycle: ")) << deadlock;
@@ -61,7 +61,7 @@ TEST(Replay, NamesTheMissingPartner) {
             "deadlock, a cycle: rank 0, position 0 (0W0) waits for 0I0 at rank 0, position 1");
 }
 
-// The judge tries ranks again and again; replay wakes them. Both must agree on whether the lists can be finished.
+// The judge retries ranks again and again; replay wakes them. Both must agree on whether the lists can finish.
 TEST(Replay, AgreesWithTheJudgeOnShuffledOrders) {
   int finished = 0, stuck = 0;
   for (unsigned seed = 0; seed < 3000; ++seed) {
@@ -85,7 +85,7 @@ TEST(Replay, AgreesWithTheJudgeOnShuffledOrders) {
   EXPECT_GT(stuck, 300);
 }
 
-// What replay calls an order is one: done in it, every action finds what it needs, a group all of it at its beginning.
+// The order that replay reports is valid: each action finds its needs met, a group all of them at its beginning.
 TEST(Replay, OrderIsOneInWhichAllCanRun) {
   const testing::RandomOptions everything{.groups = true, .replicas = true};
   for (unsigned seed = 0; seed < 600; ++seed) {
@@ -110,7 +110,7 @@ TEST(Replay, OrderIsOneInWhichAllCanRun) {
   }
 }
 
-// A SEND that its rank must wait at stands in the order where it begins: its receiver goes on before it ends.
+// A SEND that its rank must wait at appears in the order where it begins: its receiver continues before it ends.
 TEST(Replay, ABlockingSendStandsWhereItBegins) {
   const Schedule schedule =
       testing::schedule_of({"0F0 0SEND_F0", "1RECV_F0 1F0 1SEND_F0", "2RECV_F0 2F0"}, {0, 1, 2}, 1);

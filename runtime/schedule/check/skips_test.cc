@@ -1,4 +1,4 @@
-// Every schedule there is, with tensors that skip stages: nested ones as in a U-Net, and the longest there can be.
+// Every generated schedule with tensors that skip stages: nested as in a U-Net, and the longest possible.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/lowering/pytorch.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/testing/schedule_judge.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
@@ -16,7 +16,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Stage i feeds its mirror image S-1-i; of the two in the middle, the next one.
+// Stage i feeds its mirror image S-1-i; the lower of the two in the middle feeds the next stage.
 std::vector<Skip> nested(int stages) {
   std::vector<Skip> skips;
   for (int i = 0; i < stages - 1 - i; ++i) skips.push_back({.edge = {i, stages - 1 - i}});
@@ -34,7 +34,7 @@ struct Subject {
   bool forward_only() const { return !has_backward(compute); }
 };
 
-// On `ranks`, with as few micro-batches as every kind takes.
+// On `ranks`, with the fewest micro-batches that each kind accepts.
 std::vector<Subject> subjects(int ranks) {
   std::vector<Subject> all;
   for (const ScheduleKind& kind : schedule_kinds()) {
@@ -46,8 +46,9 @@ std::vector<Subject> subjects(int ranks) {
   return all;
 }
 
-// Whoever lowers them, with sends that do not make a rank wait. A SEND is complete once its receive is posted, or lies
-// in one of `buffers`: nobody waits for it before the end of the step, or (PyTorch's) before its WAIT_SEND.
+// With either lowering, and sends that do not block. A SEND is complete once its receive is posted, or while it
+// occupies one of `buffers`: its rank waits for it only at the end of the step, or (in PyTorch's lowering) at its
+// WAIT_SEND.
 TEST(SkipsOfAllSchedules, RunWhereSendsDoNotBlock) {
   int judged = 0;
   for (const int ranks : {2, 4, 8}) {
@@ -72,8 +73,8 @@ TEST(SkipsOfAllSchedules, RunWhereSendsDoNotBlock) {
   EXPECT_GE(judged, 152);
 }
 
-// By small steps of time, on links that are occupied and on such as only delay: the most that each rank holds, and when
-// each rank is done.
+// In small steps of time, on links that are occupied and links that only delay: the peak that each rank holds, and the
+// time at which it is done.
 TEST(SkipsOfAllSchedules, MemoryAndTimeAreThoseOfASlowSimulator) {
   int dearer = 0;
   for (const int ranks : {2, 4, 8}) {
@@ -100,9 +101,9 @@ TEST(SkipsOfAllSchedules, MemoryAndTimeAreThoseOfASlowSimulator) {
   EXPECT_GE(dearer, 100);
 }
 
-// Where a rank waits at each SEND until it is complete, in our own lowering, with two micro-batches for a rank. What
-// rank 0 sends ahead the last one takes late, so that most orders must have more buffers than their chain, and
-// rendezvous brings them to a stop. PyTorch's lowering posts each receive as soon as it is sent, and must have none.
+// Where a rank waits at each SEND until it is complete, in our own lowering, with two micro-batches for a rank. The
+// last rank receives late what rank 0 sends ahead, so most orders need more buffers than their chain does, and a
+// rendezvous stalls them. PyTorch's lowering posts each receive as soon as it is sent, and needs no buffers.
 TEST(SkipsOfAllSchedules, MustHaveMoreBuffersWhereSendsBlock) {
   struct Row {
     std::string name;

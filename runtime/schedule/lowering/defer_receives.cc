@@ -9,7 +9,7 @@ namespace {
 
 using enum ActionType;
 
-// The receives of one rank that were taken out and not yet put back.
+// The receives of one rank that were removed and not yet put back.
 class Deferred {
  public:
   Deferred(const Schedule& schedule, const StageGraph& graph)
@@ -26,7 +26,7 @@ class Deferred {
     receives_.push_back(receive);
   }
 
-  /// Puts it at the end of `actions` if it is deferred.
+  /// Appends it to `actions` if it is deferred.
   void post(const Action& receive, std::vector<Action>& actions) {
     std::int32_t& index = index_of(receive);
     if (index < 0) return;
@@ -34,7 +34,7 @@ class Deferred {
     actions.push_back(receive);
   }
 
-  /// The same with all from that rank, in their order.
+  /// Appends all deferred receives from that rank, in their order.
   void post_from(int rank, std::vector<Action>& actions) {
     const auto found = from_.find(rank);
     if (found == from_.end()) return;
@@ -42,7 +42,7 @@ class Deferred {
     for (; queue.next < queue.receives.size(); ++queue.next) post(receives_[queue.receives[queue.next]], actions);
   }
 
-  /// Forgets this rank. Returns what nobody used.
+  /// Resets the state for the next rank. Returns the receives that no action used.
   std::vector<Action> finish() {
     std::vector<Action> left;
     for (const Action& receive : receives_) {

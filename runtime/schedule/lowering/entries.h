@@ -1,4 +1,4 @@
-// What the passes share: what an entry of a list is, an action's place in tables, and the two ends of a transfer.
+// What the passes share: an entry of a list, an action's index in tables, and the two ends of a transfer.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace plumbline::schedule {
 
-/// One action, or all members of a group, as for_each_entry has it.
+/// One action, or all members of a group, as for_each_entry visits it.
 using Entry = std::span<const Action>;
 
 /// Throws InputError "schedule NAME: REASON".
@@ -20,21 +20,21 @@ using Entry = std::span<const Action>;
   throw InputError("schedule " + schedule.name + ": " + reason);
 }
 
-/// Throws InputError where the schedule's fields contradict one another (shape_problem), or an action names a stage or
-/// micro-batch that is not there or stands on another rank than its stage: what tables by stage and micro-batch ask
-/// for.
+/// Throws InputError when the schedule's fields contradict one another (shape_problem), or when an action names a stage
+/// or micro-batch that does not exist or is on another rank than its stage. Tables by stage and micro-batch require
+/// this.
 void require_in_place(const Schedule& schedule);
 
-/// require_in_place, and that there are only F, B, I and W.
+/// require_in_place(), and that there are only F, B, I and W.
 void require_compute_only(const Schedule& schedule);
 
-/// The place of an action with a micro-batch in a table of stages x micro-batches.
+/// The index of an action with a micro-batch in a table of stages x micro-batches.
 inline std::size_t slot(const Schedule& schedule, const Action& action) {
   return static_cast<std::size_t>(action.stage) * schedule.microbatches + action.microbatch;
 }
 
-/// Calls visit(stage) for each stage on another rank with which a transfer is made: to which a send goes, from which a
-/// receive comes.
+/// Calls visit(stage) for each stage on another rank at the other end of a transfer: the receivers of a send, the
+/// senders of a receive.
 template <class Visit>
 void for_each_peer_stage(const Schedule& schedule, const StageGraph& graph, const Action& transfer, Visit visit) {
   const bool to_outputs = transfer.type == ActionType::SEND_F || transfer.type == ActionType::RECV_B;
@@ -44,7 +44,7 @@ void for_each_peer_stage(const Schedule& schedule, const StageGraph& graph, cons
   }
 }
 
-/// The receive on the side of `stage` of a send.
+/// The receive of a send on the side of `stage`.
 inline Action receive_of(const Action& send, int stage) {
   return {stage, send.type == ActionType::SEND_F ? ActionType::RECV_F : ActionType::RECV_B, send.microbatch};
 }

@@ -11,7 +11,7 @@ using enum ActionType;
 
 bool is_backward(const Action& action) { return action.type == B || action.type == I; }
 
-// `held` begins with an entry; is the forward one of its members whose gradient `receive` posts?
+// Does the entry at the beginning of `held` contain the forward whose gradient `receive` posts?
 bool has_own_forward(const std::vector<Action>& held, const Action& receive) {
   if (receive.type != RECV_B) return false;
   return std::any_of(
@@ -48,7 +48,7 @@ Schedule hoist_receives(const Schedule& lowered) {
   Schedule result = lowered;
   for (auto& actions : result.ranks) {
     std::vector<Action> hoisted;
-    std::vector<Action> held;  // the latest computations and the sends behind them: what a receive may pass
+    std::vector<Action> held;  // the latest computations and the sends after them: a receive may pass these
     const auto release = [&] {
       hoisted.insert(hoisted.end(), held.begin(), held.end());
       held.clear();

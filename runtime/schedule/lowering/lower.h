@@ -1,9 +1,9 @@
-// Lowering: from a compute schedule to one with sends and receives, as small passes; what our engine runs. How PyTorch
-// does it is in lowering/pytorch.h.
+// Lowering: from a compute schedule to one with sends and receives, in small passes; our engine runs the result. For
+// PyTorch's lowering see lowering/pytorch.h.
 //
-// One SEND or RECV stands for all values of its stage and micro-batch, to or from every other rank; transfers are told
-// apart by tags that carry stage, value and micro-batch, so receives need not be posted in the order of the sends. An
-// edge over which no gradient flows (integers, say) still has its SEND_B and RECV_B: they carry nothing.
+// One SEND or RECV covers all values of its stage and micro-batch, to or from every other rank. Tags with stage, value
+// and micro-batch distinguish transfers, so receives need not be posted in the order of the sends. An edge over which
+// no gradient flows (integers, say) still has its SEND_B and RECV_B: they carry nothing.
 #pragma once
 
 #include <vector>
@@ -14,18 +14,18 @@
 namespace plumbline::schedule {
 
 /// All passes in order. `compute` has only F, B, I, W; edges between stages of one rank need no transport. Throws
-/// InputError, with rank and position, for any other action, for one that stands on another rank than its stage or is
-/// out of range, for a misshapen schedule (shape_problem), and for an edge that is not one (StageGraph).
+/// InputError, with rank and position, for any other action and for one that is on another rank than its stage or out
+/// of range; also for a misshapen schedule (shape_problem) and an invalid edge (StageGraph).
 Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges);
 
 /// Pass 1: RECV_F directly before F, SEND_F directly after it; RECV_B directly before B or I, SEND_B directly after it;
-/// each only where it carries something to or from another rank. What a group needs is posted before it, what it makes
-/// is sent after it, both in the order of its members.
+/// each only if it carries something to or from another rank. A group's receives are posted before it and its results
+/// sent after it, both in the order of its members.
 Schedule insert_communication(const Schedule& compute, const StageGraph& graph);
 
 /// Pass 2: each RECV is posted one computation (or group) earlier, so that its data can travel while that runs; the
-/// receives of a rank's first computation stay first. The gradient of a micro-batch is never posted before the
-/// forward of the same stage and micro-batch, so its buffer need not exist before there is something to differentiate.
+/// receives of a rank's first computation stay first. The gradient of a micro-batch is never posted before the forward
+/// of the same stage and micro-batch: its buffer is useless before the forward has run.
 Schedule hoist_receives(const Schedule& lowered);
 
 }  // namespace plumbline::schedule

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
@@ -50,7 +50,7 @@ TEST(Lower, HalvesOfABackward) {
 }
 
 TEST(Lower, SkipEdgesAndNeighboursOnOneRank) {
-  // A V: 0 and 3 on rank 0; 1 and 2 on rank 1; 0 also feeds 3, on its own rank, and 2, on the other.
+  // A V: 0 and 3 on rank 0; 1 and 2 on rank 1; 0 also feeds 3 on its own rank and 2 on the other.
   const Schedule compute = parse_csv("0F0,3F0,3B0,0B0\r\n1F0,2F0,2I0,1I0,2W0,1W0\r\n", "v");
   EXPECT_EQ(to_csv(lower(compute, {{0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 2}})),
             "3RECV_F0,0F0,0SEND_F0,3F0,0RECV_B0,3B0,3SEND_B0,0B0\r\n"
@@ -64,7 +64,7 @@ TEST(Lower, OneRankAndForwardOnly) {
             "0F0,0SEND_F0,0F1,0SEND_F1\r\n1RECV_F0,1RECV_F1,1F0,1F1\r\n");
 }
 
-// What a group needs is posted before it and may pass what stands before it; what it makes is sent after it.
+// A group's receives are posted before it and may pass earlier actions; its results are sent after it.
 TEST(Lower, Groups) {
   const Schedule compute = parse_csv(
       "0F0,0F1,3F0,(0F2;3B0)OVERLAP_F_B,(3F1;0B0)OVERLAP_F_B,3B1,3F2,3B2,0B1,0B2\n"
@@ -118,9 +118,9 @@ TEST(Lower, Refuses) {
   EXPECT_THROW(lower(damaged, chain_edges(2)), InputError);
 }
 
-// What must hold whatever the schedule: the compute keeps its order; each transfer an edge asks for is there once and
-// no other; sends stand behind their producers; between a receive and its user stands one compute action, or none where
-// the user is the rank's first or follows the forward that the receive must not pass.
+// What must hold for any schedule: the computations keep their order; each transfer that an edge requires appears once,
+// and no other does; sends follow their producers; between a receive and its user lies one computation, or none if the
+// user is the rank's first or follows the forward that the receive must not pass.
 TEST(Lower, HoldsOnRandomSchedules) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     std::mt19937 random(seed);

@@ -7,7 +7,7 @@ Schedule merge_backward_halves(const Schedule& compute) {
   Schedule result = compute;
   for (auto& actions : result.ranks) {
     std::vector<Action> merged;
-    bool mergeable = false;  // the last one is an I that stands alone
+    bool mergeable = false;  // the last one is an I outside groups
     for_each_entry(actions, [&](Entry entry) {
       const Action& action = entry.front();
       if (entry.size() == 1 && mergeable && action.type == ActionType::W && action.stage == merged.back().stage &&

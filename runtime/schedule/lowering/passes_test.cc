@@ -1,11 +1,11 @@
-// Each pass on literal lists. Where PyTorch's own test has the case (TestScheduleLowering), the lists are its; the
-// others were made by calling its private passes, version 2.15.
+// Each pass on literal lists. The lists are PyTorch's where its own test has the case (TestScheduleLowering); the
+// others come from calls of its private passes, version 2.15.
 #include "runtime/schedule/lowering/passes.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
@@ -16,7 +16,7 @@ using testing::refusal;
 
 Schedule read(std::string_view text) { return parse_csv(text, "s"); }
 
-// Row 0 with these knobs.
+// Row 0 with these options.
 std::string unshards(std::string_view text, int max_active = 3, int lookahead = 3) {
   const Schedule schedule = read(text);
   std::vector<int> lookaheads(schedule.ranks.size(), max_active);
@@ -82,7 +82,7 @@ TEST(UnshardLookahead, FullAutoAndNumbers) {
        {"", "0", "5", "-1", "2,3", "2,3,4,1", "2,3,5", "2,,3", "2,3,", ",2,3", "2 ", "2,3,4 ", "Full", "99999999999"}) {
     EXPECT_EQ(refusal([&] { unshard_lookahead(text, 3, 4); }),
               "unshard_lookahead '" + std::string(text) +
-                  "'; accepted are full, auto, a number from 1 to 4, or one for each of 3 ranks, joined by commas");
+                  "'; expected full, auto, a number from 1 to 4, or one for each of 3 ranks, joined by commas");
   }
   EXPECT_EQ(refusal([] { unshard_lookahead("full", 3, 0); }), "max_active_stages is 0; at least 1 is needed");
 }
@@ -107,7 +107,7 @@ TEST(AddReduceGrad, GroupsAndHalves) {
             "0F0,1F0,(1B0;0B0)OVERLAP_F_B,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\r\n");
 }
 
-// A rank that does one of two micro-batches of a stage reduces after that one.
+// A rank that executes one of two micro-batches of a stage reduces after that one.
 TEST(AddReduceGrad, Replicas) {
   EXPECT_EQ(to_csv(add_reduce_grad(read("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n"), false)),
             "0F0,1F1,1B1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\r\n"
@@ -140,8 +140,8 @@ TEST(AddSendReceive, PyTorchsV) {
             "1SEND_B1,2W1,1W0,1W1\r\n");
 }
 
-// PyTorch's own case has bubbles, in each of which a rank loses its turn; its default path takes them out first, and we
-// have none.
+// PyTorch's own case has bubbles, in each of which a rank loses its turn; its default path removes them first, and our
+// lists have none.
 TEST(AddSendReceive, TwoStages) {
   EXPECT_EQ(to_csv(add_send_receive(read("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n"), StageGraph(2, chain_edges(2)))),
             "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\r\n"
@@ -180,7 +180,7 @@ TEST(AddSendReceive, Groups) {
             "1B1,1SEND_B1,2F2,2SEND_F2,2RECV_B2,2B2,1B2,1SEND_B2\r\n");
 }
 
-// Stage 0 feeds 1 and 2, stage 2 takes from both: one RECV each, at the turn of the first sender.
+// Stage 0 feeds 1 and 2, stage 2 receives from both: one RECV each, at the turn of the first sender.
 TEST(AddSendReceive, SkipEdges) {
   EXPECT_EQ(to_csv(add_send_receive(read("0F0,0F1\n1F0,1F1\n2F0,2F1\n"), StageGraph(3, {{0, 1}, {1, 2}, {0, 2}}))),
             "0F0,0SEND_F0,0F1,0SEND_F1\r\n"

@@ -1,7 +1,7 @@
 // Lowering exactly as PyTorch 2.15 does it (PipelineScheduleMulti, _prepare_schedule_with_comms).
 //
-// Our engine needs none of it: lower() of lower.h is shorter and posts receives later. This is for running, showing and
-// comparing what PyTorch would run.
+// Our engine does not need it: lower() of lower.h is shorter and posts receives later. This lowering serves to run,
+// show and compare PyTorch's schedules.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@
 
 namespace plumbline::schedule {
 
-/// The knobs of PyTorch's constructors, by their names and with their defaults.
+/// The options of PyTorch's constructors, with their names and defaults.
 struct PytorchLowering {
   int max_active_stages = 3;
-  std::string unshard_lookahead = "full";  ///< "full", "auto", a number, or one for each rank: see passes.h
+  std::string unshard_lookahead = "full";  ///< "full", "auto", a number, or one per rank: see passes.h
   bool defer_reduce_grad_wait = false;
   bool defer_pp_recv = false;
   std::optional<int> max_outstanding_sends = {};
 };
 
-/// `compute` has only F, B, I, W. For the edges of a chain and one replica the result is PyTorch's, action by action;
-/// for others it follows from the same rules (passes.h). Throws InputError for a schedule that cannot be lowered so, as
-/// PyTorch does, and for a knob out of its range.
+/// `compute` has only F, B, I, W. For a chain and one replica the result equals PyTorch's action by action; otherwise
+/// it follows from the same rules (passes.h). Throws InputError for a schedule that cannot be lowered this way, as
+/// PyTorch does, and for an option out of its range.
 Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>& edges,
                           const PytorchLowering& options = {});
 

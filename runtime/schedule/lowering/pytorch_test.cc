@@ -6,14 +6,14 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/passes.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/goldens.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::schedule {
 namespace {
 
-// The knobs of a form such as comms,defer_pp_recv,max_active_stages=2.
+// The options of a form such as comms,defer_pp_recv,max_active_stages=2.
 PytorchLowering knobs_of(const std::string& form) {
   PytorchLowering options;
   std::istringstream words(form);

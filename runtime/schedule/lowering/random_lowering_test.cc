@@ -1,5 +1,5 @@
-// All passes on random schedules over any edges, with groups and replicas: what comes out still runs, and is what a
-// slow reading of the pass's definition gives.
+// All passes on random schedules over any edges, with groups and replicas: the result still runs, and equals a slow
+// implementation of the pass's definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST(RandomLowering, EachPassLeavesWhatRuns) {
   }
 }
 
-// The definition read aloud: from here, collect stages entry by entry until there are enough.
+// The definition taken literally: from here, collect stages entry by entry until there are enough.
 std::set<int> next_stages(const std::vector<std::vector<Action>>& entries, std::size_t from, int count,
                           std::vector<int>* in_order = nullptr) {
   std::set<int> stages;
@@ -145,7 +145,7 @@ TEST(RandomLowering, UnshardsAreThoseOfTheDefinition) {
   }
 }
 
-// In every round every rank is asked, by ascending rank; what was done, sent and received is kept as text.
+// Every round tries every rank, by ascending rank; the executed, sent and received actions are kept as text.
 Schedule slow_send_receive(const Schedule& compute, const std::vector<StageEdge>& edges) {
   Schedule result = compute;
   std::vector<std::vector<std::vector<Action>>> waiting;
@@ -223,7 +223,7 @@ std::size_t position_of(const std::vector<Action>& actions, const Action& action
   return static_cast<std::size_t>(std::find(actions.begin(), actions.end(), action) - actions.begin());
 }
 
-// Waits that already stood where they had to stay there, the others move up; nothing else moves.
+// A wait that could not move is unchanged, the others move up; nothing else moves.
 TEST(RandomLowering, SendBudgetIsKeptOrRefused) {
   int kept = 0, refused = 0, moved = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {

@@ -35,7 +35,7 @@ std::vector<std::vector<RankLink>> link_rounds(const std::vector<RankLink>& link
     ranks = std::max({ranks, link.low + 1, link.high + 1});
   }
   std::vector<std::vector<RankLink>> rounds;
-  std::vector<std::vector<bool>> busy(ranks);  // by rank and round, as far as it was ever asked for
+  std::vector<std::vector<bool>> busy(ranks);  // by rank and round, grown on demand
   const auto is_busy = [&](int rank, std::size_t round) { return round < busy[rank].size() && busy[rank][round]; };
   const auto occupy = [&](int rank, std::size_t round) {
     busy[rank].resize(std::max(busy[rank].size(), round + 1));

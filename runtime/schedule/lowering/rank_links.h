@@ -1,10 +1,10 @@
 // Which ranks exchange messages, and an order in which all of them can connect to one another.
 //
-// Connections that are made at first use may be made in the middle of a step, by ranks that wait for one another in a
-// cycle. Setting them up beforehand, round by round with every rank in one pair of a round at most, cannot: the pairs
-// of a round do not touch, and a rank that is done with its pair only ever waits for one of a later round. Facts and
-// order from torch.distributed.pipelining of PyTorch 2.15 (_p2p.py), which takes the links of a chain of stages; here
-// the edges may skip stages and the model may have replicas.
+// Connections made at first use may be made in the middle of a step, by ranks that wait for one another in a cycle.
+// Connecting beforehand avoids that: in each round every rank is in at most one pair. The pairs of a round are
+// disjoint, and a rank that has connected its pair only ever waits for one of a later round. Facts and order from
+// torch.distributed.pipelining of PyTorch 2.15 (_p2p.py), which connects a chain of stages; here the edges may skip
+// stages and the model may have replicas.
 #pragma once
 
 #include <compare>
@@ -21,7 +21,7 @@ struct RankLink {
   auto operator<=>(const RankLink&) const = default;
 };
 
-/// One direction of a link; what a communicator of its own is for, where directions do not share one.
+/// One direction of a link, for a transport whose directions do not share a communicator.
 struct RankChannel {
   int from = 0;
   int to = 0;
@@ -29,19 +29,19 @@ struct RankChannel {
 };
 
 /// The links that `schedule` needs for `edges`, ascending, each once however many edges, micro-batches and replicas use
-/// it; an edge within a rank (the turn of a V) needs none, nor does a replica that no micro-batch goes through. Only
+/// it. An edge within a rank (the turn of a V) needs none, nor does a replica that no micro-batch goes through. Only
 /// the placement counts, not the actions, so a compute schedule and its lowerings have the same links. Throws
-/// InputError for a misshapen schedule (shape_problem: a stage that is on no rank or on one that does not exist, ...)
-/// and for an edge that is not one (StageGraph).
+/// InputError for a misshapen schedule (shape_problem: a stage on no rank or on one that does not exist, ...) and for
+/// an invalid edge (StageGraph).
 std::vector<RankLink> rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges);
 
-/// Rounds of links that have no rank in common: each link in the order given goes to the first round where both of its
-/// ranks are free. At most 2 d - 1 rounds, where d is the most links of one rank. Each link joins two different ranks
-/// from 0 on. Takes time in the number of links times that of rounds.
+/// Rounds of links that share no rank: each link, in the given order, goes to the first round in which both of its
+/// ranks are free. At most 2 d - 1 rounds, where d is the most links of one rank. Each link joins two different ranks,
+/// both at least 0. Takes time in the number of links times the number of rounds.
 std::vector<std::vector<RankLink>> link_rounds(const std::vector<RankLink>& links);
 
-/// The same for channels: each round of link_rounds() from low to high, then from high to low. A link has both, also
-/// where the schedule has no backward: what is set up for evaluation does for training.
+/// The same for channels: each round of link_rounds() from low to high, then from high to low. Every link gets both,
+/// even if the schedule has no backward, so that a set-up for evaluation also serves training.
 std::vector<std::vector<RankChannel>> channel_rounds(const std::vector<RankLink>& links);
 
 }  // namespace plumbline::schedule

@@ -1,5 +1,5 @@
-// The literal cases are those of PyTorch's test of its connections (P2PInitializationTest); the judge of all others is
-// what the lowered schedule sends.
+// The literal cases are those of PyTorch's test of its connections (P2PInitializationTest); all others are compared
+// with the sends of the lowered schedule.
 #include "runtime/schedule/lowering/rank_links.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/testing/refusal.h"
 
@@ -50,7 +50,8 @@ TEST(RankLinks, LoopHasFourDisjointRoundsOfChannels) {
             (std::vector<Channels>{{{0, 1}, {2, 3}}, {{1, 0}, {3, 2}}, {{0, 3}, {1, 2}}, {{3, 0}, {2, 1}}}));
 }
 
-// A version of PyTorch's setup has a round entry for each pair of stages; 2.15.0, and this, one for their ranks.
+// Another version of PyTorch's setup has a round entry for each pair of stages; 2.15.0 and ours have one for their
+// ranks.
 TEST(RankLinks, RepeatedEdgesShareOneLink) {
   EXPECT_EQ(links_of_chain({0, 1, 0, 1}), (Links{{0, 1}}));
   EXPECT_EQ(links_of_chain({1, 0, 1, 0, 1, 0}), (Links{{0, 1}}));
@@ -68,7 +69,7 @@ TEST(RankLinks, NoneAtTheTurnOfAVAndNoneAroundTheEnd) {
   EXPECT_EQ(channel_rounds({}), std::vector<Channels>{});
 }
 
-// A ring of an odd number of ranks needs three; the last two as PyTorch 2.15 gives them.
+// A ring with an odd number of ranks needs three rounds; the last two placements are PyTorch 2.15's results.
 TEST(RankLinks, RoundsOfOtherPlacements) {
   EXPECT_EQ(rounds_of_chain({0, 1, 2, 0, 1, 2}), (Rounds{{{0, 1}}, {{0, 2}}, {{1, 2}}}));
   EXPECT_EQ(rounds_of_chain({0, 1, 2, 3, 4, 0, 1, 2, 3, 4}), (Rounds{{{0, 1}, {2, 3}}, {{0, 4}, {1, 2}}, {{3, 4}}}));
@@ -85,7 +86,7 @@ TEST(RankLinks, EdgesThatSkipStagesAndReplicas) {
   both.replica_of_microbatch = {0, 1};
   EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}, {1, 2}}));
   both.replica_of_microbatch = {1, 1};
-  EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}})) << "nobody goes through replica 0";
+  EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}})) << "no micro-batch uses replica 0";
 }
 
 TEST(RankLinks, RefusesWhatIsNoPlacement) {
@@ -102,7 +103,7 @@ TEST(RankLinks, RefusesWhatIsNoPlacement) {
             "edge from stage 1 to stage 0: values flow from a stage to a later one, out of stages 0 to 1");
 }
 
-// From whom to whom anything goes, one send at a time.
+// The sender and receiver of every message, one send at a time.
 std::set<RankChannel> messages_of(const Schedule& lowered, const std::vector<StageEdge>& edges) {
   std::set<RankChannel> messages;
   for (int rank = 0; rank < static_cast<int>(lowered.ranks.size()); ++rank) {
@@ -119,9 +120,9 @@ std::set<RankChannel> messages_of(const Schedule& lowered, const std::vector<Sta
   return messages;
 }
 
-// Every rank goes through its rounds with nothing but its peer to wait for.
+// Each rank executes its rounds and waits only for its peer.
 bool all_get_connected(const Rounds& rounds) {
-  std::map<int, std::vector<int>> peers;  // backwards: the next one is the last
+  std::map<int, std::vector<int>> peers;  // reversed: the next one is the last
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
     for (const RankLink& link : *round) {
       peers[link.low].push_back(link.high);
@@ -163,7 +164,7 @@ void expect_right(const Schedule& compute, const std::vector<StageEdge>& edges, 
       const RankLink& link = rounds[r][i];
       all.push_back(link);
       for (std::size_t j = 0; j < i; ++j) ASSERT_FALSE(touch(rounds[r][j], link)) << context;
-      // What makes it the greedy one, and no other: only a link before it could keep it out of an earlier round.
+      // The greedy order is unique: only an earlier link can keep this one out of an earlier round.
       for (std::size_t earlier = 0; earlier < r; ++earlier) {
         ASSERT_TRUE(std::any_of(rounds[earlier].begin(), rounds[earlier].end(), [&](const RankLink& other) {
           return other < link && touch(other, link);
@@ -218,7 +219,7 @@ TEST(RankLinks, WhatRandomPipesSend) {
   }
 }
 
-// More ranks than random_pipe has: any placement that leaves no rank empty, GPipe's order.
+// More ranks than random_pipe has: any placement that leaves no rank empty, in GPipe's order.
 TEST(RankLinks, WhatRandomPlacementsSend) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);

@@ -8,7 +8,7 @@ namespace {
 
 using enum ActionType;
 
-// How many micro-batches of each stage, of any of its replicas, this rank does.
+// The number of micro-batches of each stage, over all its replicas, that this rank executes.
 std::vector<int> microbatches_by_stage(const Schedule& schedule, int rank) {
   std::vector<int> of_replica(schedule.replicas());
   if (schedule.replica_of_microbatch.empty()) of_replica[0] = schedule.microbatches;

@@ -16,11 +16,11 @@ using enum ActionType;
 using Node = std::int32_t;
 constexpr Node kNone = -1;
 
-// A send: where it stands, and before which transfer of its rank its wait stands.
+// A send: its position, and the transfer of its rank before which its wait goes.
 struct Send {
   Node node = kNone;
   Action action;
-  Node wait_before = kNone;  // kNone: behind all of them
+  Node wait_before = kNone;  // kNone: after all of them
 };
 
 bool is_transfer(const Action& action) { return is_send(action.type) || is_receive(action.type); }
@@ -44,9 +44,9 @@ class Lists {
   std::vector<int> begin_, values_;
 };
 
-// What must be before what: each rank's order, a send before its receives, and these before what follows the wait for
-// that send. Sends and receives are the nodes, numbered rank after rank; what else stands in the lists is between them.
-// Waits only move up, so edges are only added: an old one follows from the new one and the rank's order.
+// The order that must hold: each rank's list, a send before its receives, and these before the actions that follow the
+// wait for that send. Sends and receives are the nodes, numbered rank after rank; other actions lie between them. Waits
+// only move up, so edges are only added: an old one follows from the new one and the rank's order.
 class Order {
  public:
   Order(const Schedule& schedule, const StageGraph& graph) : schedule_(schedule) {
@@ -57,10 +57,10 @@ class Order {
   }
 
   const Send& send(int number) const { return sends_[number]; }
-  /// The number of the send that this action, a send or the wait for one, is about.
+  /// The number of the send that this action is, or waits for.
   int number_of(const Action& action) const { return send_at_[transfer_slot(action)]; }
 
-  /// The functions below are about the transfers of this rank. Linear in the number of all transfers.
+  /// Selects the rank that the functions below refer to. Linear in the number of all transfers.
   void look_from(int rank) {
     if (sorted_.empty()) sort();
     waits_before_.reset();
@@ -81,8 +81,8 @@ class Order {
     }
   }
 
-  /// Whether the rank, waiting for this send before `action`, would wait for something that comes after `action`. Does
-  /// not change with the waits of this rank: what they add ends on it.
+  /// Whether the rank, waiting for this send before `action`, would wait for something that comes after `action`. The
+  /// waits of this rank do not change the answer: the edges that they add end on it.
   bool comes_after(int number, Node action) const {
     const auto receives = receives_of_[number];
     return std::any_of(receives.begin(), receives.end(), [&](Node node) { return last_before_[node] >= action; });
@@ -94,7 +94,7 @@ class Order {
     return std::all_of(receives.begin(), receives.end(), [&](Node node) { return first_after_[node] <= action; });
   }
 
-  /// Puts the wait for a send before `action`. From call to call the actions must ascend.
+  /// Inserts the wait for a send before `action`. The actions must ascend from call to call.
   void move_wait(int number, Node action) {
     const bool adds_order = !comes_before(number, action);
     sends_[number].wait_before = action;
@@ -204,7 +204,7 @@ class Order {
     }
   }
 
-  // Nodes in an order that all edges keep to.
+  // Sorts the nodes topologically.
   void sort() {
     std::vector<int> missing(nodes_);
     for (Node node = 0; node < nodes_; ++node) for_each_successor(node, [&](Node next) { ++missing[next]; });
@@ -224,15 +224,15 @@ class Order {
 
   const Schedule& schedule_;
   Node nodes_ = 0;
-  std::vector<Node> first_;            // of each rank, and one past the last
+  std::vector<Node> first_;            // by rank, and one past the last
   std::vector<char> begins_rank_;      // by node, and one past the last
   std::vector<Send> sends_;            // rank after rank, in the order of the lists
   std::vector<int> send_at_;           // by transfer_slot
   Lists receives_of_;                  // by send
-  Lists sends_by_, sends_to_;          // by node: the send that it is, the sends that it receives
-  std::optional<Lists> waits_before_;  // by node: the sends whose waits stood before it, where that was asked for
-  std::vector<Node> sorted_;           // empty where it is not known any more
-  std::vector<Node> last_before_;      // by node: the last one of the rank looked from that must be before it, or kNone
+  Lists sends_by_, sends_to_;          // by node: its own send, the sends that it receives
+  std::optional<Lists> waits_before_;  // by node: the sends whose waits were before it, if requested
+  std::vector<Node> sorted_;           // empty when out of date
+  std::vector<Node> last_before_;      // by node: the last one of the selected rank that must be before it, or kNone
   std::vector<Node> first_after_;      // by node: the first one of that rank that must be after it, or kNever
 };
 
@@ -281,7 +281,7 @@ class Budget {
     return {send.stage, send.type == SEND_F ? WAIT_SEND_F : WAIT_SEND_B, send.microbatch};
   }
 
-  // Which of the pending sends is to be waited for before another one.
+  // The pending send to wait for before another one.
   int pick(const std::set<int>& pending, int rank, int next) {
     const Node before = order_.send(next).node;
     int may_stall = kNone;

@@ -9,8 +9,8 @@ namespace {
 
 using enum ActionType;
 
-// All ranks taking turns. PyTorch asks every rank in every round; here a rank that must wait is asked again when
-// something was sent to it, in the round in which that would have been.
+// All ranks take turns. PyTorch tries every rank in every round; here a rank that must wait is tried again when it
+// receives something, in the round in which that would have been sent.
 class Turns {
  public:
   Turns(const Schedule& schedule, const StageGraph& graph)
@@ -45,9 +45,9 @@ class Turns {
 
  private:
   struct Direction {
-    std::vector<bool> done;    // the computation that gives what goes this way
-    std::vector<bool> posted;  // the receive of what comes this way
-    std::vector<int> arrived;  // how many peers have sent it
+    std::vector<bool> done;    // the computation that produces the values sent this way
+    std::vector<bool> posted;  // the receive of the values from this way
+    std::vector<int> arrived;  // how many peers have sent theirs
   };
 
   static bool is_backward(const Action& action) { return action.type == B || action.type == I; }
@@ -61,7 +61,7 @@ class Turns {
     if (next_[rank] < schedule_.ranks[rank].size()) queue_.emplace(round, rank);
   }
 
-  // All that comes from stages of this rank was made, and all that comes from others was sent.
+  // All inputs from stages of this rank are made, and all inputs from other ranks are sent.
   bool is_ready(const Action& action) const {
     if (action.type != F && !is_backward(action)) return true;
     const Direction& direction = action.type == F ? forward_ : backward_;
@@ -82,7 +82,7 @@ class Turns {
     if (is_backward(action)) backward_.done[slot(schedule_, action)] = done;
   }
 
-  // Members may use what earlier members make.
+  // Members may use the results of earlier members.
   bool try_to_do(Entry entry) {
     for (std::size_t i = 0; i < entry.size(); ++i) {
       if (!is_ready(entry[i])) {
@@ -127,7 +127,7 @@ class Turns {
   const StageGraph& graph_;
   Schedule result_;
   std::vector<std::size_t> next_;
-  std::vector<char> waits_;  // asked in vain
+  std::vector<char> waits_;  // tried in vain
   Direction forward_, backward_;
   using Turn = std::pair<int, int>;  // round, rank
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> queue_;

@@ -10,7 +10,7 @@ Action wait_of(const Action& send) {
   return {send.stage, send.type == SEND_F ? WAIT_SEND_F : WAIT_SEND_B, send.microbatch};
 }
 
-// What is known of each send: a table by direction, stage and micro-batch.
+// The state of each send: a table by direction, stage and micro-batch.
 enum class State : char { Unknown, Pending, Waited };
 
 class Sends {
@@ -18,7 +18,7 @@ class Sends {
   explicit Sends(const Schedule& schedule)
       : schedule_(schedule), states_(std::size_t{2} * schedule.stages * schedule.microbatches, State::Unknown) {}
 
-  /// Of a send, or of the send that a wait waits for.
+  /// The state of a send, or of the send that a wait waits for.
   State& operator[](const Action& action) {
     const bool forward = action.type == SEND_F || action.type == WAIT_SEND_F;
     return states_[slot(schedule_, action) * 2 + (forward ? 0 : 1)];

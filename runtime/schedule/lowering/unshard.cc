@@ -12,7 +12,7 @@ namespace {
 
 using enum ActionType;
 
-// The next use of each stage of one rank's list, while the list is walked.
+// The next use of each stage of one rank's list, as the list is walked.
 class Upcoming {
  public:
   explicit Upcoming(const std::vector<Action>& actions) : actions_(actions), next_use_(actions.size()) {
@@ -128,7 +128,7 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
   }
   if (read && lookahead.size() == 1) lookahead.assign(ranks, lookahead.front());
   if (!read || lookahead.size() != static_cast<std::size_t>(ranks)) {
-    throw InputError("unshard_lookahead " + quoted(text) + "; accepted are full, auto, a number from 1 to " +
+    throw InputError("unshard_lookahead " + quoted(text) + "; expected full, auto, a number from 1 to " +
                      std::to_string(max_active_stages) + ", or one for each of " + std::to_string(ranks) +
                      " ranks, joined by commas");
   }

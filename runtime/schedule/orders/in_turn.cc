@@ -10,7 +10,7 @@ Action as(Action action, ActionType type) {
   return action;
 }
 
-// emit(order, n) adds what the n-th backward is.
+// emit(order, n) appends the n-th backward.
 template <typename Emit>
 std::vector<Action> take_turns(const std::vector<Action>& forwards, std::size_t backwards, std::int64_t warm_up,
                                const Emit& emit) {

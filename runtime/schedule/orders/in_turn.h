@@ -1,7 +1,7 @@
 // Forward and backward in turn: the steady state that most orders of a rank share.
 //
 // 1F1B, its eager, interleaved and sliced relatives and the zero-bubble orders of one pipeline differ in which forwards
-// and backwards a rank has, how many forwards come first, and how long a weight half is put off.
+// and backwards a rank has, how many forwards come first, and how long a weight half is delayed.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace plumbline::schedule {
 
-/// The first `warm_up` forwards (all, if there are not so many); then a forward and a backward in turn until there is
-/// no forward left; then the other backwards. As many backwards as forwards, each list in its order.
+/// The first `warm_up` forwards (all, if there are fewer); then a forward and a backward in turn until no forward is
+/// left; then the remaining backwards. There are as many backwards as forwards; each list keeps its order.
 std::vector<Action> in_turn(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
                             std::int64_t warm_up);
 
-/// The same with `backwards` in halves, I and W: the W of each follows the I that is `lag` places later in the list,
-/// those that are left come at the end, in the order of the I.
+/// The same with `backwards` in halves, I and W: the W of each follows the I that is `lag` places later in the list;
+/// the remaining W come at the end, in the order of the I.
 std::vector<Action> in_turn_by_halves(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
                                       std::int64_t warm_up, std::int64_t lag);
 

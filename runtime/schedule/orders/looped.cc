@@ -8,7 +8,7 @@
 namespace plumbline::schedule {
 namespace {
 
-// All (stage of the rank, micro-batch), a group of micro-batches through one stage after the other.
+// All pairs (stage of the rank, micro-batch): each group of micro-batches through one stage after the other.
 std::vector<Action> by_groups(const ScheduleRequest& request, int rank, ActionType type, int group) {
   const int locals = request.stages_per_rank;
   std::vector<Action> actions;
@@ -39,7 +39,7 @@ int equal_rounds(const ScheduleRequest& request) {
   return request.microbatches / rounds;
 }
 
-// Micro-batches of a group as the user wants it, which Megatron-LM takes only so that no group keeps a rank waiting.
+// The user's group size, within Megatron-LM's limits, so that no group makes a rank wait.
 int given_groups(const ScheduleRequest& request) {
   const int group = request.group_size, ranks = request.ranks, microbatches = request.microbatches;
   if (group < ranks || group > microbatches) {

@@ -50,7 +50,7 @@ TEST(LoopedOrders, OneStageIsTheOrderOfOnePipeline) {
   }
 }
 
-// Micro-batches that PyTorch takes, by its words: a multiple of the number of rounds, which is M / P but at least 1.
+// Micro-batches that PyTorch accepts: a multiple of the number of rounds, which is M / P but at least 1.
 bool has_equal_rounds(int m, int p) { return m < p || m % (m / p) == 0; }
 
 TEST(LoopedOrders, RunWithExactPeaks) {
@@ -85,7 +85,7 @@ TEST(LoopedOrders, RunWithExactPeaks) {
   }
 }
 
-// Megatron-LM's groups: P <= G <= M, and a last group of none or at least P.
+// Megatron-LM's groups: P <= G <= M, and the last group is empty or at least P.
 TEST(LoopedOrders, GivenGroupsRun) {
   int accepted = 0;
   for (int p = 1; p <= 5; ++p) {
@@ -102,7 +102,7 @@ TEST(LoopedOrders, GivenGroupsRun) {
             EXPECT_EQ(run.peak[r], std::min(v * m, (v - 1) * g + 2 * (p - r - 1) + 1))
                 << p << v << " " << m << " " << g;
           }
-          // All ranks do the same work; no group may be so small that a rank waits once it has begun.
+          // All ranks have the same amount of work; no group may be so small that a rank waits once it has begun.
           EXPECT_NEAR(run.bubble(), 3.0 * (p - 1) / v, 1e-9) << p << " " << v << " " << m << " " << g;
         }
       }
@@ -161,7 +161,7 @@ TEST(LoopedOrders, Refusals) {
   EXPECT_EQ(why("looped-bfs", 2, 8, 4, 4), "schedule looped-bfs: takes no group size");
 }
 
-// The rows of PyTorch's test of its own mapping.
+// The cases of PyTorch's test of its own mapping.
 TEST(Placement, LoopsAndVs) {
   const auto request = [](int p, int stages) {
     return ScheduleRequest{.name = "any", .ranks = p, .stages_per_rank = stages / p};

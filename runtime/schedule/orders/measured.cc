@@ -51,7 +51,7 @@ double kept_for_weights(const ScheduleRequest& request) {
 double peak_activations(const Schedule& schedule, double kept) {
   double peak = 0;
   for (const auto& actions : schedule.ranks) {
-    // Counted whole, so that no sum of fractions drifts: so many between F and I, so many between I and W.
+    // Integer counts, so that no sum of fractions drifts: activations between F and I, and between I and W.
     int open = 0, waiting = 0;
     for (const Action& action : actions) {
       if (action.type == ActionType::F) ++open;

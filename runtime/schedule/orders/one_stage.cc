@@ -13,7 +13,7 @@ std::vector<Action> ascending(int rank, ActionType type, int microbatches) {
   return actions;
 }
 
-// `backwards` slices at a time in descending order, as a causal sequence needs it.
+// `backwards` slices at a time in descending order, as a causal sequence requires.
 std::vector<Action> descending_slices(int rank, int microbatches, int slices) {
   std::vector<Action> actions;
   for (int first = 0; first < microbatches; first += slices) {
@@ -22,7 +22,7 @@ std::vector<Action> descending_slices(int rank, int microbatches, int slices) {
   return actions;
 }
 
-// For each rank, from how many others it is away from the last one.
+// `order` gets each rank and its distance from the last rank.
 template <typename Order>
 Schedule one_stage_each(const ScheduleRequest& request, const Order& order) {
   return assemble(request, looped_placement(request), [&](int rank) {

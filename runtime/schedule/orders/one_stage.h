@@ -1,4 +1,4 @@
-// Orders with one stage on each rank, stage r on rank r; generators.cc says what each is.
+// Orders with one stage on each rank, stage r on rank r; schedule_kinds.cc describes each.
 //
 // For rank r of P, all but two are forwards and backwards in turn (in_turn.h) after W forwards, both by ascending
 // micro-batch:
@@ -8,7 +8,7 @@
 //   seq1f1b        W = P - 2 - r + k for k slices; the backwards of one sequence go by descending slice
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 

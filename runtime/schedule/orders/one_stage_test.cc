@@ -107,8 +107,8 @@ TEST(OneStageOrders, TimesInUnits) {
   EXPECT_EQ(slow_run(sliced(8, 16 * 4, 4), unit_share(4)).makespan, 53.25);
 }
 
-// What eager-1f1b holds more activations for: hops no longer stand between the forwards and backwards of the steady
-// state. A power of two makes all times exact.
+// The benefit of eager-1f1b's extra activations: in the steady state no hop delays a forward or backward. A power of
+// two makes all times exact.
 TEST(OneStageOrders, EagerHidesTransfers) {
   const Durations with_transfers{.comm = 0.125};
   for (const int p : {2, 4, 8}) {

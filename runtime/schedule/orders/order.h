@@ -1,11 +1,11 @@
-// What generators share: the frame of a schedule, and refusing.
+// Shared by generators: the frame of a schedule, the placements and refusals.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 
@@ -18,11 +18,10 @@ std::string counted(long long number, const std::string& what);
 /// Stage s on rank s mod P, for P x V stages.
 std::vector<int> looped_placement(const ScheduleRequest& request);
 
-/// Down the ranks, up, down again ...: P x V stages, of which s and its neighbour across a multiple of P are on one
-/// rank.
+/// Down the ranks, up, down again ...: P x V stages; s and its neighbour across a multiple of P share a rank.
 std::vector<int> v_placement(const ScheduleRequest& request);
 
-/// A schedule whose rank r does order_of_rank(r).
+/// A schedule whose rank r executes order_of_rank(r).
 Schedule assemble(const ScheduleRequest& request, std::vector<int> rank_of_stage,
                   const std::function<std::vector<Action>(int rank)>& order_of_rank);
 

@@ -1,10 +1,10 @@
-// Our orders against those of PyTorch 2.15, cell by cell, by the hashes that scripts/pytorch_schedules wrote down.
+// Compares our orders with those of PyTorch 2.15, cell by cell, by the hashes that scripts/pytorch_schedules recorded.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/goldens.h"
 #include "runtime/schedule/text/csv.h"
 

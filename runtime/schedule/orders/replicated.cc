@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/schedule/orders/order.h"
-#include "runtime/schedule/orders/v_fixed.h"
+#include "runtime/schedule/orders/v/v_fixed.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -34,7 +34,7 @@ std::vector<Action> chimera_order(const ScheduleRequest& request, int rank) {
   const int unit = request.ranks / 2;  // micro-batches of one replica in a unit
   std::vector<std::pair<std::int64_t, Action>> by_slot;
   for (int replica = 0; replica < 2; ++replica) {
-    const int stage = replica == 0 ? rank : request.ranks - 1 - rank;  // and so many ranks from the replica's first
+    const int stage = replica == 0 ? rank : request.ranks - 1 - rank;  // also its distance from that first rank
     for (int n = 0; n < half; ++n) {
       const std::int64_t begin = 2 * ranks * (n / unit) + 2 * (n % unit);
       const int microbatch = replica * half + n;

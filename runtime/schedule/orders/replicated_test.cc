@@ -15,9 +15,9 @@ namespace {
 using testing::slow_run;
 using testing::SlowRun;
 
-// Chimera's as in the paper's figure for four ranks, micro-batches 2 and 3 going up; DualPipe's as the project's own
-// step() goes (deepseek-ai/DualPipe 3da1bbea, with its computations and transfers replaced by records; for up to 10
-// ranks and 32 micro-batches ours were found equal).
+// Chimera's from the paper's figure for four ranks, micro-batches 2 and 3 going up. DualPipe's from the project's own
+// step() (deepseek-ai/DualPipe 3da1bbea, with its computations and transfers replaced by records; a comparison found
+// ours equal for up to 10 ranks and 32 micro-batches).
 TEST(ReplicatedOrders, Literal) {
   EXPECT_EQ(to_csv(make_schedule("chimera", 4, 4)),
             "0F0,0F1,3F2,3B2,3F3,3B3,0B0,0B1\r\n"
@@ -52,7 +52,7 @@ TEST(ReplicatedOrders, ShapeOfTheResult) {
   }
 }
 
-// Either replica's gradients are summed over its own micro-batches, ascending.
+// Each replica sums its gradients over its own micro-batches, ascending.
 void expect_runs(const char* name, int p, int m) {
   const SlowRun run = slow_run(make_schedule(name, p, m));
   EXPECT_EQ(run.fault, "") << name << ", " << p << " ranks, " << m << " micro-batches";

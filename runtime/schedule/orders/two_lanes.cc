@@ -19,7 +19,7 @@ void TwoLanes::add(const LaneStep& step, bool overlaps_next) {
 }
 
 void TwoLanes::repeat(std::int64_t times, std::initializer_list<LaneStep> steps) {
-  // Rounds in which any lane has a micro-batch left; after them none has, and none gets one.
+  // The number of rounds in which some lane still has a micro-batch; further rounds change nothing.
   std::int64_t left = 0;
   for (const LaneStep& step : steps) left = std::max(left, lanes_[step.lane].microbatches - next(step));
   const std::int64_t rounds = std::min(times, left);

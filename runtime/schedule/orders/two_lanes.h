@@ -1,7 +1,7 @@
-// A rank that two flows of micro-batches pass: what the V orders and the two-directional ones are written with.
+// Builds the order of a rank that two flows of micro-batches pass, for the V orders and the two-directional ones.
 //
 // Lane 0 is the flow that reaches the rank first. Each lane counts its own forwards, backwards and weight halves, so an
-// order is told as in the papers, by lanes and kinds alone: F0, F1, I1, W1, ...
+// order is written as in the papers, by lanes and kinds alone: F0, F1, I1, W1, ...
 #pragma once
 
 #include <array>
@@ -30,14 +30,14 @@ class TwoLanes {
  public:
   explicit TwoLanes(const std::array<Lane, 2>& lanes) : lanes_(lanes) {}
 
-  /// `times` times these steps, each with the next micro-batch of its lane and kind. What a lane has no micro-batch for
-  /// any more is left out, so an order for more of them than there are may be told and cut to size.
+  /// These steps `times` times, each with the next micro-batch of its lane and kind. A step of an exhausted lane is
+  /// left out, so an order for more micro-batches than exist may be given and is cut to size.
   void repeat(std::int64_t times, std::initializer_list<LaneStep> steps);
 
   /// (F;B)OVERLAP_F_B: the next forward of one lane with the next backward of the other.
   void overlap(int forward_lane, int backward_lane);
 
-  /// An I whose W waits in a queue of both lanes, and the W that has waited longest.
+  /// An I whose W joins a queue shared by both lanes, and the oldest W of that queue.
   void input_later_weight(int lane);
   void longest_waiting_weight();
 

@@ -20,10 +20,10 @@ struct Frame {
   double kept = 0;   ///< from I to W
 };
 
-/// What the greedy order leaves open; in brackets the names of the authors.
+/// The choices that the greedy order leaves open; the authors' names are in brackets.
 struct Switches {
-  bool wait_for_first_gradient = false;  ///< before it no forward that would end after it (allow_bubble_before_first_b)
-  bool hold_forwards_back = false;       ///< a forward makes way for a gradient that comes soon (prioritize_b)
+  bool wait_for_first_gradient = false;  ///< no forward that ends after it precedes it (allow_bubble_before_first_b)
+  bool hold_forwards_back = false;       ///< a forward yields to a gradient that arrives soon (prioritize_b)
   bool fill_small_gaps = false;          ///< with a W that is longer than they are (no_bubble_greedy)
 };
 
@@ -51,8 +51,8 @@ class Greedy {
 
  private:
   struct Rank {
-    int forwards = 0, inputs = 0, weights = 0;  ///< how many it has done: all by ascending micro-batch
-    double now = 0;                             ///< when what it has so far ends
+    int forwards = 0, inputs = 0, weights = 0;  ///< executed so far: all by ascending micro-batch
+    double now = 0;                             ///< the end of its last action so far
     double waited = 0;                          ///< since its first forward
     std::vector<double> forward_ends, input_ends;
     std::vector<Action> order;
@@ -66,7 +66,7 @@ class Greedy {
   }
   bool has_room_for_forward(int r) const { return has_room(activations(ranks_[r], ranks_[r].weights), frame_.limit); }
 
-  // When the next forward (input half) of this rank could start as far as its neighbour is concerned.
+  // The earliest start of this rank's next forward (input half) that its neighbour allows.
   double forward_arrival(int r) const {
     return r == 0 ? 0 : ranks_[r - 1].forward_ends.at(ranks_[r].forwards) + time_.comm;
   }
@@ -97,11 +97,11 @@ class Greedy {
 
   void put_weight(int r) { put(r, ActionType::W, ranks_[r].weights++, 0, time_.weight); }
 
-  // How many forwards, after its first, each rank does before its first input half: what fits into the memory and into
-  // the time until the gradient comes.
+  // How many forwards, after its first, each rank executes before its first input half: as many as fit into the memory
+  // and into the time until the gradient arrives.
   std::vector<int> extra_forwards() const {
     std::vector<int> extra(frame_.ranks, 0);
-    double gradient = ranks_.back().now + time_.input;  // when the rank after this one has it
+    double gradient = ranks_.back().now + time_.input;  // when it reaches the rank after this one
     for (int r = frame_.ranks - 2; r >= 0; --r) {
       const double arrival = gradient + time_.comm;
       double now = ranks_[r].now;
@@ -112,7 +112,7 @@ class Greedy {
       }
       gradient = std::max(now, arrival) + time_.input;
     }
-    // A rank that is as far as the one before it could only wait for that one.
+    // A rank that is as far as the previous one could only wait for it.
     for (int r = 1; r < frame_.ranks; ++r) {
       if (1 + extra[r] < frame_.microbatches) extra[r] = std::min(extra[r], std::max(0, extra[r - 1] - 1));
     }
@@ -128,7 +128,7 @@ class Greedy {
     for (int r = frame_.ranks - 1; r >= 0; --r) put_input(r);
   }
 
-  // True when this rank, well ahead of the next one in forwards, does better to let its next gradient come first.
+  // True when this rank, well ahead of the next one in forwards, should await its next gradient before another forward.
   bool held_back(int r) const {
     const Rank& rank = ranks_[r];
     if (!switches_.hold_forwards_back || r + 1 == frame_.ranks) return false;
@@ -136,7 +136,7 @@ class Greedy {
     if (rank.forwards < next.forwards + 2) return false;
     const double gradient = next.now + time_.forward + time_.input + time_.comm;
     if (rank.now >= gradient) return true;
-    // Would a forward, with the W that must make room for it, be over before?
+    // Would a forward, with the W that must make room for it, end before that?
     double now = rank.now + time_.forward;
     for (int w = rank.weights; w < rank.inputs && !has_room(activations(rank, w), frame_.limit); ++w) {
       now += time_.weight;
@@ -153,8 +153,8 @@ class Greedy {
     return forward;
   }
 
-  // W while they fit into the gap until `arrival`; then one that is too long for what is left of it, unless the rank
-  // has waited so little that it can afford the gap.
+  // Inserts W while they fit into the gap until `arrival`; then one that is too long for the rest of it, unless the
+  // rank has waited so little that it can afford the gap.
   void fill_gap(int r, double arrival) {
     const Rank& rank = ranks_[r];
     while (has_weight(r) && rank.now + time_.weight <= arrival) put_weight(r);

@@ -1,21 +1,22 @@
-// zb-auto: the zero-bubble order made for given durations and a memory limit; generators.cc says what it is.
+// zb-auto: the zero-bubble order for given durations and a memory limit; schedule_kinds.cc describes it.
 //
-// The greedy construction of Qi et al., arXiv 2401.10241, section 3, as its authors' implementation does it (project
-// zero-bubble-pipeline-parallelism of sail-sg, scheduler zb): micro-batch after micro-batch every rank that should does
-// one forward, then every rank one I, and W goes into the gaps before them. Three switches make eight orders; the one
-// with the least longest_rank (simulate.h) is kept. Two things are ours: zb-h1 and zb-h2, where they fit into the
-// memory, compete too, so that the result is never worse than they; and memory is counted in whole activations, so
-// that no rounding decides. The paper's integer program, which may improve on the greedy order, is left out.
+// The greedy construction of Qi et al., arXiv 2401.10241, section 3, after its authors' implementation (project
+// zero-bubble-pipeline-parallelism of sail-sg, scheduler zb): for each micro-batch in turn, the ranks that should
+// execute one forward, then every rank executes one I; W fills the gaps before them. Three switches make eight orders;
+// the one with the least longest_rank (simulate.h) is kept. We differ in two points: zb-h1 and zb-h2, when they fit
+// into the memory, compete too, so that the result is never worse than they are; and memory is counted in whole
+// activations, so that rounding decides nothing. The paper's integer program, which may improve on the greedy order, is
+// left out.
 //
 // Linear in the number of actions.
 #pragma once
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
 
-/// Throws InputError for durations, a memory limit or a share of memory that are out of range (measured.h). A full
-/// backward's time is not used: there is none.
+/// Throws InputError for durations, a memory limit or a share of memory out of range (measured.h). The time of a full
+/// backward is unused: the order has none.
 Schedule zb_auto(const ScheduleRequest& request);
 
 }  // namespace plumbline::schedule

@@ -41,7 +41,7 @@ TEST(ZeroBubbleAuto, PublishedBubbles) {
   }
 }
 
-// The second row of the table with 2P of memory: how much of it W keeps decides, from about a half on.
+// The second row of the table with 2P of memory: the share that W keeps matters from about one half on.
 TEST(ZeroBubbleAuto, ShareKeptForWeights) {
   const Durations& durations = testing::kZeroBubbleTable[1].durations;
   const auto bubble = [&](double kept) {
@@ -52,9 +52,9 @@ TEST(ZeroBubbleAuto, ShareKeptForWeights) {
   EXPECT_NEAR(bubble(0.8), 0.0619, 5e-5);
 }
 
-// Longest rank of the order that the authors' implementation makes, found by running it (sail-sg,
-// zero-bubble-pipeline-parallelism at 39f2c186, scheduler/zb.py, initial_solution with mem_f = 1, mem_w = -share,
-// max_mem = limit); no other order of ours is better on these.
+// Longest rank of the authors' order, recorded from their implementation (sail-sg, zero-bubble-pipeline-parallelism at
+// 39f2c186, scheduler/zb.py, initial_solution with mem_f = 1, mem_w = -share, max_mem = limit); none of our other
+// orders is better on these.
 TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
   struct Row {
     int ranks, microbatches;
@@ -75,7 +75,7 @@ TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
       {8, 24, times(2, 1, 3, 0), 2, 0.5, 510},
       {8, 24, times(2, 1, 3, 0), 1, 0.5, 648},
       {1, 5, times(1, 2, 3, 4), 1, 0.5, 30},
-      // Here each switch counts, and that a W may fill a gap wholly.
+      // In these rows each switch matters, as does the rule that a W may fill a gap completely.
       {6, 7, times(8, 5, 9, 0), 7, 0.5, 171},
       {6, 16, times(3, 6, 3, 1), 12, 0.5, 214},
       {4, 9, times(7, 6, 4, 2), 8, 0.5, 172},
@@ -90,7 +90,7 @@ TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
   }
 }
 
-// The same source, to the letter.
+// From the same source, verbatim.
 TEST(ZeroBubbleAuto, LiteralOrder) {
   EXPECT_EQ(to_csv(make_schedule(request(3, 4, times(2, 1, 1, 0.5), 5))),
             "0F0,0F1,0F2,0F3,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3\r\n"
@@ -115,7 +115,7 @@ TEST(ZeroBubbleAuto, RunsToItsEndWithinItsMemoryNoWorseThanByHand) {
     ASSERT_EQ(violations(schedule, chain_edges(ranks)), std::vector<std::string>{}) << "seed " << seed;
     ASSERT_TRUE(run.sums_ascend()) << "seed " << seed;
     ASSERT_LE(testing::slow_peak(schedule, kept), limit + 1e-9) << "seed " << seed;
-    // What those hold at most, if each activation is held as a whole until its W.
+    // Their peak, if each activation is held as a whole until its W.
     for (const auto& [by_hand, needs] : {std::pair{"zb-h1", ranks}, {"zb-h2", 2 * ranks - 1}}) {
       if (needs > limit) continue;
       ASSERT_LE(run.longest_rank,

@@ -26,7 +26,7 @@ bool is_sound_group(const std::vector<Action>& actions, std::size_t begin, std::
   return true;
 }
 
-// What was seen of a stage and micro-batch.
+// The actions of a stage and micro-batch seen so far.
 enum Seen : std::uint8_t { kForward = 1, kInput = 2, kWeight = 4 };
 
 std::uint8_t makes(ActionType type) {

@@ -1,5 +1,4 @@
-// What the computations of a step wait for: the scan that says whether all are there, and what is still missing of each
-// while the step is simulated.
+// The needs of a step's computations: a scan for completeness, and the messages still missing during the simulation.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +9,9 @@
 namespace plumbline::schedule {
 
 /// True when every stage and micro-batch has exactly one F and one B (or one I and one W; no backward when
-/// forward-only), on its rank, after what makes its inputs on that rank, and groups end before the list and have no
-/// members that need one another. Says what violations() says of a compute schedule whose shape is sound, but for
-/// deadlocks, and not why: one byte per stage and micro-batch.
+/// forward-only), on its rank, after the producers of its inputs on that rank, and groups end before the list and have
+/// no members that need one another. Agrees with violations() on a compute schedule of valid shape, except for
+/// deadlocks and the reasons. One byte per stage and micro-batch.
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
 /// The messages from other ranks that each F, B and I waits for; an I counts as the B of its stage and micro-batch.
@@ -21,7 +20,7 @@ class Awaited {
   Awaited(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
   struct Arrivals {
-    double ready = 0;           ///< when the latest message that is known was there
+    double ready = 0;           ///< arrival of the latest known message
     std::uint32_t missing = 0;  ///< messages not yet sent
     std::int32_t last = -1;     ///< the record of that latest message
   };
@@ -29,7 +28,7 @@ class Awaited {
   Arrivals& forward(int stage, int microbatch) { return awaited_[row(stage, microbatch)]; }
   Arrivals& backward(int stage, int microbatch) { return awaited_[row(stage, microbatch) + 1]; }
 
-  /// Null for a W, which waits for nothing from elsewhere.
+  /// Null for a W, which waits for no message.
   Arrivals* of(const Action& action) {
     if (action.type == ActionType::W) return nullptr;
     return action.type == ActionType::F ? &forward(action.stage, action.microbatch)

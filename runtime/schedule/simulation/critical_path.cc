@@ -30,7 +30,7 @@ class Walker {
   const TimedAction& at(const Place& place) const { return recording_.times[place.rank][place.position]; }
   const ActionCauses& causes(const Place& place) const { return recording_.actions[place.rank][place.position]; }
 
-  // Adds the members of the unit that ends at `last`, the last of them first; returns where it begins.
+  // Adds the members of the unit that ends at `last`, in reverse; returns the unit's beginning.
   Place through_unit(const Place& last) {
     Place place = last;
     const auto& actions = compute_.ranks[place.rank];
@@ -42,7 +42,7 @@ class Walker {
     }
   }
 
-  // Goes from the begin of a unit to the begin of the one that it waited for; {-1, -1} at the begin of the step.
+  // From the beginning of a unit to that of the unit it waited for; {-1, -1} at the beginning of the step.
   Place before_begin(const Place& unit) {
     const std::int32_t message = causes(unit).message;
     if (message >= 0) return through_message(message);
@@ -67,10 +67,10 @@ class Walker {
     }
   }
 
-  // To the begin of the action that took a message and so let this one go.
+  // To the beginning of the action that consumed a message and thereby let this one go.
   Place through_buffer(std::int32_t number) {
     const Place& taker = recording_.messages[number].freed_by;
-    PLUMBLINE_CHECK(taker.rank >= 0, "a message waited for a buffer that nobody freed");
+    PLUMBLINE_CHECK(taker.rank >= 0, "a message waited for a buffer that no action freed");
     const double time = recording_.transfers[number].sent;
     steps_.push_back(
         {PathStep::Kind::Buffer, at(taker).action, taker.rank, recording_.transfers[number].from_rank, time, time});
@@ -80,7 +80,7 @@ class Walker {
     return first;
   }
 
-  // The last member of the producer's unit: messages leave when the whole of it has ended.
+  // The last member of the producer's unit: messages leave when the whole unit has ended.
   Place end_of(const MessageCauses& cause) const {
     Place place = cause.producer;
     place.position =

@@ -37,7 +37,7 @@ void HeldMemory::unit(int rank, std::span<const Action> members, double begin, d
   }
   for (const Action& member : members) end_one(held, member);
   if (!traffic_.holds()) {
-    if (held.live == 0) held.bytes = 0;  // whatever rounding left
+    if (held.live == 0) held.bytes = 0;  // discards the rounding error
     note(rank, held, end);
     return;
   }
@@ -47,7 +47,7 @@ void HeldMemory::unit(int rank, std::span<const Action> members, double begin, d
   }
 }
 
-// What a forward makes for stages of its own rank, and in a forward-only step the end of what it popped.
+// The tensors that a forward stashes for stages of its own rank and, in a forward-only step, the end of those it pops.
 void HeldMemory::stash_within(int rank, const Action& action, double end) {
   for (const Stash& stash : traffic_.stashed(action.stage)) {
     if (compute_.rank_of(stash.edge.to, action.microbatch) == rank) changes_[rank].push_back({end, stash.bytes, 1});
@@ -99,14 +99,14 @@ void HeldMemory::let_go_popped(Held& held, const Action& action) const {
   }
 }
 
-// Goes through the rank's actions once more, and through what came and went between them.
+// Replays the rank's actions, and the changes between them.
 void HeldMemory::sum_up(int rank) {
   const std::vector<Action>& actions = compute_.ranks[rank];
   const std::vector<double>& moments = moments_[rank];
   std::vector<std::size_t> order(actions.size());
   std::iota(order.begin(), order.end(), 0u);
   const auto moment = [&](std::size_t action) { return moments[action]; };
-  // In a group a backward, which counts at the end, may stand before a forward, which counts at the begin.
+  // In a group a backward, which counts at the end, may precede a forward, which counts at the beginning.
   if (!std::ranges::is_sorted(moments)) std::ranges::stable_sort(order, {}, moment);
   std::vector<Change>& changes = changes_[rank];
   std::ranges::stable_sort(changes, {}, &Change::time);
@@ -116,7 +116,7 @@ void HeldMemory::sum_up(int rank) {
   while (next != order.end() || change != changes.end()) {
     double now = next != order.end() ? moment(*next) : change->time;
     if (change != changes.end()) now = std::min(now, change->time);
-    // All of a moment before it is looked at: what ends then is not held beside what begins.
+    // Applies all changes of a moment before the peak is updated: memory freed then is not held beside new memory.
     for (; next != order.end() && moment(*next) == now; ++next) {
       const Action& action = actions[*next];
       begin_one(held, action);
@@ -127,7 +127,7 @@ void HeldMemory::sum_up(int rank) {
       held.bytes += change->bytes;
       held.skipped += change->tensors;
     }
-    if (held.live == 0 && held.skipped == 0) held.bytes = 0;  // whatever rounding left
+    if (held.live == 0 && held.skipped == 0) held.bytes = 0;  // discards the rounding error
     peak_[rank] = std::max(peak_[rank], held.bytes);
     note(rank, held, now);
   }
@@ -138,7 +138,7 @@ void HeldMemory::note(int rank, const Held& held, double time) {
   std::vector<MemoryPoint>& curve = memory_[rank];
   if (!curve.empty() && curve.back().bytes == held.bytes) return;
   if (!curve.empty() && curve.back().time == time) {
-    // At one moment, first what ended is let go.
+    // At any one moment, memory is freed first.
     curve.back().bytes = held.bytes;
     return;
   }

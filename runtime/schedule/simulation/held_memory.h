@@ -1,8 +1,8 @@
-// What each rank holds over time while a step is simulated: activations, and tensors that skip stages.
+// The memory that each rank holds over time during a simulation: activations, and tensors that skip stages.
 //
-// Activations come and go as their rank does its actions, so they are summed as these are told. A skipped tensor comes
-// when it arrives, which may be told long after its rank's later actions: where there are any, the moments are kept and
-// all is summed at the end, for 8 bytes an action and 24 for each coming or going that is no action of its rank.
+// Activations change with their rank's actions, so they are summed as these are reported. A skipped tensor changes when
+// it arrives, which may be reported long after its rank's later actions. If there are any, the moments are kept and
+// everything is summed at the end, for 8 bytes an action and 24 for each change that is no action of its rank.
 #pragma once
 
 #include <span>
@@ -15,14 +15,14 @@ namespace plumbline::schedule {
 
 class HeldMemory {
  public:
-  /// All of them must outlive it. With `curves` finish() also gives Simulation::memory.
+  /// All of them must outlive it. With `curves` finish() also fills Simulation::memory.
   HeldMemory(const Schedule& compute, const StepCosts& costs, const SkipTraffic& traffic, bool curves);
 
-  /// A rank's next unit, a group or an action that stands alone.
+  /// A rank's next unit, a group or a single action.
   void unit(int rank, std::span<const Action> members, double begin, double end);
 
-  /// The message over an edge between two ranks: its rank made it at `made`, the link had carried it at `carried`, and
-  /// at `there` it was there. Only of forwards, and only where skips take memory (SkipTraffic::holds).
+  /// The message over an edge between two ranks: made at `made`, off the link at `carried`, arrived at `there`. Only
+  /// for forwards, and only if skips take memory (SkipTraffic::holds).
   void message(const StageEdge& edge, int from_rank, int to_rank, double made, double carried, double there);
 
   /// After all units and messages: peak_live of the timeline, peak_memory and memory.
@@ -35,7 +35,7 @@ class HeldMemory {
     double bytes = 0;
   };
 
-  // What comes (bytes above 0) or goes at a moment that no action of the rank stands for.
+  // A change (bytes above 0: held; below 0: freed) at a moment that no action of the rank represents.
   struct Change {
     double time, bytes;
     int tensors;
@@ -53,7 +53,7 @@ class HeldMemory {
   const SkipTraffic& traffic_;
   const bool curves_, forward_only_;
   std::vector<Held> held_;                    // by rank
-  std::vector<std::vector<double>> moments_;  // by rank and action: when it changes what is held; with skips only
+  std::vector<std::vector<double>> moments_;  // by rank and action: when it changes the memory; with skips only
   std::vector<std::vector<Change>> changes_;  // by rank; with skips only
   std::vector<int> peak_live_;
   std::vector<double> peak_;

@@ -20,16 +20,16 @@ std::string text(double value) {
   return digits.data();
 }
 
-// The least that each kind of action of a stage takes, from begin until what it made can be used or sent: a member of a
-// group as long as the whole group. No chain of dependencies comes through a group twice.
+// The least time of each kind of action of a stage, from its beginning until its result can be used or sent: for a
+// member of a group that of the whole group. No chain of dependencies passes through a group twice.
 using LeastTimes = std::vector<std::array<double, 4>>;
 
 struct Work {
   double busy = 0;   // of a rank
-  double early = 0;  // of that, units that are not just a W
+  double early = 0;  // of that, units other than a lone W
 };
 
-// Where a stage's actions lie in time, in one replica, when nothing stands in the way.
+// The earliest times around a stage's actions, in one replica, without any contention.
 struct Reach {
   double forward = 0;   // before its F
   double backward = 0;  // before its B or I
@@ -79,7 +79,7 @@ class Bounds {
   struct LinkUse {
     double first = kNever;  // before its first message
     double busy = 0;
-    double after = kNever;  // from the end of its last one
+    double after = kNever;  // from the end of its last message
   };
 
   void add_units(std::size_t rank) {
@@ -101,12 +101,12 @@ class Bounds {
   double forward(int stage) const { return least(stage, ActionType::F); }
   double backward(int stage) const { return std::min(least(stage, ActionType::I), least(stage, ActionType::B)); }
 
-  // When a B or I of the stage (an F when forward-only) can have ended.
+  // The earliest end of a B or I of the stage (an F when forward-only).
   double middle(int stage, const Reach& reach) const {
     return forward_only_ ? reach.forward + forward(stage) : reach.backward + backward(stage);
   }
 
-  // How long a message keeps its link busy: a value, or its gradient on the way back.
+  // How long a message occupies its link: a value, or its gradient on the way back.
   double occupancy(const Link& link, int from, int to) const {
     return traffic_.bytes(std::min(from, to), std::max(from, to)) / link.bandwidth;
   }
@@ -137,7 +137,7 @@ class Bounds {
       }
     }
     for (int s = 0; s < stages && !forward_only_; ++s) {
-      // An I's own W must follow it; they cannot stand in one group.
+      // An I's own W must follow it; they cannot share a group.
       if (least(s, ActionType::B) == kNever) all[s].tail = least(s, ActionType::W);
       for (int u : graph_.inputs(s)) {
         all[s].tail = std::max(all[s].tail, travel(replica, s, u) + backward(u) + all[u].tail);

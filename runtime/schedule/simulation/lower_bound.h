@@ -1,4 +1,4 @@
-// What no order of the same actions on the same ranks can beat.
+// A lower bound on the duration of any order of the same actions on the same ranks.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace plumbline::schedule {
 
 struct LowerBound {
   double makespan = 0;      ///< the largest of the three
-  double busiest_rank = 0;  ///< a rank's work, after what must come before its first action, before what must come last
+  double busiest_rank = 0;  ///< a rank's work plus the least time before its first and after its last action
   double chain = 0;         ///< one micro-batch through all stages and back
-  double busiest_link = 0;  ///< all messages of a link, one after another; 0 where links are not occupied
-  std::string reason;       ///< which of them it is, such as "rank 2: at least 2 before its first action, 36 of work"
+  double busiest_link = 0;  ///< all messages of a link, one after another; 0 unless links are occupied
+  std::string reason;       ///< the binding one, such as "rank 2: at least 2 before its first action, 36 of work"
 };
 
-/// The edges are those given and those of costs.skips. Keeps from the schedule where stages lie, which backwards come
-/// in halves and which actions are grouped, but not the order of its units. For rank r with head_r the least time
-/// before it can begin, busy_r its work, early_r the same without lone W, and tail_r the least time after its last F, B
-/// or I: max(head_r + busy_r, head_r + early_r + tail_r). A schedule that attains it cannot be improved on; zb-h2 and
-/// zb-v do for F = I = W without latency. Throws as simulate_step does, but does not ask whether the schedule can run.
+/// The edges are the given ones and those of costs.skips. The bound keeps the schedule's placement of stages, its
+/// halved backwards and its groups, but not the order of its units. For rank r with head_r the least time before it can
+/// begin, busy_r its work, early_r the same without lone W, and tail_r the least time after its last F, B or I:
+/// max(head_r + busy_r, head_r + early_r + tail_r). A schedule that attains it is optimal; zb-h2 and zb-v do for F = I
+/// = W without latency. Throws as simulate_step does, but does not check whether the schedule can run.
 LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs);
 
 }  // namespace plumbline::schedule

@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
@@ -46,7 +46,7 @@ TEST(LowerBound, NothingIsFaster) {
   EXPECT_GT(by_link, 20);
 }
 
-// (M+P-1)(F+B) + 2(P-1)c for whole backwards, (P-1)(F+c) + M(F+I+W) for halves where W is long enough to fill the way
+// (M+P-1)(F+B) + 2(P-1)c for whole backwards, (P-1)(F+c) + M(F+I+W) for halves if W is long enough to fill the way
 // back. 1f1b attains the first without latency, zb-h2 and zb-v the second from M = 2P-1 on.
 TEST(LowerBound, ClosedFormsAndWhoAttainsThem) {
   for (int p = 1; p <= 6; ++p) {
@@ -71,8 +71,8 @@ TEST(LowerBound, ClosedFormsAndWhoAttainsThem) {
   }
 }
 
-// All orders of two ranks with two micro-batches (each kind by ascending micro-batch): the best is no better than the
-// bound, and for F = I = W without latency as good.
+// All orders of two ranks with two micro-batches (each kind by ascending micro-batch): the best never beats the bound,
+// and attains it for F = I = W without latency.
 TEST(LowerBound, TheBestOfAllOrders) {
   const auto less = [](const Action& a, const Action& b) {
     return std::tuple(a.type, a.microbatch) < std::tuple(b.type, b.microbatch);

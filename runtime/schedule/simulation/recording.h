@@ -1,4 +1,4 @@
-// What a simulation writes down for whoever asks why: causes of begins and of late messages (critical_path.h).
+// The recorded causes of beginnings and of late messages, from which critical_path.h derives its chain.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ struct Place {
 /// Why a message was sent and began when it did.
 struct MessageCauses {
   Place producer;
-  std::int32_t queued_after = -1;  ///< the message whose carrying kept it from beginning as it was sent
-  /// The message, of the same unit and not after this one, that waited last for a buffer; and, of that one, the action
-  /// whose begin freed it.
+  std::int32_t queued_after = -1;  ///< the message that occupied the link when it was sent
+  /// The last message of the same unit, up to this one, that waited for a buffer; and the action whose beginning freed
+  /// that buffer.
   std::int32_t stalled = -1;
   Place freed_by;
 };
 
-/// Why an action begins when it does, and when its rank went on.
+/// Why an action begins when it does, and when its rank continued.
 struct ActionCauses {
-  std::int32_t message = -1;  ///< that came last; -1: the rank was busy until then, or it is the first
+  std::int32_t message = -1;  ///< the last to arrive; -1: the rank was busy until then, or this is its first action
   std::int32_t stalled = -1;  ///< the message of its unit that waited last for a buffer; -1: none
 };
 

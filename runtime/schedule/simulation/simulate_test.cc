@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"
@@ -42,8 +42,8 @@ TEST(Simulate, ClosedFormsOfGPipeAnd1F1B) {
   }
 }
 
-// (M+P-1)(tf+tb) + [2(P-1)M/P + 2(P-2)] comm where P divides M: even when transfers cost no rank any time, 1F1B waits
-// for 2(P-1) of them in every P micro-batches.
+// (M+P-1)(tf+tb) + [2(P-1)M/P + 2(P-2)] comm where P divides M: even if transfers take no rank's time, 1F1B waits for
+// 2(P-1) of them in every P micro-batches.
 TEST(Simulate, LatencyOf1F1B) {
   for (int ranks = 2; ranks <= 8; ++ranks) {
     for (int rounds = 1; rounds <= 4; ++rounds) {
@@ -57,7 +57,7 @@ TEST(Simulate, LatencyOf1F1B) {
   }
 }
 
-// The columns 1F1B, ZB-H1 and ZB-H2 of the zero-bubble paper's table of bubble rates, which counts by the longest rank.
+// The columns 1F1B, ZB-H1 and ZB-H2 of the zero-bubble paper's table of bubble rates, which refer to the longest rank.
 TEST(Simulate, PublishedBubbles) {
   for (const testing::ZeroBubbleRow& row : testing::kZeroBubbleTable) {
     const auto simulated = [&](const char* name) {
@@ -126,9 +126,9 @@ TEST(Simulate, PeakActivationsOfZeroBubbleSchedules) {
   }
 }
 
-// What a rank stands still within the makespan, in units of F = I = W. The unsplit orders: (P-1)(F+B) (arXiv 1811.06965
-// section 2.3, arXiv 2104.04473 section 2.2). The zero-bubble ones, counted by hand: P-1, and more where micro-batches
-// are fewer than the order is made for.
+// A rank's idle time within the makespan, in units of F = I = W. The unsplit orders: (P-1)(F+B) (arXiv 1811.06965
+// section 2.3, arXiv 2104.04473 section 2.2). The zero-bubble ones, counted by hand: P-1, and more with fewer
+// micro-batches than the order is designed for.
 double idle(const std::string& name, int ranks, int microbatches) {
   if (name == "zb-h1") return ranks - 1 + std::max(0, ranks - microbatches);
   if (name == "zb-h2") return ranks - 1 + std::max(0, (2 * ranks - 1 - microbatches) / 2);
@@ -165,11 +165,11 @@ TEST(Simulate, FirstStageMayDoItsWholeBackwardInW) {
   EXPECT_EQ(deferred.end, (std::vector<double>{10, 7}));
   EXPECT_EQ(deferred.busy, both.busy) << "the same work, elsewhere";
   EXPECT_EQ(deferred.peak_live, both.peak_live);
-  // Another stage of its rank, and other stages in general, take what they take.
+  // Another stage of its rank, and other stages in general, keep their times.
   const Schedule two_stages = parse_csv("0F0,1F0,1I0,0I0,1W0,0W0\r\n", "two stages");
   const Durations unequal{.forward = 1, .input = 10, .weight = 100, .backward = {}};
   EXPECT_DOUBLE_EQ(simulate(two_stages, unequal, defers).makespan, 222);
-  // Where W follows I at once, as on rank 0 of these, it is the same.
+  // The times agree if W follows I directly, as on rank 0 of these.
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
     const Schedule schedule = make_schedule(name, 4, 6);
     EXPECT_EQ(simulate(schedule, Durations{}, defers).end, simulate(schedule, Durations{}).end) << name;
@@ -185,7 +185,7 @@ TEST(Simulate, UnitTimesOfPyTorchsOrders) {
   }
 }
 
-// Any schedule: relax all starts until nothing moves (a longest path), with lists searched anew each time.
+// Any schedule: relaxes all starts until nothing moves (a longest path), and searches the lists anew each time.
 TEST(Simulate, AgreesWithRelaxationOnRandomSchedules) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);

@@ -24,15 +24,15 @@ struct Channel {
   double link_free = 0;
   std::int32_t last_message = -1;
   std::int64_t sent = 0, taken = 0;
-  std::deque<Take> takes;  // the latest of those `taken`, as far as a send may still look for them
+  std::deque<Take> takes;  // the latest of those `taken`, while a send may still need them
   bool sender_waits = false;
 };
 
 struct RankState {
-  int position = 0;  // of the unit (a group, or an action that stands alone) that comes next
+  int position = 0;  // of the next unit (a group or a single action)
   double free = 0;   // when the rank can begin it
   const Awaited::Arrivals* waits_for = nullptr;
-  // Of the unit before it: whose messages are not all sent yet, where the next of them comes from, and who waits.
+  // The previous unit: its first member with unsent messages, the edge of the next message, and the one that waits.
   int sending = 0;
   std::size_t edge = 0;
   std::int32_t stalled = -1;
@@ -110,12 +110,12 @@ class Loop {
         ready = need->ready;
         last = need->last;
       }
-      carry_out(rank, end, std::max(ready, state.free), ready > state.free ? last : -1);
+      execute(rank, end, std::max(ready, state.free), ready > state.free ? last : -1);
     }
   }
 
   // The unit from the rank's position to `end`.
-  void carry_out(int rank, int end, double start, std::int32_t message) {
+  void execute(int rank, int end, double start, std::int32_t message) {
     RankState& state = ranks_[rank];
     const auto& actions = actions_of(rank);
     const std::span<const Action> members(actions.data() + state.position, actions.data() + end);
@@ -149,7 +149,7 @@ class Loop {
     }
   }
 
-  // Sends what the last unit made; false where a buffer must become free first.
+  // Sends the results of the last unit; false if a buffer must become free first.
   bool send_all(int rank) {
     RankState& state = ranks_[rank];
     for (; state.sending < state.position; ++state.sending, state.edge = 0) {
@@ -186,7 +186,7 @@ class Loop {
       channel->link_free = begin + carrying;
     }
     const double end = begin + (carrying + latency(costs_, link, action.stage));
-    // The rank may go on later than it made this: when it had to wait for a buffer.
+    // If the rank had to wait for a buffer, it continues later than it made this.
     const double made = result_.timeline.end[rank];
     if (forward && traffic_.holds()) held_.message(edge, rank, to_rank, made, begin + carrying, end);
     Awaited::Arrivals& need =
@@ -203,7 +203,7 @@ class Loop {
     return true;
   }
 
-  // Lets a message go as soon as fewer than all buffers are in use; false where that is not known yet.
+  // Lets a message go as soon as fewer than all buffers are in use; false while that is unknown.
   bool find_buffer(int rank, Channel& channel, MessageCauses& causes) {
     RankState& state = ranks_[rank];
     const std::int64_t needed = channel.sent + 1 - costs_.links.buffers;
@@ -265,7 +265,7 @@ class Loop {
     t.bubble_longest_rank = bubble(t.longest_rank);
   }
 
-  // Whom a rank that stands still waits for, and what it says about it.
+  // The rank that a blocked rank waits for, and the text that explains it.
   std::pair<int, std::string> blocked_by(int rank) const {
     const RankState& state = ranks_[rank];
     const auto& actions = actions_of(rank);
@@ -286,7 +286,7 @@ class Loop {
       for (int other : forward ? graph_.inputs(action.stage) : graph_.outputs(action.stage)) {
         const int from = compute_.rank_of(other, action.microbatch);
         const auto& theirs = actions_of(from);
-        // What it has not sent yet begins at `sending`.
+        // Its unsent messages begin at `sending`.
         for (std::size_t j = static_cast<std::size_t>(ranks_[from].sending); from != rank && j < theirs.size(); ++j) {
           const Action& made = theirs[j];
           const bool makes =

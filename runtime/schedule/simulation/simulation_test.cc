@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
@@ -84,7 +84,7 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
       const double ended = slow.end.at(to_string(transfer.producer));
       if (transfer.sent > ended || transfer.begin > transfer.sent) ++stalled_or_queued;
     }
-    // Nothing depends on what is written down.
+    // The records do not change the result.
     const Simulation bare = simulate_step(step.compute, step.edges, step.costs);
     ASSERT_EQ(bare.timeline.end, fast.timeline.end) << "seed " << seed;
     ASSERT_EQ(bare.peak_memory, fast.peak_memory) << "seed " << seed;
@@ -145,7 +145,7 @@ TEST(Simulation, LinksAndBuffersByHand) {
 }
 
 TEST(Simulation, ACycleOfFullBuffersIsTold) {
-  // Each rank makes two things that the other takes only after having made its own two.
+  // Each rank makes two values that the other uses only after it has made its own two.
   Schedule schedule = parse_csv("0F0,0F1\r\n1F0,1F1\r\n", "crossed");
   schedule.rank_of_stage = {0, 1, 1, 0};
   schedule.microbatches = 4;
@@ -162,7 +162,7 @@ TEST(Simulation, ACycleOfFullBuffersIsTold) {
 }
 
 TEST(Simulation, AGroupWaitsForAllItsMembersNeeds) {
-  // 0B0 needs 1B0; alone it would let 0F1 go first.
+  // 0B0 needs 1B0; outside a group it would let 0F1 go first.
   Schedule schedule = parse_csv("0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n", "grouped");
   StepCosts costs;
   const auto begin_of = [&](std::size_t position) {
@@ -177,7 +177,7 @@ TEST(Simulation, AGroupWaitsForAllItsMembersNeeds) {
     return sum / 2;
   };
   EXPECT_EQ(simulate_step(schedule, chain_edges(2), costs).timeline.makespan, 10.5);
-  // Each needs what the other has in its group: nobody can begin.
+  // Each needs a result from the other's group: neither can begin.
   schedule.ranks[1][1].overlaps_next = true;
   EXPECT_EQ(
       error_of(schedule, chain_edges(2), costs),
@@ -185,7 +185,7 @@ TEST(Simulation, AGroupWaitsForAllItsMembersNeeds) {
       "rank 1, position 2 (1F1) waits for 0F1 at rank 0, position 1");
 }
 
-// What the zero-bubble paper counts: M_B from F to the input backward, M_W of it until the weight backward.
+// The zero-bubble paper's accounting: M_B from F to the input backward, M_W of it until the weight backward.
 TEST(Simulation, MemoryOverTime) {
   const Schedule schedule = parse_csv("0F0,0F1,0I0,0W0,0I1,0W1\r\n", "one");
   StepCosts costs;
@@ -200,7 +200,7 @@ TEST(Simulation, MemoryOverTime) {
   EXPECT_EQ(simulation.peak_memory, std::vector<double>{20});
 }
 
-// From 0 to the makespan without a gap, each step able to begin only when the one before it ended.
+// From 0 to the makespan without a gap, each step able to begin only when the previous one ended.
 TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
   std::map<PathStep::Kind, int> kinds;
   for (unsigned seed = 0; seed < 1500; ++seed) {
@@ -299,7 +299,7 @@ TEST(Simulation, PathStepsAreNamed) {
                                              "1B0 from rank 1 to rank 0", "rank 0: 0B0"}));
 }
 
-// What simulate_step refuses of a schedule is what check.h finds in it.
+// simulate_step refuses exactly the schedules in which check.h finds a violation.
 TEST(Simulation, RefusesWhatTheChecksRefuse) {
   int refused = 0;
   for (unsigned seed = 0; seed < 600; ++seed) {

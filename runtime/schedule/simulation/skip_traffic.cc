@@ -9,7 +9,7 @@ std::size_t place_of(int stage, const std::vector<int>& ascending) {
   return static_cast<std::size_t>(std::lower_bound(ascending.begin(), ascending.end(), stage) - ascending.begin());
 }
 
-// Those that take memory, one for each edge, ascending by edge.
+// The skips that take memory, one for each edge, ascending by edge.
 std::vector<Stash> by_edge(std::vector<Skip> skips) {
   std::ranges::stable_sort(skips, {}, [](const Skip& skip) { return std::pair(skip.edge.from, skip.edge.to); });
   std::vector<Stash> stashes;
@@ -32,7 +32,7 @@ SkipTraffic::SkipTraffic(const StageGraph& graph, const std::vector<StageEdge>& 
   const auto load = [&](const StageEdge& edge) -> double& {
     return loads_[edge.from][place_of(edge.to, graph.outputs(edge.from))];
   };
-  // An edge that is given twice carries the outputs once.
+  // An edge given twice carries the outputs once.
   for (const StageEdge& edge : edges) load(edge) = of_stage(costs.links.bytes, edge.from);
   for (const Stash& stash : by_edge(costs.skips)) {
     load(stash.edge) += stash.bytes;

@@ -1,4 +1,4 @@
-// What goes over each edge of a step, and which of it are tensors that skip stages.
+// The traffic over each edge of a step, and the part of it that consists of tensors that skip stages.
 #pragma once
 
 #include "runtime/schedule/simulation/costs.h"
@@ -14,21 +14,21 @@ struct Stash {
 
 class SkipTraffic {
  public:
-  /// `edges`: the step's own, without those that only skips have; `graph`: of all of them (with_skips). `costs` passes
+  /// `edges`: the step's own, without those that only skips have; `graph`: all of them (with_skips). `costs` satisfies
   /// require_costs. `graph` and `costs` must outlive it.
   SkipTraffic(const StageGraph& graph, const std::vector<StageEdge>& edges, const StepCosts& costs);
 
-  /// What a message over this edge carries, either way.
+  /// The size of a message over this edge, in either direction.
   double bytes(int from, int to) const { return loads_.empty() ? of_stage(costs_.links.bytes, from) : load(from, to); }
 
   /// Whether skips take memory.
   bool holds() const { return !popped_.empty(); }
 
-  /// What a stage stashes for others and pops itself, as far as it takes memory. Only where holds() is true.
+  /// The tensors that a stage stashes for others, and those it pops, if they take memory. Only if holds() is true.
   const std::vector<Stash>& stashed(int stage) const { return stashed_[stage]; }
   const std::vector<Stash>& popped(int stage) const { return popped_[stage]; }
 
-  /// The bytes that are skipped over this edge. Only where holds() is true.
+  /// The bytes that skip stages over this edge. Only if holds() is true.
   double skipped(int from, int to) const;
 
  private:
@@ -36,7 +36,7 @@ class SkipTraffic {
 
   const StageGraph& graph_;
   const StepCosts& costs_;
-  std::vector<std::vector<double>> loads_;            // as the outputs of graph_; empty where nothing skips
+  std::vector<std::vector<double>> loads_;            // indexed as the outputs of graph_; empty without skips
   std::vector<std::vector<Stash>> stashed_, popped_;  // by stage, ascending by the other one
 };
 

@@ -1,7 +1,7 @@
-// Tensors that skip stages in a simulated step, by hand; at random they are part of simulation_test.cc.
+// Tensors that skip stages in a simulated step, computed by hand; simulation_test.cc has them at random.
 #include <gtest/gtest.h>
 
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/lower_bound.h"
 #include "runtime/schedule/simulation/what_if.h"
 #include "runtime/schedule/text/csv.h"
@@ -38,7 +38,7 @@ TEST(Skips, AreHeldWhereTheyAreMadeUntilTheyAreCarriedAndThenWhereTheyArePopped)
   const Schedule schedule = parse_csv("0F0,0B0\r\n1F0,1B0\r\n2F0,2B0\r\n", "three");
   const Simulation simulation = run(schedule, slow_middle());
   EXPECT_EQ(simulation.timeline.begin, (std::vector<double>{0, 1, 6}));
-  // 2B0 ends at 9, its gradient for stage 0 is there at 12, that for stage 1 at once.
+  // 2B0 ends at 9, its gradient for stage 0 arrives at 12, that for stage 1 at once.
   EXPECT_EQ(simulation.timeline.end, (std::vector<double>{14, 11, 9}));
   EXPECT_EQ(curve_of(simulation, 0), (Curve{{0, 1}, {1, 7}, {4, 1}, {14, 0}}));
   EXPECT_EQ(curve_of(simulation, 1), (Curve{{1, 1}, {11, 0}}));
@@ -74,7 +74,7 @@ TEST(Skips, WithinARankAreHeldFromTheirMaking) {
   EXPECT_EQ(simulation.timeline.makespan, 12) << "as without";
 }
 
-// With a group, what begins in it is held beside what ends in it, whichever member stands first.
+// With a group, tensors that begin in it are held beside those that end in it, whichever member comes first.
 TEST(Skips, InAGroup) {
   for (const char* text : {"(0F1;0B0)OVERLAP_F_B", "(0B0;0F1)OVERLAP_F_B"}) {
     const Schedule schedule = parse_csv("0F0," + std::string(text) + ",0B1\r\n1F0,1B0,1F1,1B1\r\n", "group");
@@ -87,7 +87,7 @@ TEST(Skips, InAGroup) {
   }
 }
 
-// One message for an edge and micro-batch, with all that goes over it.
+// One message for an edge and micro-batch carries everything that uses the edge.
 TEST(Skips, OnAnEdgeThatTheStepHasAnywayMakeItsMessagesLonger) {
   const Schedule schedule = make_schedule("1f1b", 4, 8);
   StepCosts alone;
@@ -106,7 +106,7 @@ TEST(Skips, OnAnEdgeThatTheStepHasAnywayMakeItsMessagesLonger) {
             what_if(schedule, chain, alone, {{.factor = 2}})[0].after);
 }
 
-// Without bytes they are edges, which cost latency only.
+// Skips of zero bytes are edges that cost latency only.
 TEST(Skips, OfNoBytesAreEdges) {
   for (const char* name : {"1f1b", "zb-v", "interleaved-1f1b", "dualpipe"}) {
     const Schedule schedule = make_schedule(name, 4, 8);
@@ -127,7 +127,7 @@ TEST(Skips, OfNoBytesAreEdges) {
   }
 }
 
-// All is let go in the end, whatever rounding leaves of a tenth.
+// All memory is freed in the end, whatever rounding leaves of a tenth.
 TEST(Skips, LeaveNothingBehind) {
   for (const ScheduleKind& kind : schedule_kinds()) {
     const Schedule schedule = make_schedule(std::string(kind.name), 4, 16);

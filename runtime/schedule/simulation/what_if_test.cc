@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/generators.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 
 namespace plumbline::schedule {
@@ -21,7 +21,7 @@ Durations times(double f, double i, double w, std::optional<double> b = {}) {
   return {.forward = f, .input = i, .weight = w, .backward = b};
 }
 
-// The change is what a step with those times takes, written out by hand.
+// The change equals a step with those times, written out by hand.
 TEST(WhatIf, IsTheStepWithTheOtherTimes) {
   const StepCosts costs = times({times(1, 2, 3), times(2, 1, 1, 4), times(1, 1, 1)});
   const struct {
@@ -53,7 +53,7 @@ TEST(WhatIf, SensitivitySaysWhatMatters) {
   };
   EXPECT_NEAR(sensitivity({.stage = {}, .kind = {}, .factor = 2}), 1, 1e-12);
   EXPECT_EQ(sensitivity({.stage = {}, .kind = {}, .factor = 1}), 0);
-  // Stage 1 is the bottleneck: 72 of 75 is its work, and only the first F and the last B of stage 0 are in its way.
+  // Stage 1 is the bottleneck: 72 of 75 is its work, and only the first F and the last B of stage 0 delay it.
   EXPECT_NEAR(sensitivity({.stage = 1, .kind = {}, .factor = 1.01}), 72.0 / 75, 1e-9);
   EXPECT_NEAR(sensitivity({.stage = 0, .kind = {}, .factor = 1.01}), 3.0 / 75, 1e-9);
   EXPECT_EQ(sensitivity({.stage = 0, .kind = I, .factor = 1.01}), 0) << "there is none";

@@ -10,7 +10,7 @@ using enum schedule::ActionType;
 
 int below(std::mt19937& random, std::size_t limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
 
-// Runs all of `waiting` at random, whatever can run, and so fills the ranks' lists.
+// Runs all of `waiting` in random order, whichever can run, and thereby fills the ranks' lists.
 void run_at_random(schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
                    std::vector<schedule::Action> waiting, bool lowered, bool groups, std::mt19937& random) {
   Texts done;
@@ -38,7 +38,7 @@ void run_at_random(schedule::Schedule& schedule, const std::vector<schedule::Sta
   }
 }
 
-// Places between two actions that do not stand in one group: all from `begin` to the end of the list.
+// Positions between two actions that do not share a group: all from `begin` to the end of the list.
 std::vector<std::size_t> gaps(const std::vector<schedule::Action>& actions, std::size_t begin, std::size_t end) {
   std::vector<std::size_t> places;
   for (std::size_t i = begin; i <= end; ++i) {
@@ -226,7 +226,7 @@ std::string swap_two(schedule::Schedule& schedule, std::mt19937& random) {
   const bool all_compute = schedule::is_compute(actions[at].type) && schedule::is_compute(actions[other].type);
   if (!all_compute && (in_group(at) || in_group(other))) return "nothing";
   std::swap(actions[at], actions[other]);
-  std::swap(actions[at].overlaps_next, actions[other].overlaps_next);  // the groups stay where they were
+  std::swap(actions[at].overlaps_next, actions[other].overlaps_next);  // the groups keep their positions
   return "rank " + std::to_string(rank) + " swap " + std::to_string(at) + " and " + std::to_string(other);
 }
 

@@ -1,4 +1,4 @@
-// For tests: schedules at random that are valid by construction, and changes at random that mostly break them.
+// For tests: random schedules that are valid by construction, and random mutations that mostly break them.
 #pragma once
 
 #include <random>
@@ -17,27 +17,27 @@ struct RandomPipe {
 
 struct RandomOptions {
   bool groups = false;    ///< some computations in groups of two or three
-  bool replicas = false;  ///< sometimes two replicas of the model, each with a placement of its own
+  bool replicas = false;  ///< sometimes two replicas of the model, each with its own placement
 };
 
 /// A compute schedule over up to 4 ranks, 6 stages (placed at random) and 5 micro-batches, with a chain of edges and
-/// some that skip stages; each backward whole or in halves; made by running, at random, whatever can run.
+/// some that skip stages; each backward whole or in halves; built by running, at random, any action that can run.
 RandomPipe random_pipe(std::mt19937& random, const RandomOptions& options = {});
 
-/// Another order of the pipe's computations with sends, receives and some waits for sends, made in the same way, so
-/// that receives are posted as early or as late as it happens; for some stages with UNSHARD, RESHARD, REDUCE_GRAD and
-/// WAIT_REDUCE_GRAD. Valid with rendezvous sends, as long as no rank waits at a SEND.
+/// Another order of the pipe's computations with sends, receives and some waits for sends, built in the same way, so
+/// that receives are posted at random times; for some stages with UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD.
+/// Valid with rendezvous sends, as long as no rank waits at a SEND.
 schedule::Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, const RandomOptions& options = {});
 
-/// One change: an action dropped, repeated, swapped with another or the next, moved to some rank, of another
-/// micro-batch, stage or kind, or a group joined or split. Says in words which.
+/// One mutation: an action dropped, repeated, swapped with another or the next, moved to another rank, given another
+/// micro-batch, stage or kind, or a group joined or split. Returns its description.
 std::string mutate(schedule::Schedule& schedule, std::mt19937& random);
 
-/// One change of the order on a rank only, so that nothing is missing or there twice; groups stay where they are and
-/// keep to computations.
+/// One swap within a rank, so that no action is missing or repeated; groups keep their positions and contain only
+/// computations. Returns its description.
 std::string swap_two(schedule::Schedule& schedule, std::mt19937& random);
 
-/// All rows on lines of their own, for failure messages; an & joins an action to the next one.
+/// All rows, each on its own line, for failure messages; an & joins an action to the next one.
 std::string show(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges);
 
 /// The inverse of show, for rows such as "0F0 1F1& 0B0".

@@ -19,12 +19,12 @@ int home(const schedule::Schedule& schedule, int stage, int m) {
   return schedule.rank_of_stage.at(replica * schedule.stages + stage);
 }
 
-// The whole or the input half of a backward was done.
+// The whole backward or its input half is done.
 bool backward_done(const Texts& done, int stage, int m) {
   return among(done, text_of(stage, "B", m)) || among(done, text_of(stage, "I", m));
 }
 
-// The gradient is made by the half if there is one in the schedule.
+// The gradient comes from the input half if the schedule has one.
 bool gradient_made(const Texts& done, const Texts& all, int stage, int m) {
   const std::string half = text_of(stage, "I", m);
   return among(done, among(all, half) ? half : text_of(stage, "B", m));
@@ -53,7 +53,7 @@ std::vector<Sent> messages_of(const schedule::Action& send, const schedule::Sche
   return messages;
 }
 
-// Each message has its receive, or one of the buffers that the messages before it on its channel leave over.
+// Each message has its receive, or one of the buffers that earlier messages on its channel leave free.
 bool all_complete(const std::vector<Sent>& history, const Texts& done, int buffers, const std::string& send) {
   for (std::size_t i = 0; i < history.size(); ++i) {
     if ((!send.empty() && history[i].send != send) || among(done, history[i].receive)) continue;
@@ -108,7 +108,7 @@ bool whole_stage_in_order(const schedule::Schedule& schedule, int rank, int stag
          std::regex_match(std::regex_replace(letters, no_sum, ""), summed);
 }
 
-// 0SEND_F1 for 0WAIT_SEND_F1.
+// The send of a wait: 0SEND_F1 for 0WAIT_SEND_F1.
 std::string send_of(std::string wait) { return wait.erase(wait.find("WAIT_"), 5); }
 
 bool groups_well_formed(const std::vector<schedule::Action>& actions) {
@@ -181,7 +181,7 @@ bool is_lowered(const schedule::Schedule& schedule) {
 
 bool is_complete(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges, bool forward_only,
                  bool lowered) {
-  // Everything that must be there, once; a backward in halves where the schedule has an I for it.
+  // Everything that must appear, once; a backward in halves if the schedule has an I for it.
   Texts present, waits;
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     if (!groups_well_formed(schedule.ranks[rank])) return false;

@@ -58,13 +58,13 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
     return compute.rank_of_stage[replica * compute.stages + stage];
   };
   const auto number = [](const auto& list, int stage) { return list.size() == 1 ? list[0] : list[stage]; };
-  std::map<std::pair<int, int>, std::deque<Message>> queues;  // sent, the link has not begun with them
+  std::map<std::pair<int, int>, std::deque<Message>> queues;  // sent, not yet on the link
   std::map<std::pair<int, int>, double> link_busy_until;
   std::map<std::pair<int, int>, int> untaken;
   std::vector<Message> flying;
   std::set<std::string> arrived;  // edge, direction, micro-batch
   std::map<std::string, double> held_from, held_to_input, held_to_end;
-  std::map<std::string, double> carried_at, there_at;  // as arrived
+  std::map<std::string, double> carried_at, there_at;  // keyed as `arrived`
 
   const auto edge_key = [](const schedule::StageEdge& e, bool forward, int m) {
     return stage_key(forward, e.from, m) + ">" + std::to_string(e.to);
@@ -183,7 +183,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
     }
   }
   for (const auto& [action, end] : result.end) result.makespan = std::max(result.makespan, end);
-  // Nothing happens between whole numbers: what is held there is held for the whole unit of time.
+  // Nothing happens between whole numbers: the memory held at this instant is held for the whole unit of time.
   for (double now = 0.5; now < result.makespan; ++now) {
     std::vector<double> held(count);
     for (const auto& [key, from] : held_from) {

@@ -1,5 +1,5 @@
-// For tests: a slow simulator that shares nothing with simulation.h but the types it is told things in. Time goes on in
-// steps of 1, so all durations, latencies and bytes / bandwidth must be whole numbers.
+// For tests: a slow simulator that shares only the argument types with simulation.h. Time advances in steps of 1, so
+// all durations, latencies and bytes / bandwidth must be whole numbers.
 #pragma once
 
 #include <map>
@@ -27,8 +27,8 @@ struct RandomStep {
   schedule::StepCosts costs;
 };
 
-/// Up to 4 ranks, 6 stages, 5 micro-batches and 2 replicas, edges that skip stages, backwards whole and in halves or
-/// none, groups, durations per stage, links that differ, in half of them tensors that skip stages; with or without
+/// Up to 4 ranks, 6 stages, 5 micro-batches and 2 replicas, edges that skip stages, backwards whole, in halves or
+/// absent, groups, durations per stage, links that differ, in half of them tensors that skip stages; with or without
 /// occupied links and few buffers. Complete, but groups and buffers may make ranks wait for one another.
 RandomStep random_step(std::mt19937& random);
 

@@ -9,7 +9,7 @@ namespace {
 
 using enum schedule::ActionType;
 
-// (stage, kind, micro-batch) of one that ended, to its rank and its end.
+// From (stage, kind, micro-batch) of an ended action to its rank and its end.
 using Ended = std::map<std::tuple<int, schedule::ActionType, int>, std::pair<int, double>>;
 
 double duration_of(const schedule::Action& action, const schedule::Durations& durations) {
@@ -106,7 +106,7 @@ class Run {
     if (run_.fault.empty()) run_.fault = what;
   }
 
-  // -1 where something has not ended yet; what a group's own member makes is no outside need.
+  // -1 while a need has not ended; the result of a member of the same group is no external need.
   double start_of(const std::vector<schedule::Action>& group, int rank, double now) const {
     double start = now;
     for (std::size_t n = 0; n < group.size(); ++n) {

@@ -1,4 +1,4 @@
-// For tests: a schedule lived through by trying, which shares no code with check.h, replay.h or simulate.h.
+// For tests: executes a schedule by trial and error; shares no code with check.h, replay.h or simulate.h.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace plumbline::testing {
 
 struct SlowRun {
-  /// Empty when every F and every B (or I and W) is there once, on its rank, and all ranks reach their ends.
+  /// Empty when every F and every B (or I and W) appears once, on its rank, and all ranks reach their ends.
   std::string fault;
   double makespan = 0;
   double longest_rank = 0;  ///< most time from a rank's first start to its last end
@@ -19,19 +19,19 @@ struct SlowRun {
   /// Per replica and stage (replica after replica) the micro-batches in the order of their B or W.
   std::vector<std::vector<int>> sums;
 
-  /// Whether every stage does its B or its W by ascending micro-batch.
+  /// Whether every stage executes its B or its W by ascending micro-batch.
   bool sums_ascend() const;
 
-  /// Per rank: time of the step in which it does nothing, were all ranks equally busy.
+  /// Per rank: its idle time in the step, were all ranks equally busy.
   double bubble() const { return makespan - busy / static_cast<double>(peak.size()); }
 };
 
-/// A chain of stages. A group starts when all that its members need from outside is there, takes as long as they take
-/// together, and what they make is there when it ends.
+/// A chain of stages. A group starts when all external inputs of its members are available and takes the sum of their
+/// durations; their results become available at its end.
 SlowRun slow_run(const schedule::Schedule& schedule, const schedule::Durations& durations = {},
                  bool forward_only = false);
 
-/// Most activations that a rank holds at once: F takes one, I gives 1 - `kept` of it back, W or B the rest.
+/// The most activations that a rank holds at once: F takes one, I gives 1 - `kept` of it back, W or B the rest.
 double slow_peak(const schedule::Schedule& schedule, double kept);
 
 /// Each stage takes 1/V of a rank's forward, input and weight half.

@@ -1,4 +1,4 @@
-// For tests: what the zero-bubble paper (arXiv 2401.10241, section 5) measured and found, in one place.
+// For tests: measurements and results of the zero-bubble paper (arXiv 2401.10241, section 5).
 #pragma once
 
 #include <array>
@@ -8,21 +8,21 @@
 
 namespace plumbline::testing {
 
-/// A row of the paper's table of bubble rates, to four decimals and by the longest rank, with the profiled times in ms
-/// that the paper gives.
+/// A row of the paper's table of bubble rates, to four decimals and by the longest rank, with the paper's profiled
+/// times in ms.
 struct ZeroBubbleRow {
   int ranks, microbatches;
   schedule::Durations durations;
   double one_f_one_b, zb_h1, zb_h2;
   double zb_1p, zb_2p;  ///< by the paper's scheduler, with the memory of 1F1B and with twice as much
-  /// Not the paper's: zb-h2 by the makespan, as a simulator in Python has it.
+  /// Not from the paper: zb-h2 by the makespan, from a simulator in Python.
   double zb_h2_makespan;
 
   std::string where() const { return std::to_string(ranks) + " x " + std::to_string(microbatches); }
 };
 
-/// Models of 1.5, 6.2, 14.6 and 28.3 billion parameters, three rows each. Besides in our tests, inputs and figures were
-/// found to agree in a simulator in Python, with the authors' own scheduler for the columns zb_1p and zb_2p.
+/// Models of 1.5, 6.2, 14.6 and 28.3 billion parameters, three rows each. Beside our tests, a simulator in Python
+/// reproduces inputs and figures, with the authors' own scheduler for the columns zb_1p and zb_2p.
 inline constexpr auto kZeroBubbleTable = [] {
   const auto times = [](double forward, double input, double weight, double comm) {
     return schedule::Durations{.forward = forward, .input = input, .weight = weight, .backward = {}, .comm = comm};

@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// What somebody wants to know who meets B and BW.
+// The advice for a user who meets B and BW.
 constexpr const char* kAskFor2024 =
     "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; such a file is "
     "read by `plumbline schedule FILE --dialect 2024 --format compute`, which converts it";
 
-// Removes and returns what stands before the first `separator`, or all of it.
+// Removes and returns the text before the first `separator`, or all of it.
 std::string_view take_until(std::string_view& rest, char separator) {
   const std::size_t end = rest.find(separator);
   const std::string_view taken = rest.substr(0, end);
@@ -41,7 +41,7 @@ bool is_whole_backward_of_2024(std::string_view cell) {
          cell.find_first_not_of("0123456789", kind + 2) == cell.npos;
 }
 
-// ';' or a tab between cells, as some spreadsheets write; 0 where there is none. In a group ';' belongs there.
+// ';' or a tab between cells, as some spreadsheets write; 0 when there is none. Within a group ';' is legal.
 char foreign_separator(std::string_view line) {
   bool in_group = false;
   for (char c : line) {
@@ -52,7 +52,7 @@ char foreign_separator(std::string_view line) {
   return 0;
 }
 
-// Rows of text, one after the other, to a schedule.
+// Builds a schedule from the text, row by row.
 class Reader {
  public:
   Reader(const std::string& name, std::optional<Dialect> dialect) : dialect_(dialect) { schedule_.name = name; }
@@ -124,7 +124,7 @@ class Reader {
 
   std::optional<Dialect> dialect_;
   Schedule schedule_;
-  std::vector<std::vector<int>> cells_;  // of each action of each rank, from 0
+  std::vector<std::vector<int>> cells_;  // of each action of each rank, counted from 0
 };
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST(Csv, RefusesWithRowCellAndReason) {
       << "and no table of that size is made";
 }
 
-// Each micro-batch of each stage somewhere on the rank that has it, then anything; some neighbours joined into groups.
+// Each micro-batch of each stage appears somewhere on its rank, followed by random actions; some neighbours form
+// groups.
 Schedule random_text(std::mt19937& random) {
   const auto below = [&](std::size_t limit) { return static_cast<int>(random() % limit); };
   const int ranks = 1 + below(5);
@@ -124,7 +125,7 @@ Schedule random_text(std::mt19937& random) {
                      {stage, type, has_microbatch(type) ? m : kNoMicrobatch});
     }
   }
-  schedule.ranks[schedule.rank_of(0, 0)].push_back({0, I, 0});  // with which no text is of 2024
+  schedule.ranks[schedule.rank_of(0, 0)].push_back({0, I, 0});  // an I rules out the dialect of 2024
   for (auto& actions : schedule.ranks) {
     for (std::size_t i = 0; i + 1 < actions.size(); ++i) {
       actions[i].overlaps_next = is_compute(actions[i].type) && is_compute(actions[i + 1].type) && below(4) == 0;
@@ -148,7 +149,7 @@ TEST(Csv, RoundTripsRandomSchedules) {
   }
 }
 
-// Whatever happens to the text, it is refused in one line, or read as a schedule that is written and read the same.
+// A damaged text is either refused in one line or parsed to a schedule that survives a round trip.
 TEST(Csv, DamagedTextsAreRefusedOrRoundTrip) {
   const std::string bytes = "0123456789FBIWSENDRCV_()[];:, \"\r\n\t\xef\xbb\xbf+-.";
   int refused = 0, read = 0;

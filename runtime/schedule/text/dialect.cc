@@ -22,7 +22,7 @@ Dialect parse_dialect(std::string_view text) {
   const auto found = std::find(kNames.begin(), kNames.end(), text);
   if (found == kNames.end()) {
     throw InputError("there is no dialect " + quoted(text) +
-                     "; accepted are 2024, 2.11 and 2.15, the versions of PyTorch's text form");
+                     "; expected 2024, 2.11 or 2.15, the versions of PyTorch's text form");
   }
   return static_cast<Dialect>(found - kNames.begin());
 }
@@ -42,7 +42,7 @@ Dialect needed_dialect(const Schedule& schedule) {
 Action parse_action_of_2024(std::string_view text) {
   const auto refuse = [&](const std::string& what) {
     throw InputError("action " + quoted(text) + ": the dialect of 2024 has no " + what +
-                     "; accepted are F, B (input half), W, BW (whole backward), transfers, UNSHARD and RESHARD");
+                     "; expected F, B (input half), W, BW (whole backward), a transfer, UNSHARD or RESHARD");
   };
   if (text.starts_with('(')) refuse("groups");
   std::string today(text);

@@ -16,7 +16,7 @@ std::string message_of(std::string_view text, std::optional<Dialect> dialect = {
 TEST(Dialect, NamesAreVersions) {
   for (const char* name : {"2024", "2.11", "2.15"}) EXPECT_EQ(to_string(parse_dialect(name)), name);
   EXPECT_EQ(testing::refusal([] { parse_dialect("2.9"); }),
-            "there is no dialect '2.9'; accepted are 2024, 2.11 and 2.15, the versions of PyTorch's text form");
+            "there is no dialect '2.9'; expected 2024, 2.11 or 2.15, the versions of PyTorch's text form");
 }
 
 TEST(Dialect, WaitsAreWhatIsNewIn215) {
@@ -35,7 +35,7 @@ TEST(Dialect, WaitsAreWhatIsNewIn215) {
   }
 }
 
-// In 2024 zero-bubble orders were written like this: B the half, W the half, BW the whole.
+// In 2024 zero-bubble orders used these kinds: B the input half, W the weight half, BW the whole.
 TEST(Dialect, That2024IsReadOnlyWhenAskedFor) {
   const std::string text = "0F0,0F1,0B0,0W0,0BW1\n1RECV_F0,1F0,1BW0,1SEND_B0,1F1,1B1,1W1,1RESHARD\n";
   EXPECT_EQ(to_csv(parse_csv(text, "s", Dialect::Torch2024)),

@@ -8,7 +8,7 @@
 namespace plumbline::schedule {
 namespace {
 
-// A computation and where it stands.
+// A computation and its position.
 struct Entry {
   int stage, microbatch, rank;
   std::size_t position;
@@ -39,7 +39,7 @@ std::vector<Entry> computations(const Schedule& schedule) {
   return entries;
 }
 
-// How many numbers there are; they must be 0, 1, ... without gaps.
+// The number of distinct numbers; they must be 0, 1, ... without gaps.
 int count_without_gaps(std::vector<int> numbers, const std::string& what) {
   std::sort(numbers.begin(), numbers.end());
   int expected = 0;
@@ -53,7 +53,7 @@ int count_without_gaps(std::vector<int> numbers, const std::string& what) {
   return expected;
 }
 
-// One entry for each micro-batch of a stage that has any, and that only on one rank.
+// One entry for each micro-batch that the stage has; each must be on one rank only.
 std::vector<Entry> first_of_each_microbatch(const Schedule& schedule, Entries stage) {
   std::vector<Entry> firsts;
   for (const Entry& entry : stage) {
@@ -72,7 +72,7 @@ bool on_one_rank(const std::vector<Entry>& stage) {
   return std::all_of(stage.begin(), stage.end(), [&](const Entry& e) { return e.rank == stage.front().rank; });
 }
 
-// The replicas of the micro-batches where this stage alone decides: by rank, in the order in which the ranks come.
+// The replicas of the micro-batches, as this stage alone implies them: by rank, in the order of the ranks' appearance.
 std::vector<int> replicas_by(const std::vector<Entry>& stage) {
   std::map<int, int> replica_of_rank;
   std::vector<int> replicas;
@@ -83,7 +83,7 @@ std::vector<int> replicas_by(const std::vector<Entry>& stage) {
   return replicas;
 }
 
-// The rank of each replica of a stage; refuses where it divides the micro-batches in another way.
+// The rank of each replica of a stage; refuses a stage that divides the micro-batches differently.
 std::vector<int> ranks_of_replicas(const Schedule& schedule, const std::vector<Entry>& stage, int replicas,
                                    int reference) {
   std::vector<const Entry*> first_of(replicas);

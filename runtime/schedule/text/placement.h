@@ -1,4 +1,4 @@
-// Which rank holds which stage, read off the computations of a schedule that comes without that.
+// Derives which rank holds which stage from the computations of a schedule.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace plumbline::schedule {
 
-/// InputError whose reason is one action: `rank` and `position` say which.
+/// InputError caused by one action, at `rank` and `position`.
 class PlacementError : public InputError {
  public:
   PlacementError(int rank, std::size_t position, const std::string& reason)
@@ -20,10 +20,10 @@ class PlacementError : public InputError {
 };
 
 /// Fills stages, microbatches, rank_of_stage and replica_of_microbatch of a schedule that has name and ranks. A stage
-/// may stand on several ranks (replicas of the model, as in DualPipe and Chimera) if each micro-batch of it is on one,
-/// and all stages divide the micro-batches in the same way; replicas count from 0 by their first micro-batch.
-/// Throws InputError for a gap in the numbers of stages or micro-batches, and PlacementError for an action that
-/// contradicts the others. In n log n of the number of actions, whatever numbers are in them.
+/// may be on several ranks (replicas of the model, as in DualPipe and Chimera) if each micro-batch of it is on one, and
+/// all stages divide the micro-batches in the same way; replicas count from 0 by their first micro-batch. Throws
+/// InputError for a gap in the numbers of stages or micro-batches, and PlacementError for an action that contradicts
+/// the others. Takes n log n of the number of actions, whatever numbers are in them.
 void derive_placement(Schedule& schedule);
 
 }  // namespace plumbline::schedule

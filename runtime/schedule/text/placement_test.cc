@@ -33,7 +33,7 @@ TEST(Placement, ThreeReplicas) {
   EXPECT_EQ(schedule.replica_of_microbatch, (std::vector<int>{0, 1, 2}));
 }
 
-// A damaged schedule may lack an action; the others say where it belongs.
+// A damaged schedule may lack an action; the others imply its rank.
 TEST(Placement, AStageThatLacksAMicrobatch) {
   const Schedule schedule = parse_csv("0F0,1F1,0F2\n0F1,1F0\n", "s");
   EXPECT_EQ(schedule.rank_of_stage, (std::vector<int>{0, 1, 1, 0}));
@@ -60,7 +60,7 @@ TEST(Placement, RefusesWhatIsNoReplica) {
             "s.csv: stage 0 is on several ranks, and no stage has all micro-batches, so replicas cannot be told apart");
 }
 
-// Numbers out of a hostile text must not become the size of a table.
+// Numbers in a hostile text must not become the size of a table.
 TEST(Placement, IsBoundedByTheText) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += std::to_string(i) + "F" + std::to_string(i) + "\n";

@@ -1,4 +1,4 @@
-// Layers for tests of skips: they stash or pop the names they are made with.
+// Layers for tests of skips: they stash or pop the names given to their constructors.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -10,7 +10,7 @@
 
 namespace plumbline::skip {
 
-/// Stashes its input under each of its names, and pops each of the others, adding what comes.
+/// Stashes its input under each of its names to stash, pops each of its names to pop, and adds the popped tensors.
 class LayerBody : public torch::nn::Module {
  public:
   explicit LayerBody(SkipNames names) : skips(std::move(names)) {}

@@ -39,7 +39,7 @@ void SplitAnalysis::add_use(graph::ValueId v, int stage) {
   if (used_by_[v].empty() || used_by_[v].back() != stage) used_by_[v].push_back(stage);
 }
 
-/// Values in the same memory have the same key; a value of unknown memory has one to itself.
+/// Values that share memory have the same key; a value of unknown memory has its own key.
 int32_t SplitAnalysis::memory_of(graph::ValueId v) const {
   return graph_.values[v].storage >= 0 ? graph_.values[v].storage : -2 - v;
 }
@@ -64,22 +64,22 @@ void SplitAnalysis::follow_writes() {
   }
 }
 
-/// What a stage writes into a buffer must be seen by all that use it. Stages after it are sent what it came to; a stage
-/// before it would have to wait for the micro-batch before. All uses of the memory count, also through views.
+/// Every user of a buffer must see a stage's write to it. Later stages receive the written value; an earlier stage
+/// would have to wait for the previous micro-batch. All uses of the memory count, including those through views.
 void SplitAnalysis::check_attribute(const Memory& memory) {
   const Write& write = memory.writes.front();
   const int writer = stage_of_node_[write.node];
   const auto refuse = [&](int stage, int other) {
     throw InputError("split: " + c10::toString(graph_.nodes[write.node].op->operator_name()) + " in stage " +
                      std::to_string(stage) + " writes the memory of '" + memory.owner->name + "', which stage " +
-                     std::to_string(other) + " uses as well; copies would part, so keep both in one stage");
+                     std::to_string(other) + " uses as well; copies would diverge, so keep both in one stage");
   };
   for (graph::ValueId v : memory.values) written_buffers_.emplace(v, static_cast<int32_t>(memory.writes.back().node));
   for (const Write& other : memory.writes)
     if (stage_of_node_[other.node] != writer) refuse(writer, stage_of_node_[other.node]);
   for (graph::ValueId v : memory.values)
     for (int user : used_by_[v]) {
-      // A view that a later stage takes is one of the copy that it was sent.
+      // A later stage's view is a view of the copy that the stage received.
       const bool not_before = producer_[v] == kAttribute ? used_by_[v].front() == writer : producer_[v] >= writer;
       const bool sent_on = user > writer && not_before && memory.owner->kind == graph::AttributeKind::Buffer;
       if (user != writer && !sent_on) refuse(writer, user);
@@ -90,12 +90,12 @@ bool SplitAnalysis::reads_written_buffer(int32_t node, graph::ValueId v) const {
   const auto it = written_buffers_.find(v);
   if (it == written_buffers_.end()) return false;
   const int32_t last_write = it->second;
-  // What is made of the copy needs none.
+  // Values derived from the copy need no copy.
   return node > last_write && maker_[v] <= last_write && stage_of_node_[node] == stage_of_node_[last_write];
 }
 
-/// A stage that writes what it was sent writes its own copy. That is right as long as it was sent that memory once, and
-/// nobody after it goes back to what the earlier stage made.
+/// A stage that writes a received value writes its own copy. That is correct if it received that memory once, and no
+/// later stage goes back to the earlier stage's value.
 void SplitAnalysis::check_values(const Memory& memory) {
   for (const Write& write : memory.writes) {
     const int stage = stage_of_node_[write.node];
@@ -115,14 +115,14 @@ void SplitAnalysis::check_values(const Memory& memory) {
   }
 }
 
-/// Whether what `node` makes or writes requires a gradient.
+/// Whether a result or a write of `node` requires a gradient.
 bool SplitAnalysis::records_gradient(const graph::Node& node) const {
   bool from_gradient = false;
   graph::for_each_use(node, [&](graph::ValueId u) { from_gradient = from_gradient || graph_.values[u].requires_grad; });
   return node.grad_enabled && from_gradient && node.op->operator_name().name != "aten::detach";
 }
 
-/// Whether `v` required a gradient before `stage` wrote into its memory: values say what they came to in the end.
+/// Whether `v` required a gradient before `stage` wrote into its memory: values record the final state.
 bool SplitAnalysis::required_gradient_before(graph::ValueId v, const Memory& memory, int stage) const {
   if (!graph_.values[v].requires_grad || maker_[v] < 0) return graph_.values[v].requires_grad;
   if (records_gradient(graph_.nodes[maker_[v]])) return true;

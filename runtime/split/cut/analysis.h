@@ -1,5 +1,5 @@
-// What the construction of stages asks about the whole graph: who makes and who uses each value, what is written in
-// place, and which values have a gradient. Found in linear passes.
+// Facts about the whole graph for the construction of stages: the producer and users of each value, in-place writes,
+// and which values have a gradient. Computed in linear passes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace plumbline::split {
 
 class SplitAnalysis {
  public:
-  /// `stage_of_node` as stage_of_nodes() makes it. Throws InputError where an in-place change would be lost or seen by
-  /// the wrong stage, and for a loss output that the model does not have.
+  /// `stage_of_node` comes from stage_of_nodes(). Throws InputError if an in-place change would be lost or seen by the
+  /// wrong stage, and for a loss output that the model does not have.
   SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node,
                 const std::optional<std::vector<int>>& loss_outputs);
 
@@ -28,15 +28,15 @@ class SplitAnalysis {
   /// Ascending, without repetition.
   const std::vector<int>& used_by(graph::ValueId v) const { return used_by_[v]; }
   bool has_gradient(graph::ValueId v) const { return has_gradient_[v]; }
-  /// As it crosses: a value may require a gradient only because of what a later stage writes into its memory.
+  /// At the border: a value may require a gradient only because a later stage writes into its memory.
   bool requires_grad(graph::ValueId v) const { return graph_.values[v].requires_grad && !plain_at_border_.contains(v); }
-  /// The values that come to `stage` from another and are changed there in place: the stage needs a copy of its own.
+  /// The values that `stage` receives and changes in place: the stage needs its own copy.
   const std::vector<graph::ValueId>& changed_in_place(int stage) const { return changed_in_place_[stage]; }
-  /// A value in the memory of a buffer (or another attribute) that is written: what leaves its stage is a copy, since
-  /// the next micro-batch writes the buffer again.
+  /// A value in the memory of a buffer (or another attribute) that is written: a copy of it leaves its stage, since the
+  /// next micro-batch writes the buffer again.
   bool is_written_buffer(graph::ValueId v) const { return written_buffers_.contains(v); }
-  /// Whether `node` reads, in the stage that writes it, such a value after its last write: it must read a copy, since
-  /// the write of the next micro-batch would change what backward needs.
+  /// Whether `node` reads such a value after its last write, in the stage that writes it: it must read a copy, since
+  /// the write of the next micro-batch would change a value that backward needs.
   bool reads_written_buffer(int32_t node, graph::ValueId v) const;
   /// Whether a stage draws random numbers.
   bool draws(int stage) const { return draws_[stage]; }
@@ -46,7 +46,7 @@ class SplitAnalysis {
     size_t node;
     graph::ValueId value;
   };
-  /// Everything that happens to one piece of memory that some node writes.
+  /// All uses of one piece of memory that some node writes.
   struct Memory {
     const graph::Attribute* owner = nullptr;
     std::vector<graph::ValueId> values;

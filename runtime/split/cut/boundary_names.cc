@@ -10,7 +10,7 @@ std::string short_name(const graph::Node& node) {
   return name.substr(name.rfind(':') + 1);
 }
 
-/// By value: one past the last node that reads it; past all of them what the graph returns.
+/// By value: one past the last node that reads it; past all nodes for the graph's outputs.
 std::vector<int32_t> read_until(const graph::Graph& graph) {
   std::vector<int32_t> until(graph.values.size(), 0);
   const auto count = static_cast<int32_t>(graph.nodes.size());
@@ -20,7 +20,7 @@ std::vector<int32_t> read_until(const graph::Graph& graph) {
   return until;
 }
 
-/// Whether someone outside the module, after it, reads what the node makes.
+/// Whether a node after the module, or the graph's output, reads the node's results.
 bool leaves(const graph::ModuleCall& module, const graph::Node& node, const std::vector<int32_t>& until) {
   bool found = false;
   graph::for_each_definition(node, [&](graph::ValueId v) { found = found || until[v] > module.end; });
@@ -37,7 +37,7 @@ std::vector<std::string> boundary_names(const graph::Graph& graph) {
   for (const graph::ModuleCall& module : graph.module_calls) {
     if (module.name.empty() || module.begin == module.end) continue;
     for (int32_t i = module.begin; i < module.end; ++i) innermost[i] = &module;
-    // After what it returns may come what changes its buffers.
+    // The nodes that change its buffers may follow the node that makes its result.
     int32_t last = module.end - 1;
     while (last >= module.begin && !leaves(module, graph.nodes[last], until)) --last;
     if (last >= module.begin && !returned_by[last]) returned_by[last] = &module;

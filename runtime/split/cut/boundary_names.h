@@ -1,4 +1,4 @@
-// What values are called when they cross a border.
+// The names of values that cross a border.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace plumbline::split {
 
-/// A name for each value, by value; those of the graph differ from one another. Inputs keep their names. What a module
-/// returned last has the module's name ("blocks.3"), what was made inside it has that of the module and the operator
-/// ("blocks.3:add"), and "#2" tells the second of two from the first. Attributes have none.
+/// A name for each value, indexed by value; names are unique within the graph. Inputs keep their names. The value that
+/// a module returned last has the module's name ("blocks.3"), a value made inside it has that of the module and the
+/// operator ("blocks.3:add"), and "#2" marks the second of two. Attributes have none.
 std::vector<std::string> boundary_names(const graph::Graph& graph);
 
 }  // namespace plumbline::split

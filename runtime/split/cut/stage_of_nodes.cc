@@ -3,13 +3,13 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {
 
-/// What to say of a module that forward did not enter: the first part of its name that leads nowhere, and what is
-/// there.
+/// The explanation for a module that forward did not enter: the first part of its name that does not exist, and the
+/// names that do.
 std::string unknown_module(const graph::Graph& graph, const std::string& name) {
   std::set<std::string> names;
   for (const graph::ModuleCall& module : graph.module_calls)
@@ -35,7 +35,7 @@ std::string unknown_module(const graph::Graph& graph, const std::string& name) {
          (siblings.empty() ? "none" : join(siblings));
 }
 
-/// Whether a stage border is asked for before each node (and after the last).
+/// Whether a stage border is requested before each node (and after the last).
 std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& options) {
   if (options.policy && !options.points.empty())
     throw InputError("split: both split points and a split policy are given; give one of them");

@@ -1,4 +1,4 @@
-// Where to cut: from markers, split points and a policy to the stage of each node.
+// Decides where to cut: from markers, split points and a policy to the stage of each node.
 #pragma once
 
 #include <vector>

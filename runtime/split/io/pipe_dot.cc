@@ -2,16 +2,16 @@
 
 #include <sstream>
 
-#include "runtime/dot_quoted.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/io/print.h"
+#include "runtime/text/dot_quoted.h"
 
 namespace plumbline::split {
 namespace {
 
 std::string stage_name(int stage) { return dot_quoted("stage" + std::to_string(stage)); }
 
-/// Modules that no other one of the stage holds.
+/// Modules that no other module of the stage contains.
 std::string outermost_modules(const graph::Graph& graph) {
   constexpr int most = 12;
   std::string text;

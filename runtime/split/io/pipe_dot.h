@@ -1,4 +1,4 @@
-// The picture of a pipe, in the language of Graphviz: `dot -Tsvg` draws it.
+// The picture of a pipe in the Graphviz DOT language; `dot -Tsvg` renders it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace plumbline::split {
 
 /// One frame for each stage (its calls, parameters and outermost modules); an edge for each boundary and each stage
-/// that uses it, with name and shape, pointing both ways where a gradient returns; a parameter that several stages hold
-/// is joined to them by dashed lines.
+/// that uses it, with name and shape, pointing both ways if a gradient returns. Dashed lines connect a parameter with
+/// the stages that share it.
 std::string to_dot(const Pipe& pipe);
 
 }  // namespace plumbline::split

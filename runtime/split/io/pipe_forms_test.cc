@@ -1,4 +1,4 @@
-// The forms of a pipe for people (text, Graphviz) and its JSON.
+// The readable forms of a pipe (text, Graphviz) and its JSON.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -85,13 +85,13 @@ TEST(PipeJson, StructureComesBack) {
 TEST(PipeJson, ErrorsNameThePlace) {
   const nlohmann::json good = to_json(testing::three_stage_pipe(), [](int) { return true; });
   const std::pair<const char*, const char*> cases[] = {
-      {"/format", "p: format: expected a text, not 3"},
+      {"/format", "p: format: expected a string, not 3"},
       {"/stages/1/inputs/0", "p: stages[1].inputs[0]: expected an integer from 0 to 2, not 3"},
       {"/boundaries/0/consumers/1/stage",
        "p: boundaries[0].consumers[1].stage: expected an integer from 0 to 2, not 3"},
-      {"/boundaries/0/name", "p: boundaries[0].name: expected a text, not 3"},
+      {"/boundaries/0/name", "p: boundaries[0].name: expected a string, not 3"},
       {"/shared/0/stages/0", "p: shared[0].stages[0]: expected an integer from 0 to 2, not 3"},
-      {"/stages/2/graph/nodes/0/op", "p: stages[2].graph.nodes[0].op: expected a text, not 3"},
+      {"/stages/2/graph/nodes/0/op", "p: stages[2].graph.nodes[0].op: expected a string, not 3"},
   };
   for (const auto& [pointer, expected] : cases) {
     nlohmann::json json = good;

@@ -2,10 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/graph/json.h"
+#include "runtime/graph/io/json.h"
 
-// Structures are taken apart by structured bindings: a field added to one of them does not compile until it is written
-// and read here.
+// Structured bindings decompose the structures: a new field does not compile until it is written and read here.
 namespace plumbline::split {
 namespace {
 

@@ -10,16 +10,16 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline::split {
 
-/// The graphs of the stages that `with_graph` says are written, null for the others.
+/// Writes the graphs of the stages selected by `with_graph`, null for the others.
 nlohmann::json to_json(const Pipe& pipe, const std::function<bool(int stage)>& with_graph);
 
-/// A stage without a graph comes back with an empty one. Throws InputError naming the place: another format or version,
-/// stages or boundaries that do not exist.
+/// A stage without a graph gets an empty one. Throws InputError naming the place: another format or version, stages or
+/// boundaries that do not exist.
 Pipe pipe_from_json(const JsonPlace& place);
 
 }  // namespace plumbline::split

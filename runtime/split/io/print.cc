@@ -4,8 +4,8 @@
 #include <ranges>
 #include <sstream>
 
-#include "runtime/graph/text.h"
-#include "runtime/join.h"
+#include "runtime/graph/io/text.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {

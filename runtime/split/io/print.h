@@ -1,4 +1,4 @@
-// A pipe as text, for people: what crosses between its stages, what they share, and each stage's graph.
+// A pipe as readable text: its boundaries, its shared parameters, and each stage's graph.
 //
 //   pipe of 2 stages
 //   stage 0: 3 calls, 1 parameter (64 elements), 0 buffers
@@ -19,8 +19,8 @@ namespace plumbline::split {
 
 std::string to_text(const Pipe& pipe);
 
-/// "3 calls, 1 parameter (64 elements), 0 buffers". Elements are those of the captured shapes or bound tensors; a
-/// parameter that has neither counts none.
+/// "3 calls, 1 parameter (64 elements), 0 buffers". Elements are counted from captured shapes or bound tensors; a
+/// parameter without either counts as 0.
 std::string contents_text(const graph::Graph& graph);
 
 }  // namespace plumbline::split

@@ -37,7 +37,7 @@ void write_pipe(const Pipe& pipe, const fs::path& folder) {
     json["tensors"].push_back(store_tensors({&pipe.stages[s].graph}, data));
     write_tensor_file(tensors_of(folder, s), data);
   }
-  // Those of a longer pipe that was here before.
+  // Removes the files of an earlier, longer pipe.
   for (size_t s = pipe.stages.size(); fs::exists(tensors_of(folder, s)); ++s) remove_file(tensors_of(folder, s));
   write_file(program, json_text(json) + "\n");
 }

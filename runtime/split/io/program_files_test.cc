@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
-#include "runtime/json_place.h"
+#include "runtime/graph/run/program.h"
+#include "runtime/io/json_place.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/split/io/pipe_json.h"
-#include "runtime/temporary_folder.h"
-#include "runtime/tensor_file.h"
 #include "runtime/testing/small_pipes.h"
 
 namespace plumbline::split {
@@ -63,8 +63,8 @@ TEST_F(ProgramFiles, APipeComesBackAndRunsBitForBit) {
   }
   std::vector<at::Tensor> expected, actual;
   const std::vector<at::Tensor> inputs = {at::randn({2, 3}), at::randn({2, 3})};
-  graph::Interpreter(pipe.stages[2].graph).run(inputs, expected);
-  graph::Interpreter(again.stages[2].graph).run(inputs, actual);
+  graph::Program(pipe.stages[2].graph).run(inputs, expected);
+  graph::Program(again.stages[2].graph).run(inputs, actual);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i]));
 }
 
@@ -115,7 +115,7 @@ TEST_F(ProgramFiles, ErrorsNameTheFile) {
   nlohmann::json json = parse_json(read_file(folder_ / "program.json"), "p");
   json["tensors"][0][0]["sizes"] = {9};
   write_file(folder_ / "program.json", json.dump());
-  expect_refused("program.json", "tensors[0][0]: expected what the data says, f32[3,3]");
+  expect_refused("program.json", "tensors[0][0]: expected the dtype and shape of the data, f32[3,3]");
   json["pipe"]["format"] = "plumbline-pipe/9";
   write_file(folder_ / "program.json", json.dump());
   expect_refused("program.json", "pipe.format: expected \"plumbline-pipe/1\"");

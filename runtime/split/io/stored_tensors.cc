@@ -27,7 +27,7 @@ std::string base_key(const graph::Attribute& attribute, int depth) {
   return prefix + (attribute.persistent ? "" : "transient/") + attribute.name;
 }
 
-/// The element type whose bits stand for `dtype` in a file: complex numbers are pairs, bytes hold 8-bit floats.
+/// The element type whose bits represent `dtype` in a file: complex numbers are pairs, bytes hold 8-bit floats.
 bool is_small_float(at::ScalarType dtype) { return at::isFloatingType(dtype) && c10::elementSize(dtype) == 1; }
 
 at::Tensor as_file_type(const at::Tensor& tensor) {
@@ -84,7 +84,7 @@ class Store {
     const std::string key = unused(base);
     data_.emplace(key, graph::to_host(as_file_type(tensor.detach())));
     json["data"] = key;
-    // Where there are no gaps, the strides are kept: a kernel may choose its path by them.
+    // Without gaps, the strides are kept: a kernel may choose its path by them.
     if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense()) json["strides"] = tensor.strides().vec();
     return json;
   }
@@ -145,7 +145,7 @@ class Load {
     } else {
       tensor = from_file_type(graph::from_host(data_at(place["data"])), *dtype);
       if (tensor.scalar_type() != *dtype || tensor.sizes() != c10::IntArrayRef(sizes))
-        place.fail("what the data says, " + graph::describe(tensor));
+        place.fail("the dtype and shape of the data, " + graph::describe(tensor));
       if (has_strides) tensor = at::empty_strided(sizes, strides, tensor.options()).copy_(tensor);
     }
     const bool requires_grad = place["requires_grad"].boolean();
@@ -160,7 +160,7 @@ class Load {
     at::Tensor& bytes = storages_[key.text()];
     if (!bytes.defined()) bytes = graph::from_host(data_at(key));
     const int64_t offset = place["offset"].integer(0);
-    // One past the last element; in doubles, which no sizes overflow.
+    // One past the last element; as a double, which no sizes overflow.
     double end = static_cast<double>(offset) + 1;
     bool empty = false;
     for (size_t i = 0; i < sizes.size(); ++i) {

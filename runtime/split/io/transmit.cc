@@ -41,7 +41,7 @@ uint64_t take_number(std::string_view& bytes) {
   return number;
 }
 
-/// What the line of the format opens, once it is known to be of this version.
+/// The bytes after the line with the format, which must be of this version.
 std::string_view after_version(std::string_view bytes) {
   if (!bytes.starts_with(kMagic))
     throw InputError("stages of a pipe: these bytes are something else; expected what pack_stages() made");
@@ -61,7 +61,7 @@ std::string pack_stages(const Pipe& pipe, const std::vector<int>& stages, const 
   std::vector<const graph::Graph*> graphs;
   for (int s = 0; s < pipe.num_stages(); ++s)
     if (std::ranges::count(stages, s)) graphs.push_back(&pipe.stages[s].graph);
-  PLUMBLINE_CHECK(graphs.size() == stages.size(), "a stage that is asked for twice, or does not exist");
+  PLUMBLINE_CHECK(graphs.size() == stages.size(), "a stage that is requested twice, or does not exist");
   TensorMap data;
   nlohmann::json json;
   json["pipe"] = to_json(pipe, [&](int stage) { return std::ranges::count(stages, stage) > 0; });

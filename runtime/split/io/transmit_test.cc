@@ -6,19 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
-#include "runtime/graph/interpreter.h"
+#include "runtime/graph/run/program.h"
 #include "runtime/split/io/pipe_json.h"
+#include "runtime/testing/refusal.h"
 #include "runtime/testing/small_pipes.h"
 
 namespace plumbline::split {
 namespace {
 
-/// Why the bytes are refused; "accepted" where they are not.
-std::string refusal(const std::string& bytes, const std::string& run_id = "run-1") try {
-  unpack_stages(bytes, run_id);
-  return "accepted";
-} catch (const InputError& error) {
-  return error.what();
+std::string refusal(const std::string& bytes, const std::string& run_id = "run-1") {
+  return testing::refusal([&] { unpack_stages(bytes, run_id); });
 }
 
 /// A pipe of one stage that holds these tensors as constants.
@@ -42,7 +39,7 @@ std::vector<at::Tensor> sent(const std::vector<at::Tensor>& tensors) {
   return arrived;
 }
 
-/// Compares memory, so that NaN and every type count as what their bits are. Both must be contiguous.
+/// Compares memory, so that NaN and every type are compared by their bits. Both must be contiguous.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
@@ -65,8 +62,8 @@ TEST(Transmit, StagesArriveWithTheirTensorsAndRunBitForBit) {
   const std::vector<at::Tensor> inputs = {at::randn({2, 3}), at::randn({2, 3})};
   const auto both = [&](const Pipe& part, int s, const std::vector<at::Tensor>& values) {
     EXPECT_EQ(to_text(part.stages[s].graph), to_text(pipe.stages[s].graph));
-    graph::Interpreter(pipe.stages[s].graph).run(values, expected);
-    graph::Interpreter(part.stages[s].graph).run(values, actual);
+    graph::Program(pipe.stages[s].graph).run(values, expected);
+    graph::Program(part.stages[s].graph).run(values, actual);
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_TRUE(same_bits(actual[i].contiguous(), expected[i].contiguous())) << s;
@@ -106,7 +103,7 @@ TEST(Transmit, EveryElementTypeArrivesBitForBit) {
   for (const at::ScalarType type : types)
     for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{3, 2}, {}, {0, 4}, {2, 0}}) {
       at::Tensor tensor = at::empty(sizes, type);
-      // Any bits, among them those of NaN; a bool has but two values.
+      // Any bits, including those of NaN; a bool has only two values.
       auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
       for (size_t i = 0; i < tensor.nbytes(); ++i)
         bytes[i] = static_cast<unsigned char>(type == at::kBool ? i % 2 : 0xf1 + 37 * i);
@@ -194,12 +191,7 @@ TEST(Transmit, RefusesAnotherRunAnotherVersionAndDamage) {
 }
 
 TEST(Transmit, WhatIsNotDenseIsRefusedByName) {
-  try {
-    sent({at::eye(3).to_sparse()});
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("'constant/t0' is not a dense tensor"), std::string::npos) << error.what();
-  }
+  testing::expect_part(testing::failure([] { sent({at::eye(3).to_sparse()}); }), "'constant/t0' is not a dense tensor");
 }
 
 }  // namespace

@@ -10,23 +10,23 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::split {
 namespace {
 
-/// Takes hold of what the one node of a program defines, numbers included, which are no outputs.
+/// Captures the values that the single node of a program defines, including numbers, which are no outputs.
 class Grab : public graph::NodeObserver {
  public:
-  explicit Grab(std::function<void(const graph::Interpreter&)> grab) : grab_(std::move(grab)) {}
-  void before(size_t, const graph::Interpreter&) override {}
-  void after(size_t, const graph::Interpreter& values) override { grab_(values); }
+  explicit Grab(std::function<void(const graph::Frame&)> grab) : grab_(std::move(grab)) {}
+  void before(size_t, const graph::Frame&) override {}
+  void after(size_t, const graph::Frame& values) override { grab_(values); }
 
  private:
-  std::function<void(const graph::Interpreter&)> grab_;
+  std::function<void(const graph::Frame&)> grab_;
 };
 
-/// Puts parameters, buffers and inputs back that a run has written.
+/// Restores parameters, buffers and inputs that a run has written.
 class KeptTensors {
  public:
   KeptTensors(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
@@ -41,7 +41,7 @@ class KeptTensors {
   KeptTensors(const KeptTensors&) = delete;
   KeptTensors& operator=(const KeptTensors&) = delete;
 
-  /// `tensor` is about to be written, maybe as a view of one that is to be kept.
+  /// `tensor` is about to be written; it may be a view of one that must be restored.
   void before_write(const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.has_storage()) return;
     const auto [begin, end] = by_storage_.equal_range(tensor.storage().unsafeGetStorageImpl());
@@ -83,12 +83,12 @@ NodeAlone::NodeAlone(const graph::Graph& graph, size_t index, const std::vector<
   std::unordered_map<graph::ValueId, graph::ValueId> local;
   const auto renumber = [&](graph::ValueId v) {
     const auto [it, inserted] = local.emplace(v, graph::kNoValue);
-    if (inserted) it->second = program_.add_value(graph.values[v]);
+    if (inserted) it->second = alone_.add_value(graph.values[v]);
     return it->second;
   };
   const auto operand = [&](graph::ValueId v) {
     if (local.contains(v)) return local[v];
-    program_.inputs.push_back({"", renumber(v)});
+    alone_.inputs.push_back({"", renumber(v)});
     const c10::IValue& value = values[v];
     operands_.push_back(value.isTensor() ? value.toTensor() : at::scalar_tensor(value.toScalar()));
     if (!operands_.back().defined()) return detached_.emplace_back(), local[v];
@@ -123,9 +123,9 @@ NodeAlone::NodeAlone(const graph::Graph& graph, size_t index, const std::vector<
       v = definitions_.back().local;
     }
   }
-  program_.autocast = graph.autocast;
-  program_.nodes.push_back(std::move(node));
-  interpreter_.emplace(program_);
+  alone_.autocast = graph.autocast;
+  alone_.nodes.push_back(std::move(node));
+  program_.emplace(alone_);
 }
 
 void NodeAlone::forward() {
@@ -134,13 +134,13 @@ void NodeAlone::forward() {
     const bool is_new = std::none_of(roots_.begin(), roots_.end(), [&](auto& root) { return root.is_same(tensor); });
     if (tensor.defined() && tensor.requires_grad() && is_new) roots_.push_back(tensor);
   };
-  Grab grab([&](const graph::Interpreter& values) {
+  Grab grab([&](const graph::Frame& values) {
     for (const Definition& definition : definitions_)
       if (values.value(definition.local).isTensor()) add_root(values.value(definition.local).toTensor());
   });
   const c10::AutoGradMode recording(true);
   std::vector<at::Tensor> none;
-  interpreter_->run(detached_, none, &grab);
+  program_->run(detached_, none, &grab);
 }
 
 std::vector<at::Tensor> NodeAlone::ones() const {
@@ -156,12 +156,12 @@ void NodeAlone::backward(const std::vector<at::Tensor>& gradients) {
 }
 
 void NodeAlone::run(std::vector<c10::IValue>& values) {
-  Grab grab([&](const graph::Interpreter& results) {
+  Grab grab([&](const graph::Frame& results) {
     for (const Definition& definition : definitions_) values[definition.value] = results.value(definition.local);
   });
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> none;
-  interpreter_->run(operands_, none, &grab);
+  program_->run(operands_, none, &grab);
 }
 
 void for_each_node_alone(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,

@@ -1,5 +1,5 @@
-// Nodes run by themselves: they meet what a run of the whole graph shows them, and leave everything as it was. Times
-// are only looked at for being there.
+// Nodes run by themselves get the same operands as in a run of the whole graph, and leave everything unchanged. Times
+// are only checked to exist.
 #include "runtime/split/measure/node_alone.h"
 
 #include <ATen/ATen.h>
@@ -10,8 +10,9 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
-#include "runtime/graph/random_turn.h"
+#include "runtime/graph/run/random_turn.h"
 #include "runtime/split/measure/node_times.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
 namespace {
@@ -47,17 +48,17 @@ graph::Graph graph_of(Net& net, const at::Tensor& x) {
   return capture::capture(net, [&](const Tensors& in) { return Tensors{net.forward(in[0])}; }, {{"x", x}});
 }
 
-/// Copies what each node of a run reads.
+/// Copies the operands of each node of a run.
 class Operands : public graph::NodeObserver {
  public:
   explicit Operands(const graph::Graph& graph) : graph_(graph), seen(graph.nodes.size()) {}
-  void before(size_t node, const graph::Interpreter& values) override {
+  void before(size_t node, const graph::Frame& values) override {
     std::vector<char> known(graph_.values.size(), 0);
     graph::for_each_use(graph_.nodes[node], [&](graph::ValueId v) {
       if (!std::exchange(known[v], 1)) seen[node].push_back(values.value(v).toTensor().detach().clone());
     });
   }
-  void after(size_t, const graph::Interpreter&) override {}
+  void after(size_t, const graph::Frame&) override {}
 
  private:
   const graph::Graph& graph_;
@@ -84,8 +85,8 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
     }
     EXPECT_TRUE(at::equal(at::detail::getDefaultCPUGenerator().get_state(), generator)) << by;
   };
-  // Running a node alone draws from the generator as well; the run itself must then still see what belongs together,
-  // which the second turn checks on the calls before the one that draws.
+  // Running a node by itself draws from the generator as well; the run itself must still see consistent values. The
+  // second turn checks that on the calls before the one that draws.
   for (const bool run_each : {false, true}) {
     SCOPED_TRACE(run_each);
     Operands whole(graph);
@@ -104,7 +105,7 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
     {
       const graph::RandomTurn kept;
       Tensors outputs;
-      graph::Interpreter(graph).run(Tensors{x}, outputs, &whole);
+      graph::Program(graph).run(Tensors{x}, outputs, &whole);
     }
     const c10::NoGradGuard no_grad;
     for (size_t i = 0; i < state.size(); ++i) state[i].copy_(before[i]);
@@ -193,13 +194,8 @@ TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {
   at::manual_seed(3);
   Net net;
   graph::Graph graph = graph_of(net, at::randn({5, 3}));
-  const auto refusal = [&](const Tensors& inputs) -> std::string {
-    try {
-      for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {});
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto refusal = [&](const Tensors& inputs) {
+    return testing::refusal([&] { for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {}); });
   };
   EXPECT_EQ(refusal({}), "split: measuring needs the graph's 1 inputs, got 0");
   EXPECT_EQ(refusal({at::randn({4, 3})}), "split: measuring needs input \"x\" as captured, f32[5,3], got f32[4,3]");

@@ -1,4 +1,4 @@
-// Floating-point operations of a graph's nodes, counted on the calls that run.
+// Counts the floating-point operations of a graph's nodes from the calls that run.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace plumbline::split {
 
-/// What a flops::FlopCounter counts of each node, run by itself on the tensors that it meets when `graph` runs on
-/// `inputs`: forward, and backward from gradients of ones. Inputs, parameters, buffers and the default random generator
-/// are afterwards as they were. Tensors may be on the meta device. Throws InputError as for_each_node_alone() does, and
-/// for tensors of an accelerator, whose backward runs on a thread that no interposer sees.
+/// The count of a flops::FlopCounter for each node, run by itself on the tensors that it gets when `graph` runs on
+/// `inputs`: forward, and backward from gradients of ones. Afterwards inputs, parameters, buffers and the default
+/// random generator are restored. Tensors may be on the meta device. Throws InputError as for_each_node_alone() does,
+/// and for tensors of an accelerator, whose backward runs on a thread that no interposer sees.
 std::vector<double> measure_flops(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
 }  // namespace plumbline::split

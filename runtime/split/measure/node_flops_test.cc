@@ -1,4 +1,4 @@
-// Operations of nodes: hand-computed tables, and what really ran when nothing is taken apart node by node.
+// Operations of nodes: hand-computed tables, and the operations of a run that is not split into nodes.
 #include "runtime/split/measure/node_flops.h"
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ graph::Graph graph_of(const torch::nn::Module& module, const Function& forward, 
 double sum(const std::vector<double>& terms) { return std::accumulate(terms.begin(), terms.end(), 0.0); }
 
 /// One call on inputs of these sizes, which all require a gradient. Expected: the estimate of forward and of backward,
-/// and what really runs, by hand.
+/// and the number that really runs, by hand.
 struct Row {
   const char* name;
   std::vector<std::vector<int64_t>> sizes;
@@ -74,7 +74,8 @@ std::vector<Row> rows() {
             [](auto& x) { return at::conv_transpose2d(x[0], x[1], {}, 2, 0, 0, /*groups=*/2); }),
       plain("convolution", {{2, 4, 5}, {4, 3, 3}}, 2 * (2 * 4 * 5) * (3 * 3),
             [](auto& x) { return at::convolution(x[0], x[1], {}, {1}, {0}, {1}, true, {0}, 1); }),
-      // 2*3*4*6 pairs. Values of another width: composed of two bmm. Else fused, with five products in backward.
+      // 2*3*4*6 pairs. If the values have another width, attention is composed of two bmm; otherwise it is fused, with
+      // five products in backward.
       plain("attention", {{2, 3, 4, 8}, {2, 3, 6, 8}, {2, 3, 6, 5}}, 2 * 144 * (8 + 5), attention),
       {"fused attention", {{2, 3, 4, 8}, {2, 3, 6, 8}, {2, 3, 6, 8}}, attention, 4608, 9216, 4608 + 2 * 144 * 5 * 8},
       plain("lstm", {{5, 2, 3}, {1, 2, 4}, {1, 2, 4}, {16, 3}, {16, 4}, {16}, {16}}, 2 * 10 * (48 + 64), lstm),

@@ -12,7 +12,7 @@
 namespace plumbline::split {
 namespace {
 
-/// Kernels of an accelerator are still at work when their call returns.
+/// Kernels of an accelerator still run when their call returns.
 void wait_for_devices(const NodeAlone& alone) {
   for (const at::Tensor& operand : alone.operands())
     if (operand.defined() && !operand.is_cpu() && !operand.is_meta())

@@ -6,13 +6,13 @@
 namespace plumbline::split {
 namespace {
 
-/// The nodes from the first to the last that no position may part: one in (first, last] would.
+/// The range of nodes that no position may divide: a position in (first, last] would.
 struct Span {
   int32_t first, last;
 };
 
 struct Memory {
-  /// It is not made by a node: a parameter, a buffer, a constant or an input.
+  /// No node makes it: a parameter, a buffer, a constant or an input.
   bool given = false;
   /// The nodes that make or use a value in it; an input comes with node 0.
   Span used = {-1, -1};
@@ -40,12 +40,12 @@ class Memories {
       graph::for_each_definition(node, [&](graph::ValueId v) { of(v).add_use(i); });
       graph::for_each_mutation(node, [&](graph::ValueId v) { of(v).last_write = i; });
     }
-    // The last stage hands the outputs over.
+    // The last stage returns the outputs.
     for (graph::ValueId v : graph.outputs)
       if (v != graph::kNoValue) of(v).add_use(nodes - 1);
   }
 
-  /// Of memory that is written.
+  /// Visits the memory that is written.
   template <class Visit>
   void for_each_bound_span(Visit&& visit) const {
     for (const auto& [key, memory] : memories_)

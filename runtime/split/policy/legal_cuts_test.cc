@@ -5,20 +5,20 @@
 #include <random>
 
 #include "runtime/error.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::split {
 namespace {
 
-/// As text: '|' for a legal position, '.' for another, one each for 0..nodes.
+/// As text: '|' for a legal position, '.' for an illegal one, for 0..nodes.
 std::string flags(const graph::Graph& graph) {
   std::string text;
   for (char legal : legal_cuts(graph)) text += legal ? '|' : '.';
   return text;
 }
 
-/// `storage` by value: text knows no memory.
+/// `storage` by value: the text form does not record memory.
 std::string flags(const std::string& lines, const std::vector<int32_t>& storage = {}) {
   graph::Graph graph =
       graph::parse_graph("input %0: f32[2] = \"x\"\nbuffer %1: f32[2] = \"count\"\n" + lines + "\nreturn %2\n");
@@ -63,7 +63,7 @@ TEST(LegalCuts, AWrittenBufferHasOneStage) {
       << "an output is handed over by the last stage";
 }
 
-/// Calls that read and write at random in few memories, which views share.
+/// Random calls that read and write few pieces of memory, which views share.
 graph::Graph random_graph(std::mt19937& random) {
   std::string text = "input %0: f32[2] = \"x\"\ninput %1: f32[2] = \"y\"\nbuffer %2: f32[2] = \"count\"\n";
   std::vector<int32_t> storage = {0, 1, 2};
@@ -94,7 +94,7 @@ graph::Graph random_graph(std::mt19937& random) {
   return graph;
 }
 
-/// How many stages split() makes of the calls with markers before `positions` only; 0 where it refuses.
+/// The number of stages that split() makes with markers before `positions` only; 0 if it refuses.
 int stages_of(const graph::Graph& graph, const std::vector<size_t>& positions) {
   graph::Graph marked = graph;
   marked.nodes.clear();

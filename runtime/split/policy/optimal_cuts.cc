@@ -10,8 +10,8 @@
 namespace plumbline::split {
 namespace {
 
-/// Units are the stretches between neighbouring legal positions: what no cut can part. before_[j] is the cost of the
-/// first j units; every sum of a stretch is a difference of two of these, so that comparisons agree with each other.
+/// Units are the ranges between neighbouring legal positions: no cut can divide one. before_[j] is the cost of the
+/// first j units; every sum of a range is a difference of two of these, so that comparisons are consistent.
 class Partition {
  public:
   explicit Partition(std::vector<double> before) : before_(std::move(before)) {}
@@ -58,7 +58,7 @@ class Partition {
     return best[units];
   }
 
-  /// How many units k parts can hold when none may cost more than `maximum`.
+  /// The number of units that k parts can hold when none may cost more than `maximum`.
   void set_reach(int parts, double maximum) {
     maximum_ = maximum;
     reach_.assign(1, 0);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::split {
 namespace {
@@ -21,12 +22,7 @@ Cuts cut_anywhere(const std::vector<double>& costs, int stages) {
 }
 
 std::string refusal(const std::vector<double>& costs, const std::vector<char>& legal, int stages) {
-  try {
-    optimal_cuts(costs, legal, stages);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal([&] { optimal_cuts(costs, legal, stages); });
 }
 
 std::vector<double> parts_of(const std::vector<double>& costs, const Cuts& cuts) {
@@ -38,7 +34,7 @@ std::vector<double> parts_of(const std::vector<double>& costs, const Cuts& cuts)
   return parts;
 }
 
-/// The best of all partitions, each looked at: nothing when there is none.
+/// The best of all partitions by enumeration; nothing when there is none.
 std::optional<Cuts> brute_force(const std::vector<double>& costs, const std::vector<char>& legal, int stages) {
   using Quality = std::tuple<double, double, Cuts>;
   std::optional<std::pair<Quality, Cuts>> best;
@@ -83,7 +79,7 @@ TEST(OptimalCuts, AreTheBestOfAllPartitions) {
     std::mt19937 random(seed);
     std::vector<double> costs(1 + random() % 11);
     std::vector<char> legal(costs.size() + 1);
-    // Few different costs make many ties; some of them are nothing at all.
+    // Few distinct costs make many ties; some costs are 0.
     const unsigned most = random() % 3 == 0 ? 3 : 40;
     for (double& cost : costs) cost = random() % most;
     const unsigned rarity = 1 + random() % 3;
@@ -102,7 +98,7 @@ TEST(OptimalCuts, AreTheBestOfAllPartitions) {
   EXPECT_GT(refused, 100);
 }
 
-/// Whether `stages` parts of at most `limit` hold all: filled one after the other, each as far as it goes.
+/// Whether `stages` parts of at most `limit` hold all: filled in turn, each as far as possible.
 bool fits(const std::vector<double>& costs, const std::vector<char>& legal, int stages, double limit) {
   double part = 0, since_legal = 0;
   int used = 1;

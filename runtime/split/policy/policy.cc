@@ -6,11 +6,11 @@
 
 #include "runtime/error.h"
 #include "runtime/flops/graph_flops.h"
-#include "runtime/join.h"
 #include "runtime/split/measure/node_flops.h"
 #include "runtime/split/measure/node_times.h"
 #include "runtime/split/policy/legal_cuts.h"
 #include "runtime/split/policy/optimal_cuts.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {
@@ -23,7 +23,7 @@ std::string_view without_impl(std::string_view type) {
   return type;
 }
 
-/// Whether `wanted` is `type` or its last parts.
+/// Whether `wanted` equals `type` or its last parts.
 bool is_of_class(std::string_view type, std::string_view wanted) {
   type = without_impl(type);
   wanted = without_impl(wanted);

@@ -10,7 +10,7 @@
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
 #include "runtime/flops/graph_flops.h"
-#include "runtime/graph/text.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/measure/node_flops.h"
 #include "runtime/split/policy/legal_cuts.h"
 #include "runtime/split/split.h"
@@ -22,7 +22,7 @@ namespace {
 using Cuts = std::vector<int32_t>;
 using Tensors = std::vector<at::Tensor>;
 
-/// `calls` neg in a chain, markers before those in `markers`.
+/// A chain of `calls` neg, with markers before those in `markers`.
 graph::Graph chain(int calls, std::vector<graph::ModuleCall> modules, const std::vector<int>& markers = {}) {
   std::string text = "input %0: f32[2] = \"x\"\n";
   for (int i = 0; i < calls; ++i) {
@@ -105,7 +105,7 @@ graph::Graph marked(const graph::Graph& graph, const Cuts& cuts) {
   return out;
 }
 
-/// The costliest of the stages that split() makes with markers at `cuts`; infinite where it refuses or merges some.
+/// The cost of the costliest stage that split() makes with markers at `cuts`; infinite if it refuses or merges some.
 double costliest(const graph::Graph& graph, const Cuts& cuts,
                  const std::function<double(const Pipe&, int stage)>& cost) {
   try {
@@ -119,7 +119,7 @@ double costliest(const graph::Graph& graph, const Cuts& cuts,
   }
 }
 
-/// The best that any choice of stages - 1 legal positions gives.
+/// The best result of any choice of stages - 1 legal positions.
 double least_possible(const graph::Graph& graph, int stages,
                       const std::function<double(const Pipe&, int stage)>& cost) {
   double least = std::numeric_limits<double>::infinity();
@@ -157,7 +157,7 @@ TEST(Policy, StagesCostNoMoreThanTheBestOfAllPartitions) {
   Net net;
   const graph::Graph graph = captured(net);
   ASSERT_LT(graph.nodes.size(), 17u);
-  // The cost of a node is what it reads, in bytes: some cost that a stage's graph tells as well as the whole's.
+  // The cost of a node is the number of bytes it reads: a cost that a stage's graph gives as well as the whole graph.
   const auto read_bytes = [](const graph::Graph& g, const graph::Node& node) {
     double bytes = 0;
     graph::for_each_use(

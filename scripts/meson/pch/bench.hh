@@ -1,3 +1,3 @@
-// Parsed once for plumbline-bench, as torch.hh is for libplumbline.
+// Parsed once for plumbline-bench, like torch.hh for libplumbline.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>

@@ -1,2 +1,2 @@
-// Parsed once for unit_core and cli_test, as torch.hh is for libplumbline.
+// Parsed once for unit_core and cli_test, like torch.hh for libplumbline.
 #include <gtest/gtest.h>

@@ -1,2 +1,2 @@
-// Parsed once for plumbline, as torch.hh is for libplumbline.
+// Parsed once for plumbline, like torch.hh for libplumbline.
 #include <CLI/CLI.hpp>

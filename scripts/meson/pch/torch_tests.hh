@@ -1,4 +1,4 @@
-// Parsed once for unit_torch, as torch.hh is for libplumbline.
+// Parsed once for unit_torch, like torch.hh for libplumbline.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-"""scale_grads divides whatever is in .grad at the end of each step: of two steps that accumulate, the first one's gradient
-is divided by the number of micro-batches twice. (pytorch/torchtitan issue 1733)"""
+"""scale_grads divides all of .grad at the end of each step: if two steps accumulate, the gradient of the first one is
+divided by the number of micro-batches twice. (pytorch/torchtitan issue 1733)"""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,5 +1,5 @@
-"""Two parameters that a stage adds behind views: autograd gives their gradients one memory, to which each micro-batch is
-added once for each of the two, and which is divided by the number of micro-batches twice: silent."""
+"""Two parameters that a stage adds through views: their gradients share memory in autograd. Each micro-batch is added
+to it once for each of the two, and it is divided by the number of micro-batches twice: silent."""
 
 import torch
 from ranks import CPU, conclude, fed, run

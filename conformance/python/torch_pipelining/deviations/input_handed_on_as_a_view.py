@@ -1,5 +1,5 @@
-"""An input by name, divided along dimension 1, is an output of its stage as well: the pieces are views, and PyTorch expects
-the strides of a copy of them (2.11), or sends them unchanged, which gloo rejects (2.15)."""
+"""An input passed by name, divided along dimension 1, is also an output of its stage: the pieces are views, and PyTorch
+expects the strides of a copy of them (2.11), or sends them unchanged, which gloo rejects (2.15)."""
 
 import torch
 from ranks import CPU, conclude, run

@@ -1,5 +1,5 @@
-"""A model of two inputs that uses the second one first, traced and cut by pipeline(): its first stage takes them in the order
-of their use, the schedule hands them over in the order of the model."""
+"""A model of two inputs that uses the second one first, traced and cut by pipeline(): its first stage takes them in the
+order of their use, but the schedule passes them in the order of the model."""
 
 import torch
 from ranks import CPU, conclude, run

@@ -1,5 +1,5 @@
-"""A tensor of integers that goes from one stage to the next (token numbers, say). 2.11 requires a gradient of it. 2.15
-infers shapes by running the next stage once on uninitialised memory: as indices its contents are out of range."""
+"""A tensor of integers that one stage sends to the next (token numbers, say). 2.11 requires a gradient for it. 2.15
+infers shapes by running the next stage once on uninitialised memory, whose contents are out of range as indices."""
 
 import torch
 from ranks import CPU, conclude, run

@@ -1,5 +1,5 @@
-"""The loss of a micro-batch is looked up by its number in a list that is filled in the order of execution. A schedule whose
-last stage takes micro-batch 1 before 0 goes backward from the wrong loss; outputs are joined in that order too."""
+"""The loss of a micro-batch is looked up by its number in a list that is filled in the order of execution. If the last
+stage executes micro-batch 1 before 0, the backward starts from the wrong loss; outputs are joined in that order too."""
 
 import tempfile
 

@@ -1,5 +1,5 @@
-"""An LSTM layer whose last state is used: torch.export takes that state for one with four dimensions, so that pipeline() does
-not trace the model."""
+"""An LSTM layer whose last state is used: torch.export gives that state four dimensions, so pipeline() cannot trace the
+model."""
 
 import torch
 from ranks import conclude

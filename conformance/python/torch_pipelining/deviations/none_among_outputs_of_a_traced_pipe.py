@@ -1,5 +1,5 @@
-"""A model that returns (y, None, z), traced and cut by pipeline(): the last stage returns (y, z), so that z stands where None
-was."""
+"""A model that returns (y, None, z), traced and cut by pipeline(): the last stage returns (y, z), so z takes the place
+of None."""
 
 import torch
 from ranks import CPU, conclude, run

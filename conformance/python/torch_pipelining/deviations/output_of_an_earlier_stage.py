@@ -1,4 +1,5 @@
-"""An output of the model that an earlier stage makes, traced and cut by pipeline(): the schedule does not return it."""
+"""An output of the model that an earlier stage computes, traced and cut by pipeline(): the schedule does not return
+it."""
 
 import torch
 from ranks import CPU, conclude, run

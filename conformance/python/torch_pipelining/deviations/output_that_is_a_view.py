@@ -1,4 +1,4 @@
-"""An output of a stage is sent as the stage made it, here transposed. gloo rejects it as non-contiguous."""
+"""An output of a stage is sent as the stage returned it, here transposed. gloo rejects it as non-contiguous."""
 
 import torch
 from ranks import CPU, conclude, fed, run

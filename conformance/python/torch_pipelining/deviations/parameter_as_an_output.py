@@ -1,5 +1,6 @@
-"""A last stage that returns one of its parameters beside its result (for a penalty in the loss, say). After each backward
-the stage's outputs are detached in place: that silently freezes the parameter, and it misses later micro-batches."""
+"""A last stage that returns one of its parameters beside its result (for a penalty in the loss, say). After each
+backward the stage's outputs are detached in place: that silently freezes the parameter, which misses later
+micro-batches."""
 
 import torch
 from ranks import CPU, conclude, fed, run

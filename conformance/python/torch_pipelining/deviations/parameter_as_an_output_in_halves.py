@@ -1,5 +1,5 @@
-"""A last stage that returns one of its parameters beside its result, backward in halves: the input half does not find the
-operator that made the output, since none did."""
+"""A last stage that returns one of its parameters beside its result, backward in halves: the input half looks for the
+operator that computed the output, and there is none."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,4 +1,4 @@
-"""Shape inference at run time runs the module once on zeros, in training mode: running statistics count that too.
+"""Shape inference at run time runs the module once on zeros, in training mode: running statistics include that run.
 (pytorch pull request 188763 fixes it)"""
 
 import torch

@@ -1,4 +1,4 @@
-"""Ranks on this machine for the scripts beside this one: PyTorch, gloo, nothing else."""
+"""Ranks on this machine for the scripts in this folder: PyTorch over gloo, without plumbline."""
 
 import datetime
 import logging

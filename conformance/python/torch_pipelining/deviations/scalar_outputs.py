@@ -1,4 +1,4 @@
-"""A model that computes its loss: outputs without dimensions cannot be joined, and step() fails after all is computed."""
+"""A model that computes its loss: outputs without dimensions cannot be joined, and step() fails at its end."""
 
 import torch
 from ranks import CPU, conclude, run

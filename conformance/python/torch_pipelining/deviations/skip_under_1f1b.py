@@ -1,5 +1,5 @@
-"""A traced pipe sends a value directly to the stage that uses it, past those between. Under 1F1B the first stage then waits
-until the last one receives it, and the last one until the first receives the gradient of an earlier one: a deadlock."""
+"""A traced pipe sends a value directly to the stage that uses it, past the stages between. Under 1F1B the first stage
+waits until the last one receives it, and the last one until the first receives an earlier gradient: a deadlock."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,4 +1,4 @@
-"""eval() first, then step(): the buffers that receive activations were made without gradients, and stay so."""
+"""eval() first, then step(): the receive buffers for activations were created without gradients, and stay so."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,4 +1,5 @@
-"""Two steps with batches of different sizes (the last one of an epoch, say): the shapes of the first step stay."""
+"""Two steps with batches of different sizes (the last one of an epoch, say): PyTorch keeps the shapes of the first
+step."""
 
 import torch
 from ranks import CPU, conclude, fed, run

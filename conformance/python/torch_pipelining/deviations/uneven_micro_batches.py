@@ -1,4 +1,4 @@
-"""Rows that do not divide evenly: later micro-batches are smaller than the first, whose shape PyTorch takes for all.
+"""Rows that do not divide evenly: later micro-batches are smaller than the first, whose shape PyTorch uses for all.
 (pytorch issue 126600)"""
 
 import torch

@@ -1,5 +1,5 @@
-"""Parameters that are unfrozen between two steps (gradual unfreezing): PyTorch keeps its finding of the first
-step, that no gradient comes back from the next stage."""
+"""Parameters that are unfrozen between two steps (gradual unfreezing): in the first step PyTorch determines that the
+next stage sends no gradient back, and keeps this result."""
 
 import torch
 from ranks import CPU, conclude, fed, run

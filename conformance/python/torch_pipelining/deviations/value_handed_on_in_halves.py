@@ -1,5 +1,5 @@
-"""A stage that forwards its input unchanged (for a later one), backward in halves: the input half detaches that output in
-place, which is the buffer that the next step receives the input in. From then on it requires no gradient."""
+"""A stage that forwards its input unchanged (for a later one), backward in halves: the input half detaches that output
+in place. It is the receive buffer of the input, which from the next step on requires no gradient."""
 
 import torch
 from ranks import CPU, conclude, fed, run

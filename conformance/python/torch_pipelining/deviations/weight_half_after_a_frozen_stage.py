@@ -1,5 +1,5 @@
 """A stage whose input needs no gradient (all before it is frozen), backward in halves: its parameters' gradients are
-silently lost. PyTorch finds parameters where their path meets that of the input, and it never does."""
+silently lost. PyTorch finds a parameter where its path meets that of the input; here the paths never meet."""
 
 import torch
 from ranks import CPU, conclude, fed, run

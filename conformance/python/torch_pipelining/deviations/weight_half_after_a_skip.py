@@ -1,5 +1,5 @@
-"""A stage with a skip connection: a value in its middle goes on to the next stage, beside the result. Backward in halves:
-the input half detaches outputs in place, and the weight half needs that value."""
+"""A stage with a skip connection: it sends a value from its middle to the next stage, beside the result. Backward in
+halves: the input half detaches outputs in place, but the weight half needs that value."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,5 +1,5 @@
-"""A layer that its stage uses twice in a row (a recurrent one), backward in halves: the weight half takes a gradient on the way
-through both uses once more where the input half has summed it already. (pytorch issue 180952)"""
+"""A layer that its stage uses twice in a row (a recurrent one), backward in halves: the weight half adds the gradient
+along the path through both uses again, although the input half has already summed it. (pytorch issue 180952)"""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,5 +1,5 @@
-"""A layer that its stage uses twice, with another one between, backward in halves: the weight half of the first layer goes
-through the graph of the other one and frees it; the weight half of the other layer then has no graph."""
+"""A layer that its stage uses twice, with another one between, backward in halves: the weight half of the first layer
+runs through the graph of the other one and frees it; the weight half of the other layer then has no graph."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -1,5 +1,5 @@
-"""An LSTM layer, which takes its parameters and its input in one operator and gives several results, backward in halves: the
-weight half adds up the gradients of all its results and takes that for the first one's. (pytorch issue 170277)"""
+"""An LSTM layer, one operator with the parameters and the input as arguments and several results, backward in halves:
+the weight half adds up the gradients of all results and uses the sum for the first one. (pytorch issue 170277)"""
 
 import torch
 from ranks import CPU, conclude, fed, run

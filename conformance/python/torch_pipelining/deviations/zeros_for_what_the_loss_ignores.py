@@ -1,5 +1,5 @@
-"""A value that goes to the last stage and is an output, but not in the loss: without a pipeline the parameters
-behind it have no gradient (None), in a pipeline one of zeros, which an optimizer with momentum or weight decay applies."""
+"""A value that the last stage receives and returns, but that the loss ignores: without a pipeline the parameters before
+it have no gradient (None), in a pipeline one of zeros, which an optimizer with momentum or weight decay applies."""
 
 import torch
 from ranks import CPU, conclude, fed, run

@@ -20,7 +20,7 @@ Entries entries_of(const std::filesystem::path& archive) {
   caffe2::serialize::PyTorchStreamReader reader(archive.string());
   Entries entries;
   for (const std::string& name : reader.getAllRecords()) {
-    if (name.starts_with(".data/")) continue;  // the writer makes them anew
+    if (name.starts_with(".data/")) continue;  // the writer creates its own
     const auto [bytes, count] = reader.getRecord(name);
     entries[name].assign(static_cast<const char*>(bytes.get()), count);
   }

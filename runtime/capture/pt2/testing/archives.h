@@ -1,5 +1,5 @@
-// What the tests of this folder share: archives taken apart, changed and put together again, and archives of programs
-// that are written down in the test.
+// Shared by the tests of this folder: takes archives apart, changes them and reassembles them; makes archives of
+// programs written in the test.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/temporary_folder.h"
+#include "runtime/io/temporary_folder.h"
 
 namespace plumbline::capture::pt2 {
 
@@ -19,7 +19,7 @@ std::filesystem::path testdata(const std::string& name);
 using Entries = std::map<std::string, std::string>;
 Entries entries_of(const std::filesystem::path& archive);
 
-/// Writes an archive with these entries to a folder; its path.
+/// Writes an archive with these entries to a folder and returns its path.
 std::filesystem::path write_archive(const TemporaryFolder& folder, const Entries& entries,
                                     const std::string& name = "model.pt2");
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 #include "runtime/partition/joint/joint_graph.h"
 
 namespace plumbline::partition {

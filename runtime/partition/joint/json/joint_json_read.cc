@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
-#include "runtime/join.h"
 #include "runtime/partition/joint/json/joint_json.h"
 #include "runtime/partition/joint/json/joint_json_words.h"
+#include "runtime/text/join.h"
 
 namespace plumbline::partition {
 namespace {
@@ -25,6 +25,19 @@ size_t word(const JsonPlace& place, const Words& words) {
   for (const std::string_view each : words)
     if (!each.empty()) known.push_back(each);
   place.fail("one of " + join(known));
+}
+
+template <class Find, class Names>
+auto named(const JsonPlace& place, const Find& find, const Names& names) {
+  if (const auto value = find(place.text())) return *value;
+  place.fail("one of " + join(names()));
+}
+
+types::Dtype dtype(const JsonPlace& place) { return named(place, types::dtype_named, types::dtype_names); }
+
+types::Device device(const JsonPlace& place) {
+  if (const auto device = types::device_named(place.text())) return *device;
+  place.fail("a device such as \"cpu\" or \"cuda:0\"");
 }
 
 using Names = std::unordered_map<std::string, NodeIndex>;
@@ -111,13 +124,14 @@ class ArgumentReader {
       const std::vector<JsonPlace> parts = place["complex"].items(2);
       return {.kind = Argument::Complex, .real = real(parts[0]), .imaginary = real(parts[1])};
     }
-    constexpr std::array<std::pair<const char*, Argument>, 5> texts = {{{"dtype", Argument::Dtype},
-                                                                        {"device", Argument::Device},
-                                                                        {"layout", Argument::Layout},
-                                                                        {"memory_format", Argument::MemoryFormat},
-                                                                        {"other", Argument::Other}}};
-    for (const auto& [word, kind] : texts)
-      if (key == word) return {.kind = kind, .text = place[word].text()};
+    if (key == "dtype") return {.kind = Argument::Dtype, .dtype = dtype(place["dtype"])};
+    if (key == "device") return {.kind = Argument::Device, .device = device(place["device"])};
+    if (key == "layout")
+      return {.kind = Argument::Layout, .layout = named(place["layout"], types::layout_named, types::layout_names)};
+    if (key == "memory_format")
+      return {.kind = Argument::MemoryFormat,
+              .memory_format = named(place["memory_format"], types::memory_format_named, types::memory_format_names)};
+    if (key == "other") return {.kind = Argument::Other, .text = place["other"].text()};
     fail(place);
   }
 
@@ -143,25 +157,26 @@ JointResult result(const JsonPlace& place) {
   if (const auto scalar = place.find("scalar")) {
     place.expect_only({"scalar", "sym", "hint"});
     out.kind = Result::Scalar;
-    constexpr std::array types = {"int", "float", "bool"};
-    out.dtype = types[word(*scalar, types)];
+    constexpr std::array words = {"int", "float", "bool"};
+    constexpr std::array dtypes = {types::Dtype::Int64, types::Dtype::Float64, types::Dtype::Bool};
+    out.dtype = dtypes[word(*scalar, words)];
     if (const auto expression = place.find("sym")) out.scalar.expression = expression->text();
     if (const auto hint = place.find("hint")) {
-      if (out.dtype == "int") out.scalar.value = hint->integer();
-      if (out.dtype == "bool") out.scalar.value = hint->boolean();
-      if (out.dtype == "float") out.real_hint = real(*hint);
+      if (out.dtype == types::Dtype::Int64) out.scalar.value = hint->integer();
+      if (out.dtype == types::Dtype::Bool) out.scalar.value = hint->boolean();
+      if (out.dtype == types::Dtype::Float64) out.real_hint = real(*hint);
     }
     return out;
   }
   place.expect_only({"dtype", "shape", "strides", "offset", "bytes", "storage", "device"});
   out.kind = Result::Tensor;
-  out.dtype = place["dtype"].text();
+  out.dtype = dtype(place["dtype"]);
   out.shape = extents(place["shape"]);
   out.strides = extents(place["strides"]);
   if (const auto offset = place.find("offset")) out.offset = extent(*offset);
   out.bytes = place["bytes"].integer(0);
   if (const auto storage = place.find("storage")) out.storage = storage->small(0, std::numeric_limits<int>::max());
-  if (const auto device = place.find("device")) out.device = device->text();
+  if (const auto where = place.find("device")) out.device = device(*where);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/joint/json/joint_json.h"
 #include "runtime/partition/joint/json/joint_json_words.h"
+#include "runtime/partition/joint/result_text.h"
 
 namespace plumbline::partition {
 namespace {
@@ -55,13 +56,13 @@ Json json_of(const JointGraph& graph, const JointArgument& argument) {
     case Argument::String:
       return argument.text;
     case Argument::Dtype:
-      return {{"dtype", argument.text}};
+      return {{"dtype", types::name_of(argument.dtype)}};
     case Argument::Device:
-      return {{"device", argument.text}};
+      return {{"device", types::name_of(argument.device)}};
     case Argument::Layout:
-      return {{"layout", argument.text}};
+      return {{"layout", types::name_of(argument.layout)}};
     case Argument::MemoryFormat:
-      return {{"memory_format", argument.text}};
+      return {{"memory_format", types::name_of(argument.memory_format)}};
     case Argument::Symbolic:
       return {{"sym", argument.text}, {"hint", argument.integer}};
     case Argument::List:
@@ -81,20 +82,22 @@ Json json_of(const JointResult& out) {
     case Result::Tuple:
       return {{"tuple", list(out.items, [](const JointResult& item) { return json_of(item); })}};
     case Result::Scalar: {
-      Json json = {{"scalar", out.dtype}, {"hint", out.scalar.value}};
-      if (out.dtype == "bool") json["hint"] = out.scalar.value != 0;
-      if (out.dtype == "float") json["hint"] = json_of(out.real_hint);
+      Json json = {{"scalar", dtype_word(out)}, {"hint", out.scalar.value}};
+      if (out.dtype == types::Dtype::Bool) json["hint"] = out.scalar.value != 0;
+      if (out.dtype == types::Dtype::Float64) json["hint"] = json_of(out.real_hint);
       if (!out.scalar.expression.empty()) json["sym"] = out.scalar.expression;
       return json;
     }
     case Result::Tensor:
       break;
   }
-  Json json = {
-      {"dtype", out.dtype}, {"shape", json_of(out.shape)}, {"strides", json_of(out.strides)}, {"bytes", out.bytes}};
+  Json json = {{"dtype", types::name_of(out.dtype)},
+               {"shape", json_of(out.shape)},
+               {"strides", json_of(out.strides)},
+               {"bytes", out.bytes}};
   if (out.offset != Extent{}) json["offset"] = json_of(out.offset);
   if (out.storage >= 0) json["storage"] = out.storage;
-  if (out.device != "cpu") json["device"] = out.device;
+  if (out.device != types::Device{}) json["device"] = types::name_of(out.device);
   return json;
 }
 

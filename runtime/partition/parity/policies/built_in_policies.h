@@ -1,4 +1,4 @@
-// The policies that are part of the library: *.json beside this file, as text.
+// The policies that are part of the library: the text of *.json beside this file.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Rules of PyTorch 2.3 and 2.11 (_functorch/partitioners.py) where they differ from those of 2.15 (policy/rules.h).
+// Rules of PyTorch 2.3 and 2.11 (_functorch/partitioners.py) that differ from those of 2.15 (policy/rules.h).
 // parity/policies/policy_file.cc composes them into policies.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace plumbline::partition::older_rules {
 
 // --- 2.11 and 2.3 ----------------------------------------------------------------------------------------------------
 
-/// Equal nodes are merged wherever they are.
+/// Equal nodes are always merged.
 inline std::vector<char> nothing_apart(const JointGraph&) { return {}; }
 
-/// The inputs and what is tagged MUST_SAVE.
+/// The inputs and the nodes tagged MUST_SAVE.
 inline std::vector<NodeIndex> save_inputs_and_tagged(std::vector<NodeIndex> /*last_cut*/,
                                                      const std::vector<NodeIndex>& inputs,
                                                      const std::vector<NodeIndex>& must_save) {
@@ -29,7 +29,7 @@ inline std::vector<NodeIndex> save_inputs_and_tagged(std::vector<NodeIndex> /*la
 /// `aggressive_recomputation` bans only random and compute-intensive calls.
 inline CutRules no_bans(const CutRules&) { return {false, false, false, false, false, false}; }
 
-/// The ban by distance does not hold in graphs with tags to recompute.
+/// The ban by distance does not apply to graphs with recompute tags.
 inline bool in_untagged_graphs(const OpClasses& ops) {
   return std::ranges::none_of(ops.facts, [](const NodeFacts& node) { return node.must_recompute; });
 }
@@ -37,20 +37,20 @@ inline bool in_untagged_graphs(const OpClasses& ops) {
 /// A view in the forward hides its users.
 inline bool view_of_backward(const NodeFacts& user, bool in_forward) { return user.view && !in_forward; }
 
-/// Marks (`partitioner_tag`) and mutations keep no node in a half.
+/// Marks (`partitioner_tag`) and mutations keep no node in one half.
 inline bool runs_in_either_half(const JointNode&) { return false; }
 
-/// A value of the forward that is returned as a gradient is computed in the backward, unless it is an input.
+/// A forward value that is returned as a gradient is computed in the backward, unless it is an input.
 inline bool needs_tangent_or_is_gradient(bool needs_tangent, bool is_gradient, bool is_forward_input) {
   return (needs_tangent || is_gradient) && !is_forward_input;
 }
 
 inline bool reorder_tagged_graphs(bool tagged) { return tagged; }
 
-/// The forward is what its outputs need; no tag has a say.
+/// The forward is what its outputs need; tags are ignored.
 SavedValues save_by_data_flow(const JointGraph& graph, const JointEdges& edges, const Policy& policy, bool tagged);
 
-/// Every default partition of a graph with tags is its minimum cut.
+/// The default partition of every graph with tags is its minimum cut.
 inline bool in_any_graph(const JointGraph&) { return true; }
 
 }  // namespace plumbline::partition::older_rules

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/json_place.h"
+#include "runtime/io/json_place.h"
 #include "runtime/partition/parity/policies/built_in_policies.h"
 #include "runtime/partition/parity/policies/older_rules.h"
 
@@ -22,13 +22,13 @@ constexpr std::pair<std::string_view, OpSet Policy::*> kLists[] = {
     {"compute_intensive_ops", &Policy::compute_intensive},
 };
 
-/// Turns a rule of a list on or off.
+/// Adds a rule to a list or removes it.
 void include(std::vector<NodeRule>& list, NodeRule rule, bool on) {
   std::erase(list, rule);
   if (on) list.push_back(rule);
 }
 
-/// The key of a rule in a file, and which of its two functions a policy takes.
+/// The key of a rule in a file, and how it selects one of two functions for a policy.
 struct Switch {
   std::string_view key;
   void (*apply)(Policy& policy, bool on);
@@ -111,7 +111,7 @@ OpSet read_ops(const JsonPlace& place) {
   return ops;
 }
 
-/// A list replaces the base's; {"add": [...], "remove": [...]} changes it.
+/// A list replaces that of the base; {"add": [...], "remove": [...]} changes it.
 void read_list(const JsonPlace& place, OpSet& ops) {
   if (!place.json().is_object()) {
     ops = read_ops(place);
@@ -120,7 +120,7 @@ void read_list(const JsonPlace& place, OpSet& ops) {
   place.expect_only({"add", "remove"});
   if (const auto remove = place.find("remove"))
     for (const std::string& op : read_ops(*remove))
-      if (ops.erase(op) == 0) remove->fail("operators that the base has, which '" + op + "' is not");
+      if (ops.erase(op) == 0) remove->fail("operators of the base, which lacks '" + op + "'");
   if (const auto add = place.find("add")) ops.merge(read_ops(*add));
 }
 
@@ -131,7 +131,7 @@ void read_rules(const JsonPlace& place, Policy& policy, bool whole) {
   for (const auto& [key, value] : place.json().items()) {
     const bool is_switch = std::ranges::find(kSwitches, key, &Switch::key) != std::end(kSwitches);
     if (!is_switch && key != kDistance && key != kBelow && key != kBytes)
-      place.fail("rules that policies/README.md names (here is \"" + key + "\")");
+      place.fail("rules listed in policies/README.md (here is \"" + key + "\")");
   }
   const auto given = [&](const char* key) {
     std::optional<JsonPlace> found = place.find(key);
@@ -167,7 +167,7 @@ Policy parse_policy(std::string_view json, const std::string& source) {
   for (const auto& [key, member] : kLists)
     if (const auto list = given(key)) {
       read_list(*list, policy.*member);
-      // A list of one's own says all that is recomputable, unless the file says more.
+      // A full list names everything recomputable, unless the file says otherwise.
       if (member == &Policy::recomputable && list->json().is_array()) policy.recomputes_pointwise = false;
     }
   if (const auto pointwise = given("recomputes_pointwise")) policy.recomputes_pointwise = pointwise->boolean();

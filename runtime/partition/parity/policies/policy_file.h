@@ -1,4 +1,4 @@
-// Policies by name, and from JSON files; README.md describes the form.
+// Loads policies by name or from JSON files; README.md describes the format.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace plumbline::partition {
 
-/// "seed" (PyTorch 2.3), "seed-nvfuser", "torch-2.11", "torch-2.15", or the path of a JSON file, which says everything
-/// or only what differs from one of these. Throws InputError.
+/// "seed" (PyTorch 2.3), "seed-nvfuser", "torch-2.11", "torch-2.15", or the path of a JSON file, which is complete or
+/// gives only the differences from one of these. Throws InputError.
 Policy load_policy(const std::string& name_or_path);
-/// A policy given as text; `source` opens the errors.
+/// Parses a policy; `source` is the prefix of error messages.
 Policy parse_policy(std::string_view json, const std::string& source);
 std::vector<std::string> policy_names();
 

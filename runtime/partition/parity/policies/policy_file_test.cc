@@ -87,7 +87,7 @@ bool same_rules(const Policy& a, const Policy& b) {
          a.default_is_min_cut == b.default_is_min_cut && a.exhausted_budget == b.exhausted_budget;
 }
 
-/// The rules of a new Policy stand twice, as defaults and in torch-2.15.json.
+/// The rules of a new Policy are given twice: as defaults and in torch-2.15.json.
 TEST(Policy, DefaultsAreThoseOfTheNewest) {
   EXPECT_TRUE(same_rules(load_policy("torch-2.15"), Policy()));
   EXPECT_FALSE(same_rules(load_policy("torch-2.11"), Policy()));
@@ -113,7 +113,7 @@ TEST(Policy, AFileComposesRulesOfAnyVersion) {
 TEST(Policy, AFileMayReplaceAListOrChangeIt) {
   const Policy own = parse_policy(R"({"name": "own", "base": "seed", "recomputable_ops": ["aten::mul"]})", "test");
   EXPECT_EQ(classes_of("aten::mul", own), (std::vector<std::string>{"fusible", "recomputable"}));
-  EXPECT_EQ(classes_of("aten::cos", own), std::vector<std::string>{});  // a list of one's own is the whole list
+  EXPECT_EQ(classes_of("aten::cos", own), std::vector<std::string>{});  // a full list is complete
 
   const Policy changed = parse_policy(
       R"({"name": "changed", "base": "torch-2.15", "about": "x", "recomputable_ops": {"add": ["my::op"], "remove": ["aten::sum"]},
@@ -132,7 +132,7 @@ TEST(Policy, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(why(R"({"name": "x", "base": "torch-1.0"})"),
             "p.json: base: expected one of seed, seed-nvfuser, torch-2.11, torch-2.15, not \"torch-1.0\"");
   testing::expect_part(why(R"({"name": "x", "base": "seed", "rules": {"ban_everything": true}})"),
-                       "p.json: rules: expected rules that policies/README.md names (here is \"ban_everything\")");
+                       "p.json: rules: expected rules listed in policies/README.md (here is \"ban_everything\")");
   testing::expect_part(why(R"({"name": "x", "base": "seed", "view_op": []})"), "(here is \"view_op\")");
   testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["aten.view"]})"),
                        "p.json: view_ops[0]: expected an operator without its overload, such as \"aten::add\"");
@@ -140,7 +140,7 @@ TEST(Policy, RefusesWhatItDoesNotKnow) {
   testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": ["a::b", "a::b"]})"),
                        "expected each operator once");
   testing::expect_part(why(R"({"name": "x", "base": "seed", "view_ops": {"remove": ["aten::cos"]}})"),
-                       "expected operators that the base has, which 'aten::cos' is not");
+                       "expected operators of the base, which lacks 'aten::cos'");
   testing::expect_part(why(R"({"name": "x", "base": "seed", "rules": {"max_distance": -1}})"), "rules.max_distance");
   testing::expect_part(why(R"({"name": "x", "base": "seed", "rules": {"cse": 1}})"), "rules.cse");
   testing::expect_part(why(R"({"base": "seed"})"), "name");

@@ -1,0 +1,90 @@
+#include "reference/oracle/case_run.h"
+
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "reference/loss.h"
+
+namespace plumbline::reference {
+namespace {
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  const at::Tensor left = a.contiguous(), right = b.contiguous();
+  return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+}
+
+/// Records each name once: copies of a shared parameter are equal, so the first one suffices. A copy that differs, or
+/// that lacks a tensor of the others, is also recorded, under a name that no correct run has.
+void record(Results& results, ResultKind kind, int step,
+            const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  const auto key_of = [&](const std::string& name) { return ResultKey{step, kind, -1, -1, name}; };
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.defined() && !results.contains(to_string(key_of(name)))) put(results, key_of(name), tensor);
+  for (const auto& [name, tensor] : tensors) {
+    const auto first = results.find(to_string(key_of(name)));
+    if (first == results.end() || (tensor.defined() && same_bytes(first->second, tensor))) continue;
+    put(results, key_of(name + (tensor.defined() ? " (a copy that differs)" : " (missing in a copy)")),
+        tensor.defined() ? tensor : first->second);
+  }
+}
+
+/// Covers every parameter: the optimizer skips one without a gradient, so it does not matter which are frozen now.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spec, const CaseSubject& subject) {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, parameter] : subject.parameters()) all.push_back(parameter);
+  if (spec.kind == OptimizerKind::Sgd)
+    return std::make_unique<torch::optim::SGD>(all,
+                                               torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum));
+  return std::make_unique<torch::optim::AdamW>(all, torch::optim::AdamWOptions(spec.learning_rate)
+                                                        .betas({spec.beta1, spec.beta2})
+                                                        .eps(spec.epsilon)
+                                                        .weight_decay(spec.weight_decay));
+}
+
+}  // namespace
+
+void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results) {
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  int batches = 0;
+  for (int step = 0; step < static_cast<int>(c.steps.size()); ++step) {
+    const Step& todo = c.steps[step];
+    const auto next_batch = [&] {
+      models::Batch batch = models::make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
+      if (!todo.has_target) batch.target = at::Tensor();
+      return batch;
+    };
+    switch (todo.kind) {
+      case StepKind::Train:
+        subject.train(step, next_batch());
+        if (keeps_details(c)) {
+          std::vector<std::pair<std::string, at::Tensor>> grads;
+          for (const auto& [name, parameter] : subject.parameters()) grads.emplace_back(name, parameter.grad());
+          record(results, ResultKind::Grad, step, grads);
+        }
+        break;
+      case StepKind::Eval:
+        subject.evaluate(step, next_batch());
+        break;
+      case StepKind::ZeroGrad:
+        subject.zero_grad();
+        break;
+      case StepKind::Optimizer:
+        if (!optimizer) optimizer = make_optimizer(c.optimizer, subject);
+        optimizer->step();
+        break;
+      case StepKind::Freeze:
+      case StepKind::Unfreeze:
+        subject.set_trainable(todo.parameters, todo.kind == StepKind::Unfreeze);
+        break;
+    }
+  }
+  const int last = static_cast<int>(c.steps.size()) - 1;
+  record(results, ResultKind::Buffer, last, subject.buffers());
+  record(results, ResultKind::Param, last, subject.parameters());
+}
+
+}  // namespace plumbline::reference

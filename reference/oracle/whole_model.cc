@@ -1,0 +1,228 @@
+#include "reference/oracle/whole_model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/tensor_split.h>
+#include <torch/nn/module.h>
+
+#include "reference/hooks.h"
+#include "reference/loss.h"
+#include "reference/oracle/case_run.h"
+#include "reference/sum_of.h"
+#include "runtime/capture/call.h"
+#include "runtime/capture/interpose.h"
+#include "runtime/microbatch/random_seed.h"
+
+namespace plumbline::reference {
+namespace {
+
+/// Seeds the default generator when forward reaches the beginning of a stage.
+class StageSeeder : public capture::ModuleObserver {
+ public:
+  StageSeeder(const torch::nn::Module& root, const std::vector<split::SplitPoint>& points) {
+    int stage = 0;
+    for (const split::SplitPoint& point : points) {
+      ++stage;
+      auto& begins = point.where == split::SplitPoint::Where::Beginning ? begins_before_ : begins_after_;
+      for (const auto& item : root.named_modules())
+        if (item.key() == point.module) begins[item.value().get()] = stage;
+    }
+  }
+  void begin(uint64_t seed, int64_t step, int microbatch) {
+    seed_ = seed, step_ = step, microbatch_ = microbatch;
+    seed_stage(0);
+  }
+  void enter(const torch::nn::Module& module) override { seed_where(begins_before_, module); }
+  void leave(const torch::nn::Module& module) override { seed_where(begins_after_, module); }
+
+ private:
+  using Stages = std::map<const torch::nn::Module*, int>;
+
+  void seed_where(const Stages& begins, const torch::nn::Module& module) {
+    if (const auto it = begins.find(&module); it != begins.end()) seed_stage(it->second);
+  }
+  void seed_stage(int stage) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(microbatch::stage_random_seed(seed_, step_, stage, microbatch_));
+  }
+
+  Stages begins_before_, begins_after_;  ///< the module before or after whose call a stage begins
+  uint64_t seed_ = 0;
+  int64_t step_ = 0;
+  int microbatch_ = 0;
+};
+
+/// Interposers measure or disturb only the computation, not the preparation of data.
+class Unobserved : public capture::Interposer {
+ public:
+  void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override { op.callBoxed(stack); }
+};
+
+class WholeModel : public CaseSubject {
+ public:
+  WholeModel(const Case& c, uint64_t seed, const WholeModelOptions& options, Results& results)
+      : case_(c),
+        seed_(seed),
+        options_(options),
+        model_(models::make_model(c.model, c.dtype, seed)),
+        seeder_(*model_.module, models::stage_points(model_, options.stages)),
+        results_(results) {
+    const c10::NoGradGuard no_grad;
+    if (options.dtype) {
+      // Module::to would also convert integer counters to floating point.
+      for (const auto& tensors : {model_.module->parameters(), model_.module->buffers()})
+        for (at::Tensor tensor : tensors)
+          if (tensor.is_floating_point()) tensor.set_data(tensor.to(scalar_type(*options.dtype)));
+    }
+    if (options.absolute_values)
+      for (at::Tensor& parameter : model_.module->parameters()) parameter.copy_(parameter.abs());
+    if (c.parameter_hooks)
+      for (const auto& [name, parameter] : parameters()) hooks_.add(name, parameter);
+  }
+
+  void train(int step, const models::Batch& batch) override {
+    model_.module->train();
+    const std::vector<models::Batch> chunks = divide(batch);
+    const auto parts = static_cast<double>(chunks.size());
+    // Completes this step's gradients before adding them to the earlier ones.
+    const std::vector<at::Tensor> before = take_gradients();
+    std::vector<at::Tensor> sums(before.size());
+    for (size_t m = 0; m < chunks.size(); ++m) {
+      const at::Tensor loss = forward(step, static_cast<int>(m), chunks[m]);
+      if (!loss.requires_grad()) continue;
+      loss.backward(at::full_like(loss, weight(chunks[m], batch, parts)));
+      if (options_.by_microbatch && keeps_details(case_)) put_input_gradients(step, static_cast<int>(m), chunks[m]);
+      const std::vector<at::Tensor> gradients = take_gradients();
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] = sum_of(sums[i], gradients[i]);
+    }
+    ++train_steps_;
+    const c10::NoGradGuard no_grad;
+    const std::vector<at::Tensor> parameters = model_.module->parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (sums[i].defined() && case_.divide_by_microbatches) sums[i] = sums[i] / case_.microbatches;
+      parameters[i].mutable_grad() = sum_of(before[i], sums[i]);
+    }
+  }
+
+  void evaluate(int step, const models::Batch& batch) override {
+    model_.module->eval();
+    const c10::NoGradGuard no_grad;
+    const std::vector<models::Batch> chunks = divide(batch);
+    for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m]);
+  }
+
+  void zero_grad() override {
+    for (const at::Tensor& parameter : model_.module->parameters()) parameter.mutable_grad() = at::Tensor();
+  }
+
+  void set_trainable(const std::string& pattern, bool trainable) override {
+    plumbline::reference::set_trainable(parameters(), pattern, trainable);
+  }
+
+  NamedTensors parameters() const override { return first_names(model_.module->named_parameters()); }
+  NamedTensors buffers() const override { return first_names(model_.module->named_buffers()); }
+
+ private:
+  /// Autograd's gradients, taken after every micro-batch, so that autograd itself never accumulates (sum_of.h).
+  std::vector<at::Tensor> take_gradients() {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : model_.module->parameters()) {
+      gradients.push_back(parameter.grad());
+      parameter.mutable_grad() = at::Tensor();
+    }
+    return gradients;
+  }
+
+  at::Tensor cast(const at::Tensor& tensor, bool is_target) const {
+    if (!tensor.defined() || !tensor.is_floating_point()) return tensor;
+    Unobserved unobserved;
+    const capture::InterposerScope scope(unobserved);
+    at::Tensor out = options_.dtype ? tensor.to(scalar_type(*options_.dtype)) : tensor;
+    if (options_.absolute_values) out = is_target ? -out.abs() : out.abs();
+    return out;
+  }
+
+  std::vector<models::Batch> divide(const models::Batch& batch) const {
+    const int parts = options_.by_microbatch ? case_.microbatches : 1;
+    std::vector<models::Batch> chunks(parts);
+    for (size_t i = 0; i < batch.inputs.size(); ++i) {
+      const microbatch::ChunkSpec& spec = model_.input_chunks[i];
+      const at::Tensor input = cast(batch.inputs[i], false);
+      const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
+                                                 ? std::vector<at::Tensor>(parts, input)
+                                                 : at::tensor_split(input, parts, spec.dim);
+      const bool is_leaf = case_.input_gradients && input.defined() && input.is_floating_point();
+      for (int m = 0; m < parts; ++m)
+        chunks[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
+    }
+    if (batch.target.defined()) {
+      const std::vector<at::Tensor> pieces = at::tensor_split(cast(batch.target, true), parts, model_.target_chunk.dim);
+      for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
+    }
+    return chunks;
+  }
+
+  int64_t rows(const models::Batch& batch) const {
+    for (size_t i = 0; i < batch.inputs.size(); ++i)
+      if (!model_.input_chunks[i].replicate && batch.inputs[i].defined())
+        return batch.inputs[i].size(model_.input_chunks[i].dim);
+    return 1;
+  }
+
+  /// A step is the sum over micro-batches (divided by their number or not) of losses; for a mean, each loss is weighted
+  /// by its share of the rows. A run of the whole batch at once needs a matching scale.
+  double weight(const models::Batch& chunk, const models::Batch& batch, double parts) const {
+    const bool mean = case_.loss.reduction == Reduction::Mean;
+    if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;
+    if (!mean) return 1.0;
+    const auto count = [&](const models::Batch& of) {
+      return static_cast<double>(case_.loss.ignores_targets ? counted_targets(of.target) : rows(of));
+    };
+    return count(chunk) * parts / count(batch);
+  }
+
+  at::Tensor forward(int step, int microbatch, const models::Batch& chunk) {
+    seeder_.begin(seed_, train_steps_, microbatch);
+    std::vector<at::Tensor> outputs;
+    {
+      const capture::ModuleObserverScope observing(&seeder_);
+      outputs = model_.forward(chunk.inputs);
+    }
+    const at::Tensor loss =
+        has_loss(case_.loss, chunk.target) ? compute_loss(case_.loss, outputs, chunk.target) : at::Tensor();
+    if (!options_.by_microbatch) return loss;
+    for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
+      if (outputs[i].defined())
+        put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
+    if (loss.defined()) put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
+    return loss;
+  }
+
+  void put_input_gradients(int step, int microbatch, const models::Batch& chunk) {
+    for (size_t i = 0; i < chunk.inputs.size(); ++i)
+      if (chunk.inputs[i].defined() && chunk.inputs[i].grad().defined())
+        put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, chunk.inputs[i].grad());
+  }
+
+  const Case& case_;
+  uint64_t seed_;
+  WholeModelOptions options_;
+  models::Model model_;
+  StageSeeder seeder_;
+  Results& results_;
+  CountedHooks hooks_;
+  int64_t train_steps_ = 0;
+};
+
+}  // namespace
+
+Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options) {
+  Results results;
+  WholeModel subject(c, seed, options, results);
+  run_case(c, seed, subject, results);
+  return results;
+}
+
+}  // namespace plumbline::reference

@@ -1,0 +1,28 @@
+// The first oracle: the whole model, never captured or cut, under plain autograd. It shares only the model with the
+// runtime: torch.tensor_split makes micro-batches, this file weights the losses, and autograd does the rest.
+#pragma once
+
+#include <optional>
+
+#include "reference/case.h"
+#include "reference/results.h"
+
+namespace plumbline::reference {
+
+struct WholeModelOptions {
+  /// Runs micro-batches in ascending order, accumulating gradients; otherwise the whole batch at once (one forward, one
+  /// backward).
+  bool by_microbatch = true;
+  /// Runs in this precision instead of the case's (float64 for bounded truth).
+  std::optional<Dtype> dtype;
+  /// The number of stages whose seeds random layers use: at each split point the generator gets the seed of the stage
+  /// that begins there. 1: seeds only at the start of forward.
+  int stages = 1;
+  /// Replaces parameters, inputs and targets by their absolute values (targets negated), for the proof of exactness.
+  bool absolute_values = false;
+};
+
+/// Records output and loss (by micro-batch only), grad, buffer and param.
+Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options = {});
+
+}  // namespace plumbline::reference

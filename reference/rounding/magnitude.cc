@@ -1,0 +1,241 @@
+#include "reference/rounding/magnitude.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <unordered_set>
+
+#include "reference/rounding/rounding_ops.h"
+#include "runtime/error.h"
+
+namespace plumbline::reference {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;  // without "aten::" and without a final underscore
+
+/// Sums of products with coefficients >= 0: their results must be >= 0.
+const Names kSums = {"mm",
+                     "addmm",
+                     "bmm",
+                     "baddbmm",
+                     "mv",
+                     "addmv",
+                     "dot",
+                     "add",
+                     "mul",
+                     "addcmul",
+                     "sub",
+                     "div",
+                     "sum",
+                     "mean",
+                     "cumsum",
+                     "relu",
+                     "threshold_backward",
+                     "pow",
+                     "sgn",
+                     "mse_loss",
+                     "mse_loss_backward",
+                     "convolution",
+                     "convolution_backward"};
+
+/// Moves data that may be negative (a target), or sums values into one place (without new cancellation: the values of a
+/// gradient were checked to be >= 0 when they were computed).
+const Names kMoves = {"abs",
+                      "embedding",
+                      "embedding_dense_backward",
+                      "index",
+                      "index_put",
+                      "_index_put_impl",
+                      "index_select",
+                      "index_add",
+                      "gather",
+                      "scatter_add",
+                      "scatter",
+                      "cat",
+                      "stack",
+                      "slice_backward",
+                      "select_backward",
+                      "constant_pad_nd",
+                      "repeat",
+                      "roll",
+                      "flip",
+                      "pixel_shuffle",
+                      "pixel_unshuffle",
+                      "tril",
+                      "triu",
+                      "where",
+                      "masked_fill",
+                      "unfold_backward",
+                      "clone",
+                      "copy",
+                      "_to_copy",
+                      "fill",
+                      "zero",
+                      "zeros_like",
+                      "ones_like",
+                      "full_like",
+                      "new_zeros",
+                      "new_ones",
+                      "new_full",
+                      "_local_scalar_dense",
+                      "eq",
+                      "ne",
+                      "gt",
+                      "ge",
+                      "lt",
+                      "le",
+                      "equal"};
+
+/// Allocates memory that is written later.
+bool gives_no_value(std::string_view name) { return name.starts_with("empty") || name.starts_with("new_empty"); }
+
+bool is_float(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && at::isFloatingType(value.toTensor().scalar_type());
+}
+
+template <class Visit>
+void for_each_float(const c10::IValue& value, const Visit& visit) {
+  if (is_float(value)) {
+    visit(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector())
+      if (tensor.defined() && at::isFloatingType(tensor.scalar_type())) visit(tensor);
+  }
+}
+
+/// Why the argument does not apply to this call, or "". Called before it runs.
+std::string objection(const c10::OperatorHandle& op, std::string_view name, c10::ArrayRef<c10::IValue> arguments) {
+  const auto& schema = op.schema().arguments();
+  const auto number = [&](const char* argument) -> double {
+    for (size_t i = 0; i < schema.size(); ++i)
+      if (schema[i].name() == argument && arguments[i].isScalar()) return arguments[i].toScalar().toDouble();
+    return 1;
+  };
+  if (!kSums.contains(name) && !kMoves.contains(name)) return "is not known to bound its terms";
+  if (number("alpha") < 0 || number("beta") < 0) return "subtracts (a negative factor)";
+  // Terms must not cancel: all added arguments are >= 0, and all subtracted ones <= 0.
+  const size_t taken = name == "sub" || name == "mse_loss" ? 1 : name == "mse_loss_backward" ? 2 : arguments.size();
+  for (size_t i = 0; kSums.contains(name) && i < arguments.size(); ++i) {
+    if (!is_float(arguments[i])) continue;
+    const at::Tensor& values = arguments[i].toTensor();
+    if (i == taken ? !at::le(values, 0).all().item<bool>() : !at::ge(values, 0).all().item<bool>())
+      return i == taken ? "subtracts a number that is not <= 0"
+                        : "reads a negative number: the run does not use absolute values";
+  }
+  if (name == "sub" && arguments[1].isScalar() && arguments[1].toScalar().toDouble() > 0)
+    return "subtracts a number that is not <= 0";
+  if (name == "pow" && !(arguments[1].isScalar() && arguments[1].toScalar().toDouble() >= 0 &&
+                         std::nearbyint(arguments[1].toScalar().toDouble()) == arguments[1].toScalar().toDouble()))
+    return "has an exponent that is not a whole number >= 0";
+  if (name == "div") {
+    const at::Scalar by = arguments[1].isTensor() && arguments[1].toTensor().numel() == 1
+                              ? arguments[1].toTensor().item()
+                              : (arguments[1].isScalar() ? arguments[1].toScalar() : at::Scalar(0));
+    int exponent;
+    if (std::frexp(by.toDouble(), &exponent) != 0.5) return "divides by a number that is not a power of two";
+  }
+  return "";
+}
+
+}  // namespace
+
+double exact_limit(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return 0x1p53;
+    case at::kFloat:
+      return 0x1p24;
+    case at::kHalf:
+      return 0x1p11;
+    case at::kBFloat16:
+      return 0x1p8;
+    default:
+      throw InputError(std::string("exact_limit: ") + at::toString(type) +
+                       " is not one of Double, Float, Half, BFloat16");
+  }
+}
+
+std::string why_not_exact(const Magnitude& magnitude, at::ScalarType type) {
+  if (!magnitude.unproven.empty()) return magnitude.unproven;
+  if (!magnitude.integral)
+    return magnitude.fraction + ": a value that is not a multiple of " + std::to_string(magnitude.quantum);
+  const double limit = exact_limit(type) * magnitude.quantum;
+  if (!(magnitude.max_abs <= limit))
+    return magnitude.op + ": sums may reach " + std::to_string(magnitude.max_abs) + ", " + at::toString(type) +
+           " is exact up to " + std::to_string(limit);
+  return "";
+}
+
+MagnitudeInterposer::MagnitudeInterposer(double quantum) {
+  int exponent;
+  if (!(quantum > 0) || std::frexp(quantum, &exponent) != 0.5)
+    throw InputError("magnitude: the quantum " + std::to_string(quantum) + " is not a power of two");
+  result_.quantum = quantum;
+}
+
+void MagnitudeInterposer::see(const at::Tensor& tensor, const std::string& where) {
+  if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) return;
+  const at::Tensor values = tensor.detach().to(at::kDouble).contiguous();
+  const double* const begin = values.const_data_ptr<double>();
+  for (const double *value = begin, *const end = begin + values.numel(); value != end; ++value) {
+    const double size = std::isfinite(*value) ? std::abs(*value) : std::numeric_limits<double>::infinity();
+    if (size > result_.max_abs) {
+      result_.max_abs = size;
+      result_.op = where;
+    }
+    const double units = size / result_.quantum;
+    if (result_.integral && std::nearbyint(units) != units) {
+      result_.integral = false;
+      result_.fraction = where;
+    }
+  }
+}
+
+void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string& full_name = op.operator_name().name;
+  const std::string_view name = rounding_name(full_name);
+  const auto& schema = op.schema();
+  const auto note = [&](const std::string& reason) {
+    if (result_.unproven.empty() && !reason.empty()) result_.unproven = full_name + " " + reason;
+  };
+  // A result without floating numbers, or that is a view of a checked tensor, needs no check.
+  bool all_views = !schema.returns().empty();
+  for (const auto& result : schema.returns())
+    all_views = all_views && result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  if (all_views || name == "_unsafe_view" || name == "_reshape_alias") return op.callBoxed(stack);
+
+  const auto arguments = torch::jit::last(*stack, schema.arguments().size());
+  bool takes_float = false;
+  if (!gives_no_value(name)) {
+    for (const c10::IValue& argument : arguments) {
+      for_each_float(argument, [&](const at::Tensor& tensor) {
+        takes_float = true;
+        // The new memory of a gradient appears here before it is written.
+        if (name != "copy" && name != "fill" && name != "zero") see(tensor, full_name);
+      });
+    }
+  }
+  // A mean divides a sum, which must also be exact.
+  const bool is_mean = name == "mean" || (name == "mse_loss" && arguments[2].toInt() == at::Reduction::Mean);
+  const int64_t terms = is_mean ? arguments[0].toTensor().numel() : 0;
+  const std::string reason = takes_float ? objection(op, name, arguments) : "";
+  op.callBoxed(stack);
+  if (gives_no_value(name)) return;
+  bool gives_float = false;
+  for (const c10::IValue& result : torch::jit::last(*stack, schema.returns().size())) {
+    for_each_float(result, [&](const at::Tensor& tensor) {
+      gives_float = true;
+      see(tensor, full_name);
+      if (terms > 1) see(tensor * (static_cast<double>(terms) / static_cast<double>(tensor.numel())), full_name);
+      if (takes_float && kSums.contains(name) && !at::ge(tensor, 0).all().item<bool>())
+        note("returned a negative number: the run does not use absolute values");
+    });
+  }
+  if (gives_float) note(reason);
+}
+
+}  // namespace plumbline::reference

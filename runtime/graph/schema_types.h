@@ -1,0 +1,22 @@
+// The types that an operator's schema declares for its arguments.
+#pragma once
+
+#include <ATen/core/jit_type.h>
+
+namespace plumbline::graph {
+
+/// `type` without its question mark.
+inline const c10::Type& without_optional(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::OptionalType ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
+}
+
+/// The element type of a list, or of an optional one; null for what is no list.
+inline const c10::TypePtr* element_type(const c10::Type& type) {
+  const c10::Type& list = without_optional(type);
+  return list.kind() == c10::TypeKind::ListType ? &list.castRaw<c10::ListType>()->getElementType() : nullptr;
+}
+
+/// A tensor, or an optional one.
+inline bool takes_tensor(const c10::Type& type) { return without_optional(type).kind() == c10::TypeKind::TensorType; }
+
+}  // namespace plumbline::graph

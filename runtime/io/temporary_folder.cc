@@ -1,0 +1,23 @@
+#include "runtime/io/temporary_folder.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace plumbline {
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "plumbline.XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw Error("cannot create a temporary folder at " + name);
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,24 @@
+// A folder for short-lived files, such as the output of child processes or of tests.
+#pragma once
+
+#include <filesystem>
+
+namespace plumbline {
+
+/// A new folder in the system's temporary directory. The destructor removes it and its contents. Throws Error when it
+/// cannot be created.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,89 @@
+// Element types, layouts, memory formats and devices without LibTorch, under the names that PyTorch gives them.
+// aten.h converts them at the border to LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumbline::types {
+
+// Numbered as in c10.
+
+enum class Dtype : int8_t {
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  Float32,
+  Float64,
+  Complex32,
+  Complex64,
+  Complex128,
+  Bool,
+  BFloat16 = 15,
+  Float8E5M2 = 23,
+  Float8E4M3FN,
+  Float8E5M2FNUZ,
+  Float8E4M3FNUZ,
+  UInt16,
+  UInt32,
+  UInt64,
+  Float8E8M0FNU = 44
+};
+
+enum class Layout : int8_t { Strided, SparseCoo, SparseCsr, Mkldnn, SparseCsc, SparseBsr, SparseBsc, Jagged };
+
+enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+
+struct Device {
+  enum class Kind : int8_t {
+    Cpu,
+    Cuda,
+    Mkldnn,
+    OpenGl,
+    OpenCl,
+    Ideep,
+    Hip,
+    Fpga,
+    Maia,
+    Xla,
+    Vulkan,
+    Metal,
+    Xpu,
+    Mps,
+    Meta,
+    Hpu,
+    Ve,
+    Lazy,
+    Ipu,
+    Mtia,
+    PrivateUse1
+  };
+  Kind kind = Kind::Cpu;
+  int8_t index = -1;  ///< -1: none given
+  bool operator==(const Device&) const = default;
+};
+
+/// "float32", "strided", "channels_last", "cuda:0".
+std::string_view name_of(Dtype dtype);
+std::string_view name_of(Layout layout);
+std::string_view name_of(MemoryFormat format);
+std::string name_of(Device device);
+
+/// The value with this name; none for a name that PyTorch does not use.
+std::optional<Dtype> dtype_named(std::string_view name);
+std::optional<Layout> layout_named(std::string_view name);
+std::optional<MemoryFormat> memory_format_named(std::string_view name);
+std::optional<Device> device_named(std::string_view name);
+
+/// All names, for errors.
+std::vector<std::string_view> dtype_names();
+std::vector<std::string_view> layout_names();
+std::vector<std::string_view> memory_format_names();
+
+}  // namespace plumbline::types

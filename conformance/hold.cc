@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
@@ -107,7 +108,7 @@ int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, c
   const int stages = static_cast<int>(options.split.size()) + 1;
   int ran = 0;
   bool judged_here = false;
-  for (const std::string& name : matching_schedules(options.schedules)) {
+  for (const std::string& name : matching_schedules({options.schedules})) {
     schedule::Schedule schedule;
     try {
       schedule = schedule_over_stages({name, ""}, stages, ranks, c.microbatches);

@@ -1,22 +1,19 @@
-// plumbline bench throughput: how close a schedule comes to its theoretical step time.
-#include <torch/nn/module.h>
-
+// plumbline bench throughput: how near to its own theory a schedule runs.
 #include <cstdio>
 #include <filesystem>
 #include <thread>
 
 #include "bench/cli/commands.h"
-#include "conformance/backend/predicted_trace.h"
+#include "conformance/backend/built_models.h"
 #include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/chosen_schedule.h"
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/json.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "conformance/report/text.h"
 #include "conformance/run/throughput.h"
-#include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_text.h"
@@ -25,8 +22,7 @@ namespace plumbline::bench {
 namespace {
 
 struct ThroughputOptions {
-  std::string schedule = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe-v", sleep = "5/10", model,
-              transport = "threads";
+  std::string schedule = conformance::kMeasuredSchedules, sleep = "5/10", model, transport = "threads";
   int ranks = 4, microbatches = 8, steps = 5;
   bool json = false;
   std::string svg, trace;
@@ -58,73 +54,38 @@ std::string plumbline_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "plumbline").string();
 }
 
-/// Draws the prediction above the measurement, on one time axis.
-void draw(const ThroughputOptions& options, const conformance::JobThroughput& item, const std::filesystem::path& out) {
-  const schedule::Trace measured = conformance::read_measured_trace(0, options.ranks, out);
-  const std::vector<schedule::Trace> traces = {conformance::predicted_trace(item, measured), measured};
-  if (!options.trace.empty()) write_text_file(options.trace, conformance::chrome_trace(traces));
-  const std::string workload = item.model.empty() ? "stages that sleep " + options.sleep + " ms" : item.model;
-  if (!options.svg.empty())
-    write_text_file(options.svg,
-                    conformance::timeline_svg(
-                        traces, {.title = item.schedule + ", " + std::to_string(options.ranks) + " ranks, " + workload,
-                                 .unit = "ms"}));
-}
-
-/// Throws InputError for a schedule that does not exist for this number of ranks and micro-batches, or does not train.
-void require_measurable(const conformance::ChosenSchedule& chosen, const ThroughputOptions& options) {
-  if (!chosen.csv.empty()) throw InputError("--schedule: " + chosen.name + ": only named schedules are measured");
-  const schedule::Schedule schedule = conformance::make_schedule(chosen, options.ranks, options.microbatches);
-  if (!schedule::has_backward(schedule))
-    throw InputError("schedule " + chosen.name + ": has no backward; training is measured");
-  if (!options.model.empty())
-    models::stage_points(models::make_model(options.model, reference::Dtype::F32, conformance::Job().seed),
-                         schedule.stages);
-}
-
 int measure(const ThroughputOptions& options) {
   conformance::Job job;
   job.ranks = options.ranks;
-  std::string refusal;
-  for (const conformance::ChosenSchedule& chosen : conformance::choose_schedules(options.schedule)) {
-    conformance::JobThroughput item = parse(options);
-    item.schedule = chosen.name;
-    item.trace = !options.svg.empty() || !options.trace.empty();
-    try {
-      require_measurable(chosen, options);
-    } catch (const InputError& error) {
-      if (!refusal.empty()) std::fprintf(stderr, "left out: %s\n", refusal.c_str());
-      refusal = error.what();
-      continue;
-    }
-    job.throughput.push_back(std::move(item));
-  }
-  if (job.throughput.empty()) throw InputError(refusal);
-  if (!refusal.empty()) std::fprintf(stderr, "left out: %s\n", refusal.c_str());
-  if (job.throughput.front().trace && job.throughput.size() > 1)
+  conformance::JobThroughput workload = parse(options);
+  workload.trace = !options.svg.empty() || !options.trace.empty();
+  std::vector<std::string> left_out;
+  job.throughput = conformance::measurements({&workload, 1}, conformance::choose_schedules(options.schedule),
+                                             options.ranks, *conformance::built_models(job.seed), left_out);
+  if (job.throughput.empty()) throw InputError(left_out.back());
+  for (const std::string& why : left_out) std::fprintf(stderr, "left out: %s\n", why.c_str());
+  if (workload.trace && job.throughput.size() > 1)
     throw InputError("--svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
   conformance::end_children_on_signals();
-  conformance::BackendSpec runtime =
-      conformance::runtime_backend(plumbline_path(), options.transport == "mpi", job.timeout_seconds);
-  runtime.one_case = std::chrono::milliseconds(0);  // no time limit: the options determine how long it takes
-  runtime.silence = std::chrono::minutes(10);
-  const conformance::Launcher launcher(std::move(runtime));
-  std::vector<conformance::Throughput> measured;
-  const conformance::LaunchResult result = launcher.run(job, out.path(), [&](const conformance::LaunchEvent& event) {
-    if (!event.done) return;
-    measured.push_back(
-        conformance::read_throughput(job.throughput.at(event.index), event.index, job.ranks, out.path()));
-  });
-  std::fputs((options.json ? conformance::throughput_json(measured)
-                           : conformance::throughput_text(measured, std::thread::hardware_concurrency()))
+  conformance::BackendSpec spec = conformance::runtime_backend(plumbline_path(), job.timeout_seconds);
+  spec.silence = std::chrono::minutes(10);  // a measurement may take long
+  const conformance::CommandBackend runtime(std::move(spec), conformance::transport_kind(options.transport).value());
+  const conformance::ThroughputRun run = conformance::measure_throughput(runtime, job, out.path());
+  std::fputs((options.json ? conformance::throughput_json(run.measured)
+                           : conformance::throughput_text(run.measured, std::thread::hardware_concurrency()))
                  .c_str(),
              stdout);
-  if (result.succeeded && job.throughput.front().trace) draw(options, job.throughput.front(), out.path());
-  if (result.succeeded) return 0;
-  std::fflush(stdout);
-  std::fprintf(stderr, "plumbline-bench: the ranks %s\n%s", result.ending.c_str(), result.output.c_str());
-  return 1;
+  if (!run.failed.empty()) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "plumbline-bench: %s\n", run.failed.c_str());
+    return 1;
+  }
+  if (!options.svg.empty()) write_text_file(options.svg, run.measured.front().timeline);
+  if (!options.trace.empty())
+    write_text_file(options.trace, conformance::chrome_trace(
+                                       conformance::measured_traces(job.throughput.front(), 0, job.ranks, out.path())));
+  return 0;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   }
   void zero_grad() override { engine_.zero_grad(); }
   void set_trainable(const std::string& pattern, bool trainable) override {
-    // Those of the model decide what a capture finds, also of stages that other ranks have.
+    // A capture reads the parameters of the whole model, also of stages on other ranks.
     plumbline::reference::set_trainable(reference::first_names(model_.module->named_parameters()), pattern, trainable);
     plumbline::reference::set_trainable(parameters(), pattern, trainable);
     engine_.forget_plans();
@@ -105,7 +105,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     return by_name;
   }
 
-  /// The micro-batches, their inputs of real numbers leaves that want gradients.
+  /// The micro-batches; their floating-point inputs are leaves that require gradients.
   microbatch::Microbatches leaves_of(const models::Batch& batch) const {
     microbatch::Microbatches divided{
         microbatch::split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),

@@ -3,7 +3,7 @@
 
 #include "conformance/backend/fault.h"
 #include "reference/results.h"
-#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/transport/transport.h"
@@ -14,13 +14,13 @@ struct EngineCaseOptions {
   schedule::Schedule schedule;
   uint64_t seed = 0;
   transport::Clock::duration timeout = std::chrono::seconds(60);
-  /// Put in on purpose; null: none. Its transport is the caller's business.
+  /// An injected fault; null: none. The caller applies Fault::transport.
   const Fault* fault = nullptr;
   engine::RecomputeOptions recompute = {};
   engine::RematOptions remat = {};
 };
 
-/// Runs this rank's part of a case and returns what it has to say. Every rank of `transport` calls it.
+/// Runs this rank's part of a case and returns its results. Every rank of `transport` calls it.
 reference::Results run_case_on_rank(const reference::Case& c, transport::Transport& transport,
                                     const EngineCaseOptions& options);
 

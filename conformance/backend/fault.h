@@ -1,8 +1,8 @@
-// Fault: what stands around one rank of a run, from outside, and does one thing wrong on purpose. The engine knows
-// nothing of it. Whoever runs a case (backend/engine_subject.cc) puts in whatever is not empty.
+// Fault: decorates one rank of a run from outside and does one thing wrong on purpose; the engine does not know of it.
+// engine_subject.cc applies every member that is not empty.
 //
-// A fault says when it really changed something (FaultSite::happens). A run that passes although its fault happened has
-// let it through; a fault that never happened says nothing about the case.
+// A fault reports each change that it made (FaultSite::happens). A run that passes although its fault happened missed
+// it; a fault that never happened proves nothing about the case.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace plumbline::conformance {
 
-/// The rank that a fault stands around. Case, schedule and counter must outlive the fault.
+/// The rank that a fault decorates. Case, schedule and counter must outlive the fault.
 struct FaultSite {
   const reference::Case& of;
   const schedule::Schedule& schedule;
@@ -30,7 +30,7 @@ struct FaultSite {
   void happens() const { ++happened; }
 };
 
-/// What is empty is left alone.
+/// An empty member changes nothing.
 struct Fault {
   std::function<void(schedule::Schedule&)> schedule = {};
   std::function<void(engine::EngineOptions&)> options = {};
@@ -38,7 +38,7 @@ struct Fault {
   std::function<std::unique_ptr<engine::StageRunner>(int stage, const split::StageState& state,
                                                      std::unique_ptr<engine::StageRunner> inner)>
       stage = {};
-  /// What it makes refers to `inner`, as below.
+  /// The result refers to `inner`; so does that of `steps`.
   std::function<std::unique_ptr<transport::Transport>(transport::Transport& inner)> transport = {};
   std::function<std::unique_ptr<reference::CaseSubject>(reference::CaseSubject& inner)> steps = {};
   std::function<void(reference::Results&)> results = {};

@@ -1,4 +1,4 @@
-// What the simulator says of a measurement, to be drawn above what was measured.
+// The simulator's prediction of a measurement, drawn above the measured trace.
 #pragma once
 
 #include "conformance/protocol/job.h"
@@ -8,13 +8,13 @@
 
 namespace plumbline::conformance {
 
-/// How long a stage of sleeping ones sleeps, in milliseconds: the item's times are those of a rank, whose stages share
-/// them, so that schedules can be compared however many stages a rank has.
+/// How long each sleeping stage sleeps, in milliseconds. The item's times are those of a rank and its stages share
+/// them, so that schedules with different numbers of stages a rank compare.
 schedule::Durations sleeping_durations(const JobThroughput& item, const schedule::Schedule& schedule);
 
-/// The step of `item` on as many ranks as `measured` has, in milliseconds, named "predicted". Sleeping stages take the
-/// times they were asked to sleep; those of a model what they took on average in the measured step, so that the picture
-/// shows what is lost between actions, not in them. Stages hand values to the next one at no cost.
+/// The step of `item` on the ranks of `measured`, in milliseconds, named "predicted". Sleeping stages take the times
+/// that they were told to sleep; stages of a model their mean times in the measured step, so that the picture shows
+/// time lost between actions, not in them. Transfers cost nothing.
 schedule::Trace predicted_trace(const JobThroughput& item, const schedule::Trace& measured);
 
 }  // namespace plumbline::conformance

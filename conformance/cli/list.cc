@@ -21,12 +21,11 @@ struct Profile {
   std::string name, what;
 };
 
-/// The profiles that are no features, then the features.
+/// The profiles that combine cases, then one for each feature.
 std::vector<Profile> all_profiles() {
   std::vector<Profile> all = {{"smoke", "a few cases of each kind under four schedules: half a minute"},
                               {"core", "all cases; every pair that matters, of features and schedules among them"},
                               {"nightly", "all cases under all schedules, on 2, 4 and 8 ranks, over all transports"},
-                              {"full", "the same"},
                               {"ranks", "every feature and every schedule on each number of ranks from 1 to 8"}};
   for (const conformance::Feature& feature : conformance::features()) all.push_back({feature.name, feature.what});
   return all;

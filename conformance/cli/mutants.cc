@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/cli/commands.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/corpus/corpus.h"
@@ -52,7 +53,6 @@ int list(const MutantsOptions& options) {
 std::vector<conformance::RunId> places(conformance::RunOptions options) {
   options.selection.transport = conformance::TransportKind::Threads;
   options.selection.profile = options.selection.profile_or_default();
-  options.throughput = false;
   std::vector<conformance::RunId> places;
   const std::unique_ptr<conformance::ModelFacts> models = conformance::built_models(options.seed);
   for (const conformance::PlannedRun& run : make_plan(options, *models).runs)

@@ -1,4 +1,4 @@
-// plumbline run: runs cases under schedules and judges them.
+// plumbline run: runs cases under schedules and judges their results.
 #include <ATen/Parallel.h>
 
 #include <cmath>
@@ -7,12 +7,13 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/cli/program_options.h"
+#include "conformance/mutants/mutants.h"
 #include "conformance/program/run.h"
 #include "conformance/protocol/process.h"
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
-#if PLUMBLINE_HAS_MPI
 #include "runtime/partition/parity/partition_mode.h"
+#if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
 
@@ -20,7 +21,7 @@ namespace plumbline::cli {
 
 namespace {
 
-/// The options of `run --program`, which make no sense without it.
+/// The options of `run --program`; each requires it.
 std::vector<CLI::Option*> add_program_options(CLI::App& command, program::ProgramOptions& program) {
   CLI::App* group = command.add_option_group("A program from Python (torch.export's .pt2)");
   group->add_option("--program", program.program, "Run one training step of this archive instead of cases")
@@ -55,7 +56,7 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, program::Progra
   return only_with_program;
 }
 
-/// What both kinds of run take, from where the options of a run of cases put it.
+/// Copies the options that both kinds of run take.
 void take_common_options(const conformance::RunOptions& run, program::ProgramOptions& program) {
   if (run.selection.schedules) program.schedule = *run.selection.schedules;
   program.microbatches = run.microbatches;
@@ -77,6 +78,7 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
 void add_run(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<conformance::RunOptions>();
   auto named = std::make_shared<NamedRuns>();
+  auto backend = std::make_shared<std::string>(conformance::kRuntime);
   auto program = std::make_shared<program::ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "run",
@@ -103,7 +105,7 @@ void add_run(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command
       ->add_option(
-          "--backend", options->backend,
+          "--backend", *backend,
           "Who runs the cases: our own runtime; a program as a backend.toml says (conformance/INTERPRETING.md); "
           "or a command in quotes, which is started with the words describe, plan and run")
       ->type_name("runtime|FILE.toml|CMD")
@@ -164,19 +166,16 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_flag("--resume", options->resume,
                     "Go on with the interrupted run in --report: what it judged stays; the same options, the same "
                     "build. Speed is measured anew");
-  CLI::Option* throughput =
-      command->add_flag("--throughput,!--no-throughput", options->throughput,
-                        "Measure the speed of a few schedules as well, or of those that --schedule names "
-                        "(default: for a whole profile)");
+  command->add_flag("--throughput", options->throughput,
+                    "Measure the speed of a few schedules as well, or of those that --schedule names, as `plumbline "
+                    "bench throughput` does; the output says where ranks share cores");
   const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
-    if (throughput->count() == 0) options->throughput = options->selection.case_glob.empty() && options->mutant.empty();
-    options->program = own_path();
     options->command_line = command_line();
     if (remat->count() > 0)
-      partition::parse_partition_mode(options->remat.mode);  // empty is no mode, though it means "off" inside
+      partition::parse_partition_mode(options->remat.mode);  // refuses an empty mode, which means "off" in RematOptions
     if (chooser->count() == 0) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
@@ -186,14 +185,15 @@ void add_run(CLI::App& app, Command& chosen) {
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
-      chosen = [options, program] { return program::run_program(*program, options->program, arguments(), std::cout); };
+      chosen = [options, program] { return program::run_program(*program, own_path(), arguments(), std::cout); };
       return;
     }
-    if (options->backend != "runtime")
+    if (!options->mutant.empty()) options->mutant_ranks = conformance::find_mutant(options->mutant).least_ranks;
+    options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
+    if (options->backend.foreign)
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
         if (command->count(name) > 0)
-          throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " +
-                           options->backend);
+          throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " + *backend);
     chosen = [options] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI

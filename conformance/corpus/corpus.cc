@@ -45,7 +45,7 @@ const std::vector<reference::Case>& corpus() {
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"core", "full", "nightly", "ranks", "smoke"};
+    std::vector<std::string> all = {"core", "nightly", "ranks", "smoke"};
     for (const Feature& feature : features()) all.push_back(feature.name);
     return all;
   }();
@@ -53,7 +53,7 @@ const std::vector<std::string>& profile_names() {
 }
 
 std::vector<reference::Case> profile(std::string_view name) {
-  if (name == "core" || name == "nightly" || name == "full" || name == "ranks") return corpus();
+  if (name == "core" || name == "nightly" || name == "ranks") return corpus();
   const auto is_named = [&](const Feature& feature) { return feature.name == name; };
   const bool is_feature = std::ranges::any_of(features(), is_named);
   if (name != "smoke" && !is_feature)
@@ -77,6 +77,17 @@ const reference::Case& find_case(const std::string& id) {
   for (const reference::Case& c : corpus())
     if (c.id == id) return c;
   throw InputError("case: no case is named '" + id + "'; nearest: " + near_ids(corpus(), id));
+}
+
+reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
+  if (microbatches == 0 || microbatches == c.microbatches) return c;
+  c.microbatches = microbatches;
+  const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
+  if (c.truth == reference::Truth::Exact && !power_of_two) {
+    c.truth = reference::Truth::SameOrder;
+    note = "judged as same-order: " + std::to_string(microbatches) + " micro-batches make divisions that are not exact";
+  }
+  return c;
 }
 
 }  // namespace plumbline::conformance

@@ -29,4 +29,8 @@ std::vector<reference::Case> select(const std::vector<reference::Case>& cases, c
 /// The case with exactly this id. Throws InputError, which names the nearest ids, if there is none.
 const reference::Case& find_case(const std::string& id);
 
+/// The case with another number of micro-batches (0: as it is). Exact truth rests on divisions by powers of two: with
+/// other numbers the case is judged as same-order, and `note` says so.
+reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note);
+
 }  // namespace plumbline::conformance

@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/export/expected.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/json_layout.h"

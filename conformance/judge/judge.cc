@@ -202,17 +202,6 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
   return finding;
 }
 
-reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {
-  if (microbatches == 0 || microbatches == c.microbatches) return c;
-  c.microbatches = microbatches;
-  const bool power_of_two = (microbatches & (microbatches - 1)) == 0;
-  if (c.truth == reference::Truth::Exact && !power_of_two) {
-    c.truth = reference::Truth::SameOrder;
-    note = "judged as same-order: dividing by " + std::to_string(microbatches) + " micro-batches is not exact";
-  }
-  return c;
-}
-
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note) {
   if (c.truth != reference::Truth::SameOrder) return false;
   std::string why;

@@ -43,12 +43,8 @@ class Judge {
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
-/// The case with another number of micro-batches (0: unchanged). Exact truth needs divisions by powers of two: with
-/// another number the case is judged as same-order, and `note` states it.
-reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note);
-
-/// Real numbers must have the same bits only if the backend keeps the schedule's order and computes with our version of
-/// LibTorch; else a same-order case is judged as bounded, and `note` states it. Returns whether it was demoted.
+/// Real numbers are held to the same bits only if the backend keeps the schedule's order and computes with our
+/// LibTorch; else a same-order case is judged as bounded, and `note` says so. Returns whether it is.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline::conformance

@@ -150,14 +150,5 @@ TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
   EXPECT_NE(exactness_problem(odd, kSeed), "");
 }
 
-TEST(Judge, AnotherNumberOfMicrobatchesDemotesOpenly) {
-  std::string note;
-  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 3, note).truth, reference::Truth::SameOrder);
-  EXPECT_NE(note, "");
-  note.clear();
-  EXPECT_EQ(with_microbatches(find_case("exact-mlp-mean"), 2, note).truth, reference::Truth::Exact);
-  EXPECT_EQ(note, "");
-}
-
 }  // namespace
 }  // namespace plumbline::conformance

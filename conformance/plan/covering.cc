@@ -9,7 +9,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// What a row was worth when it was last looked at; it can only become less.
+/// The worth of a row when it was last computed; it never grows.
 struct Worth {
   int missing, chosen_of_group, row;
   bool operator<(const Worth& other) const {

@@ -1,15 +1,15 @@
-// A small choice of rows that together show all there is to show: most faults need one or two things to come together,
-// and all pairs are far fewer than all combinations.
+// A few rows that together cover everything: most faults need one or two factors to meet, and all pairs are far fewer
+// than all combinations.
 #pragma once
 
 #include <vector>
 
 namespace plumbline::conformance {
 
-/// Chooses rows until everything that any row shows has been shown. `shows[i]` are the things that row i shows, numbers
-/// from 0. Greedy (Chvatal, A Greedy Heuristic for the Set-Covering Problem, 1979): always the row that shows most of
-/// what is missing; of several the one of whose group (`groups[i]`, numbers from 0) fewest were chosen, then the first.
-/// Ascending, and the same for the same input.
+/// Chooses rows until they cover every item that any row covers. `shows[i]`: the items of row i, numbers from 0. Greedy
+/// (Chvatal, A Greedy Heuristic for the Set-Covering Problem, 1979): always the row with the most uncovered items; of
+/// several the one whose group (`groups[i]`, numbers from 0) has the fewest chosen rows, then the first. Ascending, and
+/// deterministic.
 std::vector<int> covering_rows(const std::vector<std::vector<int>>& shows, const std::vector<int>& groups);
 
 }  // namespace plumbline::conformance

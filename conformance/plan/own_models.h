@@ -1,4 +1,4 @@
-// Backends that run only models of their own (CaseLevel::Own): what of them is run, and on how many ranks.
+// The plan of a run with a backend that runs only its custom models (CaseLevel::Own).
 #pragma once
 
 #include "conformance/plan/plan.h"
@@ -6,10 +6,10 @@
 
 namespace plumbline::conformance {
 
-/// The models that --case chooses, under each of the backend's schedules that --schedule chooses, on --ranks ranks:
-/// where no number is given on 2, 4 and 8, or on 4 where --case is, as many of these as the backend's file allows, or
+/// The models that --case chooses, under each of the backend's schedules that --schedule chooses, on --ranks ranks.
+/// Without --ranks: on 2, 4 and 8, or on 4 where --case is given, as many of these as the backend's file allows, or
 /// else on its largest. Throws InputError for patterns without a match, one rank, a file that does not allow one rank,
-/// and options that are about cases.
+/// and options that choose cases.
 RunPlan plan_own_models(const RunOptions& options, const BackendDescription& backend);
 
 }  // namespace plumbline::conformance

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 #include <tuple>
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
-#include "conformance/judge/judge.h"
-#include "conformance/mutants/mutants.h"
 #include "conformance/plan/covering.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/patterns.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -21,19 +18,17 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Case, schedule, ranks and transport, by number.
+/// Case, schedule, ranks and transport, as indices into Choices.
 using Row = std::vector<int>;
 
 /// One of each kind: whole backwards and halves, one stage a rank and two.
 constexpr const char* kSmokeSchedules = "gpipe,1f1b,interleaved-1f1b,zb-v";
-/// What is measured where the user named no schedule.
-constexpr const char* kMeasuredSchedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};
 
 bool trains(const reference::Case& c) {
   return std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end();
 }
 
-/// How many ranks the schedules are for, if all come from files and for as many; else 0.
+/// The number of ranks of the schedules if all come from files and it is the same; else 0.
 int ranks_of_files(const std::vector<ChosenSchedule>& schedules) {
   std::set<size_t> ranks;
   for (const ChosenSchedule& chosen : schedules)
@@ -41,24 +36,16 @@ int ranks_of_files(const std::vector<ChosenSchedule>& schedules) {
   return ranks.size() == 1 ? static_cast<int>(*ranks.begin()) : 0;
 }
 
-/// Takes "own" out of patterns separated by commas; true where it stood there, or where everything is meant.
+/// Removes "own" from patterns separated by commas; true where they held it, or choose everything.
 bool take_own_schedule(std::string& patterns) {
   if (patterns == "*") return true;
-  std::vector<std::string> others;
-  bool found = false;
-  for (const auto& part : std::views::split(patterns, ',')) {
-    const std::string pattern(part.begin(), part.end());
-    if (pattern == kOwnSchedule)
-      found = true;
-    else
-      others.push_back(pattern);
-  }
-  patterns = others.empty() ? "" : others.front();
-  for (size_t i = 1; i < others.size(); ++i) patterns += "," + others[i];
+  std::vector<std::string> others = split_at_commas(patterns);
+  const bool found = std::erase(others, kOwnSchedule) > 0;
+  patterns = join(others, ",");
   return found;
 }
 
-/// Of which kind a schedule is: cases meet each kind that they can.
+/// The kind of a schedule: core runs each case under each kind that it supports.
 int kind_of(const schedule::Schedule& schedule) {
   if (schedule.replicas() > 1) return 3;
   for (const std::vector<schedule::Action>& rank : schedule.ranks)
@@ -67,7 +54,7 @@ int kind_of(const schedule::Schedule& schedule) {
   return schedule.stages > static_cast<int>(schedule.ranks.size()) ? 1 : 0;
 }
 
-/// Everything that a run could consist of; the values of the four factors by number.
+/// The four factors of a run (cases, schedules, ranks, transports) and which of their combinations are supported.
 class Choices {
  public:
   Choices(const RunOptions& options, ModelFacts& models, std::optional<int> processes)
@@ -76,8 +63,8 @@ class Choices {
     const bool all_cases = selection_.case_glob.empty();
     const bool whole_profile = selection_.profile || (all_cases && options.mutant.empty());
     const bool spread = whole_profile && !processes && profile_name != "smoke";
-    const bool is_full = profile_name == "nightly" || profile_name == "full";
-    pairs_only = (all_cases || selection_.profile) && !is_full && profile_name != "smoke";
+    const bool all_rows = profile_name == "nightly" || profile_name == "smoke";
+    pairs_only = (all_cases || selection_.profile) && !all_rows;
     whole = spread;
     every_rank = profile_name == "ranks";
     cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);
@@ -106,7 +93,7 @@ class Choices {
         ranks = every_rank ? std::vector{1, 2, 3, 4, 5, 6, 7, 8} : std::vector{2, 4, 8};
       }
     }
-    keep_ranks_of_backend();
+    ranks = ranks_of_backend(std::move(ranks), selection_, options_.backend);
     transports = {processes ? TransportKind::Mpi : selection_.transport_or_default()};
 #if PLUMBLINE_HAS_MPI
     if (spread && !selection_.transport) transports = {TransportKind::Threads, TransportKind::Mpi};
@@ -118,7 +105,7 @@ class Choices {
             static_cast<int>(transports.size())};
   }
 
-  /// Why a row cannot be; empty when it can.
+  /// Why a row is unsupported; empty when it is supported.
   const std::string& why_not(const Row& row) {
     const auto [it, is_new] = reasons_.try_emplace({row[0], row[1], row[2]});
     if (is_new && !too_few_rows_[row[0]].empty()) {
@@ -127,9 +114,7 @@ class Choices {
       it->second = why_not_own(row);
     } else if (is_new) {
       const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
-      it->second = refusal.empty() ? why_unsupported(cases[row[0]], schedule, models_) : refusal;
-      if (it->second.empty() && options_.remat.on() && trains(cases[row[0]]))
-        it->second = models_.why_not_partitioned(cases[row[0]], schedule.stages, options_.remat);
+      it->second = refusal.empty() ? why_unsupported(cases[row[0]], schedule, models_, options_.remat) : refusal;
     }
     return it->second;
   }
@@ -143,7 +128,7 @@ class Choices {
     return {id, csv, why_not(row)};
   }
 
-  /// What core, or the profile of all numbers of ranks, has to show with such a row, one word each.
+  /// What this row covers for core, or for the profile of all numbers of ranks, one word each.
   std::vector<std::string> shown_by(const Row& row) {
     const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
     const std::string r = "ranks " + std::to_string(every_rank ? run(row).id.ranks : ranks[row[2]]);
@@ -161,39 +146,25 @@ class Choices {
     return words;
   }
 
-  /// Under a schedule of its own a case runs once, on its own number of ranks, and no other case does.
+  /// A case with its own schedule runs under that once, on its number of ranks; no other case runs under it.
   bool is_meant(const Row& row) const {
     return is_own(row) == !cases[row[0]].schedule_csv.empty() && (!is_own(row) || row[2] == 0);
   }
 
   bool pairs_only;
-  bool whole;               ///< a whole profile: what is not meant is not worth a word
-  bool every_rank = false;  ///< the profile of all numbers of ranks
+  bool whole;               ///< a whole profile: rows that are not meant are left out without a reason
+  bool every_rank = false;  ///< the profile `ranks`
   std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;
   std::vector<int> ranks;
   std::vector<TransportKind> transports;
 
  private:
-  using Made = std::pair<schedule::Schedule, std::string>;  ///< the schedule, or why there is none
-
-  void keep_ranks_of_backend() {
-    const std::vector<int>& can = options_.backend_ranks;
-    if (can.empty()) return;
-    std::erase_if(ranks, [&](int n) { return std::ranges::find(can, n) == can.end(); });
-    if (!ranks.empty()) return;
-    if (selection_.ranks) {
-      std::vector<std::string> numbers;
-      for (const int n : can) numbers.push_back(std::to_string(n));
-      throw InputError("--ranks: " + std::to_string(*selection_.ranks) + " given; the backend's file says " +
-                       join(numbers));
-    }
-    ranks = {can.back()};
-  }
+  using Made = std::pair<schedule::Schedule, std::string>;  ///< the schedule, or why it does not exist
 
   bool is_own(const Row& row) const { return schedules[row[1]].name == kOwnSchedule; }
 
-  /// Of a case with a schedule of its own, or of a row under "own".
+  /// For a case with its own schedule, or a row under "own".
   std::string why_not_own(const Row& row) const {
     const reference::Case& c = cases[row[0]];
     if (c.schedule_csv.empty()) return "it has no schedule of its own";
@@ -201,13 +172,13 @@ class Choices {
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
     if (selection_.ranks && ranks[row[2]] != own_ranks)
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
-    if (!options_.backend_ranks.empty() &&
-        std::ranges::find(options_.backend_ranks, own_ranks) == options_.backend_ranks.end())
+    if (!options_.backend.ranks.empty() &&
+        std::ranges::find(options_.backend.ranks, own_ranks) == options_.backend.ranks.end())
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
     if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
     try {
       return why_unsupported(c, make_schedule(ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks, c.microbatches),
-                             models_);
+                             models_, options_.remat);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -228,7 +199,7 @@ class Choices {
   const RunOptions& options_;
   const Selection& selection_;
   ModelFacts& models_;
-  std::vector<std::string> too_few_rows_;  ///< by case: empty, or why there are not so many micro-batches
+  std::vector<std::string> too_few_rows_;  ///< by case: empty, or why it has too few rows for the micro-batches
   std::map<std::tuple<int, int, int>, Made> made_;
   std::map<std::tuple<int, int, int>, std::string> reasons_;
 };
@@ -242,7 +213,7 @@ std::vector<Row> every_row(const std::vector<int>& sizes) {
   return rows;
 }
 
-/// Rows for all that core has to show; and one for each case and schedule that never come together, to say why.
+/// Rows that cover all pairs; and one for each case and schedule without a supported row, which has the reason.
 std::vector<Row> rows_for_pairs(Choices& choices) {
   const std::vector<int> sizes = choices.sizes();
   std::map<std::string, int> numbers;
@@ -288,7 +259,8 @@ std::vector<RunGroup> group(const RunOptions& options, const std::vector<Planned
                    std::to_string(run.id.ranks) + (run.id.ranks == 1 ? " rank: " : " ranks: ") + run.unsupported);
 }
 
-/// A file that the user named is refused when it fits no case: it may be broken, which "unsupported" would hide.
+/// A file that the user named is refused when no case can run under it: it may be broken, which "unsupported" would
+/// hide.
 void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file) {
   const PlannedRun* first = nullptr;
   for (const PlannedRun& run : runs) {
@@ -297,28 +269,6 @@ void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file)
     if (!first) first = &run;
   }
   if (first) refuse(*first);
-}
-
-/// What is to be measured: schedules that can be had for so many ranks and 8 micro-batches.
-std::vector<JobThroughput> measurements(const RunOptions& options, int ranks,
-                                        const std::vector<ChosenSchedule>& schedules, ModelFacts& models) {
-  constexpr int kMicrobatches = 8;
-  const char* model = "transformer-lm";
-  const int most = models.most_stages(model, reference::Dtype::F32);
-  std::vector<JobThroughput> items;
-  for (const ChosenSchedule& schedule : schedules) {
-    if (!schedule.csv.empty() || (!options.selection.schedules &&
-                                  std::ranges::find(kMeasuredSchedules, schedule.name) == std::end(kMeasuredSchedules)))
-      continue;
-    try {
-      if (make_schedule(schedule, ranks, kMicrobatches).stages > most) continue;
-    } catch (const InputError&) {
-      continue;  // what a schedule cannot do is told with its cases
-    }
-    items.push_back({schedule.name, "", 5, 10, 0, kMicrobatches, 5, /*trace=*/true});
-    items.push_back({schedule.name, model, 0, 0, 16, kMicrobatches, 8, /*trace=*/true});
-  }
-  return items;
 }
 
 }  // namespace
@@ -336,7 +286,18 @@ Job empty_job(const RunOptions& options, int ranks) {
   return job;
 }
 
-std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models) {
+std::vector<int> ranks_of_backend(std::vector<int> wanted, const Selection& selection, const BackendSpec& backend) {
+  if (backend.ranks.empty()) return wanted;
+  std::erase_if(wanted, [&](int n) { return std::ranges::find(backend.ranks, n) == backend.ranks.end(); });
+  if (!wanted.empty()) return wanted;
+  if (!selection.ranks) return {backend.ranks.back()};
+  std::vector<std::string> numbers;
+  for (const int n : backend.ranks) numbers.push_back(std::to_string(n));
+  throw InputError("--ranks: " + std::to_string(*selection.ranks) + " given; the backend's file says " + join(numbers));
+}
+
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models,
+                            const engine::RematOptions& remat) {
   const int most_stages = models.most_stages(c.model, c.dtype);
   if (schedule.stages > most_stages)
     return std::to_string(most_stages - 1) + " split points, enough for " + std::to_string(most_stages) +
@@ -345,10 +306,12 @@ std::string why_unsupported(const reference::Case& c, const schedule::Schedule& 
   if (trains(c) && schedule.replicas() > 1 && models.has_buffers(c))
     return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
            " replicas of the model, each with its own";
-  if (!schedule::has_communication(schedule)) return {};
-  const std::vector<std::string> problems = schedule::violations(
-      schedule, models.edges(c, schedule.stages), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
-  return problems.empty() ? "" : problems.front();
+  if (schedule::has_communication(schedule)) {
+    const std::vector<std::string> problems = schedule::violations(
+        schedule, models.edges(c, schedule.stages), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
+    if (!problems.empty()) return problems.front();
+  }
+  return remat.on() && trains(c) ? models.why_not_partitioned(c, schedule.stages, remat) : "";
 }
 
 RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes) {
@@ -358,9 +321,9 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
   engine::check_remat(options.remat, options.recompute != "never");
   Choices choices(options, models, processes);
-  if (!options.mutant.empty() && find_mutant(options.mutant).least_ranks > choices.ranks.front())
-    throw InputError("--mutant: " + options.mutant + " needs " +
-                     std::to_string(find_mutant(options.mutant).least_ranks) + " ranks or more");
+  if (options.mutant_ranks > choices.ranks.front())
+    throw InputError("--mutant: " + options.mutant + " needs " + std::to_string(options.mutant_ranks) +
+                     " ranks or more");
   RunPlan plan;
   for (const Row& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
     if (!choices.whole || choices.is_meant(row)) plan.runs.push_back(choices.run(row));
@@ -368,12 +331,7 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
   if (plan.groups.empty()) refuse(plan.runs.front());
   for (const ChosenSchedule& schedule : choices.schedules)
     if (!schedule.csv.empty()) require_a_run(plan.runs, schedule.name);
-  if (options.throughput) {
-    const TransportKind transport = processes ? TransportKind::Mpi : options.selection.transport_or_default();
-    RunGroup last{transport, empty_job(options, ranks), {}};
-    last.job.throughput = measurements(options, ranks, choices.schedules, models);
-    if (!last.job.throughput.empty()) plan.groups.push_back(std::move(last));
-  }
+  plan.schedules = std::move(choices.schedules);
   return plan;
 }
 

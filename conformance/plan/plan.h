@@ -1,5 +1,5 @@
-// What a run consists of: which cases run under which schedules, on how many ranks, over which transport; and what of
-// that cannot be, found out before anything starts.
+// The plan of a run: which cases run under which schedules, on how many ranks, over which transport; and which of these
+// are unsupported, known before anything starts. No torch.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,17 @@
 
 #include "conformance/plan/model_facts.h"
 #include "conformance/plan/planned_run.h"
+#include "conformance/protocol/backend_file.h"
+#include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/job.h"
 #include "conformance/protocol/transport_kind.h"
 #include "reference/case.h"
-#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::conformance {
 
-/// Which runs the user asked for. What is left open is chosen by make_plan().
+/// Which runs the user asked for; make_plan() chooses the rest.
 struct Selection {
   std::optional<std::string> profile;
   std::string case_glob;                 ///< empty: the whole profile
@@ -26,7 +28,7 @@ struct Selection {
   std::optional<TransportKind> transport;
   std::optional<int> ranks;
 
-  /// Where they are left open: core, threads, 4.
+  /// Defaults: core, threads, 4.
   std::string profile_or_default() const { return profile.value_or("core"); }
   TransportKind transport_or_default() const { return transport.value_or(TransportKind::Threads); }
   int ranks_or_default() const { return ranks.value_or(4); }
@@ -34,57 +36,60 @@ struct Selection {
 
 struct RunOptions {
   Selection selection;
-  int microbatches = 0;  ///< 0: each case's own
-  std::string mutant;
+  int microbatches = 0;             ///< 0: each case's own
+  std::string mutant;               ///< its name; empty: none
+  int mutant_ranks = 1;             ///< that the mutant needs at least
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
   uint64_t seed = 1;
   double timeout_seconds = 60;
-  bool throughput = true;
-  std::string backend = "runtime";  ///< or a FILE.toml, or a command; see backend_file.h
-  std::vector<int> backend_ranks;   ///< how many ranks it can be; empty: any number
+  bool throughput = false;  ///< measure the speed of schedules as well
+  BackendSpec backend;
   std::filesystem::path report = "plumbline-report";
-  bool resume = false;            ///< go on with the interrupted run in `report`
+  bool resume = false;            ///< continue the interrupted run in `report`
   std::filesystem::path waivers;  ///< empty: nothing is waived
-  std::string program;            ///< this executable, to start ranks with
   std::string command_line;       ///< for the report
 };
 
-/// The runs that one launch of ranks carries out.
+/// The runs that one launch of ranks executes.
 struct RunGroup {
   TransportKind transport = TransportKind::Threads;
   Job job;
-  std::vector<size_t> runs;  ///< for each case of the job, where it stands in RunPlan::runs
+  std::vector<size_t> runs;  ///< for each case of the job, its index in RunPlan::runs
 };
 
 struct RunPlan {
   /// By case, schedule, ranks and transport, in the order of the corpus and of the table of schedules.
   std::vector<PlannedRun> runs;
-  /// By ranks and transport; measurements are the last group.
-  std::vector<RunGroup> groups;
+  std::vector<RunGroup> groups;           ///< by ranks and transport
+  std::vector<ChosenSchedule> schedules;  ///< of all runs; a case's own is named kOwnSchedule
 };
 
 /// The job of a group that has no cases yet.
 Job empty_job(const RunOptions& options, int ranks);
 
 /// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
-/// threads and over MPI where there is MPI: nightly (or full) with all there are, core with rows (covering.h) that hold
-/// whatever can be of these pairs: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
+/// threads and over MPI where there is MPI. nightly runs all combinations; core runs rows (covering.h) that cover every
+/// possible pair of these kinds: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
-/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A
-/// number of ranks, a transport or schedules that the user named are the only ones. The profile smoke takes a few
-/// schedules by itself. A case with a schedule of its own runs under that alone, named "own", on as many ranks as it
-/// has.
+/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A number of ranks, a transport
+/// or schedules that the user named are the only ones. The profile smoke has its own few schedules. A case with its own
+/// schedule runs under that alone, named "own", on as many ranks as it has.
 ///
-/// `processes`: mpirun has started so many already, and everything runs on them.
+/// `processes`: how many processes mpirun has started; everything runs on them.
 ///
-/// Throws InputError for an unknown case, schedule, profile or mutant, for numbers out of range, and when nothing of
-/// what was asked for, or nothing under a schedule from a file, can be, with the reason.
+/// Throws InputError for an unknown case, schedule or profile, for numbers out of range, and, with the reason, when
+/// nothing that was asked for is supported, or nothing under a schedule from a file.
 RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes = {});
 
+/// The numbers of ranks among `wanted` that the backend supports, or else its largest. Throws InputError where it does
+/// not support the one that the user named.
+std::vector<int> ranks_of_backend(std::vector<int> wanted, const Selection& selection, const BackendSpec& backend);
+
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
-/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, or the
-/// schedule has transfers of its own that are not those its stages need.
-std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models);
+/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, the
+/// transfers in the schedule are not those that its stages need, or its stages cannot be partitioned by `remat`.
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models,
+                            const engine::RematOptions& remat = {});
 
 }  // namespace plumbline::conformance

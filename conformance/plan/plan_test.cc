@@ -20,17 +20,27 @@
 namespace plumbline::conformance {
 namespace {
 
+/// Models of 16 stages, those of skips and batch normalisation by name.
+class NamedModels : public ModelFacts {
+ public:
+  int most_stages(const std::string&, reference::Dtype) override { return 16; }
+  bool has_buffers(const reference::Case& c) override { return c.model.find("bn") != std::string::npos; }
+  std::vector<schedule::StageEdge> edges(const reference::Case& c, int stages) override {
+    std::vector<schedule::StageEdge> edges = schedule::chain_edges(stages);
+    if (c.id == "exact-skip") edges.push_back({0, stages - 1});
+    return edges;
+  }
+  std::string why_not_partitioned(const reference::Case& c, int, const engine::RematOptions&) override {
+    return c.id == "mlp" ? "" : "it cannot be partitioned";
+  }
+};
+
 RunPlan make_plan(const RunOptions& options, std::optional<int> processes = {}) {
-  return conformance::make_plan(options, *built_models(options.seed), processes);
+  NamedModels models;
+  return conformance::make_plan(options, models, processes);
 }
 
 using Row = std::tuple<std::string, std::string, int, TransportKind>;
-
-RunOptions quiet() {
-  RunOptions options;
-  options.throughput = false;
-  return options;
-}
 
 Row row_of(const PlannedRun& run) {
   return {run.id.case_id, run.id.schedule, run.id.ranks, *transport_kind(run.id.transport)};
@@ -53,7 +63,7 @@ std::vector<std::string> promised_by(const Row& row) {
 }
 
 TEST(Plan, CoreShowsEveryPairThatItPromises) {
-  RunOptions options = quiet();
+  RunOptions options;
   const RunPlan core = make_plan(options);
   options.selection.profile = "nightly";
   const RunPlan nightly = make_plan(options);
@@ -72,7 +82,7 @@ TEST(Plan, CoreShowsEveryPairThatItPromises) {
 /// Everything that some case and schedule make possible on a number of ranks is shown there: counted over all rows of
 /// 1 to 8 ranks, asked for one by one.
 TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.profile = "ranks";
   const std::set<Row> some = rows(make_plan(options), true);
   const auto said_by = [](const Row& row) {
@@ -86,7 +96,7 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
   for (const Row& row : some)
     for (const std::string& word : said_by(row)) shown.insert(word);
   for (int ranks = 1; ranks <= 8; ++ranks) {
-    RunOptions one = quiet();
+    RunOptions one;
     one.selection.profile = "nightly";
     one.selection.ranks = ranks;
     for (const Row& row : rows(make_plan(one), true))
@@ -100,7 +110,7 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
 
 TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
   std::map<std::string, std::set<std::string>> schedules;
-  for (const Row& row : rows(make_plan(quiet()), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
+  for (const Row& row : rows(make_plan({}), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
   for (const reference::Case& c : corpus()) {
     if (c.schedule_csv.empty())
       EXPECT_GE(schedules[c.id].size(), 3u) << c.id;
@@ -110,7 +120,7 @@ TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
 }
 
 TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-own-three-ranks";
   EXPECT_EQ(rows(make_plan(options), true),
             (std::set<Row>{{"exact-own-three-ranks", "own", 3, TransportKind::Threads}}));
@@ -128,7 +138,7 @@ TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
 }
 
 TEST(Plan, GroupsHoldTheRunsThatCanBe) {
-  const RunPlan plan = make_plan(quiet());
+  const RunPlan plan = make_plan({});
   std::set<int64_t> ranks = {2, 4, 8};
   for (const reference::Case& c : corpus())
     if (!c.schedule_csv.empty()) ranks.insert(std::ranges::count(c.schedule_csv, '\n'));
@@ -150,7 +160,7 @@ TEST(Plan, GroupsHoldTheRunsThatCanBe) {
 }
 
 TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.ranks = 2;
   for (const PlannedRun& run : make_plan(options).runs)
     EXPECT_TRUE(run.id.ranks == 2 || run.unsupported.find("its own schedule is for") == 0) << run.id.case_id;
@@ -160,7 +170,7 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
   EXPECT_EQ(make_plan(options).runs.size(), corpus().size() - profile("own-schedule").size());
 
   // A case alone runs on 4 ranks as threads; with a profile beside it, everywhere that the profile goes.
-  options = quiet();
+  options = {};
   options.selection.case_glob = "mlp";
   options.selection.schedules = "gpipe";
   EXPECT_EQ(rows(make_plan(options), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Threads}}));
@@ -172,8 +182,9 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
 }
 
 TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
-  const auto reason = [](const std::string& id, const schedule::Schedule& schedule) {
-    return why_unsupported(find_case(id), schedule, *built_models(1));
+  NamedModels models;
+  const auto reason = [&](const std::string& id, const schedule::Schedule& schedule) {
+    return why_unsupported(find_case(id), schedule, models);
   };
   EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 16, 4)), "");
   EXPECT_EQ(reason("mlp", schedule::make_schedule("1f1b", 17, 4)),
@@ -194,11 +205,38 @@ TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
   EXPECT_NE(reason("exact-skip", lowered), "");
 }
 
+TEST(Plan, ACaseThatCannotBePartitionedIsUnsupportedWithRemat) {
+  for (const char* id : {"exact-skip", "exact-own-three-ranks", "exact-eval-only", "mlp"}) {
+    RunOptions options;
+    options.selection.case_glob = id;
+    options.selection.schedules = find_case(id).schedule_csv.empty() ? "gpipe" : "own";
+    EXPECT_FALSE(make_plan(options).groups.empty()) << id;
+    options.remat.mode = "bytes";
+    if (std::string_view(id) == "mlp" || std::string_view(id) == "exact-eval-only")
+      EXPECT_FALSE(make_plan(options).groups.empty()) << id;
+    else
+      testing::expect_part(testing::refusal([&] { make_plan(options); }), "it cannot be partitioned");
+    options.recompute = "always";
+    testing::expect_part(testing::refusal([&] { make_plan(options); }), "--remat and --recompute");
+  }
+}
+
+TEST(Plan, AMutantNeedsItsRanks) {
+  RunOptions options;
+  options.selection.case_glob = "mlp";
+  options.mutant = "swap-microbatches";
+  options.mutant_ranks = 2;
+  options.selection.ranks = 1;
+  testing::expect_part(testing::refusal([&] { make_plan(options); }), "swap-microbatches needs 2 ranks");
+  options.selection.ranks = 2;
+  EXPECT_FALSE(make_plan(options).groups.empty());
+}
+
 TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
   const TemporaryFolder folder;
   const std::string path = (folder / "v.csv").string();
   std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.schedules = path;
   options.selection.ranks = 2;
   const RunPlan plan = make_plan(options);
@@ -216,7 +254,7 @@ TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
   const TemporaryFolder folder;
   const std::string path = (folder / "ranks.csv").string();
   std::ofstream(path) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n";
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-one-microbatch";
   options.selection.schedules = path;
   const auto ranks = [&] {
@@ -237,23 +275,12 @@ TEST(Plan, AFileThatFitsNoCaseIsRefused) {
   const TemporaryFolder folder;
   const std::string path = (folder / "broken.csv").string();
   std::ofstream(path) << "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n";
-  RunOptions options = quiet();
+  RunOptions options;
   options.selection.case_glob = "exact-one-microbatch";
   options.selection.schedules = "1f1b," + path;
   options.selection.ranks = 2;
   testing::expect_part(testing::refusal([&] { make_plan(options); }),
                        path + " on 2 ranks: rank 1, position 2 (1SEND_B0)");
-}
-
-TEST(Plan, MeasurementsAreAGroupOfTheirOwn) {
-  RunOptions options;
-  options.selection.profile = "smoke";
-  const RunPlan plan = make_plan(options);
-  const Job& last = plan.groups.back().job;
-  EXPECT_TRUE(last.cases.empty());
-  ASSERT_GE(last.throughput.size(), 4u);
-  EXPECT_EQ(last.throughput[0].schedule, "gpipe");
-  EXPECT_EQ(last.throughput[1].model, "transformer-lm");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One run of a plan, as it is planned and as run.json keeps it. No torch.
+// One run of a plan, as planned and as run.json records it. No torch.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace plumbline::conformance {
 
 struct PlannedRun {
   RunId id;
-  std::string csv = {};          ///< the schedule itself, where it is none of the named ones
-  std::string unsupported = {};  ///< why it cannot be run; empty: it can
+  std::string csv = {};          ///< the text of a schedule that has no name
+  std::string unsupported = {};  ///< why it cannot run; empty: it can
 
   bool operator==(const PlannedRun&) const = default;
 };

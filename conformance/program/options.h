@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/split/split.h"
 

@@ -4,7 +4,7 @@
 #include "conformance/program/batch.h"
 #include "conformance/program/prepare.h"
 #include "conformance/protocol/chosen_schedule.h"
-#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/transport/transport.h"

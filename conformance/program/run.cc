@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "conformance/program/rank.h"
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"

@@ -24,8 +24,8 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// The error about an unknown placeholder `{name}` in `word`; empty without one. `${name}` is for a shell, and braces
-/// around anything but a name are for the program.
+/// The error for a `{word}` that is not a placeholder; empty where there is none. `${word}` is a shell's, and braces
+/// around anything but a name are the program's.
 std::string unknown_place(const std::string& word) {
   constexpr auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   for (size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
@@ -38,7 +38,7 @@ std::string unknown_place(const std::string& word) {
   return {};
 }
 
-/// Reads a file; every error names the line.
+/// Reads the file's values; every error names its line.
 class Reader {
  public:
   Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
@@ -109,7 +109,7 @@ std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
 }
 
-/// Splits a line as a shell does, without expansion.
+/// Splits a line as a shell does, without expansions.
 std::vector<std::string> split_words(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
@@ -140,7 +140,7 @@ std::vector<std::string> split_words(const std::string& line) {
   return words;
 }
 
-/// Replaces the placeholders in `word`. Returns whether all of them have a value for this verb.
+/// Replaces the placeholders in `word`; false where it has one without a value for this verb.
 bool fill(std::string& word, const std::map<std::string, std::string>& values, std::set<std::string>& used) {
   bool complete = true;
   for (const auto& [name, value] : values) {
@@ -155,15 +155,15 @@ bool fill(std::string& word, const std::map<std::string, std::string>& values, s
 
 }  // namespace
 
-BackendSpec runtime_backend(const std::string& program, bool mpi, double timeout_seconds) {
+BackendSpec runtime_backend(const std::string& program, double timeout_seconds) {
   BackendSpec spec;
   spec.name = "plumbline runtime";
-  spec.given = "runtime";
+  spec.given = kRuntime;
+  spec.foreign = false;
   spec.argv = {program, "backend"};
-  if (mpi) spec.launcher = {"mpirun", "-n", "{np}"};
-  spec.run_words = {"--transport", mpi ? "mpi" : "threads"};
-  // Ranks print nothing while they start and during a case. These deadlines are for ranks that hang outside of a wait
-  // for a message.
+  spec.launcher = {"mpirun", "-n", "{np}"};
+  // Ranks print nothing while they start and while they execute a case: these limits are for ranks that hang outside of
+  // a wait for a message.
   spec.start = spec.silence = seconds(60 + 2 * timeout_seconds);
   spec.one_case = std::chrono::milliseconds(0);
   return spec;
@@ -225,13 +225,17 @@ BackendSpec read_backend(const std::string& given) {
   return spec;
 }
 
-std::vector<std::string> words_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
-                                   const std::string& out) {
+BackendSpec find_backend(const std::string& given, const std::string& program, double timeout_seconds) {
+  return given == kRuntime ? runtime_backend(program, timeout_seconds) : read_backend(given);
+}
+
+std::vector<std::string> words_for(const BackendSpec& spec, TransportKind transport, const std::string& verb, int ranks,
+                                   const std::string& job, const std::string& out) {
   const std::map<std::string, std::string> values = {
       {"{verb}", verb}, {"{job}", job}, {"{out}", out}, {"{np}", std::to_string(ranks)}};
   std::set<std::string> used;
   std::vector<std::string> words;
-  if (spec.launcher_verbs.contains(verb))
+  if (transport != TransportKind::Threads && spec.launcher_verbs.contains(verb))
     for (std::string word : spec.launcher)
       if (fill(word, values, used)) words.push_back(std::move(word));
   used.clear();
@@ -240,7 +244,7 @@ std::vector<std::string> words_for(const BackendSpec& spec, const std::string& v
   if (!used.contains("{verb}")) words.push_back(verb);
   if (!job.empty() && !used.contains("{job}")) words.insert(words.end(), {"--job", job});
   if (!out.empty() && !used.contains("{out}")) words.insert(words.end(), {"--out", out});
-  if (verb == "run") words.insert(words.end(), spec.run_words.begin(), spec.run_words.end());
+  if (verb == "run" && !spec.foreign) words.insert(words.end(), {"--transport", transport_name(transport)});
   return words;
 }
 

@@ -41,12 +41,12 @@ silence = 30
   EXPECT_EQ(spec.start, 1500ms);
   EXPECT_EQ(spec.one_case, 2s);
   EXPECT_EQ(spec.silence, 30s);
-  EXPECT_FALSE(spec.is_runtime());
-  EXPECT_EQ(words_for(spec, "run", 4, "J", "D"),
+  EXPECT_TRUE(spec.foreign);
+  EXPECT_EQ(words_for(spec, TransportKind::Own, "run", 4, "J", "D"),
             (Words{"mpirun", "-n", "4", "python3", "a dapter.py", "run", "--job", "J", "--out", "D"}));
-  EXPECT_EQ(words_for(spec, "plan", 1, "J", ""),
+  EXPECT_EQ(words_for(spec, TransportKind::Own, "plan", 1, "J", ""),
             (Words{"mpirun", "-n", "1", "python3", "a dapter.py", "plan", "--job", "J"}));
-  EXPECT_EQ(words_for(spec, "describe", 1, "", ""), (Words{"python3", "a dapter.py", "describe"}));
+  EXPECT_EQ(words_for(spec, TransportKind::Own, "describe", 1, "", ""), (Words{"python3", "a dapter.py", "describe"}));
 }
 
 TEST(BackendFile, TwoKeysAreEnough) {
@@ -60,9 +60,10 @@ TEST(BackendFile, TwoKeysAreEnough) {
 
 TEST(BackendFile, PlaceholdersInArgvAreReplaced) {
   BackendSpec spec{.argv = {"host", "--do={verb}", "--job={job}", "--to={out}", "{np}x{np}"}};
-  EXPECT_EQ(words_for(spec, "run", 12, "J", "D"), (Words{"host", "--do=run", "--job=J", "--to=D", "12x12"}));
-  EXPECT_EQ(words_for(spec, "describe", 1, "", ""), (Words{"host", "--do=describe", "1x1"}))
-      << "a word with a placeholder that has no value for describe is left out";
+  EXPECT_EQ(words_for(spec, TransportKind::Own, "run", 12, "J", "D"),
+            (Words{"host", "--do=run", "--job=J", "--to=D", "12x12"}));
+  EXPECT_EQ(words_for(spec, TransportKind::Own, "describe", 1, "", ""), (Words{"host", "--do=describe", "1x1"}))
+      << "a word that asks for what describe does not have is left out";
 }
 
 TEST(BackendFile, OtherBracesAreLeftToTheProgram) {

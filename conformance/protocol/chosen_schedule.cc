@@ -1,12 +1,10 @@
 #include "conformance/protocol/chosen_schedule.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
+#include "conformance/protocol/patterns.h"
 #include "conformance/protocol/schedule_source.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
@@ -16,13 +14,6 @@
 
 namespace plumbline::conformance {
 namespace {
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
-  return parts;
-}
 
 ChosenSchedule choose_file(const std::string& path) {
   const ChosenSchedule chosen{path, read_schedule_file(path)};
@@ -36,29 +27,18 @@ ChosenSchedule choose_file(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> matching_schedules(const std::string& pattern) {
-  std::vector<std::string> names;
-  for (const std::string& name : schedule::schedule_names())
-    if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) names.push_back(name);
-  if (names.empty())
-    throw InputError("no schedule matches '" + pattern + "'; expected one of " + join(schedule::schedule_names()) +
-                     ", or a .csv file");
-  return names;
+std::vector<std::string> matching_schedules(const std::vector<std::string>& patterns) {
+  return matching(schedule::schedule_names(), patterns, [](const std::string& pattern) {
+    return "no schedule matches '" + pattern + "'; there are: " + join(schedule::schedule_names()) + ", and .csv files";
+  });
 }
 
 std::vector<std::string> expand_schedules(const std::string& patterns) {
-  std::set<std::string> matched;
-  std::vector<std::string> expanded, files;
-  for (const std::string& part : split_at_commas(patterns)) {
-    if (is_schedule_file(part)) {
-      files.push_back(part);
-    } else {
-      for (const std::string& name : matching_schedules(part)) matched.insert(name);
-    }
-  }
-  if (matched.empty() && files.empty()) matching_schedules(patterns);
-  for (const std::string& name : schedule::schedule_names())
-    if (matched.contains(name)) expanded.push_back(name);
+  std::vector<std::string> wanted = split_at_commas(patterns), files;
+  if (wanted.empty()) wanted = {patterns};
+  std::ranges::copy_if(wanted, std::back_inserter(files), is_schedule_file);
+  std::erase_if(wanted, is_schedule_file);
+  std::vector<std::string> expanded = matching_schedules(wanted);
   expanded.insert(expanded.end(), files.begin(), files.end());
   return expanded;
 }

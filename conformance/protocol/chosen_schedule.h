@@ -1,4 +1,4 @@
-// The schedules that a user chose, by pattern or as CSV files, in a form that travels with a job.
+// The schedules that a user chose, by pattern or as CSV files, as a job holds them.
 #pragma once
 
 #include <string>
@@ -17,10 +17,11 @@ struct ChosenSchedule {
   std::string csv;   ///< the text of the file; empty for a generator
 };
 
-/// Names of generators that match a shell pattern. Throws InputError, which lists all names, if none does.
-std::vector<std::string> matching_schedules(const std::string& pattern);
+/// Names of generators that match one of the shell patterns. Throws InputError, naming them all, for a pattern without
+/// a match.
+std::vector<std::string> matching_schedules(const std::vector<std::string>& patterns);
 
-/// Expands patterns and names of .csv files, separated by commas: the generators in the order of their table, each
+/// The schedules of patterns and names of .csv files, separated by commas: generators in the order of their table, each
 /// once, then the files. Throws InputError for a pattern without a match.
 std::vector<std::string> expand_schedules(const std::string& patterns);
 
@@ -28,11 +29,11 @@ std::vector<std::string> expand_schedules(const std::string& patterns);
 /// file whose schedule is malformed or, if it has no transfers, cannot run (csv.h, check.h).
 std::vector<ChosenSchedule> choose_schedules(const std::string& patterns);
 
-/// The schedule for `ranks` ranks and `microbatches` micro-batches. Throws InputError if it cannot have these numbers.
+/// The schedule for so many ranks and micro-batches. Throws InputError where it does not exist for them.
 schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches);
 
-/// The schedule with `stages` stages on `ranks` ranks (0: on as many as they need). Throws InputError if it cannot have
-/// these numbers.
+/// The schedule over so many stages: on `ranks` ranks, or, with 0, on as many as these stages take. Throws InputError
+/// where it does not exist.
 schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
 
 }  // namespace plumbline::conformance

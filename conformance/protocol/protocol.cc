@@ -54,7 +54,7 @@ std::vector<std::string> own_names(const JsonPlace& place) {
   return texts(place);
 }
 
-/// Reads the members that only a backend with custom models has, and refuses those that it cannot have.
+/// The members of a backend with custom models only, and their restrictions.
 void read_own(const JsonPlace& json, BackendDescription& description) {
   description.models = own_names(json["models"]);
   if (json["schedules"].json().is_string()) json["schedules"].fail("the names of its schedules, with level \"own\"");
@@ -189,6 +189,17 @@ std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const J
       item.fail("an object with a \"why\": the reason why it is not supported");
   }
   return answers;
+}
+
+std::string plan_text(const Job& job, const std::vector<std::optional<PlanAnswer>>& answers) {
+  nlohmann::json json = nlohmann::json::array();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) continue;
+    json.push_back(
+        {{"id", job.cases[i].id}, {"schedule", job.cases[i].schedule}, {"supported", answers[i]->supported}});
+    if (!answers[i]->supported) json.back()["why"] = answers[i]->why;
+  }
+  return json.dump(1);
 }
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// Strict readers of a backend's answers to `describe` and `plan`. INTERPRETING.md, "Protocol", is the contract.
+// The answers of a backend to `describe` and `plan`, parsed strictly. INTERPRETING.md, "Protocol", is the contract.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ enum class CaseLevel {
   Program,  ///< runs the op graph
   Stage,    ///< runs each stage as a module that a loader built from the op graph
   Model,    ///< builds the named architecture itself
-  Own,      ///< none: it runs its custom models, which are compared with their runs on one rank
+  Own,      ///< takes none: it runs custom models, compared with its run on one rank
 };
 
-/// The name of the run on one rank as a schedule, in jobs and file names; no backend's schedule may have it.
+/// The schedule of that run in a job, and in the names of its files; a backend's schedule must not have this name.
 inline constexpr const char* kOneRank = "one-rank";
 
 /// Every kind, in the order of the enumeration.
@@ -30,28 +30,27 @@ std::vector<reference::ResultKind> all_result_kinds();
 struct BackendDescription {
   std::string name, version;
   std::vector<std::string> features;
-  /// Names of schedules; none: any, by their files.
+  /// Names of schedules; nullopt: any, by their files.
   std::optional<std::vector<std::string>> schedules;
   std::vector<reference::ResultKind> delivers;
   CaseLevel level = CaseLevel::Program;
-  /// The names of its custom models: for CaseLevel::Own only, and then not empty.
+  /// The names of its custom models; not empty for CaseLevel::Own, and only there.
   std::vector<std::string> models;
-  /// Whether it executes the actions of schedule.csv in their order, not in another order under that name.
+  /// It executes the actions of schedule.csv in their order; else in its own order of the schedule of that name.
   bool follows_order = true;
-  /// The version of the LibTorch that computes, if any: with another than ours, real numbers need not have the same
-  /// bits.
+  /// Version of the LibTorch that computes, if any: with another than ours real numbers need not have the same bits.
   std::string libtorch;
 };
 
-/// An error, in one line, for a backend's output other than one JSON value that `bracket` ('{' or '[') opens. It quotes
-/// the beginning of the text before the value, after it or in its place. Empty if the output is one such value, and if
-/// it begins as JSON but is malformed: the parser reports that.
+/// Text that a backend printed before, after or in place of one JSON value opened by `bracket` ('{' or '['): its
+/// beginning, quoted, and what is accepted, in one line. Empty where it printed nothing else, and for malformed JSON,
+/// whose error the parser reports.
 std::string stray_words(std::string_view printed, char bracket);
 
-/// Throws InputError that starts with `source` and names the place and the expected values.
+/// Errors: InputError, opened by `source`, naming the place and the accepted values.
 BackendDescription parse_description(std::string_view text, const std::string& source);
 
-/// `description` as JSON.
+/// The inverse: `description` as JSON.
 std::string description_text(const BackendDescription& description);
 
 struct PlanAnswer {
@@ -59,8 +58,11 @@ struct PlanAnswer {
   std::string why;  ///< not empty if unsupported
 };
 
-/// An answer for each case of `job`; none for a case that the backend left out. Throws InputError as above, and for an
-/// answer about a case that the job does not have, or a second answer.
+/// An answer for each case of `job`, nullopt for one that was left out. Errors: InputError as above, and for an answer
+/// about a case that the job does not hold, or a second one.
 std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
+
+/// The inverse: the answers to `job` as JSON.
+std::string plan_text(const Job& job, const std::vector<std::optional<PlanAnswer>>& answers);
 
 }  // namespace plumbline::conformance

@@ -8,7 +8,7 @@
 
 namespace plumbline::conformance {
 
-/// Hears of the runs on one rank. Models of which nothing is heard have not been run.
+/// Receives the outcomes of the runs on one rank. Models without an outcome have not been run.
 class BaselineRuns::Observer : public JobObserver {
  public:
   Observer(BaselineRuns& runs, const Job& job, const RunOptions& options, Session& session)
@@ -22,7 +22,6 @@ class BaselineRuns::Observer : public JobObserver {
   void failed(size_t index, Status status, const std::string& reason) override {
     runs_.outcomes_[job_.cases[index].id] = {status, "on one rank: " + reason};
   }
-  void measured(size_t, size_t) override {}
   void broken(const std::string& reason) override { session_.broken(reason); }
   void not_started(const std::string& reason) override { session_.not_started(reason); }
 
@@ -33,7 +32,7 @@ class BaselineRuns::Observer : public JobObserver {
   Session& session_;
 };
 
-BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const Launcher& launcher, Session& session) {
+BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const Backend& backend, Session& session) {
   std::set<std::string> wanted, used;
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const std::string& model = plan.runs[i].id.case_id;
@@ -54,7 +53,7 @@ BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const
   }
   if (job.cases.empty()) return;
   Observer observer(*this, job, options, session);
-  supervise(launcher, job, folder.job_output(1, TransportKind::Own), observer, Delivery::Recording);
+  supervise(backend, job, folder.job_output(1, TransportKind::Own), observer, Delivery::Recording);
 }
 
 BaselineRuns::Outcome BaselineRuns::of(const std::string& model) const {

@@ -1,24 +1,24 @@
-// The runs on one rank that a backend's own models on several ranks are compared with.
+// The runs on one rank with which a backend's custom models on several ranks are compared.
 #pragma once
 
 #include <map>
 #include <string>
 #include <utility>
 
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/backend.h"
 #include "conformance/run/session.h"
 
 namespace plumbline::conformance {
 
 class BaselineRuns {
  public:
-  /// Runs on one rank what `plan` has; models all of whose runs `session` has judged are left out, and a baseline by
-  /// which an earlier part of the run was judged stays as it is.
-  BaselineRuns(const RunPlan& plan, const RunOptions& options, const Launcher& launcher, Session& session);
+  /// Runs the models of `plan` on one rank. Models whose runs `session` has all judged are left out; a baseline with
+  /// which an interrupted run was compared is kept.
+  BaselineRuns(const RunPlan& plan, const RunOptions& options, const Backend& backend, Session& session);
 
   using Outcome = std::pair<Status, std::string>;
-  /// What becomes of the model's other runs: Pass, they can be judged; NotRun, the backend did not start, which has
-  /// been told; else what happened on one rank, and why.
+  /// Pass: the model's other runs can be judged; NotRun: the backend did not start, which has been reported; else the
+  /// failure on one rank, and its reason.
   Outcome of(const std::string& model) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "conformance/backend/built_models.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/plan/plan.h"
 #include "conformance/report/context.h"
@@ -23,7 +24,7 @@ bool chosen(const std::string& glob, const std::string& id) {
   return glob.empty() || fnmatch(glob.c_str(), id.c_str(), 0) == 0;
 }
 
-/// What the run said itself. report.json is its last word; results.jsonl is what an interrupted one leaves.
+/// The recorded verdicts: report.json of a finished run, results.jsonl of an interrupted one.
 std::vector<Verdict> recorded_verdicts(const ReportFolder& folder) {
   std::vector<Verdict> lines;
   if (fs::exists(folder.verdict_log())) lines = read_jsonl(folder.verdict_log());
@@ -36,7 +37,7 @@ void require_transport(const ReportFolder& folder, const RunId& run) {
                    one_line(to_string(run)) + ": expected threads, mpi or own");
 }
 
-/// As the comparison had it, before waivers.
+/// The status before waivers.
 Status judged_status(Status status) {
   if (status == Status::XPass) return Status::Pass;
   return status == Status::XFail ? Status::Fail : status;
@@ -96,7 +97,7 @@ class Checker {
                        options_.case_glob + "'");
     strangers();
     if (options_.case_glob.empty()) look_for_extra_files();
-    if (!options_.profile.empty()) hold_against_profile();
+    if (!options_.profile.empty()) compare_with_profile();
     for (const auto& [name, value] : run_context("", {}))
       for (const auto& [was_name, was] : record_.options)
         if (name == was_name && name == "libtorch" && was != value)
@@ -132,7 +133,7 @@ class Checker {
     result_.verdicts.push_back(std::move(verdict));
   }
 
-  /// Notes as a problem where files cannot be judged, or say something else than the run did.
+  /// Adds a problem where files cannot be judged, or differ from the recorded verdict.
   void compare_with_recorded(Verdict& verdict, const Verdict* said, const fs::path& folder) {
     if (verdict.finding.status == Status::Error) {
       result_.problems.push_back(verdict.finding.reason);
@@ -167,7 +168,7 @@ class Checker {
     verdict.repro = said->repro;
   }
 
-  /// Verdicts on what was never planned.
+  /// Verdicts on runs that were never planned.
   void strangers() {
     for (const Verdict& verdict : recorded_)
       if (std::none_of(record_.runs.begin(), record_.runs.end(),
@@ -185,12 +186,11 @@ class Checker {
         result_.problems.push_back(one_line(entry.path().string()) + ": no run of run.json leaves such a file");
   }
 
-  void hold_against_profile() {
+  void compare_with_profile() {
     RunOptions options;
     options.selection.profile = options_.profile;
     options.seed = record_.seed;
     options.microbatches = record_.microbatches;
-    options.throughput = false;
     const RunPlan plan = make_plan(options, *built_models(options.seed));
     std::set<RunId> there, wanted;
     for (const PlannedRun& run : record_.runs) there.insert(run.id);

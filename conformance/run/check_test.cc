@@ -8,9 +8,10 @@
 #include <limits>
 #include <sstream>
 
+#include "conformance/backend/built_models.h"
+#include "conformance/backend/runtime.h"
 #include "conformance/report/read_json.h"
 #include "conformance/run/open_report.h"
-#include "conformance/run/run_job.h"
 #include "conformance/run/session.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
@@ -30,7 +31,6 @@ class Check : public ::testing::Test {
     options_.selection.case_glob = "exact-mlp-mean";
     options_.selection.schedules = "gpipe,1f1b";
     options_.selection.ranks = 2;
-    options_.throughput = false;
     options_.report = folder_ / "report";
   }
 
@@ -40,8 +40,8 @@ class Check : public ::testing::Test {
     Session session(options_, plan, said_, {}, open_report_folder(options_, plan));
     size_t done = 0;
     for (const RunGroup& group : plan.groups) {
-      run_job_on_threads(group.job, ReportFolder(options_.report).job_output(group.job.ranks, group.transport),
-                         [](const std::string&) {});
+      Runtime().run(group.job, ReportFolder(options_.report).job_output(group.job.ranks, group.transport),
+                    [](const JobEvent&) {});
       for (const size_t index : group.runs)
         if (!session.judged(index) && done++ < most) session.done(index);
     }

@@ -20,6 +20,7 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/judge/verdict.h"
 #include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule_source.h"
@@ -38,12 +39,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Prints what each step finds; after a failure nothing more is tried.
+/// Prints the finding of each step; after a failure the steps that depend on it are not tried.
 class Steps {
  public:
   explicit Steps(std::ostream& out) : out_(out) {}
 
-  /// `body` returns what it found, or throws Error: what is wrong, and what to do about it.
+  /// `body` returns its finding, or throws Error with the fault and its remedy.
   void needed(const std::string& name, const std::function<std::string()>& body) {
     if (failed_) {
       out_ << "not tried  " << name << "\n";
@@ -51,10 +52,10 @@ class Steps {
     }
     on_its_own(name, body);
   }
-  /// A step on which no later one rests.
+  /// A step on which no later one depends.
   void on_its_own(const std::string& name, const std::function<std::string()>& body) {
     try {
-      const std::string found = body();  // before anything is said
+      const std::string found = body();  // before anything is printed
       out_ << "ok         " << name << ": " << one_line(found) << "\n";
     } catch (const Error& error) {
       failed_ = true;
@@ -89,7 +90,7 @@ std::string output_of(const std::vector<std::string>& words, const std::string& 
   return result.output;
 }
 
-/// Where a program is found, as the system looks for it.
+/// The path of a program, looked up as the system does.
 fs::path find_program(const std::string& program, const fs::path& folder) {
   const auto runs = [](const fs::path& path) { return fs::is_regular_file(path) && access(path.c_str(), X_OK) == 0; };
   if (program.find('/') != std::string::npos) {
@@ -117,7 +118,7 @@ std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
   if (!starts_programs) return found + " (starts Python programs: not tried by itself)";
   BackendSpec trivial = spec;
   trivial.argv = {"sh", "-c", "echo rank"};
-  std::vector<std::string> words = words_for(trivial, "run", ranks, "", "");
+  std::vector<std::string> words = words_for(trivial, TransportKind::Own, "run", ranks, "", "");
   words.pop_back();  // the verb
   const ProcessResult result = run_words(words, spec);
   if (!result.succeeded() || lines_in(result.output) != static_cast<size_t>(ranks))
@@ -126,7 +127,7 @@ std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
   return found + " starts " + std::to_string(ranks) + " ranks";
 }
 
-/// What is found out about a backend, step by step.
+/// The examination of a backend, step by step.
 class BackendExamination {
  public:
   BackendExamination(std::string given, std::ostream& out) : given_(std::move(given)), steps_(out) {}
@@ -149,7 +150,7 @@ class BackendExamination {
   }
 
  private:
-  /// The first of its own models, on one rank and on several under the first of its schedules.
+  /// Its first custom model, on one rank and on several under its first schedule.
   int examine_own_model() {
     const JobCase one{backend_.models.front(), kOneRank}, several{one.id, backend_.schedules->front()};
     const fs::path baseline = recording_folder(folder_.path() / "one", one);
@@ -177,7 +178,7 @@ class BackendExamination {
   std::string plan_own(const JobCase& item, int count) {
     job_.ranks = count;
     job_.cases = {item};
-    const auto answer = Launcher(spec_).plan(job_, folder_.path()).front();
+    const auto answer = CommandBackend(spec_).plan(job_, folder_.path()).front();
     const std::string what =
         item.id + " x " + item.schedule + " on " + std::to_string(count) + (count == 1 ? " rank" : " ranks");
     if (!answer) throw Error("no answer for " + what + "; every case of the job needs one");
@@ -205,7 +206,7 @@ class BackendExamination {
   }
 
   std::string describe_verb() {
-    backend_ = Launcher(spec_).describe();
+    backend_ = CommandBackend(spec_).describe();
     std::vector<std::string> kinds;
     for (const reference::ResultKind kind : backend_.delivers) kinds.emplace_back(reference::kind_name(kind));
     return backend_.name + " " + backend_.version + "; " +
@@ -214,8 +215,8 @@ class BackendExamination {
            (backend_.schedules ? std::to_string(backend_.schedules->size()) + " schedules" : "any schedule");
   }
 
-  /// Cases come under schedules that plumbline has, and under the own one that some bring: a backend that names another
-  /// would never be asked for it.
+  /// Cases run under plumbline's schedules, and under the one that some bring: no case would run under another one that
+  /// a backend names.
   std::string schedules() {
     if (!backend_.schedules) return "any";
     std::vector<std::string> known = schedule::schedule_names();
@@ -227,7 +228,7 @@ class BackendExamination {
     return std::to_string(backend_.schedules->size()) + ", each known";
   }
 
-  /// Of the quick cases the first that it can run.
+  /// Chooses the first quick case that the backend supports.
   std::string plan() {
     job_.ranks = ranks();
     const std::string schedule = !backend_.schedules || backend_.schedules->empty() ||
@@ -242,7 +243,7 @@ class BackendExamination {
       else
         why_none += "; " + c.id + ": " + why;
     }
-    const auto answers = Launcher(spec_).plan(job_, folder_.path());
+    const auto answers = CommandBackend(spec_).plan(job_, folder_.path());
     for (size_t i = 0; i < answers.size(); ++i) {
       const JobCase item = job_.cases[i];
       if (!answers[i])
@@ -259,7 +260,7 @@ class BackendExamination {
   std::string run(const fs::path& out) {
     bool done = false;
     std::string failed;
-    const LaunchResult result = Launcher(spec_).run(job_, out, [&](const LaunchEvent& event) {
+    const JobResult result = CommandBackend(spec_).run(job_, out, [&](const JobEvent& event) {
       done = done || event.done;
       failed += event.failed;
     });

@@ -1,4 +1,4 @@
-// What is wrong with a machine, or with a backend's set-up: one step after the other, each in one line.
+// Diagnoses a machine, or a backend's set-up: one step after the other, each in one line.
 #pragma once
 
 #include <iosfwd>
@@ -9,8 +9,8 @@ namespace plumbline::conformance {
 /// mpirun, more ranks than cores, LibTorch, CUDA, Python. Returns the exit code: 1 when a step failed.
 int examine_machine(std::ostream& out);
 
-/// A backend as --backend names it, from its file to the first comparison of a result. Steps that rest on one that
-/// failed are not tried.
+/// A backend as --backend names it, from its file to the first comparison of a result. Steps that depend on a failed
+/// one are not tried.
 int examine_backend(const std::string& given, std::ostream& out);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// A job for a backend that has nothing but files: its cases exported beside it.
+// A job for a foreign backend: its cases are exported beside the job file.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace plumbline::conformance {
 
-/// Writes a case of `job` below `out`, the folder of the job file, and says in `item` where. `microbatches` is in place
-/// of the case's own number (0: its own). Returns why the backend cannot be given it; empty when it can.
+/// Writes a case of `job` below `out`, the folder of the job file, and sets its folder in `item`. `microbatches`
+/// replaces the case's number (0: keeps it). Returns why the backend cannot take the case; empty when it can.
 std::string export_for_job(JobCase& item, const Job& job, int microbatches, const BackendDescription& backend,
                            const std::filesystem::path& out);
 

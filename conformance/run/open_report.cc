@@ -19,13 +19,13 @@
 namespace plumbline::conformance {
 namespace {
 
-/// A file that decides verdicts, with a digest (FNV-1a) of what is in it: a changed one is another run's.
+/// A file on which verdicts depend, with a digest (FNV-1a) of its content: a changed file makes another run.
 std::string with_digest(const std::filesystem::path& path) {
   if (path.empty()) return {};
   return path.string() + " (" + std::to_string(fnv1a(read_file(path))) + ")";
 }
 
-/// What an interrupted run in `report` came to, if it was this one. Takes away the line that it did not finish.
+/// The verdicts of the interrupted run in `report`, if it was this one. Removes its unfinished last line.
 std::vector<Verdict> earlier_verdicts(const ReportFolder& report, const RunRecord& record) {
   const std::filesystem::path run = report.run_record(), log = report.verdict_log();
   if (!std::filesystem::exists(run) || !std::filesystem::exists(log))
@@ -47,7 +47,7 @@ std::vector<Verdict> earlier_verdicts(const ReportFolder& report, const RunRecor
 }  // namespace
 
 BackendDescription or_runtime(BackendDescription backend) {
-  if (backend.name.empty()) backend.name = "runtime", backend.version = plumbline_version();
+  if (backend.name.empty()) backend.name = kRuntime, backend.version = plumbline_version();
   return backend;
 }
 
@@ -86,8 +86,7 @@ std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan
   if (access(report.c_str(), R_OK | W_OK | X_OK) != 0)
     throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
                      ")");
-  if (!options.waivers.empty())
-    read_waivers(options.waivers, case_ids(backend));  // refused before anything is taken away
+  if (!options.waivers.empty()) read_waivers(options.waivers, case_ids(backend));  // refused before anything is removed
   const RunRecord record = record_of(options, plan, backend);
   if (options.resume) return earlier_verdicts(folder, record);
   const std::filesystem::path results = folder.results(), log = folder.verdict_log();

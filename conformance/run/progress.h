@@ -1,5 +1,5 @@
-// What a person sees while cases run: on a terminal one live line, "12/46 ok 11 fail 1 | transformer-lm x 1f1b", with
-// each failure left standing above it; elsewhere (a file, a CI log) one plain line for each finished case.
+// Progress of a run: on a terminal one live line, "12/46 ok 11 fail 1 | transformer-lm x 1f1b", with each failure above
+// it; elsewhere (a file, a CI log) one plain line for each finished case.
 #pragma once
 
 #include <ostream>
@@ -12,10 +12,10 @@ namespace plumbline::conformance {
 /// True when `fd` is a terminal that understands cursor movement (TERM is set and not "dumb").
 bool is_live_terminal(int fd);
 
-/// is_live_terminal, and the user did not set NO_COLOR.
+/// True for is_live_terminal() without NO_COLOR in the environment.
 bool wants_colour(int fd);
 
-/// Columns of the terminal behind `fd`; 80 when it is none.
+/// Columns of the terminal behind `fd`; 80 when it is not a terminal.
 int terminal_columns(int fd);
 
 /// Not thread safe. Writes to `out`, which must outlive it.
@@ -29,12 +29,12 @@ class Progress {
   };
 
   Progress(std::ostream& out, Options options);
-  /// Takes the live line away.
+  /// Erases the live line.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `what` is being worked on now ("transformer-lm x 1f1b"). Says nothing on plain output.
+  /// Shows `what` ("transformer-lm x 1f1b") in the live line; prints nothing on plain output.
   void working_on(const std::string& what);
 
   /// A case is finished.

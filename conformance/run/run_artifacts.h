@@ -1,5 +1,5 @@
-// The files of a run in the folder of its report, and how they are judged: the same for the run that has just ended and
-// for `plumbline check`, for cases and for a backend's own models.
+// The files of a run in its report folder, and their judgement: for `plumbline run` and for `plumbline check`, for
+// cases and for a backend's custom models.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,9 @@ namespace plumbline::conformance {
 
 struct RunArtifacts {
   std::filesystem::path folder;
-  /// Of a case those that are expected; of an own model those that exist.
+  /// Of a case the expected files; of a custom model the existing ones.
   std::vector<std::filesystem::path> files;
-  /// Of the run on one rank that an own model's is compared with.
+  /// Of the run on one rank with which a custom model's run is compared.
   std::vector<std::filesystem::path> baseline;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kSchema = "plumbline-run/1";
 
-/// As text: readers whose numbers are doubles would round it.
+/// A string: readers whose numbers are doubles would round it.
 uint64_t seed_at(const JsonPlace& place) {
   const std::string text = place.text();
   uint64_t seed = 0;
@@ -22,7 +22,7 @@ uint64_t seed_at(const JsonPlace& place) {
   return seed;
 }
 
-std::string told(const std::string& value) { return value.empty() ? "none" : value; }
+std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
 
 }  // namespace
 
@@ -74,7 +74,7 @@ RunRecord read_run_record(const std::filesystem::path& path) {
 
 std::string difference(const RunRecord& earlier, const RunRecord& now) {
   const auto differ = [](const std::string& name, const std::string& before, const std::string& is) {
-    return name + " is " + told(is) + ", the interrupted run had " + told(before);
+    return name + " is " + or_none(is) + ", the interrupted run had " + or_none(before);
   };
   if (earlier.backend != now.backend) return differ("backend", earlier.backend, now.backend);
   if (earlier.describe.empty() != now.describe.empty() ||

@@ -1,5 +1,4 @@
-// run.json: what a run set out to do, written before it begins. It is what `--resume` and `plumbline check` go by:
-// which runs there should be, and with which options. No torch.
+// run.json: the runs and options of a run, written before it begins, for `--resume` and `plumbline check`. No torch.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +13,21 @@ namespace plumbline::conformance {
 
 struct RunRecord {
   uint64_t seed = 1;
-  int microbatches = 0;  ///< in place of each case's own; 0: the case's own
-  std::string backend = "runtime";
-  std::string describe;  ///< what it said about itself, as JSON; empty: it was not asked
-  /// Everything else that results depend on: version, commit, mutant, recompute, ...
+  int microbatches = 0;  ///< replaces the number of each case; 0: keeps it
+  std::string backend;
+  std::string describe;  ///< its description, as JSON; empty: it was not asked
+  /// Everything else on which results depend: version, commit, mutant, recompute, ...
   std::vector<std::pair<std::string, std::string>> options;
   std::vector<PlannedRun> runs;
 };
 
 /// InputError when the place cannot be written.
 void write_run_record(const std::filesystem::path& path, const RunRecord& record);
-/// InputError of one line that names the file, the place in it and what would be accepted.
+/// InputError of one line that names the file, the place in it and the accepted values.
 RunRecord read_run_record(const std::filesystem::path& path);
 
-/// The first thing in which `now` differs from `earlier`, for people: "--seed is 2, the interrupted run had 1"; empty
-/// when it goes on where that one ended.
+/// The first difference of `now` from `earlier`, for people: "--seed is 2, the interrupted run had 1"; empty when `now`
+/// can resume it.
 std::string difference(const RunRecord& earlier, const RunRecord& now);
 
 }  // namespace plumbline::conformance

@@ -8,12 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "conformance/backend/built_models.h"
+#include "conformance/backend/runtime.h"
 #include "conformance/plan/own_models.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/baseline_runs.h"
 #include "conformance/run/export_job.h"
 #include "conformance/run/open_report.h"
-#include "conformance/run/run_job.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
@@ -26,7 +28,7 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Passes on what becomes of a group's job.
+/// Maps the cases of a group's job to the runs of the session.
 class GroupObserver : public JobObserver {
  public:
   GroupObserver(Session& session, const RunGroup& group) : session_(session), group_(group) {}
@@ -34,9 +36,6 @@ class GroupObserver : public JobObserver {
   void done(size_t index) override { session_.done(group_.runs.at(index)); }
   void failed(size_t index, Status status, const std::string& reason) override {
     session_.failed(group_.runs.at(index), status, reason);
-  }
-  void measured(size_t index, size_t number) override {
-    session_.measured(number, group_.job.throughput.at(index), group_);
   }
   void broken(const std::string& reason) override { session_.broken(reason); }
   void not_started(const std::string& reason) override { session_.not_started(reason); }
@@ -46,25 +45,14 @@ class GroupObserver : public JobObserver {
   const RunGroup& group_;
 };
 
-/// Takes out what an interrupted run has judged before.
-void drop_judged(RunGroup& group, const Session& session) {
-  const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
-  group.job.cases.clear();
-  for (size_t i = 0; i < all.runs.size(); ++i) {
-    if (session.judged(all.runs[i])) continue;
-    group.job.cases.push_back(all.job.cases[i]);
-    group.runs.push_back(all.runs[i]);
-  }
-}
-
-/// Takes out of the group what `fate` does not let pass: it fails as that says, or, not run, without a word.
+/// Removes from the group the cases that `fate` does not pass: they fail as it says or, not run, without a word.
 void keep_cases(RunGroup& group, Session& session,
-                const std::function<std::pair<Status, std::string>(JobCase&)>& fate) {
+                const std::function<std::pair<Status, std::string>(size_t run, JobCase&)>& fate) {
   const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
   group.job.cases.clear();
   for (size_t i = 0; i < all.runs.size(); ++i) {
     JobCase item = all.job.cases[i];
-    const auto [status, why] = fate(item);
+    const auto [status, why] = fate(all.runs[i], item);
     if (status == Status::Pass) {
       group.job.cases.push_back(std::move(item));
       group.runs.push_back(all.runs[i]);
@@ -74,30 +62,47 @@ void keep_cases(RunGroup& group, Session& session,
   }
 }
 
+/// What --throughput measures on so many ranks: each schedule on stages that sleep and on a model.
+Job throughput_job(const RunOptions& options, const RunPlan& plan, int ranks, ModelFacts& models,
+                   std::vector<std::string>& left_out) {
+  constexpr int kMicrobatches = 8;
+  const JobThroughput workloads[] = {
+      {.forward_ms = 5, .backward_ms = 10, .microbatches = kMicrobatches, .steps = 5, .trace = true},
+      {.model = "transformer-lm", .rows = 2 * kMicrobatches, .microbatches = kMicrobatches, .steps = 8, .trace = true}};
+  Job job = empty_job(options, ranks);
+  job.throughput =
+      measurements(workloads, options.selection.schedules ? plan.schedules : choose_schedules(kMeasuredSchedules),
+                   ranks, models, left_out);
+  return job;
+}
+
+/// After the cases. Every rank of `backend` calls it; `session` is rank 0's, null elsewhere.
+void measure(const Backend& backend, const RunOptions& options, const RunPlan& plan, int ranks, TransportKind transport,
+             ModelFacts& models, Session* session) {
+  std::vector<std::string> left_out;
+  const Job job = throughput_job(options, plan, ranks, models, left_out);
+  if (session != nullptr)
+    for (const std::string& why : left_out) session->note("not measured: " + why);
+  if (job.throughput.empty()) return;
+  const ThroughputRun run = measure_throughput(backend, job, ReportFolder(options.report).job_output(ranks, transport));
+  if (session != nullptr) session->measured(run);
+}
+
 }  // namespace
 
 int run_supervised(const RunOptions& given, std::ostream& out) {
   RunOptions options = given;
-  const bool is_runtime = given.backend == "runtime";
-  BackendSpec foreign;
-  if (!is_runtime) {
-    foreign = read_backend(given.backend);
+  const BackendSpec& spec = options.backend;
+  if (spec.foreign) {
     options.selection.transport = TransportKind::Own;
-    options.backend_ranks = foreign.ranks;
-    options.throughput = false;
-    if (options.waivers.empty()) options.waivers = foreign.waivers;
+    if (options.waivers.empty()) options.waivers = spec.waivers;
   }
-  const auto launcher = [&](TransportKind transport) {
-    return Launcher(is_runtime
-                        ? runtime_backend(options.program, transport == TransportKind::Mpi, options.timeout_seconds)
-                        : foreign);
-  };
   const std::unique_ptr<ModelFacts> models = built_models(options.seed);
   BackendDescription backend;
   try {
-    backend = launcher(TransportKind::Threads).describe();
+    backend = CommandBackend(spec).describe();
   } catch (const BackendError& error) {
-    make_plan(options, *models);  // what is wrong with the user's input is told before this
+    make_plan(options, *models);  // an error in the user's input is reported before this one
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 3;
   }
@@ -107,12 +112,11 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   const ReportFolder folder(options.report);
   Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
   std::optional<BaselineRuns> baselines;
-  if (own_models) baselines.emplace(plan, options, Launcher(foreign), session);
+  if (own_models) baselines.emplace(plan, options, CommandBackend(spec), session);
   for (RunGroup& group : plan.groups) {
-    drop_judged(group, session);
-    if (group.job.cases.empty() && group.job.throughput.empty()) continue;
     const std::filesystem::path results = folder.job_output(group.job.ranks, group.transport);
-    keep_cases(group, session, [&](JobCase& item) -> std::pair<Status, std::string> {
+    keep_cases(group, session, [&](size_t run, JobCase& item) -> std::pair<Status, std::string> {
+      if (session.judged(run)) return {Status::NotRun, ""};  // before an interruption
       if (own_models) {
         std::filesystem::remove_all(folder.recording(item, group.job.ranks));
         return baselines->of(item.id);
@@ -120,28 +124,33 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
       std::string why_not;
       if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
         why_not = backend.name + " does not have this schedule";
-      else if (!is_runtime)
+      else if (spec.foreign)
         why_not = export_for_job(item, group.job, options.microbatches, backend, results);
       return {why_not.empty() ? Status::Pass : Status::Unsupported, why_not};
     });
     GroupObserver observer(session, group);
-    if (!group.job.cases.empty() || !group.job.throughput.empty())
-      supervise(launcher(group.transport), group.job, results, observer,
+    if (!group.job.cases.empty())
+      supervise(CommandBackend(spec, group.transport), group.job, results, observer,
                 own_models ? Delivery::Recording : Delivery::Results);
+  }
+  if (options.throughput) {
+    const TransportKind transport = options.selection.transport_or_default();
+    measure(CommandBackend(spec, transport), options, plan, options.selection.ranks_or_default(), transport, *models,
+            &session);
   }
   return session.report();
 }
 
 int run_inside_mpi(const RunOptions& options, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
-  if (options.backend != "runtime")
-    throw InputError("--backend: " + options.backend + " is started by plumbline itself; leave mpirun out");
+  if (options.backend.foreign)
+    throw InputError("--backend: " + options.backend.given + " is started by plumbline itself; leave mpirun out");
   transport::MpiSession mpi;
   try {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
     const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
     const std::unique_ptr<ModelFacts> models = built_models(options.seed);
-    // Rank 0 checks the input and tells what is wrong; all leave MPI in good order.
+    // Rank 0 checks the input and reports an error; all ranks then finalize MPI.
     RunPlan plan;
     std::optional<Session> session;
     int code = 0;
@@ -168,15 +177,18 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
     if (code != 0) return code;
     if (mpi.rank() != 0) plan = make_plan(options, *models, mpi.size());
 
+    const Runtime runtime(transport.get());
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), group.transport);
-      run_job_on_rank(group.job, *transport, results, [&](const std::string& line) {
-        const LaunchEvent event = parse_event(line);
-        if (!event.throughput && !event.done) session->begins(group.runs.at(event.index));
-        if (!event.throughput && event.done) session->done(group.runs.at(event.index));
-        if (event.throughput && event.done) session->measured(event.index, group.job.throughput[event.index], group);
+      runtime.run(group.job, results, [&](const JobEvent& event) {
+        if (event.done)
+          session->done(group.runs.at(event.index));
+        else
+          session->begins(group.runs.at(event.index));
       });
     }
+    if (options.throughput)
+      measure(runtime, options, plan, mpi.size(), TransportKind::Mpi, *models, session ? &*session : nullptr);
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(graph::error_text(error));

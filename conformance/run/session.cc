@@ -6,7 +6,6 @@
 #include <ostream>
 #include <thread>
 
-#include "conformance/backend/predicted_trace.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/protocol/process.h"
 #include "conformance/report/context.h"
@@ -18,7 +17,6 @@
 #include "conformance/report/text.h"
 #include "conformance/run/open_report.h"
 #include "conformance/run/run_artifacts.h"
-#include "conformance/run/throughput.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
 #include "runtime/io/write_text.h"
@@ -51,15 +49,6 @@ Places places_of(const RunPlan& plan) {
   return {join(numbers), join(names)};
 }
 
-std::string timeline_of(const JobThroughput& item, size_t index, const RunGroup& group,
-                        const std::filesystem::path& results) {
-  const schedule::Trace measured = read_measured_trace(index, group.job.ranks, results);
-  const std::vector<schedule::Trace> traces = {predicted_trace(item, measured), measured};
-  return timeline_svg(traces, {.title = item.schedule + ", " + std::to_string(group.job.ranks) + " ranks, " +
-                                        (item.model.empty() ? "stages that sleep" : item.model),
-                               .unit = "ms"});
-}
-
 }  // namespace
 
 Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend,
@@ -81,7 +70,7 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
     const auto run = std::ranges::find(plan.runs, verdict.run, &PlannedRun::id);
     PLUMBLINE_CHECK(run != plan.runs.end(), to_string(verdict.run));
     const auto index = static_cast<size_t>(run - plan.runs.begin());
-    waivers_.applied(verdict, backend_.version);  // it is waived already; this one notes which waivers were of use
+    waivers_.applied(verdict, backend_.version);  // its waiver was applied before; this call counts the waiver as used
     verdicts_[index] = std::move(verdict);
     judged_.insert(index);
   }
@@ -110,14 +99,9 @@ void Session::failed(size_t index, Status status, const std::string& reason) {
   finish(index, std::move(verdict));
 }
 
-void Session::measured(size_t index, const JobThroughput& item, const RunGroup& group) {
-  try {
-    const std::filesystem::path files = folder_.job_output(group.job.ranks, group.transport);
-    throughput_.push_back(read_throughput(item, index, group.job.ranks, files));
-    if (item.trace) throughput_.back().timeline = timeline_of(item, index, group, files);
-  } catch (const std::exception& error) {
-    broken("the measurement of " + item.schedule + " cannot be read: " + one_line(error.what()));
-  }
+void Session::measured(const ThroughputRun& run) {
+  throughput_ = run.measured;
+  if (!run.failed.empty()) broken(run.failed);
 }
 
 void Session::broken(const std::string& reason) {
@@ -145,10 +129,11 @@ Verdict Session::empty_verdict(size_t index) const {
     verdict.finding.truth = c.truth;
   }
   verdict.finding.reason = not_started_.empty() ? "the run ended before it" : not_started_;
-  verdict.repro = "plumbline run --case " + run.case_id + " --schedule " + shell_word(run.schedule) +
-                  (run.transport == transport_name(TransportKind::Own) ? " --backend " + shell_word(options_.backend)
-                                                                       : " --transport " + run.transport) +
-                  " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
+  verdict.repro =
+      "plumbline run --case " + run.case_id + " --schedule " + shell_word(run.schedule) +
+      (run.transport == transport_name(TransportKind::Own) ? " --backend " + shell_word(options_.backend.given)
+                                                           : " --transport " + run.transport) +
+      " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
   if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
   if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
   if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;
@@ -204,8 +189,7 @@ void Session::print(const RunReport& report) {
   int failures = 0;
   for (const Verdict& verdict : report.verdicts) {
     if (!is_failure(verdict.finding.status) && verdict.finding.status != Status::NotRun) continue;
-    if (verdict.finding.status == Status::NotRun && verdict.finding.reason == not_started_)
-      continue;  // it has been told
+    if (verdict.finding.status == Status::NotRun && verdict.finding.reason == not_started_) continue;  // printed before
     if (++failures <= kMostShown) out_ << '\n' << sentence(verdict) << "\n  repeat: " << verdict.repro << '\n';
   }
   if (failures > kMostShown) out_ << "\n... and " << failures - kMostShown << " more in report.json\n";

@@ -1,4 +1,4 @@
-// A session: judges cases as their results arrive, tells a person, and puts the report together.
+// A session: judges cases as their results arrive, prints the progress, and writes the report.
 #pragma once
 
 #include <chrono>
@@ -16,36 +16,38 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/report.h"
 #include "conformance/run/progress.h"
+#include "conformance/run/throughput.h"
 
 namespace plumbline::conformance {
 
 class Session {
  public:
-  /// `options` and `plan` outlive the session. `backend` is whose results these are: what it delivers is compared;
-  /// without a name, our own runtime, which delivers everything. What the plan calls unsupported is noted at once,
-  /// unless `earlier`, from open_report_folder(), has it. Throws InputError for waivers that cannot be read.
+  /// `options` and `plan` outlive the session. `backend`: its deliveries are compared; without a name, the runtime,
+  /// which delivers everything. Unsupported runs of the plan get their verdict at once, unless `earlier`, from
+  /// open_report_folder(), has it. Throws InputError for waivers that cannot be read.
   Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend = {},
           std::vector<Verdict> earlier = {});
 
-  /// Run `index` of the plan is under way.
+  /// Run `index` of the plan has begun.
   void begins(size_t index);
-  /// All ranks have written their files for it: judge them.
+  /// All ranks have written its files: judges them.
   void done(size_t index);
-  /// The ranks ended, or were ended, while it ran.
+  /// The ranks ended, or were killed, while it ran.
   void failed(size_t index, Status status, const std::string& reason);
-  /// Measurement `item` of a group is there; its files go by the number `index` it had in the job that was launched.
-  void measured(size_t index, const JobThroughput& item, const RunGroup& group);
-  /// Something went wrong that belongs to no case: the run as a whole failed.
+  void measured(const ThroughputRun& run);
+  /// A line that the user sees above the progress.
+  void note(const std::string& line) { progress_.note(line); }
+  /// An error outside of any case: the run as a whole failed.
   void broken(const std::string& reason);
 
-  /// The backend could not be talked to: cases of which nothing else is heard have not been run. Told once.
+  /// The backend did not start: cases without a verdict have not been run. Printed once.
   void not_started(const std::string& reason);
 
   bool judged(size_t index) const { return judged_.contains(index); }
   /// Of a run that is judged.
   const Verdict& verdict(size_t index) const { return verdicts_.at(index); }
 
-  /// Something that is no run of the plan is under way.
+  /// Work outside of the plan's runs has begun.
   void working_on(const std::string& what) { progress_.working_on(what); }
 
   /// Prints the matrix, the failures and the measurements, writes the report folder; returns the exit code.
@@ -67,7 +69,7 @@ class Session {
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;
-  std::string not_started_;  ///< why, where it did not
+  std::string not_started_;  ///< why the backend did not start; else empty
   std::chrono::steady_clock::time_point begin_, case_begin_;
   Progress progress_;
 };

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
 
@@ -11,21 +12,15 @@ namespace {
 
 class Supervisor {
  public:
-  Supervisor(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+  Supervisor(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
              Delivery delivery)
-      : launcher_(launcher),
-        job_(job),
-        out_(out),
-        observer_(observer),
-        delivery_(delivery),
-        settled_(job.cases.size()),
-        measured_(job.throughput.size()) {}
+      : backend_(backend), job_(job), out_(out), observer_(observer), delivery_(delivery), settled_(job.cases.size()) {}
 
   /// False when the backend does not answer.
   bool plan() {
     if (job_.cases.empty()) return true;
     try {
-      const std::vector<std::optional<PlanAnswer>> answers = launcher_.plan(job_, out_);
+      const std::vector<std::optional<PlanAnswer>> answers = backend_.plan(job_, out_);
       for (size_t i = 0; i < answers.size(); ++i) {
         const std::optional<PlanAnswer>& answer = answers[i];
         if (!answer)
@@ -40,48 +35,33 @@ class Supervisor {
     return true;
   }
 
-  /// Starts the backend with what is left; false when there is nothing more to be had from it.
+  /// Starts the backend with the cases that are left; false when it cannot run more of them.
   bool launch() {
-    const std::vector<size_t> cases = open(settled_), measurements = open(measured_);
-    if (cases.empty() && measurements.empty()) return false;
+    const std::vector<size_t> cases = open();
+    if (cases.empty()) return false;
     Job rest = job_;
-    rest.cases.clear(), rest.throughput.clear();
+    rest.cases.clear();
     for (const size_t i : cases) rest.cases.push_back(job_.cases[i]);
-    for (const size_t i : measurements) rest.throughput.push_back(job_.throughput[i]);
-    std::optional<size_t> running, measuring;
-    const LaunchResult result = launcher_.run(rest, out_, [&](const LaunchEvent& event) {
-      const size_t index = event.throughput ? measurements[event.index] : cases[event.index];
-      if ((event.throughput ? measured_ : settled_)[index])
-        throw BadEvent("an event about " + std::string(event.throughput ? "measurement " : "case ") +
-                       std::to_string(event.index) + " after it was done");
-      std::optional<size_t>& current = event.throughput ? measuring : running;
-      current = event.done ? std::nullopt : std::optional<size_t>(index);
-      if (event.throughput && event.done) {
-        measured_[index] = true;
-        observer_.measured(index, event.index);
-      } else if (!event.throughput && !event.done) {
+    std::optional<size_t> running;
+    const JobResult result = backend_.run(rest, out_, [&](const JobEvent& event) {
+      const size_t index = cases[event.index];
+      if (settled_[index]) throw BadEvent("an event about case " + std::to_string(event.index) + " after it was done");
+      running = event.done ? std::nullopt : std::optional<size_t>(index);
+      if (!event.done)
         observer_.begins(index);
-      } else if (!event.throughput && !event.failed.empty()) {
+      else if (!event.failed.empty())
         settle(index, Status::Error, event.failed);
-      } else if (!event.throughput) {
+      else
         done(index);
-      }
     });
     started_ = started_ || result.any_event;
     if (running) {
       settle(*running, result.timed_out ? Status::Timeout : Status::Error,
              result.succeeded ? "ended in the middle of it, with exit code 0" : reason_of(result));
-    } else if (measuring) {
-      observer_.broken("the measurement of " + job_.throughput[*measuring].schedule + " failed: " + reason_of(result));
-      measured_[*measuring] = true;
     } else if (result.succeeded) {
-      for (const size_t i : open(settled_)) settle(i, Status::Error, "ended with exit code 0 without running it");
-      for (const size_t i : open(measured_)) {
-        observer_.broken("the measurement of " + job_.throughput[i].schedule + " was not made");
-        measured_[i] = true;
-      }
+      for (const size_t i : open()) settle(i, Status::Error, "ended with exit code 0 without running it");
     } else if (!started_) {
-      observer_.not_started(launcher_.spec().name + ": run: " + reason_of(result));
+      observer_.not_started(backend_.name() + ": run: " + reason_of(result));
       return false;
     } else {
       observer_.broken(ranks() + (result.any_event ? "failed between two cases: " : "did not start again: ") +
@@ -93,13 +73,14 @@ class Supervisor {
 
  private:
   std::string ranks() const {
-    return launcher_.spec().name + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
+    return backend_.name() + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
   }
 
-  static std::vector<size_t> open(const std::vector<bool>& finished) {
+  /// The cases without a verdict.
+  std::vector<size_t> open() const {
     std::vector<size_t> left;
-    for (size_t i = 0; i < finished.size(); ++i)
-      if (!finished[i]) left.push_back(i);
+    for (size_t i = 0; i < settled_.size(); ++i)
+      if (!settled_[i]) left.push_back(i);
     return left;
   }
 
@@ -108,8 +89,8 @@ class Supervisor {
     observer_.failed(index, status, reason);
   }
 
-  /// Which file a case lacks; empty when what there is can be judged.
-  std::string what_is_not_there(const JobCase& c) const {
+  /// The file that a case lacks; empty when its files can be judged.
+  std::string missing_file(const JobCase& c) const {
     std::filesystem::path file = result_path("", c, 0);
     if (delivery_ == Delivery::Results)
       return result_files(out_, c).empty() ? file.string() + " nor of another rank" : "";
@@ -118,26 +99,26 @@ class Supervisor {
 
   void done(size_t index) {
     const JobCase& c = job_.cases[index];
-    const std::string not_there = what_is_not_there(c);
-    if (!not_there.empty()) return settle(index, Status::Error, "said to be done, but there is no file " + not_there);
+    const std::string missing = missing_file(c);
+    if (!missing.empty()) return settle(index, Status::Error, "said to be done, but there is no file " + missing);
     settled_[index] = true;
     observer_.done(index);
   }
 
-  const Launcher& launcher_;
+  const Backend& backend_;
   const Job& job_;
   const std::filesystem::path& out_;
   JobObserver& observer_;
   Delivery delivery_;
-  std::vector<bool> settled_, measured_;
+  std::vector<bool> settled_;
   bool started_ = false;
 };
 
 }  // namespace
 
-void supervise(const Launcher& launcher, const Job& job, const std::filesystem::path& out, JobObserver& observer,
+void supervise(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
                Delivery delivery) {
-  Supervisor supervisor(launcher, job, out, observer, delivery);
+  Supervisor supervisor(backend, job, out, observer, delivery);
   if (!supervisor.plan()) return;
   while (supervisor.launch()) {
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <thread>
 
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
@@ -64,7 +65,6 @@ class Heard : public JobObserver {
   void failed(size_t index, Status status, const std::string& reason) override {
     of.at(index) += std::string(status_name(status)) + ": " + reason;
   }
-  void measured(size_t, size_t) override {}
   void broken(const std::string& reason) override { outside.push_back("broken: " + reason); }
   void not_started(const std::string& reason) override { outside.push_back("not started: " + reason); }
 
@@ -95,7 +95,7 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   spec.start = spec.one_case = 2s;
   Heard heard(job.cases.size());
   const fs::path out = folder / "out";
-  supervise(Launcher(spec), job, out, heard);
+  supervise(CommandBackend(spec), job, out, heard);
 
   std::vector<std::string> expected(job.cases.size(), "done");
   for (const auto& [index, what] : fault.cases) expected[index] = what;
@@ -241,13 +241,13 @@ TEST(DescribeVerb, IsReadOrToldInOneLine) {
            {"exec tr '\\0' x < /dev/zero", "scripted: describe: no end within 2 s"}}) {
     std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
     fs::permissions(program, fs::perms::owner_all);
-    testing::expect_line(testing::failure<BackendError>([&] { Launcher(spec).describe(); }), expected);
+    testing::expect_line(testing::failure<BackendError>([&] { CommandBackend(spec).describe(); }), expected);
   }
   std::ofstream(program) << "#!/bin/sh\necho warning >&2\necho '{\"protocol\": 1, \"name\": \"n\", \"version\": \"v\", "
                             "\"schedules\": \"any\", \"delivers\": [\"loss\"], \"level\": \"program\"}'\n";
-  EXPECT_EQ(Launcher(spec).describe().name, "n") << "stderr does not belong to the answer";
+  EXPECT_EQ(CommandBackend(spec).describe().name, "n") << "stderr does not belong to the answer";
   spec.argv = {"/no/such/program"};
-  EXPECT_THROW(Launcher(spec).describe(), BackendError);
+  EXPECT_THROW(CommandBackend(spec).describe(), BackendError);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "conformance/run/throughput.h"
 
-#include <time.h>
-#include <torch/nn/module.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -10,145 +7,16 @@
 #include <thread>
 
 #include "conformance/backend/predicted_trace.h"
-#include "conformance/corpus/corpus.h"
+#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
-#include "reference/loss.h"
-#include "reference/models/zoo.h"
-#include "runtime/engine/engine.h"
-#include "runtime/engine/stage/emulated_stage.h"
+#include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulate.h"
-#include "runtime/split/module_pipe.h"
-#include "runtime/transport/collectives.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
-
-constexpr int kWarmUpSteps = 1;
-
-/// Seconds for which this thread had a processor. Where ranks share cores, a wall clock would also count the time in
-/// which a rank had work to do and another one its core.
-double processor_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// Adds the processor time of its scope to a sum.
-class ProcessorWatch {
- public:
-  explicit ProcessorWatch(double& sum) : sum_(sum), begin_(processor_seconds()) {}
-  ~ProcessorWatch() { sum_ += processor_seconds() - begin_; }
-  ProcessorWatch(const ProcessorWatch&) = delete;
-  ProcessorWatch& operator=(const ProcessorWatch&) = delete;
-
- private:
-  double& sum_;
-  double begin_;
-};
-
-class WatchedStage : public engine::StageRunner {
- public:
-  WatchedStage(std::unique_ptr<engine::StageRunner> stage, double& sum) : stage_(std::move(stage)), sum_(sum) {}
-  void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
-    const ProcessorWatch watch(sum_);
-    stage_->forward(microbatch, inputs, outputs);
-  }
-  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    const ProcessorWatch watch(sum_);
-    stage_->backward(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    const ProcessorWatch watch(sum_);
-    stage_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_weight(int microbatch) override {
-    const ProcessorWatch watch(sum_);
-    stage_->backward_weight(microbatch);
-  }
-  void drop_halves() noexcept override { stage_->drop_halves(); }
-
- private:
-  std::unique_ptr<engine::StageRunner> stage_;
-  double& sum_;
-};
-
-/// What one rank measured.
-struct Measured {
-  std::vector<engine::StepTimes> steps;
-  std::vector<schedule::TimedAction> trace;  ///< of the last step, if asked for
-};
-
-/// `busy`, where given, is a running sum that takes the place of the engine's own time in stages.
-Measured run_steps(engine::Engine& engine, const models::Batch& batch, int steps, transport::Transport& transport,
-                   transport::Clock::duration timeout, const double* busy = nullptr) {
-  Measured measured;
-  for (int i = 0; i < kWarmUpSteps + steps; ++i) {
-    transport::barrier(transport, transport::Deadline::after(timeout));
-    engine.zero_grad();
-    const double busy_before = busy ? *busy : 0;
-    engine::StepResult step = engine.train(batch.inputs, batch.target);
-    if (i < kWarmUpSteps) continue;
-    measured.steps.push_back(step.times);
-    if (busy) measured.steps.back().busy = *busy - busy_before;
-    measured.trace = std::move(step.trace);
-  }
-  return measured;
-}
-
-Measured measure_sleeping(const JobThroughput& item, transport::Transport& transport,
-                          transport::Clock::duration timeout) {
-  const schedule::Schedule schedule = schedule::make_schedule(item.schedule, transport.size(), item.microbatches);
-  const schedule::Durations durations = sleeping_durations(item, schedule);
-  engine::EngineOptions options = engine::emulated_options(durations.forward, *durations.backward);
-  options.timeout = timeout;
-  options.trace = item.trace;
-  engine::Engine engine(transport, schedule, engine::emulated_pipe(schedule.stages), options);
-  return run_steps(engine, {{at::zeros({item.microbatches, 16})}, {}}, item.steps, transport, timeout);
-}
-
-/// As in the corpus, so that a model is measured with the loss it is judged with.
-reference::LossSpec loss_of(const std::string& model) {
-  for (const reference::Case& c : corpus())
-    if (c.model == model) return c.loss;
-  throw InputError("throughput: no case of the corpus has model '" + model + "'");
-}
-
-Measured measure_model(const JobThroughput& item, const Job& job, transport::Transport& transport,
-                       transport::Clock::duration timeout) {
-  const models::Model model = models::make_model(item.model, reference::Dtype::F32, job.seed);
-  const models::Batch batch = models::make_batch(item.model, reference::Dtype::F32, item.rows, job.seed, 0);
-  split::SplitOptions split;
-  const schedule::Schedule schedule = schedule::make_schedule(item.schedule, transport.size(), item.microbatches);
-  split.points = models::stage_points(model, schedule.stages);
-  split.loss_outputs = std::vector<int>{0};
-  engine::EngineOptions options;
-  options.input_names = model.input_names;
-  options.input_chunks = model.input_chunks;
-  options.timeout = timeout;
-  options.trace = item.trace;
-  double busy = 0;
-  const reference::LossSpec loss = loss_of(item.model);
-  options.loss = [loss, &busy](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-    const ProcessorWatch watch(busy);
-    return reference::compute_loss(loss, outputs, target);
-  };
-  options.mean_loss = loss.reduction == reference::Reduction::Mean;
-  options.decorate = [&busy](int, const split::StageState&, std::unique_ptr<engine::StageRunner> stage) {
-    return std::make_unique<WatchedStage>(std::move(stage), busy);
-  };
-  engine::Engine engine(
-      transport, schedule,
-      [&](bool training, const std::vector<at::Tensor>& inputs) {
-        return split::make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
-      },
-      options);
-  return run_steps(engine, batch, item.steps, transport, timeout, &busy);
-}
 
 nlohmann::json read_rank(const std::filesystem::path& out, size_t index, int rank) {
   const std::filesystem::path path = throughput_path(out, index, rank);
@@ -161,26 +29,6 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-}  // namespace
-
-void measure_on_rank(const JobThroughput& item, const Job& job, transport::Transport& transport,
-                     const std::filesystem::path& path) {
-  const auto timeout =
-      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
-  const Measured measured =
-      item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout);
-  nlohmann::json steps = nlohmann::json::array(), trace = nlohmann::json::array();
-  for (const engine::StepTimes& t : measured.steps)
-    steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
-  for (const schedule::TimedAction& timed : measured.trace)
-    trace.push_back({{"action", to_string(timed.action)},
-                     {"overlaps_next", timed.action.overlaps_next},
-                     {"begin", timed.begin},
-                     {"end", timed.end}});
-  std::filesystem::create_directories(path.parent_path());
-  write_text_file(path, nlohmann::json{{"steps", steps}, {"trace", trace}}.dump() + "\n");
 }
 
 schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out) {
@@ -202,6 +50,30 @@ schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesyst
     for (schedule::TimedAction& timed : actions)
       timed.begin = 1000 * (timed.begin - first), timed.end = 1000 * (timed.end - first);
   return trace;
+}
+
+std::string sleep_text(const JobThroughput& item) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%g/%g ms", item.forward_ms, item.backward_ms);
+  return text;
+}
+
+/// Why the schedule cannot be measured with this workload; empty when it can.
+std::string why_not_measured(const ChosenSchedule& chosen, const JobThroughput& workload, int ranks,
+                             ModelFacts& models) {
+  const std::string name = "schedule " + chosen.name + ": ";
+  if (!chosen.csv.empty()) return name + "only named schedules are measured";
+  try {
+    const schedule::Schedule schedule = make_schedule(chosen, ranks, workload.microbatches);
+    if (!schedule::has_backward(schedule)) return name + "has no backward; training is measured";
+    const int most =
+        workload.model.empty() ? schedule.stages : models.most_stages(workload.model, reference::Dtype::F32);
+    if (schedule.stages <= most) return {};
+    return name + "has " + std::to_string(schedule.stages) + " stages; " + workload.model + " has " +
+           std::to_string(most) + " at most";
+  } catch (const InputError& error) {
+    return error.what();
+  }
 }
 
 Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out) {
@@ -232,9 +104,7 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
   result.microbatches_per_second = item.microbatches / result.step_seconds;
   result.bubble_measured = median(bubbles);
   if (item.model.empty()) {
-    char text[64];
-    std::snprintf(text, sizeof text, "sleep %g/%g ms", item.forward_ms, item.backward_ms);
-    result.workload = text;
+    result.workload = "sleep " + sleep_text(item);
     const schedule::Schedule schedule = schedule::make_schedule(item.schedule, ranks, item.microbatches);
     const schedule::Timeline ideal =
         schedule::simulate(schedule, sleeping_durations(item, schedule), {.first_stage_defers = true});
@@ -250,6 +120,60 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
     result.ratio_to_ideal_step = result.step_seconds / std::max(pipeline, cores);
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<JobThroughput> measurements(std::span<const JobThroughput> workloads,
+                                        std::span<const ChosenSchedule> schedules, int ranks, ModelFacts& models,
+                                        std::vector<std::string>& left_out) {
+  std::vector<JobThroughput> items;
+  for (const ChosenSchedule& chosen : schedules) {
+    for (const JobThroughput& workload : workloads) {
+      if (const std::string why = why_not_measured(chosen, workload, ranks, models); !why.empty()) {
+        left_out.push_back(why);
+        continue;
+      }
+      items.push_back(workload);
+      items.back().schedule = chosen.name;
+    }
+  }
+  return items;
+}
+
+std::vector<schedule::Trace> measured_traces(const JobThroughput& item, size_t index, int ranks,
+                                             const std::filesystem::path& out) {
+  schedule::Trace measured = read_measured_trace(index, ranks, out);
+  schedule::Trace predicted = predicted_trace(item, measured);
+  return {std::move(predicted), std::move(measured)};
+}
+
+ThroughputRun measure_throughput(const Backend& backend, const Job& job, const std::filesystem::path& out) {
+  ThroughputRun run;
+  const JobThroughput* running = nullptr;
+  const auto fail = [&](const std::string& reason) {
+    if (run.failed.empty())
+      run.failed = (running ? "the measurement of " + running->schedule : "measuring on " + backend.name()) +
+                   " failed: " + one_line(reason);
+  };
+  const JobResult result = backend.run(job, out, [&](const JobEvent& event) {
+    const JobThroughput& item = job.throughput.at(event.index);
+    running = &item;
+    if (!event.done) return;
+    try {
+      run.measured.push_back(read_throughput(item, event.index, job.ranks, out));
+      if (item.trace)
+        run.measured.back().timeline =
+            timeline_svg(measured_traces(item, event.index, job.ranks, out),
+                         {.title = item.schedule + ", " + std::to_string(job.ranks) + " ranks, " +
+                                   (item.model.empty() ? "stages that sleep " + sleep_text(item) : item.model),
+                          .unit = "ms"});
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
+  });
+  if (!result.succeeded) fail(reason_of(result));
+  return run;
 }
 
 }  // namespace plumbline::conformance

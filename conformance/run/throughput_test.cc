@@ -1,50 +1,67 @@
-// That a measurement leaves a trace of all its ranks on one clock. How long anything takes is not looked at.
+// Which schedules are measured, and what a failure is reported as. How long anything takes is not looked at.
 #include "conformance/run/throughput.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "conformance/protocol/report_folder.h"
-#include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
 namespace {
 
-TEST(Throughput, ATraceOfTheLastStepIsReadBack) {
-  const TemporaryFolder folder;
-  const std::filesystem::path& out = folder.path();
-  JobThroughput item{.schedule = "gpipe", .forward_ms = 1, .backward_ms = 1, .microbatches = 2, .steps = 2};
-  const auto measure = [&] {
-    transport::run_thread_ranks(2, [&](transport::Transport& transport) {
-      measure_on_rank(item, Job{.ranks = 2}, transport, throughput_path(out, 0, transport.rank()));
-    });
-  };
-  measure();
-  EXPECT_THROW(read_measured_trace(0, 2, out), Error);  // none was asked for
-  EXPECT_THROW(read_measured_trace(1, 2, out), Error);  // no such measurement
-  item.trace = true;
-  measure();
-  const schedule::Trace trace = read_measured_trace(0, 2, out);
-  ASSERT_EQ(trace.ranks.size(), 2u);
-  std::vector<std::vector<schedule::TimedAction>> computed(2);
-  for (size_t rank = 0; rank < 2; ++rank)
-    for (const schedule::TimedAction& timed : trace.ranks[rank]) {
-      EXPECT_LE(timed.begin, timed.end);
-      EXPECT_GE(timed.begin, 0);
-      if (schedule::is_compute(timed.action.type)) computed[rank].push_back(timed);
-    }
-  for (int rank = 0; rank < 2; ++rank) {
-    ASSERT_EQ(computed[rank].size(), 4u);
-    const char* kinds[] = {"F0", "F1", "B0", "B1"};
-    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(to_string(computed[rank][i].action), std::to_string(rank) + kinds[i]);
+/// Models of 8 stages.
+class EightStages : public ModelFacts {
+ public:
+  int most_stages(const std::string&, reference::Dtype) override { return 8; }
+  bool has_buffers(const reference::Case&) override { return false; }
+  std::vector<schedule::StageEdge> edges(const reference::Case&, int) override { return {}; }
+  std::string why_not_partitioned(const reference::Case&, int, const engine::RematOptions&) override { return {}; }
+};
+
+TEST(Throughput, WhatCannotBeMeasuredIsLeftOutWithItsReason) {
+  const JobThroughput workloads[] = {{.forward_ms = 1, .backward_ms = 1, .microbatches = 8, .steps = 1},
+                                     {.model = "m", .rows = 8, .microbatches = 8, .steps = 1}};
+  const std::vector<ChosenSchedule> schedules = {
+      {"gpipe", ""}, {"zb-v", ""}, {"forward-only", ""}, {kOwnSchedule, ""}, {"mine.csv", "0F0,0B0"}};
+  EightStages models;
+  std::vector<std::string> left_out, items;
+  for (const JobThroughput& item : measurements(workloads, schedules, 8, models, left_out))
+    items.push_back(item.schedule + " " + item.model);
+  EXPECT_EQ(items, (std::vector<std::string>{"gpipe ", "gpipe m", "zb-v "}));
+  ASSERT_EQ(left_out.size(), 7u);
+  EXPECT_EQ(left_out[0], "schedule zb-v: has 16 stages; m has 8 at most");
+  EXPECT_EQ(left_out[1], "schedule forward-only: has no backward; training is measured");
+  EXPECT_NE(left_out[3].find("own"), std::string::npos) << left_out[3];
+  EXPECT_EQ(left_out[5], "schedule mine.csv: only named schedules are measured");
+}
+
+/// Reports these events, and ends so.
+class Scripted : public Backend {
+ public:
+  Scripted(std::vector<JobEvent> events, JobResult result) : events_(std::move(events)), result_(std::move(result)) {}
+  std::string name() const override { return "scripted"; }
+  BackendDescription describe() const override { return {}; }
+  std::vector<std::optional<PlanAnswer>> plan(const Job&, const std::filesystem::path&) const override { return {}; }
+  JobResult run(const Job&, const std::filesystem::path&, const OnEvent& on_event) const override {
+    for (const JobEvent& event : events_) on_event(event);
+    return result_;
   }
-  EXPECT_EQ(std::min(trace.ranks[0].front().begin, trace.ranks[1].front().begin), 0) << "whichever was first";
-  EXPECT_GE(computed[1][0].begin, computed[0][0].end) << "stage 1 begins with what stage 0 made";
-  EXPECT_GE(computed[0][2].begin, computed[1][2].end);
-  EXPECT_EQ(read_throughput(item, 0, 2, out).rank_times.size(), 2u);
+
+ private:
+  std::vector<JobEvent> events_;
+  JobResult result_;
+};
+
+TEST(Throughput, AFailureNamesItsMeasurement) {
+  const TemporaryFolder folder;
+  const Job job{.ranks = 2, .throughput = {{.schedule = "gpipe", .steps = 1}, {.schedule = "1f1b", .steps = 1}}};
+  const auto failed = [&](std::vector<JobEvent> events, bool succeeded) {
+    const JobResult result{.succeeded = succeeded, .ending = "exited with code 3"};
+    return measure_throughput(Scripted(std::move(events), result), job, folder.path()).failed;
+  };
+  EXPECT_EQ(failed({}, false), "measuring on scripted failed: exited with code 3");
+  EXPECT_EQ(failed({{.throughput = true, .index = 1}}, false), "the measurement of 1f1b failed: exited with code 3");
+  const std::string unread = failed({{.throughput = true, .index = 0, .done = true}}, true);
+  EXPECT_TRUE(unread.starts_with("the measurement of gpipe failed: no measurement from rank 0")) << unread;
 }
 
 }  // namespace

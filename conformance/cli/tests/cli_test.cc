@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "conformance/cli/testing/cli_fixture.h"
 
@@ -33,7 +34,8 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
       {{"run", "--schedule", "no-such-schedule"}, "expected one of gpipe, 1f1b"},
       {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
-      {{"run", "--profile", "nonesuch"}, "expected one of core, full, nightly, ranks, smoke, exact"},
+      {{"run", "--profile", "nonesuch"}, "accepted: core, nightly, ranks, smoke, exact"},
+      {{"run", "--profile", "full"}, "accepted: core, nightly, ranks, smoke, exact"},
       {{"run", "--microbatches", "0"}, "--microbatches"},
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
       {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},
@@ -55,7 +57,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--no-such-option"}, "--no-such-option"},
       {{"nonsense"}, "no subcommand 'nonsense'; expected one of: run, list"},
       {{}, "subcommand"},
-      {{"list", "--profile", "nonesuch"}, "core, full, nightly, ranks, smoke, exact"},
+      {{"list", "--profile", "nonesuch"}, "core, nightly, ranks, smoke, exact"},
       {{"schedule", "nonesuch"}, "gpipe"},
       {{"schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"backend", "run", "--job", "nowhere.json", "--out", "."}, "nowhere.json"},
@@ -141,8 +143,8 @@ TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
 // Rows of several launches in one report: 2, 4 and 8 ranks, as threads and over MPI.
 TEST_F(Cli, NightlyGoesEverywhere) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
-  const conformance::ProcessResult result = start({"run", "--profile", "nightly", "--case", "mlp", "--schedule", "1f1b",
-                                                   "--report", report("r"), "--no-throughput"});
+  const conformance::ProcessResult result =
+      start({"run", "--profile", "nightly", "--case", "mlp", "--schedule", "1f1b", "--report", report("r")});
   ASSERT_EQ(exit_code(result), 0) << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   std::vector<std::string> places;
@@ -161,9 +163,25 @@ TEST_F(Cli, PassingRunLeavesACompleteReport) {
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   EXPECT_EQ(json.at("verdicts").size(), 48u);
   for (const auto& verdict : json.at("verdicts")) EXPECT_EQ(verdict.at("status"), "pass") << verdict;
-  EXPECT_EQ(json.at("throughput").size(), 8u);
+  EXPECT_EQ(json.at("throughput").size(), 12u);
   for (const char* file : {"junit.xml", "matrix.svg", "results.jsonl"})
     EXPECT_GT(fs::file_size(folder_ / "r" / file), 100u) << file;
+}
+
+TEST_F(Cli, SpeedIsMeasuredOnlyWhenAskedFor) {
+  std::vector<std::string> words = {"run",   "--profile", "smoke", "--case",   "exact-mlp-sum", "--schedule",
+                                    "gpipe", "--ranks",   "8",     "--report", report("r")};
+  const auto measured = [&] {
+    const conformance::ProcessResult result = start(words);
+    EXPECT_EQ(exit_code(result), 0) << result.output;
+    const bool shared = result.output.find("8 ranks share") != std::string::npos;
+    const size_t count = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json")).at("throughput").size();
+    EXPECT_EQ(shared, count > 0 && std::thread::hardware_concurrency() < 8) << result.output;
+    return count;
+  };
+  EXPECT_EQ(measured(), 0u);
+  words.emplace_back("--throughput");
+  EXPECT_EQ(measured(), 2u);
 }
 
 TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
@@ -186,8 +204,8 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   // A few cases are enough: a run of profile core compares every case with the same oracle over both transports.
   for (const std::string ranks : {"2", "4", "8"}) {
     for (const char* transport : {"threads", "mpi"}) {
-      const conformance::ProcessResult result = start({"run", "--profile", "smoke", "--ranks", ranks, "--transport",
-                                                       transport, "--report", report(transport), "--no-throughput"});
+      const conformance::ProcessResult result = start(
+          {"run", "--profile", "smoke", "--ranks", ranks, "--transport", transport, "--report", report(transport)});
       ASSERT_EQ(exit_code(result), 0) << ranks << " " << transport << "\n" << result.output;
     }
     const auto threads = result_files(folder_ / "threads" / "results" / ("threads-" + ranks)),

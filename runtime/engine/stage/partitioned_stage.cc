@@ -36,18 +36,6 @@ std::string describe(const partition::Partition& partition) {
 
 }  // namespace
 
-std::string to_string(const RematOptions& options) {
-  return options.on() ? options.mode + " (" + options.policy + ")" : "none";
-}
-
-void check_remat(const RematOptions& options, bool recompute) {
-  if (!options.on()) return;
-  partition::parse_partition_mode(options.mode);
-  partition::load_policy(options.policy);
-  if (recompute)
-    throw InputError("--remat and --recompute: a stage is either partitioned or run again as a whole; take one");
-}
-
 PartitionedStage::PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<char> has_gradient,
                                    RematOptions options)
     : stage_(stage),

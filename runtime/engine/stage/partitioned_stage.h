@@ -9,29 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/stage/remat_options.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::engine {
 
-/// Rematerialisation: which values are saved, by which rules.
-struct RematOptions {
-  std::string mode;                   ///< an argument of parse_partition_mode(); empty: autograd's choice
-  std::string policy = "torch-2.15";  ///< an argument of load_policy()
-
-  bool on() const { return !mode.empty(); }
-};
-
-/// "none", or "bytes (torch-2.15)".
-std::string to_string(const RematOptions& options);
-/// Throws InputError for a mode or a policy that does not exist, and when stages are also recomputed as a whole
-/// (`recompute`).
-void check_remat(const RematOptions& options, bool recompute);
-
-/// The partitions of one stage: one for each shape of micro-batch, for each layout of the inputs (a kernel's choice of
-/// algorithm, and so its bits, depends on strides), and for each set of parameters that require a gradient. Those for
-/// contiguous inputs are made at once. For each shape the kMaxPartitions most recently used are kept; another one is
-/// made again when it is needed.
+/// The partitions of one stage: one for each shape of micro-batch, for each layout in which inputs arrive, since what a
+/// kernel does, and so its bits, depends on strides, and for each choice of parameters that require a gradient. Those
+/// of contiguous inputs are made at once. Of each shape the last kMaxPartitions used are kept; another one is made
+/// again when it is needed.
 class PartitionedStage {
  public:
   /// Per shape of micro-batch.

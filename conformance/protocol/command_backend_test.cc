@@ -1,4 +1,4 @@
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/command_backend.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,15 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-std::string text(const LaunchEvent& event) {
-  return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
-         (!event.failed.empty() ? " failed: " + event.failed
-          : event.done          ? " done"
-                                : " begins");
-}
-
-/// Shell scripts replace programs.
-class LauncherTest : public ::testing::Test {
+/// Shell scripts stand in for programs.
+class CommandBackendTest : public ::testing::Test {
  protected:
   std::string script(const std::string& name, const std::string& body) {
     const fs::path path = folder / name;
@@ -37,29 +30,32 @@ class LauncherTest : public ::testing::Test {
     fs::permissions(path, fs::perms::owner_all);
     return path.string();
   }
-  LaunchResult run(const std::string& body) {
+  JobResult run(const std::string& body) {
     spec.argv = {script("program", body)};
     return run();
   }
-  LaunchResult run() {
-    return Launcher(spec).run(job, out, [&](const LaunchEvent& event) { events.push_back(text(event)); });
+  JobResult run() {
+    return CommandBackend(spec, transport).run(job, out, [&](const JobEvent& event) {
+      events.push_back(to_string(event));
+    });
   }
 
   const TemporaryFolder folder;
   fs::path out = folder / "results of \"this\" run";
   Job job{.ranks = 2, .cases = std::vector<JobCase>(2000), .throughput = std::vector<JobThroughput>(2)};
   BackendSpec spec{.name = "program"};
+  TransportKind transport = TransportKind::Own;
   std::vector<std::string> events;
 };
 
-TEST(LaunchEvents, AreReadBack) {
+TEST(JobEvents, AreReadBack) {
   for (const std::string line :
        {"case 0 begins", "case 3 done", "case 4 failed: no room: 3 done", "throughput 12 begins", "throughput 7 done"})
-    EXPECT_EQ(text(parse_event(line)), line);
-  EXPECT_EQ(text(parse_event("case 18446744073709551615 done")), "case 18446744073709551615 done");
+    EXPECT_EQ(to_string(parse_event(line)), line);
+  EXPECT_EQ(to_string(parse_event("case 18446744073709551615 done")), "case 18446744073709551615 done");
 }
 
-TEST(LaunchEvents, AnythingElseIsRefused) {
+TEST(JobEvents, AnythingElseIsRefusedWhole) {
   for (const std::string line : {"",
                                  "case",
                                  "case ",
@@ -91,8 +87,8 @@ TEST(LaunchEvents, AnythingElseIsRefused) {
   }
 }
 
-TEST_F(LauncherTest, EventsArriveInOrderAndAreKeptOutOfTheOutput) {
-  const LaunchResult result = run(R"(
+TEST_F(CommandBackendTest, EventsArriveInOrderAndAreKeptOutOfTheOutput) {
+  const JobResult result = run(R"(
 printf 'no'; printf 'ise\n\n@plumb'; printf 'why: @plumbline case' >&2; printf 'line case 1'; printf ' beg'; printf 'ins\nnoise @plumbline case 9 done\n'
 printf '@plumbline case 1 done\n@plumbline throughput 0 begins\nbetween\n@plumbline throughput 0 done\n@plumbline'
 printf 's are fruit\nlast')");
@@ -106,8 +102,8 @@ printf 's are fruit\nlast')");
   EXPECT_EQ(result.ending, "exited with code 0");
 }
 
-TEST_F(LauncherTest, ManyEventsInPiecesOfAnySize) {
-  const LaunchResult result = run(R"(
+TEST_F(CommandBackendTest, ManyEventsInPiecesOfAnySize) {
+  const JobResult result = run(R"(
 i=0
 while [ $i -lt 2000 ]; do
   printf 'noise %d\n@plumbline case %d begins\n@plum' $i $i
@@ -124,31 +120,31 @@ done)");
   EXPECT_EQ(result.output, noise);
 }
 
-TEST_F(LauncherTest, AnEventWithoutAnEndOfLineIsIgnored) {
-  const LaunchResult result = run("printf 'why\\n@plumbline case 7 done'; exit 1");
+TEST_F(CommandBackendTest, AnEventWithoutItsEndOfLineIsNone) {
+  const JobResult result = run("printf 'why\\n@plumbline case 7 done'; exit 1");
   EXPECT_TRUE(events.empty());
   EXPECT_EQ(result.output, "why\n");
 }
 
-TEST_F(LauncherTest, EndingsAreReported) {
-  const LaunchResult failed = run("echo reason >&2; exit 3");
+TEST_F(CommandBackendTest, EndingsAreTold) {
+  const JobResult failed = run("echo reason >&2; exit 3");
   EXPECT_FALSE(failed.succeeded || failed.timed_out);
   EXPECT_EQ(failed.ending, "exited with code 3");
   EXPECT_EQ(failed.errors, "reason\n");
   EXPECT_EQ(reason_of(failed), "reason (exited with code 3)");
-  const LaunchResult killed = run("echo '@plumbline case 0 begins'; kill -SEGV $$");
+  const JobResult killed = run("echo '@plumbline case 0 begins'; kill -SEGV $$");
   EXPECT_FALSE(killed.succeeded || killed.timed_out);
   EXPECT_EQ(killed.ending, "killed by signal 11 (Segmentation fault)");
   EXPECT_EQ(events.size(), 1u) << "the events before the end count";
   spec.argv = {(folder / "none").string()};
-  const LaunchResult missing = run();
+  const JobResult missing = run();
   EXPECT_FALSE(missing.succeeded || missing.timed_out);
   EXPECT_EQ(missing.ending, "cannot start " + (folder / "none").string() + ": No such file or directory");
 }
 
-TEST_F(LauncherTest, SilenceEndsTheProgram) {
+TEST_F(CommandBackendTest, SilenceEndsIt) {
   spec.silence = 2s;
-  const LaunchResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000");
+  const JobResult result = run("echo '@plumbline case 4 begins'; echo here; exec sleep 1000");
   EXPECT_TRUE(result.timed_out);
   EXPECT_FALSE(result.succeeded);
   EXPECT_EQ(result.ending, "no output for 2 s");
@@ -156,9 +152,9 @@ TEST_F(LauncherTest, SilenceEndsTheProgram) {
   EXPECT_EQ(events, std::vector<std::string>{"case 4 begins"});
 }
 
-TEST_F(LauncherTest, EventsAfterTheDeadlineAreIgnored) {
+TEST_F(CommandBackendTest, WhatIsSaidAfterTheDeadlineDoesNotCount) {
   spec.one_case = 2s;
-  const LaunchResult result = run(R"(
+  const JobResult result = run(R"(
 trap '' TERM
 echo '@plumbline case 1 begins'
 sleep 2.5
@@ -168,11 +164,11 @@ echo '@plumbline case 1 done')");
   EXPECT_EQ(events, std::vector<std::string>{"case 1 begins"});
 }
 
-TEST_F(LauncherTest, AMalformedEventEndsTheProgram) {
+TEST_F(CommandBackendTest, AnEventThatCannotBeReadEndsTheProgram) {
   for (const auto& [event, reason] : std::vector<std::pair<std::string, std::string>>{
            {"case x", "unknown event 'case x'"}, {"case 2000 begins", "an event about number 2000 of 2000"}}) {
     const fs::path pid_file = folder / "pid";
-    const LaunchResult result =
+    const JobResult result =
         run("echo $$ > '" + pid_file.string() + "'; echo '@plumbline " + event + "'; exec sleep 1000");
     EXPECT_FALSE(result.succeeded || result.timed_out || result.any_event);
     EXPECT_EQ(reason_of(result), reason);
@@ -183,9 +179,9 @@ TEST_F(LauncherTest, AMalformedEventEndsTheProgram) {
   }
 }
 
-TEST_F(LauncherTest, AnExceptionOfTheCallerEndsTheProgramAndIsRethrown) {
+TEST_F(CommandBackendTest, WhatTheCallerThrowsEndsTheProgramAndIsThrownOn) {
   spec.argv = {script("program", "echo '@plumbline case 0 done'; exec sleep 1000")};
-  EXPECT_THROW(Launcher(spec).run(job, out, [](const LaunchEvent&) { throw Error("enough"); }), Error);
+  EXPECT_THROW(CommandBackend(spec).run(job, out, [](const JobEvent&) { throw Error("enough"); }), Error);
 }
 
 TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
@@ -213,7 +209,7 @@ TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
-TEST_F(LauncherTest, TheProgramGetsTheJob) {
+TEST_F(CommandBackendTest, TheProgramIsGivenTheJob) {
   job.ranks = 3;
   job.seed = 18446744073709551615u;
   job.timeout_seconds = 2.5;
@@ -222,9 +218,10 @@ TEST_F(LauncherTest, TheProgramGetsTheJob) {
   job.remat = "bytes", job.remat_policy = "seed";
   job.cases = {{"mlp", "gpipe"}, {"tied", "1f1b", "0F0,0B0", "cases/tied"}};
   job.throughput = {{"gpipe", "", 5, 10, 0, 8, 3}};
-  spec.run_words = {"--transport", "threads"};
+  spec.foreign = false;
+  transport = TransportKind::Threads;
   spec.argv = {script("program", "for word in \"$@\"; do echo \"$word\"; done; echo $OMP_NUM_THREADS"), "backend"};
-  const LaunchResult result = run();
+  const JobResult result = run();
   EXPECT_EQ(result.output, "backend\nrun\n--job\n" + (out / "job.json").string() + "\n--out\n" + out.string() +
                                "\n--transport\nthreads\n1\n");
   const Job read = read_job(out / "job.json");
@@ -242,20 +239,21 @@ TEST_F(LauncherTest, TheProgramGetsTheJob) {
   EXPECT_EQ(read.throughput[0].backward_ms, 10);
 }
 
-TEST_F(LauncherTest, WithMpiTheCommandStartsWithTheLauncher) {
+TEST_F(CommandBackendTest, WithMpiTheLauncherOfRanksIsInFront) {
   script("mpirun", "printf '%s ' \"$@\"");
   const std::string path = std::getenv("PATH");
   setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
   out = folder / "out";
-  spec = runtime_backend("/some/program", true, 60);
+  spec = find_backend("runtime", "/some/program", 60);
+  transport = TransportKind::Mpi;
   job.ranks = 5;
-  const LaunchResult result = run();
+  const JobResult result = run();
   setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(result.output, "-n 5 /some/program backend run --job " + (out / "job.json").string() + " --out " +
                                out.string() + " --transport mpi ");
 }
 
-TEST_F(LauncherTest, AJobForAnotherBackendHasNothingOfOurRuntime) {
+TEST_F(CommandBackendTest, AJobOfSomeoneElseHoldsNothingOfOurRuntime) {
   job = {.ranks = 2, .seed = 7, .timeout_seconds = 1.5, .cases = {{"mlp", "gpipe", "", "cases/mlp"}}};
   write_job(folder / "job.json", job);
   EXPECT_EQ(read_file(folder / "job.json"), R"({

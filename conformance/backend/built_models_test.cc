@@ -1,4 +1,5 @@
-#include "conformance/plan/remat.h"
+// What planning is told of the models: by the models themselves.
+#include "conformance/backend/built_models.h"
 
 #include <ATen/ops/linear.h>
 #include <ATen/ops/masked_select.h>
@@ -53,25 +54,34 @@ void add_depends_on_data(const std::string& name, int64_t selecting_rows) {
 }
 
 /// 7 rows are micro-batches of 3, 2 and 2: whichever shape cannot be traced, the case cannot run.
-TEST(Remat, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
+TEST(BuiltModels, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
   reference::Case c = find_case("mlp");
   c.rows = 7;
   c.microbatches = 3;
   for (const int64_t selecting_rows : {3, 2}) {
     c.model = "depends-on-data-" + std::to_string(selecting_rows);
     add_depends_on_data(c.model, selecting_rows);
-    const std::string why = why_not_partitioned(c, 2, 1, {"bytes"});
+    const std::string why = built_models(1)->why_not_partitioned(c, 2, {"bytes"});
     for (const char* part : {"stage 1 has no joint graph", "masked_select", "run it without --remat"})
       testing::expect_part(why, part);
   }
   c.model = "depends-on-data-4";
   add_depends_on_data(c.model, 4);
-  EXPECT_EQ(why_not_partitioned(c, 2, 1, {"bytes"}), "");
+  EXPECT_EQ(built_models(1)->why_not_partitioned(c, 2, {"bytes"}), "");
 }
 
-TEST(Remat, CasesOfTheCorpusCanBePartitioned) {
+TEST(BuiltModels, StagesBuffersAndEdgesAreTheModels) {
+  const std::unique_ptr<ModelFacts> models = built_models(1);
+  EXPECT_EQ(models->most_stages("mlp", reference::Dtype::F32), 16);
+  EXPECT_FALSE(models->has_buffers(find_case("mlp")));
+  EXPECT_TRUE(models->has_buffers(find_case("resnet-bn")));
+  EXPECT_EQ(models->edges(find_case("mlp"), 4), schedule::chain_edges(4));
+  EXPECT_NE(models->edges(find_case("exact-skip"), 4), schedule::chain_edges(4));
+}
+
+TEST(BuiltModels, CasesOfTheCorpusCanBePartitioned) {
   for (const char* id : {"exact-tied", "transformer-lm", "resnet-bn", "dropout", "frozen", "multi-io", "loss-inside"})
-    EXPECT_EQ(why_not_partitioned(find_case(id), 4, 1, {"budget=0.25"}), "") << id;
+    EXPECT_EQ(built_models(1)->why_not_partitioned(find_case(id), 4, {"budget=0.25"}), "") << id;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "conformance/protocol/launch.h"
+#include "conformance/protocol/command_backend.h"
 
 #include <algorithm>
 #include <cctype>
@@ -12,12 +12,12 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Splits output into lines as it arrives and extracts the events. Events are short, so longer lines are dropped.
+/// Splits output into lines as it arrives and parses the events. Longer lines than any event are dropped.
 class EventReader {
  public:
-  explicit EventReader(const std::function<void(const LaunchEvent&)>& on_event) : on_event_(on_event) {}
+  explicit EventReader(const OnEvent& on_event) : on_event_(on_event) {}
   void read(std::string_view piece) {
-    size_t begin = 0, end = line_.size();  // the rest of earlier pieces has no end of line
+    size_t begin = 0, end = line_.size();  // the rest of earlier pieces holds no end of line
     line_ += piece;
     while ((end = line_.find('\n', end)) != std::string::npos) {
       const std::string_view line = std::string_view(line_).substr(begin, end - begin);
@@ -31,16 +31,16 @@ class EventReader {
 
  private:
   static constexpr size_t kLongest = 4096;
-  const std::function<void(const LaunchEvent&)>& on_event_;
+  const OnEvent& on_event_;
   std::string line_;
   bool too_long_ = false;
 };
 
-/// The deadline of the backend's current activity.
+/// The deadline of what the backend is doing now.
 class Limits {
  public:
-  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "no event"); }
-  void saw(const LaunchEvent& event) {
+  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "did not begin"); }
+  void saw(const JobEvent& event) {
     if (!event.done && event.throughput)
       due_ = {};
     else if (event.done)
@@ -81,7 +81,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// torchrun's report on the rank that failed first without a message; empty without one.
+/// The rank that torchrun reports as the first to fail, which died without a message; empty where torchrun has none.
 std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   auto line = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("Root Cause"); });
   std::string rank, code;
@@ -95,8 +95,7 @@ std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   return code.empty() ? "" : "rank " + rank + " failed first: exitcode " + code;
 }
 
-/// Whether a line is like "RuntimeError: why", also after "[rank0]: ", the last line of a Python traceback. Excludes
-/// torchrun's own exception about its ranks.
+/// True for "RuntimeError: why", also behind "[rank0]: ", as Python ends a traceback; false for torchrun's own error.
 bool names_an_exception(std::string_view line) {
   if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find("]: ") + 3));
   const std::string_view word = line.substr(0, line.find(':'));
@@ -106,10 +105,10 @@ bool names_an_exception(std::string_view line) {
   return is_name && (word.ends_with("Error") || word.ends_with("Exception")) && !word.ends_with(".ChildFailedError");
 }
 
-ProcessOptions options_for(const BackendSpec& spec, const std::string& verb, int ranks, const std::string& job,
-                           const std::string& out) {
+ProcessOptions options_for(const BackendSpec& spec, TransportKind transport, const std::string& verb, int ranks,
+                           const std::string& job, const std::string& out) {
   ProcessOptions process;
-  process.argv = words_for(spec, verb, ranks, job, out);
+  process.argv = words_for(spec, transport, verb, ranks, job, out);
   process.environment = rank_environment();
   for (const auto& [name, value] : spec.environment) process.environment[name] = value;
   process.directory = spec.folder.string();
@@ -125,8 +124,8 @@ std::filesystem::path written_job(const Job& job, const std::filesystem::path& o
   return file;
 }
 
-LaunchResult result_of(const ProcessResult& ended) {
-  LaunchResult result;
+JobResult result_of(const ProcessResult& ended) {
+  JobResult result;
   result.succeeded = ended.succeeded();
   result.timed_out = ended.timed_out;
   result.ending = ended.could_not_start.empty() ? describe(ended) : ended.could_not_start;
@@ -137,7 +136,7 @@ LaunchResult result_of(const ProcessResult& ended) {
 
 }  // namespace
 
-std::string reason_of(const LaunchResult& result) {
+std::string reason_of(const JobResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
       return text->substr(at, text->find('\n', at) - at);
@@ -147,8 +146,8 @@ std::string reason_of(const LaunchResult& result) {
   if (reason == lines.end())
     if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
       return one_line(cause) + " (" + result.ending + ")";
-  if (reason == lines.end())  // mpirun's report on the end of a rank
-    reason =
+  if (said == lines.end())  // mpirun's report of a rank's death
+    said =
         std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
   if (reason == lines.end() && !lines.empty()) reason = lines.end() - 1;
   return reason == lines.end() ? result.ending : one_line(*reason) + " (" + result.ending + ")";
@@ -168,14 +167,21 @@ std::map<std::string, std::string> rank_environment() {
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
-      // mpirun's text about an aborted rank follows the rank's reason; keep it short
+      // mpirun's report of an aborted rank follows the rank's own reason; keep it short
       {"OMPI_MCA_orte_abort_print_stack", "0"},
   };
 }
 
-LaunchEvent parse_event(std::string_view line) {
+std::string to_string(const JobEvent& event) {
+  return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
+         (!event.failed.empty() ? " failed: " + event.failed
+          : event.done          ? " done"
+                                : " begins");
+}
+
+JobEvent parse_event(std::string_view line) {
   const std::string_view whole = line;
-  LaunchEvent event;
+  JobEvent event;
   const auto accept = [&](std::string_view word) {
     if (!line.starts_with(word)) return false;
     line.remove_prefix(word.size());
@@ -196,8 +202,8 @@ LaunchEvent parse_event(std::string_view line) {
   return event;
 }
 
-std::string Launcher::answer(const std::string& verb, const std::string& job) const {
-  ProcessOptions process = options_for(spec_, verb, 1, job, "");
+std::string CommandBackend::answer(const std::string& verb, const std::string& job) const {
+  ProcessOptions process = options_for(spec_, transport_, verb, 1, job, "");
   process.timeout = spec_.start;
   const ProcessResult ended = run_process(process);
   if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
@@ -206,7 +212,7 @@ std::string Launcher::answer(const std::string& verb, const std::string& job) co
   return ended.output;
 }
 
-BackendDescription Launcher::describe() const {
+BackendDescription CommandBackend::describe() const {
   const std::string text = answer("describe", "");
   try {
     return parse_description(text, spec_.name + ": describe");
@@ -215,7 +221,7 @@ BackendDescription Launcher::describe() const {
   }
 }
 
-std::vector<std::optional<PlanAnswer>> Launcher::plan(const Job& job, const std::filesystem::path& out) const {
+std::vector<std::optional<PlanAnswer>> CommandBackend::plan(const Job& job, const std::filesystem::path& out) const {
   const std::string text = answer("plan", written_job(job, out).string());
   try {
     return parse_plan(text, job, spec_.name + ": plan");
@@ -224,27 +230,27 @@ std::vector<std::optional<PlanAnswer>> Launcher::plan(const Job& job, const std:
   }
 }
 
-LaunchResult Launcher::run(const Job& job, const std::filesystem::path& out,
-                           const std::function<void(const LaunchEvent&)>& on_event) const {
+JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const {
   const std::filesystem::path job_file = written_job(job, out);
-  ProcessOptions process = options_for(spec_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
+  ProcessOptions process =
+      options_for(spec_, transport_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
   Limits limits(spec_);
   process.due = [&] { return limits.due(); };
   bool any_event = false, late = false;
-  const auto take = [&](const LaunchEvent& event) {
+  const auto take = [&](const JobEvent& event) {
     late = late || std::chrono::steady_clock::now() >= limits.due().at;
-    if (late) return;  // it is being ended: later events are ignored
+    if (late) return;  // it is being killed: later events do not count
     const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
     if (event.index >= count)
       throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
     any_event = true;
     on_event(event);
-    limits.saw(event);  // starts the deadline now: the time in on_event is not the backend's
+    limits.saw(event);  // handling the event took our time, not the backend's
   };
-  const std::function<void(const LaunchEvent&)> taking = take;
+  const OnEvent taking = take;
   EventReader events(taking);
   process.on_output = [&](std::string_view piece) { events.read(piece); };
-  LaunchResult result;
+  JobResult result;
   try {
     result = result_of(run_process(process));
   } catch (const BadEvent& error) {

@@ -1,0 +1,92 @@
+#include "conformance/backend/built_models.h"
+
+#include <torch/nn/module.h>
+
+#include <map>
+#include <utility>
+
+#include "conformance/corpus/case_pipe.h"
+#include "reference/models/zoo.h"
+#include "runtime/engine/plan/plan.h"
+#include "runtime/engine/stage/partitioned_stage.h"
+#include "runtime/engine/stage/stage_trace.h"
+#include "runtime/error.h"
+#include "runtime/microbatch/chunk.h"
+#include "runtime/split/module_pipe.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// Empty, or why a stage cannot be partitioned.
+std::string partition_stages(const reference::Case& c, int stages, uint64_t seed, const engine::RematOptions& options) {
+  const models::Model model = models::make_model(c.model, c.dtype, seed);
+  split::SplitOptions split;
+  split.points = models::stage_points(model, stages);
+  split.loss_outputs = std::vector<int>{0};
+  const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
+  const engine::PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
+    return split::make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);
+  };
+  engine::Plan plan =
+      engine::make_plan(source, /*training=*/true,
+                        microbatch::split_inputs(model.input_names, batch.inputs, model.input_chunks, c.microbatches));
+  const split::Pipe& first = plan.pipes.front();
+  for (int stage = 0; stage < first.num_stages(); ++stage) {
+    const split::StageState state = split::make_stage_state(first, stage);
+    std::vector<const graph::Graph*> graphs;
+    for (split::Pipe& pipe : plan.pipes) {
+      split::bind(pipe.stages[stage].graph, state);
+      graphs.push_back(&pipe.stages[stage].graph);
+    }
+    try {
+      engine::PartitionedStage(stage, graphs, engine::gradients_that_come_back(first, stage), options);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  }
+  return {};
+}
+
+class BuiltModels : public ModelFacts {
+ public:
+  explicit BuiltModels(uint64_t seed) : seed_(seed) {}
+
+  int most_stages(const std::string& model, reference::Dtype dtype) override { return known(model, dtype).most_stages; }
+
+  bool has_buffers(const reference::Case& c) override { return known(c.model, c.dtype).has_buffers; }
+
+  std::vector<schedule::StageEdge> edges(const reference::Case& c, int stages) override {
+    return engine::stage_edges(case_pipe(c, models::make_model(c.model, c.dtype, seed_), stages, seed_));
+  }
+
+  std::string why_not_partitioned(const reference::Case& c, int stages, const engine::RematOptions& options) override {
+    const auto [it, is_new] = not_partitioned_.try_emplace({c.id, stages});
+    if (is_new) it->second = partition_stages(c, stages, seed_, options);
+    return it->second;
+  }
+
+ private:
+  struct Known {
+    int most_stages = 1;
+    bool has_buffers = false;
+  };
+
+  const Known& known(const std::string& name, reference::Dtype dtype) {
+    const auto [it, is_new] = known_.try_emplace({name, dtype});
+    if (is_new) {
+      const models::Model model = models::make_model(name, dtype, seed_);
+      it->second = {models::most_stages(model), !model.module->buffers().empty()};
+    }
+    return it->second;
+  }
+
+  uint64_t seed_;
+  std::map<std::pair<std::string, reference::Dtype>, Known> known_;
+  std::map<std::pair<std::string, int>, std::string> not_partitioned_;  // by case and stages
+};
+
+}  // namespace
+
+std::unique_ptr<ModelFacts> built_models(uint64_t seed) { return std::make_unique<BuiltModels>(seed); }
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,130 @@
+#include "conformance/backend/runtime.h"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include "conformance/backend/built_models.h"
+#include "conformance/backend/engine_subject.h"
+#include "conformance/backend/measure.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/judge.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/plan/plan.h"
+#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/report_folder.h"
+#include "conformance/report/context.h"
+#include "reference/host_results.h"
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/transport/collectives.h"
+#include "runtime/transport/threads.h"
+
+namespace plumbline::conformance {
+namespace {
+
+void run_one(const Job& job, const JobCase& item, transport::Transport& transport, const std::filesystem::path& out) {
+  std::string note;
+  const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
+  EngineCaseOptions options{
+      make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches), job.seed,
+      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
+  options.recompute.policy =
+      engine::parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
+  options.remat = {job.remat, job.remat_policy};
+  std::atomic<int64_t> happened = 0;
+  Fault fault;
+  std::unique_ptr<transport::Transport> mutated;
+  if (!job.mutant.empty()) {
+    const schedule::Schedule& schedule = options.schedule;
+    fault = find_mutant(job.mutant).make({c, schedule, job.seed, transport.rank(), happened});
+    options.fault = &fault;
+    if (fault.transport) mutated = fault.transport(transport);
+  }
+  const reference::Results results = run_case_on_rank(c, mutated ? *mutated : transport, options);
+  const std::filesystem::path path = result_path(out, item, transport.rank());
+  std::filesystem::create_directories(path.parent_path());
+  write_tensor_file(path, reference::to_host(results));
+}
+
+void run_all(const Job& job, transport::Transport& transport, const std::filesystem::path& out,
+             const OnEvent& on_event) {
+  const auto report = [&](bool throughput, size_t index, bool done) {
+    if (transport.rank() == 0) on_event({.throughput = throughput, .index = index, .done = done});
+  };
+  const auto meet = [&] {
+    transport::barrier(transport, transport::Deadline::after(std::chrono::duration_cast<transport::Clock::duration>(
+                                      std::chrono::duration<double>(job.timeout_seconds))));
+  };
+  const auto execute = [&](bool throughput, size_t index) {
+    report(throughput, index, /*done=*/false);
+    if (throughput)
+      measure_on_rank(job.throughput[index], job, transport, throughput_path(out, index, transport.rank()));
+    else
+      run_one(job, job.cases[index], transport, out);
+    meet();
+    report(throughput, index, /*done=*/true);
+    // Rank 0 may be judging now; the others' deadlines are for messages, not for that.
+    transport::barrier(transport, transport::Deadline::never());
+  };
+  for (size_t i = 0; i < job.cases.size(); ++i) execute(/*throughput=*/false, i);
+  for (size_t i = 0; i < job.throughput.size(); ++i) execute(/*throughput=*/true, i);
+}
+
+void run_on_rank(const Job& job, transport::Transport& transport, const std::filesystem::path& out,
+                 const OnEvent& on_event) {
+  // Ranks share the cores; and with one thread each kernel adds up in one order.
+  at::set_num_threads(1);
+  try {
+    run_all(job, transport, out, on_event);
+  } catch (const std::exception& error) {
+    transport.abort(graph::error_text(error));
+    throw;
+  }
+}
+
+/// Why the runtime cannot run a case of the job; empty when it can.
+std::string why_not(const JobCase& item, const Job& job, ModelFacts& models) {
+  try {
+    std::string note;
+    const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
+    const schedule::Schedule schedule =
+        make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
+    return why_unsupported(c, schedule, models, {job.remat, job.remat_policy});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+BackendDescription Runtime::describe() const {
+  BackendDescription runtime;
+  runtime.name = name();
+  runtime.version = plumbline_version();
+  runtime.features = {"throughput", "mutant", "recompute", "remat"};
+  runtime.delivers = all_result_kinds();
+  runtime.libtorch = TORCH_VERSION;
+  return runtime;
+}
+
+std::vector<std::optional<PlanAnswer>> Runtime::plan(const Job& job, const std::filesystem::path&) const {
+  const std::unique_ptr<ModelFacts> models = built_models(job.seed);
+  std::vector<std::optional<PlanAnswer>> answers;
+  for (const JobCase& item : job.cases) {
+    std::string why = why_not(item, job, *models);
+    const bool supported = why.empty();
+    answers.push_back(PlanAnswer{supported, std::move(why)});
+  }
+  return answers;
+}
+
+JobResult Runtime::run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const {
+  if (rank_ != nullptr)
+    run_on_rank(job, *rank_, out, on_event);
+  else
+    transport::run_thread_ranks(job.ranks,
+                                [&](transport::Transport& transport) { run_on_rank(job, transport, out, on_event); });
+  return {.succeeded = true, .any_event = !job.cases.empty() || !job.throughput.empty(), .ending = "ended"};
+}
+
+}  // namespace plumbline::conformance

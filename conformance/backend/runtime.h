@@ -1,0 +1,27 @@
+// The runtime of this process as a backend: the engine executes each case of a job, and each rank writes its results to
+// a file.
+#pragma once
+
+#include "conformance/protocol/backend.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline::conformance {
+
+class Runtime : public Backend {
+ public:
+  /// `rank`: this process is one rank, and every rank calls run() with the same job; null: run() starts the job's ranks
+  /// as threads.
+  explicit Runtime(transport::Transport* rank = nullptr) : rank_(rank) {}
+
+  std::string name() const override { return "plumbline runtime"; }
+  BackendDescription describe() const override;
+  std::vector<std::optional<PlanAnswer>> plan(const Job& job, const std::filesystem::path& out) const override;
+  /// Rank 0 reports the events; a case is done when every rank has written its file. An exception of any rank aborts
+  /// the others with its reason and is rethrown.
+  JobResult run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const override;
+
+ private:
+  transport::Transport* rank_;
+};
+
+}  // namespace plumbline::conformance

@@ -15,7 +15,7 @@ struct NamedRuns {
   conformance::TransportKind transport = conformance::Selection().transport_or_default();
   int ranks = conformance::Selection().ranks_or_default();
 
-  /// Copies the options that the command line has; the others stay unset.
+  /// Copies the options that the command line names; the rest of `selection` stays as it is.
   void select(const CLI::App& command, conformance::Selection& selection) const {
     const auto named = [&](const char* name) {
       const CLI::Option* option = command.get_option_no_throw(name);

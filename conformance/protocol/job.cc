@@ -15,7 +15,7 @@ constexpr const char* kFormat = "plumbline-job/1";
 
 constexpr int kMost = 1 << 20;  // ranks, micro-batches, rows, steps
 
-/// Members that the file holds where they differ from their defaults.
+/// Members that the file contains only if they differ from their defaults.
 struct Text {
   const char* name;
   std::string Job::* member;

@@ -1,4 +1,4 @@
-// A job: the cases and measurements that a backend is to run, as a file that any language can read.
+// A job: the supervisor's request to a backend, as a file that any language can read.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace plumbline::conformance {
 
 struct JobCase {
   std::string id;
-  std::string schedule;  ///< a name, or the path of the file that held `csv`
-  std::string csv = {};  ///< the text of a schedule that has no name
-  /// Folder of the exported case, from the job file's folder; empty: a backend that knows the corpus looks `id` up.
+  std::string schedule;  ///< a name, or the path of the file that contained `csv`
+  std::string csv = {};  ///< the text of the schedule, if it comes from a file
+  /// The folder of the exported case, relative to the job file; empty: the backend knows the corpus and looks up `id`.
   std::string folder = {};
-  /// Prefix of its result files below the output folder; see result_path() in report_folder.h. Empty in a job that has
-  /// not been written yet.
+  /// The common prefix of its result files, relative to the output folder; see result_path() in report_folder.h. Empty
+  /// before the job is written.
   std::string results = {};
 };
 
@@ -36,23 +36,23 @@ struct Job {
   uint64_t seed = 0;
   /// The longest wait for one message.
   double timeout_seconds = 60;
-  /// Replaces the number of each case; 0: keeps it.
+  /// Replaces the number of each case; 0: the number of the case.
   int microbatches = 0;
   /// A fault to inject; empty: none.
   std::string mutant = {};
   /// Which micro-batches' stages are recomputed in the backward; see parse_recompute().
   std::string recompute = "never";
-  /// Which values stages save, and by which rules; see RematOptions. Empty: what autograd saves.
+  /// Which values stages save and which they recompute, and by which rules; see RematOptions. Empty: as autograd does.
   std::string remat = {};
   std::string remat_policy = "torch-2.15";
   std::vector<JobCase> cases = {};
   std::vector<JobThroughput> throughput = {};
 };
 
-/// Members with their default value (no mutant, for one) are left out, so that a foreign backend never reads them.
+/// Writes no member with its default value (such as no mutant), so that other backends need not know it.
 void write_job(const std::filesystem::path& path, const Job& job);
 
-/// Throws InputError naming the file and the error in it.
+/// Throws InputError that names the file and the error in it.
 Job read_job(const std::filesystem::path& path);
 
 }  // namespace plumbline::conformance

@@ -1,9 +1,9 @@
 // Child processes of the supervisor: started without a shell, with captured output and a deadline, and never left
 // running.
 //
-// A backend under test may hang, print without end, ignore SIGTERM, or leave ranks running. So each child leads its
-// own process group; its output is capped; and when it ends or its time is up, the rest of the group and its
-// descendants are killed too (mpirun puts its ranks into groups of their own).
+// A backend under test may hang, print without end, ignore SIGTERM, or leave ranks running. So each child leads a new
+// process group, and its output is capped. When it ends or its deadline passes, the remaining processes of the group
+// and all other descendants are killed (mpirun puts its ranks into separate groups).
 #pragma once
 
 #include <chrono>
@@ -48,8 +48,8 @@ struct ProcessResult {
   bool succeeded() const { return exit_code == 0 && !timed_out; }
 };
 
-/// Runs a program to its end; the caller sleeps meanwhile. InputError when argv is empty; nothing else is thrown but
-/// the exceptions of on_output (the child is killed first).
+/// Runs a program to its end; the caller blocks. Throws InputError if argv is empty. Rethrows exceptions of on_output
+/// after killing the child; throws nothing else.
 ProcessResult run_process(const ProcessOptions& options);
 
 /// `word` as one argument for a shell, in single quotes if needed.

@@ -1,5 +1,5 @@
-// The identity of a run, wherever it is planned, recorded, judged or reported. A report has one backend, so the backend
-// is not part of it. No torch.
+// The identity of a run in plans, records, verdicts and reports. A report covers one backend, so the identity does not
+// include it. No torch.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ struct RunId {
   auto operator<=>(const RunId&) const = default;
 };
 
-/// "4 ranks, mpi"; unknown parts are left out.
+/// "4 ranks, mpi": the known parts.
 std::string place_of(const RunId& run);
 
 /// "exact-mlp x 1f1b (4 ranks, mpi)"

@@ -1,5 +1,5 @@
-// toml++ for files that users write, and errors that name the line. toml++'s assertions are off: they abort at a
-// malformed key ("[" at the end of a line), for which its parser reports an error right after them.
+// toml++ for files that users write, with errors that name the file and line. toml++'s assertions are off: they abort
+// at a malformed key ("[" at the end of a line), for which its parser throws a proper error right after them.
 #pragma once
 
 #ifndef TOML_ASSERT
@@ -11,7 +11,7 @@
 
 namespace plumbline::conformance {
 
-/// The place of a node in its file.
+/// A node with its place in a file.
 class TomlPlace {
  public:
   TomlPlace(std::string file, const toml::node& node) : file_(std::move(file)), node_(&node) {}
@@ -29,7 +29,7 @@ class TomlPlace {
   const toml::node* node_;
 };
 
-/// `file` names the text in errors. Throws InputError of one line for malformed TOML.
+/// `file` names the text in errors. Throws InputError of one line for invalid TOML.
 toml::table parse_toml(const std::string& text, const std::string& file);
 
 }  // namespace plumbline::conformance

@@ -22,9 +22,9 @@ capture::ExportedProgram read(const std::string& nodes, const std::string& outpu
 
 Tensors run(const std::string& nodes, const std::string& outputs, const at::Tensor& x) {
   const capture::ExportedProgram program = read(nodes, outputs);
-  const graph::Program program(program.graph);
+  const graph::Program executable(program.graph);
   Tensors results;
-  program.run(Tensors{x}, results);
+  executable.run(Tensors{x}, results);
   return results;
 }
 

@@ -44,14 +44,14 @@ std::map<std::string, at::Tensor> results_of(capture::ExportedProgram& program, 
   for (const graph::Attribute& attribute : program.graph.attributes) buffers[attribute.name] = attribute.tensor.clone();
   std::vector<const graph::OutputTree*> leaves;
   flatten(program.output_tree, leaves);
-  const graph::Program program(program.graph);
+  const graph::Program executable(program.graph);
   for (int m = 0; m < microbatches; ++m) {
     Tensors arguments, outputs;
     for (const graph::GraphInput& input : program.graph.inputs) {
       const std::vector<int64_t>& sizes = program.graph.values[input.value].sizes;
       arguments.push_back(part(tensor_of(inputs.at(input.name)), sizes.empty() ? 0 : sizes[0], m));
     }
-    program.run(arguments, outputs);
+    executable.run(arguments, outputs);
     for (size_t i = 0; i < leaves.size(); ++i)
       if (leaves[i]->kind == graph::OutputTree::Kind::Value && outputs[leaves[i]->output].defined())
         results["output." + std::to_string(m) + "." + std::to_string(i)] = outputs[leaves[i]->output].detach();

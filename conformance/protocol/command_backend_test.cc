@@ -21,13 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-std::string text(const JobEvent& event) {
-  return (event.throughput ? "throughput " : "case ") + std::to_string(event.index) +
-         (!event.failed.empty() ? " failed: " + event.failed
-          : event.done          ? " done"
-                                : " begins");
-}
-
 /// Shell scripts replace programs.
 class CommandBackendTest : public ::testing::Test {
  protected:

@@ -82,9 +82,9 @@ struct SplitBackwardOptions {
 /// value computed from an output, is only detected when it meets freed values, at the latest in the second half.)
 /// Users' hooks (on tensors, before and after nodes, after accumulation) run once in the two halves together.
 ///
-/// Throws Error with the shapes of roots, gradients and inputs if autograd fails, a gradient does not fit its root, or
-/// `weights` is pending. The graph is then as after a failed full backward, without hooks of this function, and
-/// `weights` is not pending.
+/// Throws Error with the shapes of roots, gradients and inputs if `weights` is pending (nothing changes then), if a
+/// gradient does not fit its root, or if autograd fails. After a failure the graph is as after a failed full backward,
+/// without hooks of this function, and `weights` is not pending.
 void stage_backward_input(std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                           std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads,
                           WeightBackward& weights, const SplitBackwardOptions& options = {});

@@ -21,8 +21,8 @@ std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const
                                     const std::map<std::string, at::Tensor>& keyword = {});
 
 /// Returns [micro-batch][input]. An undefined input is None in each micro-batch, whatever its spec. Throws InputError
-/// if `microbatches` is below 1, if names, inputs and specs differ in number, or if all of several inputs are
-/// undefined; and, naming the input, if its dimension does not exist, if it has fewer rows than there are
+/// if `microbatches` is below 1, if names, inputs and specs differ in number, or if no input is defined although there
+/// are inputs; and, naming the input, if its dimension does not exist, if it has fewer rows than there are
 /// micro-batches, or if two divided inputs have different numbers of rows that are not both multiples of
 /// `microbatches`.
 std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,

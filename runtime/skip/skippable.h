@@ -102,7 +102,7 @@ struct ForwardOutput<SkipForward<Output>> {
   static Output run(SkipForward<Output> forward, SkipHandler& handler) { return std::move(forward).run(handler); }
 };
 
-/// The class name of the body as the module prints it: "Layer1" with its namespaces.
+/// The demangled class name of the body, with its namespaces.
 std::string body_name(const std::type_info& body);
 
 /// Derives from `Body` and replaces its forward: same arguments, but the output is returned directly, not as

@@ -8,9 +8,9 @@
 
 namespace plumbline::backward {
 
-/// Returns a tensor on the meta device with the sizes, strides, dtype and gradient edge of `output`: it replaces
-/// `output` as a root of stage_backward() and of its halves, so that `output` itself may be freed. `output` must
-/// require a gradient; it may be a view, an input of the stage or a parameter.
+/// Returns a tensor on the meta device with the sizes, strides, dtype and gradient edge of `output`. The result
+/// replaces `output` as a root of stage_backward() and of its halves, so that `output` itself may be freed. `output`
+/// must require a gradient; it may be a view, an input of the stage or a parameter.
 at::Tensor released_output(const at::Tensor& output);
 
 /// Whether `output` is a result of released_output(). As a root it needs an explicit gradient, even if it is a scalar.

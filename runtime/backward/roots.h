@@ -1,4 +1,4 @@
-// The start of a backward: the gradient edges of a stage's outputs (or loss), and the gradients that flow into them.
+// The roots of a backward: the gradient edges of a stage's outputs (or loss), and the gradients that flow into them.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -10,8 +10,9 @@
 
 namespace plumbline::backward {
 
+/// The roots of a backward and their gradients: parallel lists.
 struct Roots {
-  std::vector<at::Tensor> tensors;   ///< the roots that require a gradient
+  std::vector<at::Tensor> tensors;   ///< outputs (or the loss) that require a gradient
   torch::autograd::edge_list edges;  ///< one per tensor
   std::vector<at::Tensor> grads;     ///< one per tensor, all defined
 

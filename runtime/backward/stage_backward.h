@@ -1,4 +1,4 @@
-// The full backward of one stage, after the seed `_backward.py` of PyTorch's torch.distributed.pipelining.
+// The full backward of one stage, after `_backward.py` of PyTorch's torch.distributed.pipelining.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,10 +20,10 @@ namespace plumbline::backward {
 void stage_backward(std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                     std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads);
 
-/// The same for nested outputs, as in the seed: `output` is a tensor, a tuple, list or string-keyed dict of outputs, or
-/// any other value (ignored). `output_grad` has the same structure; None in place of a tuple, list or dict omits all
-/// its tensors, and None in place of a tensor means 1. Returns one slot per input, undefined also for an input that is
-/// not a tensor.
+/// The same for nested outputs, as PyTorch's pipelining takes them: `output` is a tensor, a tuple, list or string-keyed
+/// dict of outputs, or any other value (ignored). `output_grad` has the same structure; None in place of a tuple, list
+/// or dict omits all its tensors, and None in place of a tensor means 1. Returns one slot per input, undefined also for
+/// an input that is not a tensor.
 std::vector<at::Tensor> stage_backward(const c10::IValue& output, const c10::IValue& output_grad,
                                        const std::vector<c10::IValue>& inputs);
 

@@ -2,8 +2,8 @@
 //
 // A boxed fallback on a dispatch key above Autograd and Autocast sees each call of the model whole (layer_norm,
 // scaled_dot_product_attention, cross_entropy_loss stay single nodes, so that autograd differentiates the replay
-// exactly as it did the original). Tensors are identified by their TensorImpl, held weakly: a strong reference would
-// change the behaviour of LibTorch's factories and keep every activation alive.
+// exactly like the original). Tensors are identified by their TensorImpl, of which only weak references are kept: a
+// strong reference would change the behaviour of LibTorch's factories and keep every activation alive.
 //
 // Forward runs once, on the given inputs, with gradients enabled. Afterwards the buffers, the parameters and the
 // default random generator are restored, also after an exception. A capture is a RandomTurn: captures on several
@@ -36,11 +36,13 @@ class CaptureError : public InputError {
   using InputError::InputError;
 };
 
+/// A tensor and its name: an input, or a parameter or buffer under its qualified name.
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
 };
 
+/// Runs a forward on the inputs, in their order, and returns all outputs.
 using ForwardFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
 /// Captures a run of `forward` on `inputs`. Parameters, buffers and modules have the names under which `module`

@@ -57,6 +57,7 @@ class ActionContext {
 /// The step fails if the function throws, or returns without having executed every F, B, I and W among `actions`.
 using CustomFunction = std::function<void(std::span<const schedule::Action> actions, ActionContext& context)>;
 
+/// The custom functions of an engine.
 struct CustomFunctions {
   /// By kind of action: F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD. The engine's constructor throws
   /// InputError for another kind. An empty function is ignored.

@@ -40,6 +40,7 @@ void separate_gradients(const split::StageState& state);
 /// A parameter with several copies: several stages use the parameter, or its stage is in several replicas.
 struct ParameterCopies {
   std::string name;
+  /// One copy: the stage that uses it, and the rank that holds it.
   struct Copy {
     int stage, rank;
   };

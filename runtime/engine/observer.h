@@ -25,8 +25,8 @@ class EngineObserver {
   /// Called after the B or W of `microbatch` for each parameter with a gradient: the gradient of parameter `name` of
   /// `stage` summed over this step so far, not divided by the number of micro-batches. `grad` is a copy.
   virtual void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
-  /// The gradient of the model's input with index `input`, if it requires and got a gradient; not divided by the number
-  /// of micro-batches.
+  /// The gradient of the model's input with index `input`, if the input requires a gradient and got one; not divided by
+  /// the number of micro-batches.
   virtual void on_input_gradient(int microbatch, int input, const at::Tensor& grad) {
     static_cast<void>(microbatch), static_cast<void>(input), static_cast<void>(grad);
   }

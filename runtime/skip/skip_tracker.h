@@ -3,7 +3,7 @@
 // Each thread has a tracker, so that skippable modules also work outside any pipeline. Code that runs a model and must
 // not see tensors left over from another run installs a new tracker (SkipTrackerScope). After SkipTracker of torchgpipe
 // (skip/tracker.py). torchgpipe's portals have no counterpart: in a captured graph a skip is a value with distant uses,
-// and split() makes a direct edge between two stages of it.
+// for which split() makes a direct edge between two stages.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,12 +2,13 @@
 //
 // I: the nodes from which an input can be reached. P: the other nodes. A node of I with an edge into P is on the
 // frontier. The first half executes I, the second half P, and a frontier node is cut in one of two places:
-//   before   its incoming gradients are kept, and it is executed once in each half with only that half's edges valid.
-//            For nodes that compute the gradients of their edges separately, at a cost worth deferring (matrix
-//            products, convolutions, halved_node.h): nothing is computed twice, and the weight gradient is deferred;
-//   after    it is executed once, in the first half, and its gradients for P are kept. For everything else: a norm's
-//            backward computes all its gradients in one pass, those of gains, biases and scales are small, and a user's
-//            hook or function runs once, as in a full backward.
+//   before   The node's incoming gradients are kept, and the node is executed once in each half, with only that half's
+//            edges valid. For nodes that compute the gradients of their edges separately, at a cost worth deferring
+//            (matrix products, convolutions, halved_node.h): nothing is computed twice, the weight gradient is
+//            deferred.
+//   after    The node is executed once, in the first half, and its gradients for P are kept. For all other nodes: the
+//            backward of a norm computes all its gradients in one pass, the gradients of gains, biases and scales are
+//            small, and a user's hook or function runs once, as in a full backward.
 // So the two halves execute each operation once. Sums have the order of the full backward: autograd executes ready
 // nodes by descending sequence number, and both halves keep these numbers. (Each thread counts its own numbers: if the
 // forward of one micro-batch ran on several threads, the order of sums may differ.)

@@ -1,9 +1,10 @@
-// A stage's backward in two halves: the gradients of its inputs now (I), those of its parameters later (W).
+// A stage's backward in two halves: first the gradients of the inputs (I), later the gradients of the parameters (W).
 //
-// After the seed `_backward.py` of PyTorch's torch.distributed.pipelining, for schedules that fill bubbles with weight
-// gradients (zero bubble, arXiv 2401.10241). The method differs: the autograd graph is cut once, between the nodes from
-// which an input can be reached (the first half) and the other nodes (the second half). So I followed by W executes
-// every operation once and equals the full backward bitwise, even if a parameter is used in several places. See cut.h.
+// After `_backward.py` of PyTorch's torch.distributed.pipelining, for schedules that fill bubbles with weight gradients
+// (zero bubble, arXiv 2401.10241). The method differs from PyTorch's: the autograd graph is cut once, between the nodes
+// from which an input can be reached (the first half) and the other nodes (the second half). So I followed by W
+// executes every operation once and equals the full backward bitwise, even if a parameter is used in several places.
+// See cut.h.
 //
 // Halves of different stages or micro-batches may run on different threads at the same time if their inputs are
 // separate tensors, and a second half may run on another thread than its first half. Between the halves, parameters,
@@ -41,9 +42,9 @@ class WeightBackward {
   /// True from the end of the first half until the second half has run or failed.
   bool pending() const;
 
-  /// For inspection: parameters that share an intermediate are in one group, as in the seed's algorithm. Every leaf
-  /// that requires a gradient and is no input counts as a parameter. Omits parameters that only roots without a path to
-  /// an input reach. Empty unless pending().
+  /// For inspection: parameters that share an intermediate are in one group, as in PyTorch's algorithm. Every leaf that
+  /// requires a gradient and is no input counts as a parameter. Omits parameters that only roots without a path to an
+  /// input reach. Empty unless pending().
   std::vector<ParamGroup> groups() const;
 
   /// Bytes of the gradients kept for the second half, excluding autograd's saved values. A shared storage counts once;
@@ -61,16 +62,15 @@ struct SplitBackwardOptions {
   /// Keep the graph: after the second half (or the destruction of the WeightBackward) it is whole again and may run
   /// another backward, split or full. Between the halves no other backward may run on it.
   bool retain_graph = false;
-  /// Also add the gradients to the .grad of inputs that are leaves, as the seed does (an input without a .grad gets the
-  /// returned tensor itself). Otherwise the inputs' .grad is unchanged.
+  /// Also add the gradients to the .grad of inputs that are leaves, as PyTorch's pipelining does (an input without a
+  /// .grad gets the returned tensor itself). Otherwise the inputs' .grad is unchanged.
   bool accumulate_into_inputs = true;
 };
 
 /// The first half. Writes the gradients of `inputs` to `input_grads`, one slot per input: undefined for an input that
 /// is undefined, requires no gradient or is not reached, and for the repetition of an earlier input. Leaves the
 /// gradients of parameters unchanged. The graph that computed a non-leaf input belongs to other code and runs in
-/// neither half; so if one input was computed from another one, the latter's gradient lacks the contributions through
-/// the former.
+/// neither half; so if input b was computed from input a, the gradient of a lacks the contributions through b.
 ///
 /// `roots` and `root_grads` as for stage_backward(): roots that require no gradient are omitted, a released output
 /// (released_output.h) may be a root, and an undefined gradient means 1 for a tensor of one element that still has its
@@ -89,6 +89,7 @@ void stage_backward_input(std::span<const at::Tensor> roots, std::span<const at:
                           std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads,
                           WeightBackward& weights, const SplitBackwardOptions& options = {});
 
+/// The result of the first half.
 struct InputBackward {
   std::vector<at::Tensor> input_grads;
   WeightBackward weights;

@@ -32,7 +32,7 @@ class WeightParts {
   void unite(int a, int b) { parent_[find(a)] = find(b); }
 
   std::vector<int> parent_;      // by index in the walk: a union-find forest
-  std::vector<char> is_shared_;  // two edges lead to it, or it is not on the CPU
+  std::vector<char> is_shared_;  // by index in the walk: two edges lead to the node, or it is not on the CPU
   std::vector<char> has_parent_;
 };
 

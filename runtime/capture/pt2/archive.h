@@ -1,7 +1,7 @@
 // Archive: a `.pt2` file of torch.export.save(), opened for reading: a zip of JSON texts and raw little-endian
 // storages. program.h interprets the program in the archive.
 //
-// Every InputError names the file and, if there is one, the entry. The layout is the one of PyTorch's
+// Every InputError names the file and, if there is one, the entry. The layout follows PyTorch's
 // torch/export/pt2_archive and torch/_export/serde/schema.py.
 #pragma once
 
@@ -32,8 +32,8 @@ class Archive {
   bool has(const std::string& entry);
 
   /// Return the whole content of an entry (read(): bytes and their number). Throw InputError if the entry is missing
-  /// (the text names the expected content, `purpose`), cannot be read, or, for read_json(), is not JSON. Also if the
-  /// checksum of an uncompressed entry does not match its bytes, which LibTorch's reader does not check.
+  /// (the text names the expected content, `purpose`), cannot be read, is not JSON (read_json()), or is uncompressed
+  /// and does not match its checksum, which LibTorch's reader does not verify.
   std::pair<at::DataPtr, size_t> read(const std::string& entry, const std::string& purpose);
   std::string read_text(const std::string& entry);
   nlohmann::json read_json(const std::string& entry, const std::string& purpose);

@@ -11,8 +11,8 @@
 
 namespace plumbline::capture::pt2 {
 
-/// The referent of a name in the program: a value of the graph or, if `value` is kNoValue, a constant (None or a
-/// number).
+/// The referent of a name in the program: a value of the graph or, if `value` is kNoValue, a constant (None, a number,
+/// a string).
 struct Meaning {
   graph::ValueId value = graph::kNoValue;
   c10::IValue constant;

@@ -14,8 +14,8 @@ namespace plumbline::engine {
 using Beliefs = std::vector<std::string>;
 
 /// Gathers the beliefs of all ranks and passes them, indexed by rank, to `contradiction`, which is called on rank 0
-/// only. If it returns a text that is not empty, every rank throws Error with this text. Every rank calls this
-/// function; with one rank it does nothing. Also throws as Transport::wait() does.
+/// only. If `contradiction` returns a text that is not empty, every rank throws Error with this text. Every rank calls
+/// this function; nothing happens with one rank. Also throws as Transport::wait() does.
 void require_agreement(const Beliefs& mine, transport::Transport& transport, const transport::Deadline& deadline,
                        const std::function<std::string(std::span<const Beliefs> of_rank)>& contradiction);
 

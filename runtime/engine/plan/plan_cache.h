@@ -31,7 +31,7 @@ struct StepPlan {
 
 class PlanCache {
  public:
-  /// `context` must outlive the cache; new plans add the states of this rank's stages to it.
+  /// `context` must outlive the cache; new plans add the states of this rank's stages to `context`.
   PlanCache(EngineContext& context, PipeSource source) : context_(context), source_(std::move(source)) {}
 
   /// The number of plans kept; a further plan evicts the least recently used plan.
@@ -55,7 +55,7 @@ class PlanCache {
   PipeSource source_;
   struct Entry {
     std::unique_ptr<StepPlan> plan;
-    uint64_t used = 0;  // the step that used it last
+    uint64_t used = 0;  // the number of the plan_for() call that used the plan last
   };
   std::unordered_map<ShapeKey, Entry, ShapeKeyHash> plans_;
   uint64_t steps_ = 0;

@@ -47,7 +47,7 @@ class Courier {
   const EngineContext& context_;
   const int64_t tag_count_;
   std::vector<PendingSend>& sends_;
-  size_t first_send_ = 0;  // all before it are complete
+  size_t first_send_ = 0;  // index in sends_; all earlier sends are complete
   double waiting_ = 0, last_arrival_ = 0;
 };
 

@@ -62,8 +62,8 @@ struct RandomStates {
 
 class Program {
  public:
-  /// Copies what it needs of `graph`; attribute tensors are shared. Every attribute that the graph uses must hold a
-  /// tensor.
+  /// Does not refer to `graph` afterwards; attribute tensors are shared. Every attribute that the graph uses must hold
+  /// a tensor.
   explicit Program(const Graph& graph, ExecutionHints hints = {});
 
   /// Runs once in a new frame; see Frame::run().

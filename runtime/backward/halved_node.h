@@ -17,9 +17,8 @@ namespace plumbline::backward {
 using NodeHandle = decltype(torch::autograd::Edge::function);
 
 /// Derives the kind of execution from the valid edges. All edges valid: a full backward. Some edges valid: the second
-/// half if a first half has run and none of its edges is valid now, otherwise a first half. (The gradient of an input
-/// of this node that depends on parameters only belongs to the second half.) Throws Error if the backward runs with
-/// create_graph.
+/// half if a first half has run and none of its edges is valid now, otherwise a first half. (An edge to a value that
+/// depends on parameters only belongs to the second half.) Throws Error if the backward runs with create_graph.
 ///
 /// release_variables() is called after either half; while between_halves() is true, an override must keep the values
 /// that the second half needs. A first half is repeated only if the graph is retained. A lock serialises the executions

@@ -29,7 +29,7 @@ void for_each_attribute(const Graph& graph, Visit&& visit, int depth = 0) {
 }
 
 /// The same with `visit(Attribute&, depth)`, which may change the attribute. Every branch is replaced by a copy first,
-/// since other graphs may share it.
+/// since other graphs may share the branch.
 template <class Visit>
 void for_each_attribute(Graph& graph, Visit&& visit, int depth = 0) {
   for (Attribute& attribute : graph.attributes) visit(attribute, depth);

@@ -25,9 +25,8 @@ namespace plumbline::backward {
 /// A node at which the second half starts, and the gradients that flow into this node.
 struct Seed {
   NodeHandle node;
-  std::vector<at::Tensor>
-      grads;         ///< indexed by input of the node; undefined if none arrived; all undefined for a HalvedNode
-  std::string name;  ///< autograd's name of the frontier node; empty for a root
+  std::vector<at::Tensor> grads;  ///< by input of the node; undefined if none arrived, and for a HalvedNode
+  std::string name;               ///< autograd's name of the frontier node; empty for a root
 };
 
 /// The graph of one micro-batch between the cut and the end of its second half. Nodes that several micro-batches share

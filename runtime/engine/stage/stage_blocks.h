@@ -53,8 +53,8 @@ void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe);
 class StageBlocks {
  public:
   /// `graph` must be bound to its tensors and is copied. `blocks_in` as in RecomputeOptions. Throws InputError if the
-  /// graph cannot be cut into these blocks (split()), if forward writes a parameter in place, or if a branch of a cond
-  /// holds a parameter that requires a gradient.
+  /// graph cannot be cut into these blocks (split()), or if a recomputed block writes a parameter in place or has a
+  /// parameter inside a branch of a cond.
   StageBlocks(const graph::Graph& graph, const std::string& blocks_in);
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();

@@ -12,8 +12,8 @@
 namespace plumbline::engine {
 
 /// For each micro-batch the engine calls forward(), then either backward(), or backward_input() and later
-/// backward_weight(). Between the halves it may run other micro-batches, including their backwards, and it may run the
-/// second halves in another order than the first halves. The backward is not called if the loss does not depend on the
+/// backward_weight(). Between the halves the engine may run other micro-batches, including their backwards, and second
+/// halves may run in another order than first halves. The backward is not called if the loss does not depend on the
 /// stage.
 class StageRunner {
  public:

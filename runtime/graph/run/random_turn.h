@@ -21,7 +21,7 @@ inline at::Tensor random_state() {
 }
 
 /// One turn. The constructor blocks until no other thread has a turn, then sets the seed or the state, if given; the
-/// destructor restores the generator. Turns of one thread must not nest: the process aborts.
+/// destructor restores the generator. Turns of one thread must not nest; otherwise the process aborts.
 class RandomTurn {
  public:
   explicit RandomTurn(std::optional<uint64_t> seed = std::nullopt)

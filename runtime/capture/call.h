@@ -27,7 +27,7 @@ class ModuleObserver {
 };
 
 /// Installs an observer on this thread for the lifetime of the scope. Scopes nest: only the innermost observer is
-/// notified, none if it is null. `observer` must outlive the scope.
+/// notified; a null observer silences the outer ones. `observer` must outlive the scope.
 class ModuleObserverScope {
  public:
   explicit ModuleObserverScope(ModuleObserver* observer) noexcept;

@@ -9,7 +9,8 @@
 
 namespace plumbline::capture {
 
-/// The destructor restores each kept tensor in place: its content, if it changed, and requires_grad, if a run set it.
+/// The destructor restores each kept tensor in place: writes the content back if it changed, and detaches the tensor if
+/// a run gave it a gradient history.
 class KeptTensors {
  public:
   KeptTensors() = default;

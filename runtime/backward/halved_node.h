@@ -1,8 +1,8 @@
 // HalvedNode: an autograd node that can be executed in two halves, and its contract with the cut (split/cut.h).
 //
-// The cut executes such a node twice, first with only the edges towards inputs valid, then with only those towards
-// parameters. It stores no gradient for the node, and the second execution gets undefined gradients. In a full backward
-// the node is executed once with all edges.
+// The cut executes such a node twice: first only the edges towards inputs are valid, then only the edges towards
+// parameters. The cut keeps no incoming gradient for the node, so the second execution gets undefined gradients. In a
+// full backward the node is executed once with all edges.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -16,13 +16,13 @@ namespace plumbline::backward {
 /// The handle of an autograd node: an intrusive pointer since LibTorch 2.15, a shared one before.
 using NodeHandle = decltype(torch::autograd::Edge::function);
 
-/// Derives the kind of execution from the valid edges: all edges are a full backward; some edges are a first half,
-/// unless a first half has run and none of its edges is among them: then they are the second half. (An input may depend
-/// on parameters only; its gradient then belongs to the second half, like a parameter's.)
+/// Derives the kind of execution from the valid edges. All edges valid: a full backward. Some edges valid: the second
+/// half if a first half has run and none of its edges is valid now, otherwise a first half. (An edge to a value that
+/// depends on parameters only belongs to the second half.) Throws Error if the backward runs with create_graph.
 ///
-/// LibTorch releases the node's saved values after either half: release_variables() must keep those that the second
-/// half needs (between_halves()). Unless a graph is retained there is only one first half. Executions of one node run
-/// one at a time.
+/// release_variables() is called after either half; while between_halves() is true, an override must keep the values
+/// that the second half needs. A first half is repeated only if the graph is retained. A lock serialises the executions
+/// of one node.
 class HalvedNode : public torch::autograd::Node {
  public:
   using Node::Node;
@@ -30,14 +30,16 @@ class HalvedNode : public torch::autograd::Node {
  protected:
   using Gradients = torch::autograd::variable_list;
 
-  /// True from the end of the first half to the beginning of the second.
+  /// True from the end of a first half to the beginning of the node's next execution.
   bool between_halves() const { return between_halves_; }
 
  private:
-  /// Returns one slot for each edge; should_compute_output() tells which are required.
+  /// Returns one slot for each edge; task_should_compute_output() tells which of them the engine requires.
   virtual Gradients full(Gradients& grads) = 0;
-  /// `wanted`: by edge. Keeps the values that second_half() needs.
+  /// `wanted`, indexed by edge: nonzero for the edges of this half. Returns one slot for each edge and keeps the values
+  /// that second_half() needs.
   virtual Gradients first_half(Gradients& grads, const std::vector<char>& wanted) = 0;
+  /// As first_half(), for the edges of the second half.
   virtual Gradients second_half(const std::vector<char>& wanted) = 0;
   /// Drops the values kept by a first half whose second half never ran.
   virtual void forget_half() = 0;
@@ -46,7 +48,7 @@ class HalvedNode : public torch::autograd::Node {
 
   Gradients apply(Gradients&& grads) final;
 
-  std::mutex halves_;  // Node::mutex_ protects what a node saved, and its halves lock it
+  std::mutex halves_;  // apart from Node::mutex_, which the halves lock to read saved values
   bool between_halves_ = false;
   std::vector<char> first_edges_;
 };

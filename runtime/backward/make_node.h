@@ -8,6 +8,7 @@
 
 namespace plumbline::backward {
 
+/// Constructs a node of class `Made` from `arguments`.
 template <class Made, class... Arguments>
 NodeHandle make_node(Arguments&&... arguments) {
   if constexpr (std::is_constructible_v<NodeHandle, std::shared_ptr<Made>>)

@@ -5,7 +5,7 @@
 
 namespace plumbline::backward {
 
-/// False for an undefined tensor.
+/// Whether `tensor` requires a gradient; false for an undefined tensor.
 inline bool requires_gradient(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
 }  // namespace plumbline::backward

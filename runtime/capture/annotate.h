@@ -7,12 +7,13 @@
 
 namespace plumbline::capture {
 
-/// Runs `graph` once on `inputs`, with gradients enabled, and fills in dtype, sizes, requires_grad, kind and storage of
-/// every value (those inside the branches of a cond are unchanged). A value to which a later in-place call gives a
-/// gradient requires one. Afterwards buffers, parameters, constants, inputs and the default generator are restored.
+/// Runs `graph` once on `inputs`, with gradients enabled, and sets dtype, sizes, requires_grad, kind and storage of
+/// every value (values inside the branches of a cond are unchanged). requires_grad is also set if a later in-place call
+/// gives the value a gradient. Afterwards buffers, parameters, constants, inputs and the default generator are
+/// restored, also after an exception.
 ///
-/// `inputs` are in the order of graph.inputs; throws InputError when their number differs. An exception of a kernel
-/// becomes Error, with the node. Takes a turn at the random generator, so it must not be called within one.
+/// `inputs` are in the order of graph.inputs; every used attribute must hold a tensor. Throws InputError if the number
+/// of inputs differs, and Error with the node's text if a kernel throws. Must not be called inside a RandomTurn.
 void annotate(graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
 }  // namespace plumbline::capture

@@ -1,11 +1,12 @@
-// call(): a module calls its children by it, so that observers learn their names.
+// call(): the function by which a module calls its children, so that observers learn which module runs.
 //
 // The dispatcher sees operators, not modules. A forward written as
 //
 //   at::Tensor forward(at::Tensor x) { return plumbline::call(fc2_, plumbline::call(fc1_, x)); }
 //
-// runs exactly as `fc2_->forward(fc1_->forward(x))` does, and reports to the observer of this thread (a capture, an
-// oracle) when fc1 and fc2 are entered and left. Names come from the root's registry, so that they equal Python's.
+// runs exactly as `fc2_->forward(fc1_->forward(x))` does, and notifies the observer of this thread (a capture, an
+// oracle) when fc1 and fc2 are entered and left. The observer looks up names in the root module's registry, so that
+// they equal Python's.
 #pragma once
 
 #include <utility>
@@ -16,7 +17,8 @@ class Module;
 
 namespace plumbline::capture {
 
-/// Notified of modules entered and left through call() on its thread.
+/// Notified of modules entered and left through call() on its thread. An exception of enter() reaches the caller of
+/// call(), and leave() is not called for that module; leave() must not throw.
 class ModuleObserver {
  public:
   virtual ~ModuleObserver() = default;
@@ -24,7 +26,8 @@ class ModuleObserver {
   virtual void leave(const torch::nn::Module& module) = 0;
 };
 
-/// Installs an observer on this thread for the lifetime of the scope; only the innermost observer is notified.
+/// Installs an observer on this thread for the lifetime of the scope. Scopes nest: only the innermost observer is
+/// notified; a null observer silences the outer ones. `observer` must outlive the scope.
 class ModuleObserverScope {
  public:
   explicit ModuleObserverScope(ModuleObserver* observer) noexcept;
@@ -60,7 +63,7 @@ decltype(auto) call(Child& child, Arguments&&... arguments) {
   return module.forward(std::forward<Arguments>(arguments)...);
 }
 
-/// Marks a stage border in forward: a capture cuts here; elsewhere it does nothing.
+/// Marks a stage border in forward: a capture records a split marker. Outside a capture it does nothing.
 void pipe_split();
 
 }  // namespace plumbline::capture

@@ -2,11 +2,12 @@
 //
 // A boxed fallback on a dispatch key above Autograd and Autocast sees each call of the model whole (layer_norm,
 // scaled_dot_product_attention, cross_entropy_loss stay single nodes, so that autograd differentiates the replay
-// exactly as it did the original). Tensors are identified by their TensorImpl, held weakly: a strong reference would
-// change the behaviour of LibTorch's factories and keep every activation alive.
+// exactly like the original). Tensors are identified by their TensorImpl, of which only weak references are kept: a
+// strong reference would change the behaviour of LibTorch's factories and keep every activation alive.
 //
 // Forward runs once, on the given inputs, with gradients enabled. Afterwards the buffers, the parameters and the
-// default random generator are restored.
+// default random generator are restored, also after an exception. A capture is a RandomTurn: captures on several
+// threads run one after another, and none may be made inside another capture or turn.
 //
 // A forward that cannot be captured faithfully is refused by a CaptureError that names the operator and the module: a
 // number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind autograd's
@@ -29,21 +30,25 @@ class Module;
 
 namespace plumbline::capture {
 
-/// Forward cannot be captured faithfully; the text says why, where, and how to avoid it.
+/// Forward cannot be captured faithfully; the text names the reason, the place and a remedy.
 class CaptureError : public InputError {
  public:
   using InputError::InputError;
 };
 
+/// A tensor and its name: an input, or a parameter or buffer under its qualified name.
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
 };
 
+/// Runs a forward on the inputs, in their order, and returns all outputs.
 using ForwardFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
-/// Captures `forward` run on `inputs`. Parameters, buffers and modules get their names in `module`. The graph is
-/// specialised to the shapes of the inputs and to the module's training mode.
+/// Captures a run of `forward` on `inputs`. Parameters, buffers and modules have the names under which `module`
+/// registers them. The graph is specialised to the shapes of the inputs and to the module's training mode, and shares
+/// the module's parameters and buffers. Throws CaptureError for an input that is undefined, occurs twice, or is a
+/// parameter or buffer, and for a forward that is refused (see above); exceptions of forward propagate.
 graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& forward,
                      const std::vector<NamedTensor>& inputs);
 

@@ -1,11 +1,11 @@
-// Interposition: every operator call of a thread passes through an object that may inspect and change it.
+// Interposition: every operator call of a thread passes through an Interposer, which may inspect and change the call.
 //
-// It sits below Autograd and ADInplaceOrView and above the kernels. A forward therefore arrives as the operators that
-// autograd differentiates (composite ones in their parts: linear as t and addmm), and a backward as the operators that
-// its formulas call, including the in-place add that accumulates a gradient. Backward of CPU tensors runs on the
-// calling thread. Version counters, views and the autograd graph are handled above and stay correct.
+// An interposer is called below Autograd and ADInplaceOrView and above the kernels. A forward therefore arrives as the
+// operators that autograd differentiates (composite ones in their parts: linear as t and addmm), and a backward as the
+// operators that its formulas call, including the in-place add that accumulates a gradient. The backward of CPU tensors
+// runs on the calling thread. Version counters, views and the autograd graph are handled above and stay correct.
 //
-// It uses the dispatch key Fake, just above BackendSelect (so that factories arrive too), for which LibTorch has no
+// The dispatch key is Fake, just above BackendSelect (so that factories arrive too), for which LibTorch has no
 // fallback; the registration is in registrations.cc.
 #pragma once
 
@@ -20,16 +20,16 @@ class Interposer {
   virtual ~Interposer() = default;
 
   /// Replaces one call of `op`. On entry the arguments are the last op.schema().arguments().size() entries of the
-  /// stack; on return the results must be in their place. `op.callBoxed(stack)` does just that. Operators called in
-  /// here, and those that they call, are neither interposed nor recorded by autograd. An argument that op writes
-  /// (alias_info()->isWrite(), and the running statistics of native_batch_norm, whose schema omits it) must not be
-  /// replaced by a copy. Its exceptions reach the caller.
+  /// stack; on return the results must be in their place, as after `op.callBoxed(stack)`. Operators called inside, and
+  /// the operators that they call, are neither interposed nor recorded by autograd. An argument that `op` writes
+  /// (alias_info()->isWrite(), and the running statistics of native_batch_norm, whose schema does not declare the
+  /// write) must not be replaced by a copy. Exceptions reach the caller of the operator.
   virtual void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) = 0;
 };
 
-/// Sends the operator calls of this thread to `interposer` for the lifetime of the scope. Scopes nest: only the
-/// innermost is called, and after it the outer one again. Other threads are not affected, even if they take over this
-/// thread's dispatch state (at::ThreadLocalStateGuard).
+/// Sends the operator calls of this thread to `interposer`, which must outlive the scope. Scopes nest: only the
+/// innermost interposer is called. Other threads are not affected, even if they take over this thread's dispatch state
+/// (at::ThreadLocalStateGuard).
 class InterposerScope {
  public:
   explicit InterposerScope(Interposer& interposer) noexcept;

@@ -9,6 +9,8 @@
 
 namespace plumbline::capture {
 
+/// The destructor restores each kept tensor in place: writes the content back if it changed, and detaches the tensor if
+/// a run gave it a gradient history.
 class KeptTensors {
  public:
   KeptTensors() = default;
@@ -24,6 +26,7 @@ class KeptTensors {
   KeptTensors(const KeptTensors&) = delete;
   KeptTensors& operator=(const KeptTensors&) = delete;
 
+  /// Saves a copy of the content of `tensor`, to be restored later. Ignores undefined and meta tensors.
   void keep(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.is_meta()) return;
     const c10::NoGradGuard no_grad;

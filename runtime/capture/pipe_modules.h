@@ -1,6 +1,6 @@
-// Modules for users of pipelines: a model together with its loss, and a sequence that is cut between its parts. They
-// correspond to PyTorch's torch.distributed.pipelining (_IR.py), for module holders (torch::nn::Linear) and shared
-// pointers to modules.
+// Modules for users of pipelines: a model together with its loss, and a sequence that is cut between its children. They
+// correspond to LossWrapper, TrivialLossWrapper and PipeSequential of PyTorch's torch.distributed.pipelining (_IR.py),
+// for module holders (torch::nn::Linear) and shared pointers to modules.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,7 @@ concept HoldsModule = requires(Part& part) { static_cast<torch::nn::Module&>(*pa
 }  // namespace detail
 
 /// A model and its loss function as one module, with the children "module" and, if the loss function is a module,
-/// "loss_fn" (any other callable works too). Derive from it and connect them in forward():
+/// "loss_fn" (the loss function may be any other callable). Derive a class and connect the two in its forward():
 ///
 ///   struct Regression : plumbline::LossWrapper<torch::nn::Sequential, torch::nn::MSELoss> {
 ///     using LossWrapper::LossWrapper;
@@ -54,7 +54,7 @@ class LossWrapper : public torch::nn::Module {
   LossFunction loss_fn;
 
  protected:
-  /// Applies the loss function.
+  /// Applies the loss function; a module is called by call().
   template <class... Arguments>
   at::Tensor loss(Arguments&&... arguments) {
     if constexpr (detail::HoldsModule<LossFunction>)
@@ -70,7 +70,7 @@ class TrivialLossMark {
   virtual ~TrivialLossMark() = default;
 };
 
-/// loss_fn(module(x), targets): its only output is the loss, so it needs no loss spec.
+/// Computes loss_fn(module(x), targets). The only output is the loss, so no loss spec is needed.
 template <class Model, class LossFunction>
 class TrivialLossWrapper : public LossWrapper<Model, LossFunction>, public TrivialLossMark {
  public:
@@ -82,13 +82,13 @@ class TrivialLossWrapper : public LossWrapper<Model, LossFunction>, public Trivi
 template <class Model, class LossFunction>
 TrivialLossWrapper(Model, LossFunction) -> TrivialLossWrapper<Model, LossFunction>;
 
-/// find_loss() uses it to recognise the model.
+/// Whether `model` is a TrivialLossWrapper; used by find_loss().
 inline bool is_trivial_loss_wrapper(const torch::nn::Module& model) {
   return dynamic_cast<const TrivialLossMark*>(&model) != nullptr;
 }
 
-/// A sequence of modules: children "0", "1", ..., each called by call() with the previous one's output. Every child
-/// takes and returns one tensor.
+/// A sequence of modules: children "0", "1", ..., each called by call() with the output of its predecessor. Every child
+/// takes and returns one tensor; an empty sequence returns its input.
 class SequenceImpl : public torch::nn::Module {
  public:
   template <detail::HoldsModule... Children>
@@ -131,12 +131,12 @@ class SequenceImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Sequence);
 
-/// A sequence of modules, each a stage: with a pipe_split() between them.
+/// A sequence of modules, each of which is a stage: forward calls pipe_split() between two children.
 class PipeSequentialImpl : public SequenceImpl {
  public:
   using SequenceImpl::SequenceImpl;
 
-  /// Made from the modules of a torch::nn::Sequential, which both then share.
+  /// Makes a sequence of the children of a torch::nn::Sequential and shares them with it.
   template <class Sequential>
   static std::shared_ptr<PipeSequentialImpl> from_sequential(Sequential& sequential) {
     auto pipe = std::make_shared<PipeSequentialImpl>();

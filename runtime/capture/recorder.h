@@ -13,7 +13,9 @@ namespace plumbline::capture {
 
 class Recorder {
  public:
-  /// `parameters` and `buffers` by qualified name, tied ones under each of their names.
+  /// `parameters` and `buffers` under their qualified names, a tied tensor under each of its names (the first becomes
+  /// the attribute's name, the others its aliases). Throws CaptureError for an input that is undefined, occurs twice,
+  /// or is a parameter or buffer.
   Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
            const std::vector<NamedTensor>& inputs);
   /// Restores the parameters that forward wrote in place (an embedding with max_norm does).
@@ -21,17 +23,21 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Called around one operator: before it runs with its arguments on the stack, and after with its results.
+  /// Called around one operator: before() with its arguments on the stack, after() with its results. before() throws
+  /// CaptureError for a call that a replay would not repeat.
   void before(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   void after(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-  /// Throws CaptureError with `what`, the current operator and the current module.
+  /// Throws CaptureError with the current operator, its node number, the current module and `what`.
   [[noreturn]] void refuse(const std::string& what) const;
 
+  /// `name`: the qualified name in the root module ("" for the root itself). `type`: the module's class.
   void enter_module(const std::string& name, const std::string& type);
   void leave_module();
 
-  /// Ends the recording; the outputs must be values of the graph, inputs, attributes or undefined.
+  /// Ends the recording and returns the graph; call last. An undefined output becomes kNoValue. An unknown tensor
+  /// becomes a constant, or is refused by CaptureError if it requires a gradient or shares memory with a value that
+  /// varies.
   graph::Graph finish(const std::vector<at::Tensor>& outputs);
 
  private:
@@ -74,7 +80,8 @@ class Recorder {
   bool pending_varies_ = false;
 };
 
-/// Records the calls of this thread for the lifetime of the scope.
+/// Records the calls of this thread for the lifetime of the scope. Scopes must not nest; `recorder` must outlive the
+/// scope.
 class RecordingScope {
  public:
   explicit RecordingScope(Recorder& recorder);

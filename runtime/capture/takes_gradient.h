@@ -5,7 +5,8 @@
 
 namespace plumbline::capture {
 
-/// A view made without gradients reports requires_grad (because its base has it), but gets no gradient.
+/// Whether `tensor`, which must be defined, gets a gradient. Differs from requires_grad for a view made without
+/// gradients: such a view reports requires_grad because its base has it, but gets no gradient.
 inline bool takes_gradient(const at::Tensor& tensor) {
   if (!tensor.requires_grad()) return false;
   return !tensor.is_view() || tensor.grad_fn() || !tensor._base().requires_grad();

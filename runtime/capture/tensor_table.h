@@ -1,7 +1,7 @@
-// What a recorder knows a tensor by: the value that it is, and the number of the memory that it lies in.
+// The tables of a recorder: which value of the graph a tensor is, and the number of its storage.
 //
-// Tensors and storages are known by their addresses. The tables hold them weakly, which keeps an address from being
-// used again and holds no memory of a tensor.
+// Tensors and storages are identified by address. Weak references keep an address from being reused without keeping the
+// memory of the tensor alive.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,10 @@
 
 namespace plumbline::capture {
 
-/// Numbers storages from 0, in the order in which they are met.
+/// Numbers storages from 0, in the order in which number_of() first sees them.
 class StorageTable {
  public:
-  /// The number of the tensor's memory, a new one where it is met first; -1 for a tensor without storage.
+  /// Returns the number of the tensor's storage; a new storage gets the next number. -1 for a tensor without storage.
   int32_t number_of(const at::Tensor& tensor) {
     if (!tensor.has_storage()) return -1;
     c10::StorageImpl* const storage = tensor.storage().unsafeGetStorageImpl();
@@ -44,7 +44,7 @@ class StorageTable {
   std::unordered_map<const c10::StorageImpl*, Entry> numbers_;
 };
 
-/// The value (an index into a recorder's graph) that each tensor is at present.
+/// The current value of each tensor, as an index in Graph::values of the recorder's graph.
 class TensorTable {
  public:
   std::optional<int32_t> find(const at::Tensor& tensor) const {
@@ -52,13 +52,14 @@ class TensorTable {
     return entry == values_.end() ? std::nullopt : std::optional(entry->second.value);
   }
 
-  /// A tensor that was written in place becomes another value.
+  /// Sets the tensor's current value; replaces an earlier one, since a tensor written in place becomes a new value.
   void set(const at::Tensor& tensor, int32_t value) {
     values_.try_emplace(tensor.unsafeGetTensorImpl(), Entry{value, Weak(tensor.getIntrusivePtr())})
         .first->second.value = value;
   }
 
-  /// Calls `visit(value, tensor)` for each tensor that still exists and whose value is `wanted(value)`, in no order.
+  /// Calls `visit(value, tensor)`, in no particular order, for each tensor that still exists and whose value satisfies
+  /// `wanted(value)`.
   template <class Wanted, class Visit>
   void for_each_alive(const Wanted& wanted, const Visit& visit) const {
     for (const auto& [address, entry] : values_) {

@@ -1,4 +1,4 @@
-// EngineContext: state that the parts of one rank's engine share, constant from step to step.
+// EngineContext: state of one rank's engine that outlives a step and that the engine's parts share.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ struct EngineContext {
   transport::Transport& transport;
   schedule::Schedule schedule;
   EngineOptions options;
-  std::vector<int> stages;                  ///< of this rank, ascending
-  std::map<int, split::StageState> states;  ///< of those stages, once the first step has begun
+  std::vector<int> stages;                  ///< this rank's stages, ascending
+  std::map<int, split::StageState> states;  ///< by stage; filled when the first plan is made
   RandomContext random;
 
   int rank_of(int stage, int microbatch) const { return schedule.rank_of(stage, microbatch); }
@@ -27,7 +27,7 @@ struct EngineContext {
   int replica_of(int microbatch) const {
     return schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch[microbatch];
   }
-  /// The index of one of this rank's stages among them.
+  /// The index of `stage` in `stages`; `stage` must belong to this rank.
   size_t index_of(int stage) const {
     return static_cast<size_t>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
   }

@@ -1,9 +1,9 @@
-// Custom functions: a user's replacement for the engine's execution of an action, or of a group of actions that may
+// Custom functions: a user's code in place of the engine's execution of an action, or of a group of actions that may
 // overlap.
 //
-// After PyTorch's register_custom_function (torch.distributed.pipelining.schedules): every kind of action can be
-// replaced except SEND, RECV and WAIT_SEND, and a group as a whole. Unlike there, every computation must be executed
-// exactly once, by the stage's own runner or by another one, so the validated schedule is the one executed.
+// After PyTorch's register_custom_function (torch.distributed.pipelining.schedules): a function can replace every kind
+// of action except SEND, RECV and WAIT_SEND, or a group as a whole. Unlike there, every computation must be executed
+// exactly once, by the stage's own runner or by another runner, so the engine executes the schedule that was validated.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@ namespace plumbline::engine {
 
 class Execution;
 
-/// The queries and operations available to a running custom function.
+/// The queries and operations available to a running custom function; valid only during its call.
 class ActionContext {
  public:
   ActionContext(Execution& execution, std::span<const schedule::Action> actions)
@@ -30,20 +30,22 @@ class ActionContext {
   const schedule::Schedule& schedule() const;
   /// True within Engine::train().
   bool training() const;
-  /// The model's inputs and the target of a micro-batch, as given to this rank.
+  /// The model's inputs of a micro-batch, as given to this rank.
   const std::vector<at::Tensor>& inputs(int microbatch) const;
+  /// The target of a micro-batch; undefined if the batch has none.
   const at::Tensor& target(int microbatch) const;
-  /// By micro-batch, those known so far; empty on a rank without the last stage, or without a loss.
+  /// Indexed by micro-batch, undefined until computed; empty on a rank without the last stage, or without a loss
+  /// function.
   const std::vector<at::Tensor>& losses() const;
-  /// The runner of a stage of this rank.
+  /// The runner of a stage of this rank. Throws Error for another stage.
   StageRunner& runner(int stage) const;
 
-  /// Executes an action as the engine does. `action` is one of the function's actions; F, B, I and W must follow the
-  /// actions of the same group that they depend on. UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD have no default
-  /// effect, and need not be executed. Throws Error for another action, or for one already executed.
+  /// Executes an action as the engine does. F, B, I and W must follow the actions of the same group on which they
+  /// depend. UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD have no default effect and need not be executed. Throws
+  /// Error if `action` is not one of the function's actions or was already executed; errors of the action propagate.
   void execute(const schedule::Action& action);
-  /// The same, but `runner` computes in place of the stage's runner: it gets the same inputs or gradients, and its
-  /// results are used like the stage's. An I and its W must use one runner.
+  /// The same, but `runner` computes in place of the stage's runner, from the same inputs or gradients, and the engine
+  /// uses its results. An I and its W must use the same runner.
   void execute(const schedule::Action& action, StageRunner& runner);
 
  private:
@@ -51,14 +53,16 @@ class ActionContext {
   std::span<const schedule::Action> actions_;
 };
 
-/// Executes `actions`: one, or a whole group in the order of the schedule. Called on the engine's thread. Its exception
-/// fails the step.
+/// Executes `actions`: a single action, or a whole group in the order of the schedule. Called on the engine's thread.
+/// The step fails if the function throws, or returns without having executed every F, B, I and W among `actions`.
 using CustomFunction = std::function<void(std::span<const schedule::Action> actions, ActionContext& context)>;
 
+/// The custom functions of an engine.
 struct CustomFunctions {
-  /// By kind of action: F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD. The engine refuses others.
+  /// By kind of action: F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD. The engine's constructor throws
+  /// InputError for another kind. An empty function is ignored.
   std::map<schedule::ActionType, CustomFunction> of_type = {};
-  /// For groups. Without it the members of a group are executed one by one, each by the function of its kind.
+  /// For groups. If empty, the actions of a group are executed one by one, each by the function of its kind.
   CustomFunction group = {};
 };
 

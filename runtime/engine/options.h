@@ -17,52 +17,62 @@
 
 namespace plumbline::engine {
 
-/// A scalar loss from the model's outputs and the target of one micro-batch; in an evaluation it may be undefined.
+/// Computes the loss, a tensor of one element, from the model's outputs and the target of one micro-batch. In an
+/// evaluation the result may be undefined.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& target)>;
 
-/// Computes the part of a stage's parameter gradients that a user's modules deferred; empty if there is none.
+/// Computes the parameter gradients that a user's modules deferred in one backward; empty if there are none.
 using WeightWork = std::function<void()>;
 
 struct EngineOptions {
+  /// Names of the model's inputs, in order; may hold "*rest" and "**extra" (chunk.h).
   std::vector<std::string> input_names;
+  /// One per input.
   std::vector<microbatch::ChunkSpec> input_chunks;
   microbatch::ChunkSpec target_chunk;
-  /// How merged_outputs() joins outputs; unlisted ones are joined along dimension 0.
+  /// By output: how merged_outputs() joins its chunks; along dimension 0 for outputs beyond the end.
   std::vector<microbatch::ChunkSpec> output_chunks;
-  /// Without a loss a step ends with the outputs: there is no backward.
+  /// Empty: a step computes the outputs and runs no backward.
   LossFunction loss;
-  /// The loss is a mean over the rows of its micro-batch.
+  /// Whether the loss is a mean over the rows of its micro-batch; micro-batches are then weighted by their rows, so
+  /// that the result is the mean over the batch.
   bool mean_loss = false;
-  /// The number of elements over which a mean loss averages, given a micro-batch's target; micro-batches are weighted
-  /// by it. For targets with ignored elements (padding). Without it, rows are the weight.
+  /// Returns the number of elements over which a mean loss averages for a micro-batch's target (undefined without one);
+  /// replaces the rows as weight. For targets with ignored elements (padding). Empty: the rows of the last divided
+  /// input. Used in training only.
   std::function<int64_t(const at::Tensor& target)> mean_count;
+  /// Divide the summed gradients by the number of micro-batches at the end of the step.
   bool divide_by_microbatches = true;
+  /// The run seed of all random draws (random_seed.h).
   uint64_t seed = 0;
-  /// Seed the generator with seed + micro-batch whenever a stage begins to draw, instead of differently for each step,
-  /// stage and micro-batch: with a carried random state (SplitOptions) each micro-batch then draws the same numbers as
-  /// the uncut model after torch::manual_seed(seed + micro-batch).
+  /// Seed the generator with seed + micro-batch before each stage's forward, instead of a seed per step, stage and
+  /// micro-batch. With a carried random state (SplitOptions), each micro-batch then draws the same numbers as the uncut
+  /// model after torch::manual_seed(seed + micro-batch).
   bool seed_by_microbatch = false;
+  /// Pass tensors between stages with their strides instead of contiguous (tensor_transfer.h).
   bool keep_strides = false;
   RecomputeOptions recompute;
-  /// Cannot be combined with `recompute`. Does not change bits.
+  /// Partitioned stages (partitioned_stage.h). Cannot be combined with `recompute`. Does not change bits.
   RematOptions remat;
-  /// The limit of every single wait.
+  /// The limit of each single wait for a message.
   transport::Clock::duration timeout = std::chrono::seconds(60);
   /// For modules that compute the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):
-  /// called once for each stage and micro-batch, right after autograd's backward. A B runs the work at once; an I is
-  /// the full backward on every stage and keeps the work for the W, which then does nothing else. Not called if the
-  /// loss does not depend on the stage. The work adds to .grad; gradients are not recorded during it. Outputs keep
-  /// their memory until the backward, since a module's own backward might read them.
+  /// called once for each stage and micro-batch, right after autograd's backward, unless the loss does not depend on
+  /// the stage. The returned work adds to .grad and runs under no_grad: at once in a B; an I runs the full backward on
+  /// every stage and leaves the work to the W, which does nothing else. Outputs keep their memory until the backward,
+  /// since a module's own backward might read them.
   std::function<WeightWork(int stage, int microbatch)> weight_work;
-  /// Once all consumers have received a stage's output, only its place in the autograd graph is kept
-  /// (released_output.h). Turned off for comparison: it changes memory, but no bits.
+  /// Once all consumers have received a stage's output, keep only its place in the autograd graph (released_output.h).
+  /// Turning this off increases memory and changes no bits.
   bool release_outputs = true;
-  /// Functions that execute actions of a kind in place of the engine.
+  /// Functions that execute actions in place of the engine.
   CustomFunctions custom;
   /// Record the time of every action (StepResult::trace).
   bool trace = false;
+  /// Not owned; must outlive the engine. Null: none.
   EngineObserver* observer = nullptr;
-  /// Replaces a stage's runner, or wraps it. `state` lives as long as the engine.
+  /// Returns the runner to use for a stage, given the engine's runner (last argument). Called for each of this rank's
+  /// stages whenever a plan is made. `state` lives as long as the engine. Empty: the engine's runner is used.
   std::function<std::unique_ptr<StageRunner>(int stage, const split::StageState& state, std::unique_ptr<StageRunner>)>
       decorate;
 };

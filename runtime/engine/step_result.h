@@ -12,16 +12,17 @@ namespace plumbline::engine {
 /// Seconds on the steady clock, which ranks of one machine share.
 struct StepTimes {
   double begin = 0, end = 0;
-  double busy = 0;     ///< inside forwards and backwards (whole or in halves) of this rank's stages
-  double waiting = 0;  ///< blocked until a message arrived
+  double busy = 0;     ///< inside forwards (loss included) and backwards (whole or in halves) of this rank's stages
+  double waiting = 0;  ///< blocked until a message arrived or a send completed, excluding sum_copies()
 };
 
 /// A rank's part of the results of a step.
 struct StepResult {
-  /// [micro-batch][output], detached; on a rank of the last stage, elsewhere empty. If the last stage has several
-  /// replicas, empty for the micro-batches of another rank.
+  /// [micro-batch][output], detached; empty on a rank without the last stage. If the last stage has several replicas,
+  /// the entry of a micro-batch that another rank executed is empty.
   std::vector<std::vector<at::Tensor>> outputs;
-  /// [micro-batch], detached, not weighted; likewise, undefined for those of another rank.
+  /// [micro-batch], detached, not weighted; empty without a loss function or on a rank without the last stage,
+  /// undefined for a micro-batch that another rank executed.
   std::vector<at::Tensor> losses;
   StepTimes times;
   /// With EngineOptions::trace: this rank's actions in the order of execution, in seconds as in `times`. An action

@@ -1,11 +1,12 @@
-// The attributes of a graph: what they are called in its forms, and all of them together with those of its branches.
+// The attributes of a graph: the word for each kind in the text and JSON forms, and visits of all attributes, including
+// the attributes of the graphs in branches.
 #pragma once
 
 #include "runtime/graph/graph.h"
 
 namespace plumbline::graph {
 
-/// "parameter", "buffer", "constant".
+/// "parameter", "buffer" or "constant".
 inline const char* kind_word(AttributeKind kind) {
   switch (kind) {
     case AttributeKind::Parameter:
@@ -18,7 +19,8 @@ inline const char* kind_word(AttributeKind kind) {
   return "";
 }
 
-/// Calls `visit(const Attribute&, depth)`, depth 0 for the graph's own, in a fixed order.
+/// Calls `visit(const Attribute&, depth)` for the graph's own attributes (depth 0), then for the branches of each node
+/// in order (depth + 1).
 template <class Visit>
 void for_each_attribute(const Graph& graph, Visit&& visit, int depth = 0) {
   for (const Attribute& attribute : graph.attributes) visit(attribute, depth);
@@ -26,7 +28,8 @@ void for_each_attribute(const Graph& graph, Visit&& visit, int depth = 0) {
     for (const auto& branch : node.branches) for_each_attribute(*branch, visit, depth + 1);
 }
 
-/// The same, for changes: branches may be shared with other graphs and are copied.
+/// The same with `visit(Attribute&, depth)`, which may change the attribute. Every branch is replaced by a copy first,
+/// since other graphs may share the branch.
 template <class Visit>
 void for_each_attribute(Graph& graph, Visit&& visit, int depth = 0) {
   for (Attribute& attribute : graph.attributes) visit(attribute, depth);

@@ -1,4 +1,4 @@
-// What an exception says, without the backtrace that LibTorch adds to its own.
+// The text of an exception, without the backtrace that LibTorch adds to its own exceptions.
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -1,4 +1,4 @@
-// Which values of a graph get a gradient when backward starts at some of them.
+// The values of a graph that get a gradient if a backward starts at given values.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace plumbline::graph {
 
-/// By value: whether it requires a gradient and one of `roots` depends on it through calls that record gradients and
-/// values that require one. A root itself counts; kNoValue among them is left out. What an in-place call writes is read
-/// through any view of that memory, so views count as written with it.
+/// Indexed by ValueId: nonzero if the value requires a gradient and one of `roots` depends on it, through calls that
+/// record gradients and values that require one. A root that requires a gradient counts itself; kNoValue in `roots` is
+/// ignored. An in-place call counts as a write to every value with the same storage number, since views read the
+/// changed memory.
 std::vector<char> gradient_reach(const Graph& graph, const std::vector<ValueId>& roots);
 
 }  // namespace plumbline::graph

@@ -1,10 +1,10 @@
-// Graph: a captured program of ATen calls in the order the model made them, with parameters and buffers by their
-// qualified names. It is plain data: capture makes it, text prints and parses it, split cuts it, a Program runs
-// it.
+// Graph: a captured program of ATen calls in the order in which the model made them, with parameters and buffers under
+// their qualified names. A Graph is plain data: capture makes, io/text.h prints and parses, split cuts and a Program
+// runs graphs. Copies share attribute tensors and branches.
 //
-// Values are numbered densely (static single assignment: an in-place call gives its result a new id that shares the
-// storage of the old one). A value is defined by an input, an attribute or exactly one node. Most are tensors; a number
-// that a call reads from a tensor (a size that depends on data) is a value as well.
+// Values are numbered densely (static single assignment: the result of an in-place call is a new value with the storage
+// number of the changed one). A value is defined by an input, an attribute or exactly one node. Most values are
+// tensors; a number that a call reads from a tensor (a size that depends on data) is a value as well.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,24 +21,24 @@
 namespace plumbline::graph {
 
 using ValueId = int32_t;
-/// Stands for Python's None: an undefined tensor.
+/// No value: Python's None, an undefined tensor.
 inline constexpr ValueId kNoValue = -1;
 
 enum class ValueKind : uint8_t { Tensor, Int, Float, Bool };
 
-/// What is known of a value from the captured run. A number has the dtype i64, f64 or bool and no sizes.
+/// The facts about a value that the captured run showed. A number has the dtype i64, f64 or bool and no sizes.
 struct Value {
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> sizes;
   bool requires_grad = false;
-  /// Values with the same number share memory; -1 where unknown (a graph read from text).
+  /// Values with the same storage number share memory; -1 if unknown (a graph read from text) or without storage.
   int32_t storage = -1;
   ValueKind kind = ValueKind::Tensor;
 };
 
-/// One argument of a call: a constant (a number also where the operator takes a tensor), a value, or a list of values
-/// (kNoValue: None). A list of numbers of which some are values is a NumberList: `constant` is the list, in which the
-/// places of `values` that are not kNoValue are filled in.
+/// One argument of a call: a constant (which may be a number for a tensor parameter), a value, or a list of tensors
+/// (kNoValue: None). A NumberList is a list of numbers some of which are values: `constant` is the whole list, and
+/// `values`, of the same length, has kNoValue for an element that is constant.
 struct Argument {
   enum class Kind : uint8_t { Constant, Value, TensorList, OptionalTensorList, NumberList };
   Kind kind = Kind::Constant;
@@ -46,7 +46,7 @@ struct Argument {
   std::vector<ValueId> values;
 };
 
-/// One return of a call: a tensor or a number (one id), or a list of tensors.
+/// One return of a call: a tensor or a number (one id), or a list of tensors. kNoValue: undefined.
 struct Result {
   bool is_list = false;
   std::vector<ValueId> values;
@@ -59,11 +59,11 @@ struct Node {
   std::optional<c10::OperatorHandle> op;
   std::vector<Argument> arguments;
   std::vector<Result> results;
-  /// Whether gradients were being recorded when the model made this call.
+  /// Whether gradients were recorded when the model made this call.
   bool grad_enabled = true;
-  /// Which of Graph::autocast it lies in; -1: none.
+  /// The index in Graph::autocast of the innermost region around this call; -1: none.
   int32_t autocast = -1;
-  /// Of plumbline::cond: the graphs for true and for false, whose inputs are its operands.
+  /// For plumbline::cond: the graphs for true and for false, whose inputs are the operands; otherwise empty.
   std::vector<std::shared_ptr<const Graph>> branches = {};
 
   bool is_split() const { return !op.has_value(); }
@@ -76,21 +76,23 @@ struct GraphInput {
 
 enum class AttributeKind : uint8_t { Parameter, Buffer, Constant };
 
-/// A tensor that the graph owns: a parameter or buffer of the module, or a tensor of unknown origin (a constant).
+/// A tensor of the graph itself: a parameter or buffer of the module, or a tensor of unknown origin (a constant).
 struct Attribute {
   AttributeKind kind = AttributeKind::Parameter;
   /// The canonical qualified name: the first under which the module registered this tensor.
   std::string name;
   /// The other names of the same tensor (tied parameters).
   std::vector<std::string> aliases;
-  /// False for a buffer that is no part of the model's state dict.
+  /// False for a buffer that is not in the model's state dict.
   bool persistent = true;
+  /// Shared with the module, not copied. Undefined in a graph from text or JSON until it is bound.
   at::Tensor tensor;
-  /// kNoValue where the captured run never used it.
+  /// kNoValue if the captured run never used the attribute.
   ValueId value = kNoValue;
 };
 
-/// A module that forward entered through plumbline::call(): it made the nodes [begin, end).
+/// A call of a module: forward entered the module through plumbline::call() (or torch.export recorded the call), and
+/// the module made the nodes [begin, end).
 struct ModuleCall {
   std::string name;
   std::string type;
@@ -98,14 +100,14 @@ struct ModuleCall {
   int32_t end = 0;
 };
 
-/// A stretch of forward under autocast (or under autocast switched off): its calls choose the precision of their
-/// arguments as torch.autocast does, with one cache of cast parameters for the outermost region.
+/// A region of forward with autocast enabled or disabled: its calls choose the precision of their arguments as
+/// torch.autocast does, with one cache of cast parameters per outermost region.
 struct AutocastRegion {
   c10::DeviceType device = c10::DeviceType::CPU;
   at::ScalarType dtype = at::kBFloat16;
   bool enabled = true;
   bool cache = true;
-  int32_t outer = -1;  ///< the region around it, which has a smaller number
+  int32_t outer = -1;  ///< index of the enclosing region, which is smaller than this region's; -1: none
 
   bool operator==(const AutocastRegion&) const = default;
 };
@@ -116,7 +118,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> outputs;
   std::vector<Value> values;
-  /// In the order of entry.
+  /// In the order of entry, an outer call before its inner calls.
   std::vector<ModuleCall> module_calls;
   std::vector<AutocastRegion> autocast;
 
@@ -126,7 +128,8 @@ struct Graph {
   }
 };
 
-/// Calls `visit(ValueId)` for every value that `node` reads, in argument order; None is left out.
+/// Calls `visit(ValueId)` for every value that `node` reads, in argument order, without kNoValue. A value that occurs
+/// twice is visited twice.
 template <class Visit>
 void for_each_use(const Node& node, Visit&& visit) {
   for (const Argument& argument : node.arguments)
@@ -134,7 +137,7 @@ void for_each_use(const Node& node, Visit&& visit) {
       if (v != kNoValue) visit(v);
 }
 
-/// Calls `visit(ValueId)` for every value that `node` defines.
+/// Calls `visit(ValueId)` for every value that `node` defines, in the order of the results, without kNoValue.
 template <class Visit>
 void for_each_definition(const Node& node, Visit&& visit) {
   for (const Result& result : node.results)
@@ -142,17 +145,20 @@ void for_each_definition(const Node& node, Visit&& visit) {
       if (v != kNoValue) visit(v);
 }
 
-/// Calls `visit(ValueId)` for every value whose memory `node` writes, as its schema says, and for the running
-/// statistics of batch and instance norm, which their schemas keep quiet about.
+/// Calls `visit(ValueId)` for every argument whose memory `node` writes according to the operator's schema, and for the
+/// running statistics of a batch or instance norm in training, whose schemas do not declare the write. Does not enter
+/// branches.
 void for_each_mutation(const Node& node, const std::function<void(ValueId)>& visit);
 
-/// Whether `node` draws random numbers from the default generator (a dropout with p = 0 does not) or sets its state.
+/// Whether `node`, or a node in its branches, draws random numbers from the default generator (a dropout with p = 0 or
+/// outside training does not) or sets the generator's state.
 bool draws_random_numbers(const Node& node);
 
-/// Throws Error naming the place when a value is used before its definition, defined twice, or out of range.
+/// Throws Error naming the place if a value is used before its definition, defined twice, or out of range. Does not
+/// verify branches.
 void verify(const Graph& graph);
 
-/// "f32[2,3]": dtype and shape, as errors and the text form print them.
+/// Dtype and shape, as in errors and the text form: "f32[2,3]"; "undefined" for an undefined tensor.
 std::string describe(at::ScalarType dtype, at::IntArrayRef sizes);
 std::string describe(const at::Tensor& tensor);
 

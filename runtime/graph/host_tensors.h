@@ -1,4 +1,4 @@
-// Between LibTorch's tensors and the torch-free ones that files hold and that are compared.
+// Conversions between LibTorch's tensors and HostTensor, the torch-free tensor of files and comparisons.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,11 +7,11 @@
 
 namespace plumbline::graph {
 
-/// A copy of the elements in row-major order. Throws Error for what files do not hold: element types other than
-/// HostTensor's, sparse and meta tensors.
+/// Returns a copy of the elements in row-major order, from any device. Throws Error for an element type that HostTensor
+/// does not have, and for sparse and meta tensors.
 HostTensor to_host(const at::Tensor& tensor);
 
-/// A copy, on the CPU.
+/// Returns a contiguous copy on the CPU. Throws Error for an unknown element type.
 at::Tensor from_host(const HostTensor& tensor);
 
 }  // namespace plumbline::graph

@@ -1,4 +1,4 @@
-// OutputTree: how a model's outputs were nested before they became the flat list Graph::outputs.
+// OutputTree: the nesting of a model's outputs before they became the flat list Graph::outputs.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ namespace plumbline::graph {
 struct OutputTree {
   enum class Kind { Value, Constant, Tuple, List, Dict };
   Kind kind = Kind::Value;
-  int output = -1;                ///< Value: its index in Graph::outputs
-  std::string constant;           ///< Constant: what it is, for people (an output that no call computed)
-  std::vector<OutputTree> items;  ///< Tuple, List, Dict
+  int output = -1;                ///< Value: the index in Graph::outputs
+  std::string constant;           ///< Constant: an output that no call computed, as text to display
+  std::vector<OutputTree> items;  ///< Tuple, List, Dict: the elements
   std::vector<std::string> keys;  ///< Dict: one for each item
 };
 

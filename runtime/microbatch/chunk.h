@@ -1,7 +1,7 @@
-// Divides the inputs and the target of a step among its micro-batches, and joins the outputs.
+// Divides the inputs and the target of a step among its micro-batches, and joins the outputs of the micro-batches.
 //
-// A dimension of n rows becomes m chunks as torch.tensor_split does it: the first n % m have one row more. Chunks are
-// views: no data is copied.
+// A dimension of n rows becomes m chunks as with torch.tensor_split: the first n % m chunks have one row more. Chunks
+// are views: no data is copied.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +14,17 @@
 
 namespace plumbline::microbatch {
 
-/// Positional and keyword inputs in the model's order; `names` may hold "*rest" and "**extra". Throws InputError naming
-/// a missing, unknown or doubled input; see Signature::bind(). An undefined tensor in `keyword` is not missing: it is
-/// None.
+/// Returns positional and keyword inputs in the model's order; `names` may hold "*rest" and "**extra". An undefined
+/// tensor in `keyword` is given as None; in `positional` it counts as missing. Throws InputError for a missing or
+/// unknown input and an input that is given twice; see Signature::bind().
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword = {});
 
-/// [micro-batch][input]. An undefined input is None in each micro-batch, whatever its spec; at least one must be
-/// defined. Throws InputError naming the input when a spec is missing, its dimension does not exist, it has fewer rows
-/// than micro-batches, or two divided inputs have different numbers of rows that do not divide evenly.
+/// Returns [micro-batch][input]. An undefined input is None in each micro-batch, whatever its spec. Throws InputError
+/// if `microbatches` is below 1, if names, inputs and specs differ in number, or if no input is defined although there
+/// are inputs; and, naming the input, if its dimension does not exist, if it has fewer rows than there are
+/// micro-batches, or if two divided inputs have different numbers of rows that are not both multiples of
+/// `microbatches`.
 std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>& names,
                                                   const std::vector<at::Tensor>& inputs,
                                                   const std::vector<ChunkSpec>& specs, int microbatches);
@@ -30,27 +32,30 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
 /// A batch that is already divided.
 struct Microbatches {
   std::vector<std::vector<at::Tensor>> inputs;  ///< [micro-batch][input]
-  std::vector<at::Tensor> targets;              ///< one for each micro-batch; none, or all undefined, without a target
+  std::vector<at::Tensor> targets;              ///< one per micro-batch; empty, or all undefined, without a target
 };
 
-/// Throws InputError, naming the micro-batch, unless `batch` has `microbatches` micro-batches with as many inputs as
-/// `names`, each defined in all or in none of them, and a target for each micro-batch or for none.
+/// Throws InputError unless `batch` has `microbatches` micro-batches, each with as many inputs as `names`; each input
+/// is defined in all micro-batches or in none; and the target is given for all micro-batches or for none.
 void check_microbatches(const std::vector<std::string>& names, const Microbatches& batch, int microbatches);
 
-/// One target per micro-batch, divided as `spec` says; all undefined for an undefined target. Throws InputError as
-/// above.
+/// Returns one target per micro-batch, divided as in `spec`; all undefined for an undefined target. Throws InputError
+/// if `microbatches` is below 1, the dimension does not exist, or the target has fewer rows than there are
+/// micro-batches.
 std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, const ChunkSpec& spec = {});
 
-/// Joins [micro-batch][output] along each spec's dimension; a replicated output must be equal in all micro-batches. An
-/// undefined (None) output stays undefined. Throws InputError naming the output that cannot be joined.
+/// Joins [micro-batch][output] along the dimension of each output's spec (dimension 0 without a spec). A replicated
+/// output must be equal in all micro-batches. An output that is undefined (None) in micro-batch 0 stays undefined.
+/// Throws InputError naming the output for a dimension that does not exist or a replicated output that differs.
 std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,
                                       const std::vector<ChunkSpec>& specs);
 
-/// The rows of each of `microbatches` chunks of `rows`.
+/// Returns the number of rows of each of the `microbatches` chunks of `rows` rows.
 std::vector<int64_t> chunk_rows(int64_t rows, int microbatches);
 
-/// The weight of each micro-batch's mean loss, given the rows of each, so that the average is the mean over the whole
-/// batch however uneven the chunks: rows of the chunk x number of chunks / rows of the batch. All 1 for even chunks.
+/// Returns the weight of each micro-batch's mean loss, given the rows of each chunk: rows of the chunk x number of
+/// chunks / rows of the batch. The average of the weighted losses is then the mean over the whole batch, even for
+/// uneven chunks. All weights are 1 for even chunks.
 std::vector<double> mean_loss_weights(const std::vector<int64_t>& rows);
 
 }  // namespace plumbline::microbatch

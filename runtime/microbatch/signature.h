@@ -1,4 +1,4 @@
-// Signature: the parameters of a model's call. Binding a call gives the model's inputs in order, by name, as Python's
+// Signature: the parameters of a model's forward. bind() assigns the inputs of a call to them, as Python's
 // inspect.Signature.bind and apply_defaults do.
 #pragma once
 
@@ -12,31 +12,32 @@
 namespace plumbline::microbatch {
 
 enum class ParameterKind {
-  PositionalOrKeyword,  ///< x; after a VarPositional it can only be given by name
-  VarPositional,        ///< *rest: all remaining positional inputs, bound as rest.0, rest.1, ...
-  VarKeyword,           ///< **extra: all unmatched keyword inputs, bound under their own names
+  PositionalOrKeyword,  ///< x; after a VarPositional it can be given by name only
+  VarPositional,        ///< *rest: all remaining positional inputs, bound as rest.0, rest.1, ...; at most one
+  VarKeyword,           ///< **extra: all unmatched keyword inputs, bound under their own names; must be last
 };
 
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::PositionalOrKeyword;
-  /// The value of an input that is not given. An undefined tensor stands for Python's None.
+  /// The value of an input that is not given; an undefined tensor is Python's None. Empty: the input is required.
   std::optional<at::Tensor> default_value = std::nullopt;
 };
 
 struct Signature {
   std::vector<Parameter> parameters;
 
-  /// From the names of placeholders: "x", "*rest", "**extra"; none has a default.
+  /// Makes a signature without defaults from the names of placeholders: "x", "*rest", "**extra".
   static Signature from_placeholders(const std::vector<std::string>& names);
-  /// "(x, y=default, *rest, **extra)", as in error messages.
+  /// The signature as in error messages: "(x, y=default, *rest, **extra)".
   std::string text() const;
 
-  /// The inputs in the order of the signature; those of a VarKeyword in the order of their names. An undefined tensor
-  /// in `positional` or `keyword` counts as not given.
+  /// Returns the inputs in the order of the signature; the inputs of a VarKeyword are sorted by name. An undefined
+  /// tensor for a PositionalOrKeyword parameter counts as not given.
   ///
-  /// Throws InputError with the signature: too many positional inputs, an input given twice, by position and by name,
-  /// an unknown one, a missing one; a signature with a name twice, or whose **extra is not last.
+  /// Throws InputError with the signature for too many positional inputs, an input that is given by position and by
+  /// name, an unknown input, a missing input, and a signature that has a name twice, two VarPositional, or a VarKeyword
+  /// that is not last.
   std::vector<capture::NamedTensor> bind(const std::vector<at::Tensor>& positional,
                                          const std::map<std::string, at::Tensor>& keyword = {}) const;
 };

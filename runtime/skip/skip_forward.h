@@ -6,7 +6,7 @@
 //     co_return f(x, carried);
 //   }
 //
-// The interface of the generators in torchgpipe's skip/skippable.py, as a C++20 coroutine. A command executes where it
+// The interface of the generators in torchgpipe's skip/skippable.py, as a C++20 coroutine. A command executes when it
 // is yielded, without suspending; yielding or awaiting anything else does not compile.
 #pragma once
 
@@ -35,7 +35,7 @@ class StashCommand {
   at::Tensor tensor_;
 };
 
-/// The command to pop the tensor stashed under `name`.
+/// The command to pop the tensor stashed under `name`; the value of its co_yield expression is the tensor.
 class PopCommand {
  public:
   explicit PopCommand(std::string name) : name_(std::move(name)) {}
@@ -48,16 +48,16 @@ class PopCommand {
 inline StashCommand stash(std::string name, at::Tensor tensor) { return {std::move(name), std::move(tensor)}; }
 inline PopCommand pop(std::string name) { return PopCommand(std::move(name)); }
 
-/// Executes the commands of one forward.
+/// Executes the commands of one forward. Exceptions are thrown from the co_yield expression.
 class SkipHandler {
  public:
   virtual ~SkipHandler() = default;
   virtual void stash(const std::string& name, const at::Tensor& tensor) = 0;
+  /// Returns the tensor; undefined if None was stashed.
   virtual at::Tensor pop(const std::string& name) = 0;
 };
 
-/// A running forward of a skippable module; co_return gives its Output. It does nothing until run() is called, which
-/// happens once.
+/// The forward of a skippable module, which returns its Output by co_return. The body does not start before run().
 template <class Output = at::Tensor>
 class [[nodiscard]] SkipForward {
  public:
@@ -69,7 +69,9 @@ class [[nodiscard]] SkipForward {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Runs the forward to its end; rethrows its exceptions.
+  /// Runs the forward to its end and returns its output; call once. Exceptions of the body propagate. Throws InputError
+  /// if the body ends without co_return of an output. The arguments of the forward must still be alive, as for any
+  /// coroutine that takes references.
   Output run(SkipHandler& handler) && {
     promise_type& promise = coroutine_.promise();
     promise.handler = &handler;

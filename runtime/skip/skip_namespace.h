@@ -1,7 +1,7 @@
-// SkipNamespace: distinguishes skips of one name, so that a block with its own skips can appear in a model twice.
+// SkipNamespace: distinguishes skips of the same name, so that a block with skips can appear in a model twice.
 //
-// After Namespace of torchgpipe (skip/namespace.py), with a running number in place of a uuid: namespaces are ordered
-// by creation, and so equally on every rank that builds the same model.
+// After Namespace of torchgpipe (skip/namespace.py), with a process-wide running number in place of a uuid: namespaces
+// are ordered by creation, so processes that build the same model order them equally.
 #pragma once
 
 #include <compare>
@@ -13,9 +13,9 @@ namespace plumbline::skip {
 
 class SkipNamespace {
  public:
-  /// A namespace unlike any before; its copies are equal to it. Thread safe.
+  /// Makes a new namespace, which differs from all earlier ones in this process and equals its copies. Thread-safe.
   SkipNamespace();
-  /// The namespace of names that are not isolated; ordered before all others.
+  /// The namespace of names that are not isolated; ordered before all other namespaces.
   static SkipNamespace common() { return SkipNamespace(0); }
 
   auto operator<=>(const SkipNamespace&) const = default;

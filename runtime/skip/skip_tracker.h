@@ -1,9 +1,9 @@
-// SkipTracker: holds skip tensors between the module that stashes them and the one that pops them.
+// SkipTracker: holds a skip tensor between the module that stashes it and the module that pops it.
 //
-// Each thread has one, so that skippable modules work alone, outside any pipeline. Code that runs a model and must not
-// see leftovers installs a fresh one (SkipTrackerScope). After SkipTracker of torchgpipe (skip/tracker.py). Its portals
-// have no counterpart: a capture sees a skip as a value with distant uses, and split() turns that into a direct edge
-// between two stages.
+// Each thread has a tracker, so that skippable modules also work outside any pipeline. Code that runs a model and must
+// not see tensors left over from another run installs a new tracker (SkipTrackerScope). After SkipTracker of torchgpipe
+// (skip/tracker.py). torchgpipe's portals have no counterpart: in a captured graph a skip is a value with distant uses,
+// for which split() makes a direct edge between two stages.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,23 +24,25 @@ struct SkipKey {
   auto operator<=>(const SkipKey&) const = default;
 };
 
+/// Not thread-safe.
 class SkipTracker {
  public:
-  /// Keeps `tensor` (undefined: None) until it is loaded; drops any earlier tensor under this key.
+  /// Keeps `tensor` (undefined: None) until load(); replaces an earlier tensor under this key.
   void save(const SkipKey& key, at::Tensor tensor);
-  /// Returns and releases the tensor, or nothing when there is none.
+  /// Removes and returns the tensor; nullopt if there is none under this key.
   std::optional<at::Tensor> load(const SkipKey& key);
-  /// The keys of tensors saved and not yet loaded, in order.
+  /// The keys of the tensors that were saved and not yet loaded, sorted.
   std::vector<SkipKey> kept() const;
 
  private:
   std::map<SkipKey, at::Tensor> tensors_;
 };
 
-/// This thread's tracker.
+/// The tracker of the innermost SkipTrackerScope of this thread, otherwise the thread's own tracker.
 SkipTracker& current_skip_tracker();
 
-/// Makes `tracker` this thread's for the lifetime of the scope. Scopes nest.
+/// Makes `tracker` the current tracker of this thread for the lifetime of the scope. Scopes nest. `tracker` must
+/// outlive the scope.
 class SkipTrackerScope {
  public:
   explicit SkipTrackerScope(SkipTracker& tracker) noexcept;

@@ -1,4 +1,4 @@
-// Skippable: a module whose forward stashes tensors for modules further on, or pops what others stashed.
+// Skippable: a module whose forward stashes tensors for later modules, or pops tensors that earlier modules stashed.
 //
 //   struct Layer1 : torch::nn::Module {
 //     inline static const plumbline::SkipNames skips{.stash = {"1to3"}};
@@ -16,12 +16,13 @@
 //   };
 //   plumbline::Sequence model(plumbline::skippable<Layer1>(), Layer2(), plumbline::skippable<Layer3>());
 //
-// No module between the two passes the tensor on. In a split model it travels directly from the stage that made it to
-// the one that pops it, under every schedule (runtime/split).
+// The modules in between do not handle the tensor. In a split model the tensor is sent directly from the stage that
+// computes it to the stage that pops it, under every schedule (runtime/split).
 //
-// Behaviour and messages of torchgpipe's skip/skippable.py (PyTorch's distributed/pipeline/sync/skip), with messages in
-// a fixed order. Popped tensors are fetched before the body runs; stashed ones become visible after it. Cases that
-// torchgpipe leaves open are refused: one name stashed or popped twice in a forward, isolating an undeclared name.
+// Behaviour and messages follow torchgpipe's skip/skippable.py (PyTorch's distributed/pipeline/sync/skip); names in a
+// message are sorted. Tensors to pop are fetched before the body runs; stashed tensors become visible after it. Cases
+// that torchgpipe leaves open throw InputError: a name stashed or popped twice in one forward, and isolating an
+// undeclared name.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -44,31 +45,37 @@ struct SkipNames {
   std::vector<std::string> pop = {};
 };
 
-/// The common base of skippable modules, independent of the body. All names are local to it; a key adds the namespace.
+/// The common base of skippable modules, independent of the body. Names are local to the module; key() adds the
+/// namespace.
 class SkippableBase {
  public:
   virtual ~SkippableBase() = default;
 
   const std::set<std::string>& stashable() const { return stashable_; }
   const std::set<std::string>& poppable() const { return poppable_; }
+  /// The key of a name: its namespace after isolation, otherwise SkipNamespace::common().
   SkipKey key(const std::string& name) const;
 
  protected:
   explicit SkippableBase(const SkipNames& names);
 
-  /// Throws InputError, which lists the declared names, for a name in `only` that is not declared.
+  /// Moves the names in `only` to `ns`. Throws InputError with the declared names, and moves none, if one is not
+  /// declared.
   void isolate_names(SkipNamespace ns, const std::vector<std::string>& only);
+  /// Moves all declared names to `ns`.
   void isolate_all(SkipNamespace ns);
 
-  /// The stashes and pops of one forward: created before the body, receives its commands, finished after it.
+  /// The stashes and pops of one forward: constructed before the body runs, executes its commands, finished after it.
   class Exchange : public SkipHandler {
    public:
-    /// Fetches the poppable tensors from the thread's tracker. Throws InputError: "'a' has not been stashed".
+    /// Takes the tensors of all poppable names from current_skip_tracker(). Throws InputError: "'a' has not been
+    /// stashed".
     explicit Exchange(const SkippableBase& module);
+    /// stash() and pop() throw InputError for a name that is not declared or was already stashed or popped.
     void stash(const std::string& name, const at::Tensor& tensor) override;
     at::Tensor pop(const std::string& name) override;
-    /// Passes the stashed tensors to the tracker. Throws InputError when a declared name was not stashed, or not
-    /// popped.
+    /// Passes the stashed tensors to current_skip_tracker(). Throws InputError, and passes none, if a declared name was
+    /// not stashed or not popped.
     void finish();
 
    private:
@@ -95,10 +102,11 @@ struct ForwardOutput<SkipForward<Output>> {
   static Output run(SkipForward<Output> forward, SkipHandler& handler) { return std::move(forward).run(handler); }
 };
 
-/// "Layer1": the name that a module prints itself under; only the module knows it.
+/// The demangled class name of the body, with its namespaces.
 std::string body_name(const std::type_info& body);
 
-/// Gives `Body` a forward with plain arguments and a plain output, whose types are those of its own forward.
+/// Derives from `Body` and replaces its forward: same arguments, but the output is returned directly, not as
+/// SkipForward.
 template <class Body, class Forward>
 class WithForward;
 
@@ -124,15 +132,15 @@ class WithForward<Body, Result (Owner::*)(Arguments...) const>
 
 }  // namespace detail
 
-/// A module of class `Body`, which has a forward that is not overloaded and a member `skips` (static or not). Its
-/// parameters, buffers and children are the body's, under the body's names.
+/// A module derived from `Body`, which must have a forward that is not overloaded and a SkipNames member `skips`
+/// (static or not). Parameters, buffers and children keep their names.
 template <class Body>
 class Skippable : public detail::WithForward<Body, decltype(&Body::forward)> {
  public:
   using detail::WithForward<Body, decltype(&Body::forward)>::WithForward;
 
-  /// Moves all names, or those of `only`, to `ns` and returns this module. Throws InputError for a name that the module
-  /// does not declare.
+  /// Moves all declared names, or the names in `only`, to `ns` and returns this module, which a shared_ptr must own.
+  /// Throws InputError for a name that the module does not declare.
   std::shared_ptr<Skippable> isolate(SkipNamespace ns) {
     this->isolate_all(ns);
     return std::static_pointer_cast<Skippable>(this->shared_from_this());
@@ -142,7 +150,7 @@ class Skippable : public detail::WithForward<Body, decltype(&Body::forward)> {
     return std::static_pointer_cast<Skippable>(this->shared_from_this());
   }
 
-  /// "@skippable(Layer1)"
+  /// Prints "@skippable(Layer1)".
   void pretty_print(std::ostream& stream) const override {
     stream << "@skippable(";
     if constexpr (std::is_same_v<decltype(&Body::pretty_print), decltype(&torch::nn::Module::pretty_print)>)
@@ -153,7 +161,7 @@ class Skippable : public detail::WithForward<Body, decltype(&Body::forward)> {
   }
 };
 
-/// Makes a Skippable<Body> from the arguments of Body's constructor.
+/// Makes a Skippable<Body>; `arguments` are passed to Body's constructor.
 template <class Body, class... Arguments>
 std::shared_ptr<Skippable<Body>> skippable(Arguments&&... arguments) {
   return std::make_shared<Skippable<Body>>(std::forward<Arguments>(arguments)...);

@@ -1,5 +1,5 @@
 // ForwardingTransport: forwards every call to another transport. A transport that observes or disturbs messages derives
-// from it and overrides what differs.
+// from this class and overrides the functions that differ.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace plumbline::transport {
 
 class ForwardingTransport : public Transport {
  public:
-  /// `inner` must outlive it.
+  /// `inner` must outlive this object.
   explicit ForwardingTransport(Transport& inner) : inner_(inner) {}
 
   int rank() const override { return inner_.rank(); }

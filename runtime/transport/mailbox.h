@@ -1,4 +1,4 @@
-// The operations posted for one receiving rank that wait for their counterpart: sends to it, and its own receives.
+// Mailbox: the operations of one receiving rank that have no counterpart yet: sends to this rank, and its own receives.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace plumbline::transport {
 /// The memory, endpoints and tag of an operation.
 struct Transfer {
   Direction direction;
-  void* memory;  // of a send: only read
+  void* memory;  // only read for a send; null for an MPI message that arrived before its receive
   size_t bytes;
   int source;       // the sending rank
   int destination;  // the receiving rank, whose mailbox it is posted in
@@ -22,32 +22,33 @@ struct Transfer {
 
 /// One outstanding operation.
 struct PostedOperation : Transfer {
-  /// Reuses the slot of a completed operation for a new one.
+  /// Starts a new operation in the slot of a completed one.
   void begin(const Transfer& transfer) {
     Transfer::operator=(transfer);
     arrived = 0;
     done.store(false, std::memory_order_relaxed);
   }
 
-  bool posted = false;              // in the mailbox, without a counterpart yet; guarded by the mailbox's lock
-  PostedOperation* next = nullptr;  // in its bucket; guarded by the mailbox's lock
-  size_t arrived = 0;               // size of the received message; valid once done
+  bool posted = false;              // in the mailbox, without a counterpart; guarded by the mailbox owner's lock
+  PostedOperation* next = nullptr;  // in the same bucket; guarded by the mailbox owner's lock
+  size_t arrived = 0;               // bytes of the received message; valid once done
   std::atomic<bool> done{false};
 };
 
-/// A hash table of queues, keyed by (source, tag); the queues are linked through the operations themselves, so that
-/// posting and taking allocate nothing. Not thread safe.
+/// A hash table of queues, keyed by (source, tag). The queues are linked through the operations themselves, so nothing
+/// is allocated except when the table grows. A Mailbox has no lock: callers must synchronise.
 class Mailbox {
  public:
   Mailbox() : buckets_(64) {}
 
-  /// Appends; the operation must stay where it is until it is taken or removed.
+  /// Appends the operation to its queue. The operation is not copied: it must not move or be destroyed until it is
+  /// taken or removed.
   void post(PostedOperation& operation);
 
-  /// Removes and returns the oldest operation of this direction, source and tag; null if there is none.
+  /// Removes and returns the oldest operation with this direction, source and tag; null if there is none.
   PostedOperation* take(Direction direction, int source, int64_t tag);
 
-  /// Removes this operation from any place in its queue.
+  /// Removes the operation from its queue, at any position; does nothing if it is not in the mailbox.
   void remove(PostedOperation& operation);
 
  private:
@@ -60,7 +61,7 @@ class Mailbox {
   void grow();
   void unlink(Bucket& bucket, PostedOperation* previous, PostedOperation& operation);
 
-  std::vector<Bucket> buckets_;  // a power of two of them, at least as many as operations
+  std::vector<Bucket> buckets_;  // their number is a power of two and at least the number of operations
   size_t posted_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Ranks as processes of an MPI job. Messages are sent from and received into the caller's memory. A wait polls a few
-// times, then sleeps between polls, so that more ranks than cores do not starve each other.
+// Ranks as processes of an MPI job. Messages are sent from and received into the caller's memory. A wait polls for a
+// short time, then sleeps between polls, so that ranks do not starve each other if there are more ranks than cores.
 #pragma once
 
 #include <limits>
@@ -10,15 +10,16 @@
 
 namespace plumbline::transport {
 
-/// Whether this process was started by an MPI launcher (according to the environment; MPI need not be initialised).
+/// Whether an MPI launcher started this process, according to environment variables. MPI need not be initialised.
 bool launched_under_mpi();
 
-/// MPI for the lifetime of one scope, in the main thread (MPI_THREAD_FUNNELED); at most one per process. Transports
-/// must be destroyed before it. The end of the scope waits (asleep) for all ranks; during stack unwinding it aborts the
-/// job instead, since the other ranks may wait for messages that will never arrive.
+/// Initialises MPI for the lifetime of the object, in the main thread (MPI_THREAD_FUNNELED); only once per process.
+/// Transports must be destroyed first. The destructor waits for all ranks of the job, sleeping between polls, and
+/// finalises MPI; during stack unwinding it aborts the job instead, since the other ranks may wait for messages that
+/// will never arrive.
 class MpiSession {
  public:
-  /// Throws Error if MPI cannot be initialised, or was before.
+  /// Throws Error if MPI cannot be initialised, was initialised before, or lacks MPI_THREAD_FUNNELED.
   MpiSession();
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
@@ -37,15 +38,16 @@ class MpiSession {
 };
 
 struct MpiTransportOptions {
-  /// The number of ranks that take part, the first ones of the job; 0 means all.
+  /// The number of ranks that take part, which are the first ranks of the job; 0: all.
   int ranks = 0;
-  /// Bytes up to which a message is described by a plain count, which MPI limits to int; larger ones by a derived
-  /// datatype. Smaller than the default only in tests.
+  /// In bytes: a message up to this size is described by a plain count, which MPI limits to int, a larger message by a
+  /// derived datatype. Only tests set a smaller value.
   int largest_plain_message = std::numeric_limits<int>::max();
 };
 
-/// An endpoint on a new communicator. All ranks of the job call it together; ranks that do not take part get null.
-/// Throws Error if there are fewer ranks than requested. Destroyed by all of its ranks together.
+/// Makes an endpoint on a new communicator. All ranks of the job must call this function together; ranks that do not
+/// take part get null. Throws Error if `options.ranks` is negative or larger than the job. All ranks that take part
+/// must destroy their endpoints together.
 std::unique_ptr<Transport> make_mpi_transport(MpiSession& session, const MpiTransportOptions& options = {});
 
 }  // namespace plumbline::transport

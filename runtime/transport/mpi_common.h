@@ -1,4 +1,4 @@
-// Shared by the MPI sources, and the only file that includes mpi.h.
+// Helpers of the MPI sources; the only file that includes MPI's header.
 #pragma once
 
 // Without the C++ bindings, which MPI dropped in 2012.
@@ -12,26 +12,26 @@
 
 namespace plumbline::transport {
 
-/// MPI's own text for an error code.
+/// Returns MPI's text for an error code.
 std::string mpi_error_text(int code);
 
-/// Throws Error unless `code` is MPI_SUCCESS.
+/// Throws Error with `call` (the function's name) and MPI's text unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
-/// MpiSession::abort.
+/// Implements MpiSession::abort().
 [[noreturn]] void abort_mpi_job(int rank, const std::string& reason) noexcept;
 
-/// Without this the kernel may stretch each sleep by 50 us; it holds for the calling thread.
+/// Minimises the timer slack of the calling thread; otherwise the kernel may lengthen each sleep by 50 us.
 void sleep_precisely();
 
 /// The backoff of a waiting rank: it polls for a while, since an answer over shared memory takes about a microsecond;
 /// then it sleeps 20 to 50 us between polls, since the answering rank may need this core.
 class MpiPause {
  public:
-  /// Sleeps begin after 20 polls, but not before `polling` has passed.
+  /// Sleeps begin after 20 calls of next(), but not before `polling` has passed since the 20th call.
   explicit MpiPause(Clock::duration polling = {}) : polling_(polling) {}
 
-  /// True if it slept, which is the time to look at the deadline.
+  /// Call after each unsuccessful poll. Returns true if it slept; the caller should then check its deadline.
   bool next();
 
  private:

@@ -1,4 +1,6 @@
-// The slots behind a transport's requests: reused, never moved, and no allocation once the pool is warm.
+// SlotPool: the slots behind a transport's requests. Slots are reused and never move; nothing is allocated while the
+// number of outstanding requests stays below its maximum so far. Not thread-safe; other threads may access a slot, but
+// not the pool.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,7 @@ namespace plumbline::transport {
 template <typename Slot>
 class SlotPool {
  public:
-  /// A free slot, in the state that its last user left, and its handle.
+  /// Returns a free slot, in the state that its last user left, and sets `request` to its handle.
   Slot& take(Request& request) {
     if (free_.empty()) {
       if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 16);  // release must not fail
@@ -27,20 +29,20 @@ class SlotPool {
     return entry.slot;
   }
 
-  /// The slot of an outstanding request; null for a handle whose operation has ended.
+  /// Returns the slot of an outstanding request; null for an empty handle or a handle whose slot was released.
   Slot* find(const Request& request) {
     if (request.slot() >= entries_.size()) return nullptr;
     Entry& entry = entries_[request.slot()];
     return entry.used && entry.generation == request.generation() ? &entry.slot : nullptr;
   }
 
-  /// Ends the request's use of its slot, and empties the handle.
+  /// Releases the slot of an outstanding request and empties the handle.
   void give_back(Request& request) {
     release(request.slot());
     request = Request();
   }
 
-  /// Calls `f` for the slot of every outstanding request, and releases all of them.
+  /// Calls `f(slot)` for every outstanding request and releases the slot. Their handles become stale.
   template <typename F>
   void drain(const F& f) {
     for (uint32_t index = 0; index < entries_.size(); ++index) {
@@ -53,7 +55,7 @@ class SlotPool {
  private:
   struct Entry {
     Slot slot;
-    uint32_t generation = 1;  // 0 is the empty request's
+    uint32_t generation = 1;  // 0 is reserved for the empty request
     bool used = false;
   };
 
@@ -64,7 +66,7 @@ class SlotPool {
     free_.push_back(index);
   }
 
-  std::deque<Entry> entries_;  // grows without moving what other threads may point to
+  std::deque<Entry> entries_;  // grows without moving slots, to which other threads may hold pointers
   std::vector<uint32_t> free_;
 };
 

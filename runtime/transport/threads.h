@@ -1,5 +1,5 @@
-// Ranks as threads of one process. A message is copied once, from the sender's memory into the receiver's, by the side
-// that is posted second; nothing is buffered, so a send is complete when its receive was posted.
+// Ranks as threads of one process. A message is copied once, from the sender's memory into the receiver's, by the rank
+// that posts its operation second. Nothing is buffered: a send is not complete before its receive is posted.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,14 @@
 
 namespace plumbline::transport {
 
-/// Endpoints for `ranks` ranks (at least 1), one for each thread, connected to each other. Each may be destroyed
-/// separately, also while others are in use.
+/// Makes connected endpoints for `ranks` ranks (at least 1), indexed by rank; each is used by one thread. An endpoint
+/// may be destroyed while others are in use.
 std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks);
 
-/// Runs `body` on `ranks` threads, each with its own endpoint, and returns when all have ended. A rank that throws
-/// aborts the others. The first exception that is not a PeerError is rethrown, with its type if it is one of
-/// plumbline's, otherwise as Error; its text names the rank.
+/// Runs `body` on `ranks` threads, each with its own endpoint, and returns when all threads have ended. A rank that
+/// throws aborts the others. Rethrows the first exception that is not a PeerError: an InputError or TimeoutError with
+/// its type, any other exception as Error, with the rank in its text. If all exceptions are PeerErrors, rethrows the
+/// first of them.
 void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body);
 
 }  // namespace plumbline::transport

@@ -1,13 +1,14 @@
-// Messages of bytes between ranks: the only interface of the engine and the runner to any medium.
+// Transport: messages of bytes between ranks; the only interface of the engine and the runner to the medium.
 //
-// A `Transport` is one rank's endpoint. It is not thread safe: only the thread that made it may use it. Sends and
-// receives only start an operation; `wait` blocks until one is complete, and every wait has a deadline. Messages are
-// matched by (source, tag) in the order they were posted. The receiver knows the size beforehand: a message of any
-// other size is an error, never a short read.
+// A `Transport` is one rank's endpoint. It is not thread-safe: only one thread may use it (over MPI, the main thread).
+// Sends and receives only start an operation; `wait` blocks until the operation is complete, and every wait has a
+// deadline. Messages are matched by (source, tag) in the order in which they were posted. The receiver knows the size
+// beforehand: a message of any other size is an error, never a short read.
 //
-// After an error: a wait that throws has first withdrawn every outstanding operation of its rank, so that buffers can
-// be freed while the exception travels. Code that owns buffers and may throw itself calls `withdraw` before they are
-// freed. A rank that gives up calls `abort`, so that no other rank waits until its deadline.
+// After an error: a wait that throws has first withdrawn every outstanding operation of its rank (unless the handle was
+// stale), so that buffers may be freed while the exception propagates. Code that owns buffers and may throw itself must
+// call `withdraw` before it frees them. A rank that fails must call `abort`, so that the other ranks do not wait until
+// their deadlines.
 #pragma once
 
 #include <chrono>
@@ -20,13 +21,13 @@ namespace plumbline::transport {
 
 using Clock = std::chrono::steady_clock;
 
-/// The point in time at which a wait gives up, and the limit that led to it (for the text of the error).
+/// The point in time at which a wait fails, and the limit from which it was computed (for the text of the error).
 class Deadline {
  public:
-  /// `limit` from now; a limit too long for the clock means never.
+  /// `limit` from now; never() if the clock cannot represent the sum.
   static Deadline after(Clock::duration limit);
   static Deadline never() { return {Clock::time_point::max(), Clock::duration::max()}; }
-  /// An absolute time; the reported limit is the time left now.
+  /// An absolute time; the reported limit is the time left at construction.
   Deadline(Clock::time_point at) : at_(at), limit_(at - Clock::now()) {}
 
   Clock::time_point at() const { return at_; }
@@ -40,8 +41,9 @@ class Deadline {
   Clock::duration limit_;
 };
 
-/// An operation in progress: a cheap handle into its transport's pool. An empty handle stands for a completed
-/// operation; `wait` and a successful `test` empty it.
+/// The handle of an outstanding operation: an index into its transport's pool. An empty handle denotes a completed
+/// operation; `wait` and a successful `test` empty the handle. Copies are possible, but a copy of a handle that was
+/// emptied is stale: `test` and `wait` then throw Error.
 class Request {
  public:
   Request() = default;
@@ -56,8 +58,8 @@ class Request {
   uint32_t generation_ = 0;
 };
 
-/// The purpose of a wait, formatted only if the wait fails: "stage 2 waits for micro-batch 3, value h". A view, meant
-/// as a parameter only: a text, or anything callable that returns one, which must outlive the call that takes it.
+/// The purpose of a wait, formatted only if the wait fails: "stage 2 waits for micro-batch 3, value h". Made from a
+/// string literal or from a function object that returns a string. Does not own its source: use it as a parameter only.
 class WaitContext {
  public:
   WaitContext(const char* text)
@@ -82,31 +84,38 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
+  /// This rank, from 0, and the number of ranks.
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// The largest tag that callers may use.
   virtual int64_t max_tag() const = 0;
 
-  /// Starts to send `bytes` bytes to `peer` (which may be this rank itself), and returns at once. The memory must stay
-  /// valid and unchanged until the request is complete. Throws Error for a peer or a tag out of range.
+  /// Starts to send `bytes` bytes to `peer` (which may be this rank) and returns at once. The memory must stay valid
+  /// and unchanged until the request is complete. Throws Error for a peer or a tag out of range and if the medium
+  /// fails, and PeerError if the ranks were aborted.
   virtual Request isend(const void* data, size_t bytes, int peer, int64_t tag) = 0;
 
-  /// Starts to receive exactly `bytes` bytes from `peer`, and returns at once. The memory must stay valid until the
-  /// request is complete. Throws Error for a peer or a tag out of range.
+  /// Starts to receive exactly `bytes` bytes from `peer` and returns at once. The memory must stay valid until the
+  /// request is complete. Throws as isend() does.
   virtual Request irecv(void* data, size_t bytes, int peer, int64_t tag) = 0;
 
-  /// Whether the operation is complete; never blocks. Throws as `wait` does, except for the deadline.
+  /// Returns whether the operation is complete and, if so, empties the request; true for an empty request. Never
+  /// blocks. Throws as `wait` does, except TimeoutError.
   virtual bool test(Request& request) = 0;
 
-  /// Blocks until the operation is complete. Throws TimeoutError at the deadline (naming the peer, the limit and the
-  /// context), PeerError if the ranks were aborted, and Error if a message of another size arrived (naming both).
+  /// Blocks until the operation is complete, then empties the request; returns at once for an empty request. Throws
+  /// TimeoutError at the deadline (naming the peer, the limit and the context), PeerError if the ranks were aborted,
+  /// and Error if a message of another size arrived (naming both sizes), if the request is stale, or if the medium
+  /// fails.
   virtual void wait(Request& request, const Deadline& deadline, const WaitContext& context) = 0;
 
-  /// Drops every outstanding operation of this rank: afterwards their memory is no longer accessed. (Except for sends
-  /// over MPI, which cannot be withdrawn: there `abort` follows an error.)
+  /// Drops every outstanding operation of this rank: afterwards their memory is no longer accessed and their requests
+  /// are stale. May block until a copy in progress has ended. Over MPI a send cannot be withdrawn; `abort` must follow.
   virtual void withdraw() noexcept = 0;
 
-  /// Stops every rank, with this rank's reason; withdraws first. On threads all pending and later calls of all ranks
-  /// throw PeerError with the first reason given; with processes the call does not return.
+  /// Stops every rank, with this rank's reason. On threads: withdraws, and from then on all pending and later isend,
+  /// irecv, test and wait calls of all ranks throw PeerError with the first reason given. Over MPI: prints the reason,
+  /// ends all processes of the job and does not return.
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 

@@ -1,16 +1,17 @@
 // The cut of a stage's autograd graph between an input half and a weight half.
 //
-// I: the nodes from which an input can be reached; P: the rest. A node of I with an edge into P is on the frontier. The
-// first half executes I, the second P, and a frontier node is cut in one of two places:
-//   before   its incoming gradients are kept, and it is executed once in each half with only that half's edges valid.
-//            For nodes that compute the gradients of their edges separately, at a cost worth deferring (matrix
-//            products, convolutions, halved_node.h): nothing is computed twice, and the weight gradient is deferred;
-//   after    it is executed once, in the first half, and its gradients for P are kept. For everything else: a norm's
-//            backward computes all its gradients in one pass, those of gains, biases and scales are small, and a user's
-//            hook or function runs once, as in a full backward.
-// So I then W executes each operation once. The order of sums is that of the full backward: autograd executes ready
-// nodes by descending sequence number, and both halves keep those numbers. (Numbers are counted per thread: if one
-// micro-batch's forward ran on several threads, the order of sums may differ.)
+// I: the nodes from which an input can be reached. P: the other nodes. A node of I with an edge into P is on the
+// frontier. The first half executes I, the second half P, and a frontier node is cut in one of two places:
+//   before   The node's incoming gradients are kept, and the node is executed once in each half, with only that half's
+//            edges valid. For nodes that compute the gradients of their edges separately, at a cost worth deferring
+//            (matrix products, convolutions, halved_node.h): nothing is computed twice, the weight gradient is
+//            deferred.
+//   after    The node is executed once, in the first half, and its gradients for P are kept. For all other nodes: the
+//            backward of a norm computes all its gradients in one pass, the gradients of gains, biases and scales are
+//            small, and a user's hook or function runs once, as in a full backward.
+// So the two halves execute each operation once. Sums have the order of the full backward: autograd executes ready
+// nodes by descending sequence number, and both halves keep these numbers. (Each thread counts its own numbers: if the
+// forward of one micro-batch ran on several threads, the order of sums may differ.)
 #pragma once
 
 #include <memory>
@@ -21,29 +22,29 @@
 
 namespace plumbline::backward {
 
-/// Where the second half starts, and the gradients that flow into it there.
+/// A node at which the second half starts, and the gradients that flow into this node.
 struct Seed {
   NodeHandle node;
-  std::vector<at::Tensor> grads;  ///< by input of the node; undefined where none came, and for a HalvedNode
-  std::string name;               ///< of the frontier node
+  std::vector<at::Tensor> grads;  ///< by input of the node; undefined if none arrived, and for a HalvedNode
+  std::string name;               ///< autograd's name of the frontier node; empty for a root
 };
 
-/// The graph of one micro-batch during its cut. Nodes that several micro-batches share (a parameter's accumulator) are
-/// not changed.
+/// The graph of one micro-batch between the cut and the end of its second half. Nodes that several micro-batches share
+/// (a parameter's accumulator) are not changed.
 class Cut {
  public:
-  /// Removes the edges between I and P and inserts hooks: the nodes of I reachable from the roots are the first half
-  /// now. Without `retain`, a node of I that the second half does not need frees its saved values as soon as it has
-  /// run.
+  /// Removes the edges from I into P and inserts hooks; a backward from the roots in I is now the first half. Without
+  /// `retain`, a node of I that the second half does not need frees its saved values as soon as it has run. `walk` and
+  /// `inputs` are not used afterwards.
   Cut(const GraphWalk& walk, const StageInputs& inputs, bool retain);
-  /// Restores the graph: the part that was not consumed, if it is not retained.
+  /// Restores edges and hooks: all of them with `retain`; otherwise only those that turn() has not consumed.
   ~Cut();
   Cut(const Cut&) = delete;
   Cut& operator=(const Cut&) = delete;
 
-  /// After the first half: removes all hooks, including users' hooks on nodes that are executed again, and redirects
-  /// edges, so that the nodes reachable from the seeds are the second half. Returns one seed for each frontier node
-  /// that was executed, in the order of execution.
+  /// Call once, after the first half. Removes the cut's hooks, takes users' hooks off the nodes that are executed
+  /// again, and moves edges so that a backward from the seeds is the second half. Returns one seed for each frontier
+  /// node that was executed, by descending sequence number (the order of execution).
   std::vector<Seed> turn();
 
  private:
@@ -73,7 +74,8 @@ class Cut {
   std::vector<std::pair<NodeHandle, uintptr_t>> releases_;
 };
 
-/// Whether the node is cut before: it computes the gradients of its edges separately.
+/// Whether the node computes the gradients of its edges separately. Such a node is cut before, unless it has post
+/// hooks.
 bool is_divisible(const torch::autograd::Node& node);
 
 }  // namespace plumbline::backward

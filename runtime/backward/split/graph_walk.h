@@ -1,4 +1,4 @@
-// Which nodes one backward would execute, and which of them can reach an input of the stage.
+// GraphWalk: the nodes that one backward would execute, and which of them can reach an input of the stage.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
@@ -10,17 +10,18 @@
 
 namespace plumbline::backward {
 
-/// Walks every node that a backward from `roots` would execute, once, in linear time and without recursion; it does not
-/// follow edges that belong to inputs. Writes nothing to the graph, so graphs that share leaves may be walked
-/// concurrently.
+/// Visits every node that a backward from `roots` would execute, in linear time and without recursion; does not follow
+/// edges that lead to inputs. Writes nothing to the graph, so graphs that share leaves may be walked concurrently. The
+/// graph must outlive the walk.
 class GraphWalk {
  public:
   GraphWalk(const torch::autograd::edge_list& roots, const StageInputs& inputs);
 
-  /// Nodes in an order in which successors come first; a node's position in it is its index.
+  /// The visited nodes; a node comes after all nodes to which its edges lead. A node's position is its index.
   const std::vector<torch::autograd::Node*>& nodes() const { return nodes_; }
+  /// Whether an input can be reached from the node with this index.
   bool reaches_input(int index) const { return reaches_input_[index]; }
-  /// The index of a walked node.
+  /// The index of a visited node; throws std::out_of_range for another node.
   int index(const torch::autograd::Node* node) const { return index_.at(const_cast<torch::autograd::Node*>(node)); }
 
  private:

@@ -1,4 +1,5 @@
-// The inputs of a stage in its autograd graph: the end of the stage, and the gradients that arrive there.
+// StageInputs: the inputs of a stage in its autograd graph, where its backward ends, and the gradients that arrive
+// there.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -10,27 +11,30 @@
 
 namespace plumbline::backward {
 
-/// A leaf's gradient arrives in its .grad, as in any backward; .grad is empty while this object lives. The graph before
-/// an input that is no leaf is not the stage's: edges to it are redirected to a node of ours.
+/// The gradient of a leaf arrives in its .grad, as in any backward; the constructor moves the earlier .grad aside. The
+/// graph that computed a non-leaf input does not belong to the stage: edges to such an input are redirected to a node
+/// that keeps the gradients which arrive.
 class StageInputs {
  public:
+  /// The tensors behind `inputs` must outlive this object.
   explicit StageInputs(std::span<const at::Tensor> inputs);
   /// Restores the leaves' .grad, unless take_grads() was called and succeeded.
   ~StageInputs();
   StageInputs(const StageInputs&) = delete;
   StageInputs& operator=(const StageInputs&) = delete;
 
-  /// No input requires a gradient.
+  /// Whether no input requires a gradient.
   bool empty() const { return places_.empty(); }
   /// Whether `edge` leads to an input.
   bool contains(const torch::autograd::Edge& edge) const { return find(edge) != nullptr; }
-  /// Whether some input is no leaf, so that edges to it are redirected.
+  /// Whether an input that requires a gradient is no leaf, so that edges to it are redirected.
   bool redirects() const { return static_cast<bool>(catcher_); }
-  /// `edge` or, if it leads to an input that is no leaf, its replacement.
+  /// Returns the replacement of an edge that leads to a non-leaf input, and any other edge unchanged.
   torch::autograd::Edge instead_of(const torch::autograd::Edge& edge) const;
 
-  /// The gradients that arrived: one slot per input, the first slot for a tensor that appears twice. `accumulate`: also
-  /// adds them into the .grad of leaves, which is otherwise restored. Call it last: it clears the list of inputs.
+  /// Writes the gradients that arrived to `grads`: one slot per input, undefined if none arrived and for the repetition
+  /// of an earlier input. Restores the .grad of leaves and, with `accumulate`, adds the gradients to it (not in place).
+  /// Call last: afterwards empty() is true.
   void take_grads(std::vector<at::Tensor>& grads, bool accumulate);
 
  private:
@@ -38,8 +42,8 @@ class StageInputs {
   struct Place {
     torch::autograd::Node* node;
     uint32_t input_nr;
-    int slot;    ///< among the inputs
-    int caught;  ///< the catcher's input; -1: a leaf
+    int slot;    ///< index of the input
+    int caught;  ///< index of the catcher's input; -1: the input is a leaf
     bool operator<(const Place& other) const {
       return std::tie(node, input_nr, slot) < std::tie(other.node, other.input_nr, other.slot);
     }

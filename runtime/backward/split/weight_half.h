@@ -1,4 +1,5 @@
-// The second half: from the seeds of a cut, through the nodes that only parameters need, into the .grad of every leaf.
+// The second half of a split backward: from the seeds of a cut, through the nodes that only parameters need, into the
+// .grad of every leaf.
 #pragma once
 
 #include <vector>
@@ -8,21 +9,22 @@
 
 namespace plumbline::backward {
 
-/// Seeds whose successors overlap: executed together, so that sums come out in the full backward's order; separately
-/// from others, so that their gradients are freed as soon as possible.
+/// Seeds whose successors overlap. One part is executed at once, so that sums have the full backward's order; parts are
+/// executed one after another, so that gradients are freed as soon as possible.
 struct WeightPart {
   std::vector<Seed> seeds;  ///< roots first, then in the order of execution
-  /// One seed, no successor with two incoming edges, everything on the CPU: it needs no engine.
+  /// One seed, no successor with two incoming edges, all nodes on the CPU: usually executed without autograd's engine.
   bool is_tree = false;
 };
 
 /// Groups the nodes of P into parts.
 class WeightParts {
  public:
-  /// `walk` is that of the whole unchanged graph; it is not needed afterwards.
+  /// `walk` must be the walk of the whole graph before the cut.
   explicit WeightParts(const GraphWalk& walk);
 
-  /// Divides the roots in P and the seeds of the frontier.
+  /// Divides the seeds into parts: `roots` (the roots in P, made by seed_at()) and `frontier` (from Cut::turn()).
+  /// `walk` is the constructor's. Call once.
   std::vector<WeightPart> divide(std::vector<Seed> roots, std::vector<Seed> frontier, const GraphWalk& walk);
 
  private:
@@ -30,14 +32,14 @@ class WeightParts {
   void unite(int a, int b) { parent_[find(a)] = find(b); }
 
   std::vector<int> parent_;      // by index in the walk: a union-find forest
-  std::vector<char> is_shared_;  // two edges lead to it, or it is not on the CPU
+  std::vector<char> is_shared_;  // by index in the walk: two edges lead to the node, or it is not on the CPU
   std::vector<char> has_parent_;
 };
 
-/// A root in P as a seed.
+/// Returns the seed of a root in P: `edge` is its gradient edge, `grad` its gradient.
 Seed seed_at(const torch::autograd::Edge& edge, at::Tensor grad);
 
-/// Executes one part and drops its gradients. `retain`: keeps autograd's saved values.
+/// Executes one part and drops its gradients. With `retain`, autograd's saved values are kept.
 void run(WeightPart& part, bool retain);
 
 }  // namespace plumbline::backward

@@ -6,9 +6,9 @@
 //     model = std::make_shared<Huge>(config);
 //   }
 //
-// A meta tensor has sizes, strides and a type, but no memory. capture() accepts a module whose parameters are meta
-// tensors like any other: forward runs on shapes alone (shape_rules.h), and the graph is that of a real device, except
-// that its device constants are "meta".
+// A meta tensor has sizes, strides and a type, but no memory. capture() accepts a module with meta tensors like any
+// other: forward runs on shapes alone (shape_rules.h), and the graph equals the graph of a real device, except that its
+// device constants are "meta".
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -22,12 +22,13 @@ class OperatorHandle;
 
 namespace plumbline::capture {
 
-/// While it lives, every new tensor of this thread's calls is on the meta device, whatever device the call names, and
-/// initialisers do nothing. A call that follows the device of an argument (zeros_like) still does.
+/// During the lifetime of the scope, operators of this thread create new tensors on the meta device, whatever device
+/// the call names, and initialisers do nothing. A call without a device that takes a tensor (zeros_like) still follows
+/// the tensor's device. An operator without a meta kernel or a shape rule throws InputError.
 ///
-/// Tensors written as literals (torch::tensor({1, 2})) lose their values. A tensor of one dimension and at most 64 Ki
-/// elements may be written through its pointer, without effect; others throw c10::Error when asked for their pointer.
-/// For construction only: capture() does not need it and ignores it.
+/// Tensors written as literals (torch::tensor({1, 2})) lose their values. For tensors made by at::empty: one dimension
+/// and at most 65536 elements may be written through the data pointer, without effect; otherwise mutable_data_ptr()
+/// throws c10::Error. For the construction of modules; capture() does not need this scope.
 class MetaDeviceScope {
  public:
   MetaDeviceScope();
@@ -42,14 +43,16 @@ class MetaDeviceScope {
 
 namespace detail {
 
-/// An operator that cannot run on the meta device; the text says why and how to solve it.
+/// An operator cannot run on the meta device; the text names the reason and a remedy. capture() turns it into
+/// CaptureError.
 class NoMetaPath : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Runs a captured forward on the meta device. Tensors made without a named device are on the CPU, with values (so
-/// literals become the right constants); a call with tensors of both kinds sees them all as meta.
+/// During the lifetime of the scope, operators of this thread with a meta tensor or the meta device among their
+/// arguments run on the meta device; their other tensor arguments are presented as meta tensors. Tensors made without a
+/// named device are on the CPU, with values, so that literals become the right constants. Scopes do not nest.
 class MetaCaptureScope {
  public:
   MetaCaptureScope();
@@ -62,8 +65,9 @@ class MetaCaptureScope {
   std::unique_ptr<Implementation> implementation_;
 };
 
-/// Inside a MetaCaptureScope: if a composition has a shape rule and a meta tensor among its arguments, runs the rule in
-/// its place and leaves the results on the stack. Otherwise returns false.
+/// Inside a MetaCaptureScope: if `op` is a composition with a shape rule and has a meta argument, runs the rule in
+/// place of the composition, replaces the arguments on the stack by the results and returns true. Otherwise returns
+/// false.
 bool stand_in_for_composition(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace detail

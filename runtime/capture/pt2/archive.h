@@ -1,8 +1,8 @@
-// Archive: a `.pt2` file of torch.export.save(), a zip of JSON texts and raw little-endian storages, opened for
-// reading. program.h interprets the program in it.
+// Archive: a `.pt2` file of torch.export.save(), opened for reading: a zip of JSON texts and raw little-endian
+// storages. program.h interprets the program in the archive.
 //
-// Every error names the file and the entry. The layout is that of PyTorch's torch/export/pt2_archive and
-// torch/_export/serde/schema.py.
+// Every InputError names the file and, if there is one, the entry. The layout follows PyTorch's
+// torch/export/pt2_archive and torch/_export/serde/schema.py.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +23,7 @@ namespace plumbline::capture::pt2 {
 
 class Archive {
  public:
-  /// Throws InputError: no such file, or not a whole zip.
+  /// Throws InputError if `path` is not a regular file or not a complete zip archive.
   explicit Archive(const std::filesystem::path& path);
   ~Archive();
   Archive(const Archive&) = delete;
@@ -31,15 +31,16 @@ class Archive {
 
   bool has(const std::string& entry);
 
-  /// Throws InputError: no such entry (`purpose` names its expected content), or its checksum does not match its bytes;
-  /// LibTorch's own reader ignores the checksum.
+  /// Return the whole content of an entry (read(): bytes and their number). Throw InputError if the entry is missing
+  /// (the text names the expected content, `purpose`), cannot be read, is not JSON (read_json()), or is uncompressed
+  /// and does not match its checksum, which LibTorch's reader does not verify.
   std::pair<at::DataPtr, size_t> read(const std::string& entry, const std::string& purpose);
   std::string read_text(const std::string& entry);
   nlohmann::json read_json(const std::string& entry, const std::string& purpose);
 
   const std::string& file() const { return file_; }
 
-  /// Throws InputError that begins with the file.
+  /// Throws InputError: "<file>: <what>".
   [[noreturn]] void refuse(const std::string& what) const;
 
  private:
@@ -49,16 +50,19 @@ class Archive {
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 
-/// One folder of tensors (data/weights, data/constants) and the list of its content.
+/// One folder of tensors (data/weights, data/constants) and the list of its content. Keeps loaded storages and tensors.
 class TensorFolder {
  public:
+  /// Reads the entry `<folder>/<list>`; without this entry the folder is empty. Throws InputError if the list is
+  /// malformed. `archive` must outlive this object.
   TensorFolder(Archive& archive, std::string folder, const std::string& list);
 
   bool has(const std::string& name) const { return list_.contains(name); }
 
-  /// The tensor of that name, with its saved requires_grad. Names of one tensor (tied weights) give the same tensor
-  /// object; different views of one storage share it. Throws InputError: not listed, a tensor subclass (saved as a
-  /// pickle), a layout that is not strided, or a payload that is missing or shorter than sizes and strides require.
+  /// Returns the tensor of that name, with its saved requires_grad. The names of one tensor (tied weights) give the
+  /// same tensor object; different views of one storage share it. Throws InputError if the name is not listed, for a
+  /// tensor subclass (saved as a pickle), a layout that is not strided or an unknown dtype, and if the storage is
+  /// missing or shorter than sizes and strides require.
   at::Tensor load(const std::string& name);
 
  private:
@@ -71,8 +75,8 @@ class TensorFolder {
   std::map<std::string, at::Tensor> tensors_;  // by their whole entry in the list
 };
 
-/// The schema's numbers for element types, layouts and memory formats, which differ from c10's. Throws Error for a
-/// number that the schema does not have or that has no equivalent in LibTorch.
+/// Convert the schema's numbers for element types, layouts and memory formats, which differ from c10's. Throw Error for
+/// an unknown number.
 at::ScalarType scalar_type(int64_t number);
 c10::Layout layout(int64_t number);
 c10::MemoryFormat memory_format(int64_t number);

@@ -11,7 +11,8 @@
 
 namespace plumbline::capture::pt2 {
 
-/// The referent of a name in the program: a value of the graph, or a constant (None, or a number known beforehand).
+/// The referent of a name in the program: a value of the graph or, if `value` is kNoValue, a constant (None, a number,
+/// a string).
 struct Meaning {
   graph::ValueId value = graph::kNoValue;
   c10::IValue constant;
@@ -21,16 +22,18 @@ struct Meaning {
 
 using Lookup = std::function<Meaning(const std::string& name)>;
 
-/// `argument` is the schema's tagged union ({"as_int": 3}, {"as_tensor": {"name": "x"}}, ...). Numbers take the type
-/// that `formal` requires (an int for a float becomes a double; one number for a list becomes the list); a number for a
-/// tensor stays a number, which the executor wraps. Devices become the CPU, where the program's tensors are. Throws
-/// Error for a wrong or unsupported argument; the caller adds the node.
+/// Converts `argument`, a tagged union of the export schema ({"as_int": 3}, {"as_tensor": {"name": "x"}}, ...), for the
+/// parameter `formal` of the operator. Numbers take the type that `formal` requires (an int for a float becomes a
+/// double; one number for a list becomes a list); a number for a tensor stays a number, which Program wraps. Every
+/// device except meta becomes the CPU, where the program's tensors are. Throws Error for a wrong or unsupported
+/// argument, without naming the node.
 graph::Argument convert_argument(const nlohmann::json& argument, const c10::Argument& formal, const Lookup& lookup);
 
-/// The one tag of such a union, "as_int" and so on. Throws Error when there is not exactly one.
+/// Returns the tag of such a union ("as_int"). Throws Error unless there is exactly one.
 std::string tag_of(const nlohmann::json& argument);
 
-/// A constant or named number, or a tensor: arguments without a schema (inputs of subgraphs).
+/// Converts an argument without a schema (an input of a subgraph, an output): a tensor, a named number or a constant.
+/// Throws Error for any other tag.
 Meaning plain_meaning(const nlohmann::json& argument, const Lookup& lookup);
 
 }  // namespace plumbline::capture::pt2

@@ -1,9 +1,9 @@
 // GraphBuilder: appends the nodes of an exported program's graph to a Graph.
 //
 // torch.ops calls become calls of the dispatcher; Python's operators on symbolic numbers become plumbline::number_*.
-// wrap_with_set_grad_enabled and wrap_with_autocast are modes of a region: their subgraphs are inlined. cond becomes
-// plumbline::cond. Every other higher-order operator is refused. Nodes that only check a symbol (_assert_scalar,
-// sym_constrain_range, _assert_tensor_metadata) have kernels and are calls like any other.
+// The subgraphs of wrap_with_set_grad_enabled and wrap_with_autocast are inlined, and their modes are set on the
+// inlined nodes. cond becomes plumbline::cond. Every other higher-order operator is refused. Nodes that only check a
+// symbol (_assert_scalar, sym_constrain_range, _assert_tensor_metadata) have kernels and are calls like any other.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,36 +17,39 @@
 
 namespace plumbline::capture::pt2 {
 
-/// The binding of a name in the program; an attribute gets its value in the graph at its first use.
+/// The binding of a name in the program. An attribute gets its value in the graph when it is first used.
 struct Binding {
   enum class Kind { Value, Attribute, Constant };
   Kind kind = Kind::Value;
-  int32_t index = graph::kNoValue;  ///< a ValueId, or an index in Graph::attributes
+  int32_t index = graph::kNoValue;  ///< Value: a ValueId; Attribute: an index in Graph::attributes
   c10::IValue constant;
 };
 
-/// The names of one graph; each subgraph has its own.
+/// The bindings of one graph by name; each subgraph has its own.
 using Names = std::unordered_map<std::string, Binding>;
 
-/// The modes under which calls are made.
+/// The modes that apply to a node.
 struct Region {
   bool grad_enabled = true;
-  int32_t autocast = -1;
+  int32_t autocast = -1;  ///< index in Graph::autocast; -1: none
 };
 
 class GraphBuilder {
  public:
+  /// `graph` must outlive the builder.
   explicit GraphBuilder(graph::Graph& graph) : graph_(graph), modules_(graph.module_calls) {}
 
-  /// Appends the nodes of `source` (the schema's Graph) and binds the names they define in `names`. Throws InputError
-  /// naming the node, its operator and its module: an operator without a kernel in this process, an unsupported
-  /// higher-order operator or argument, a malformed node.
+  /// Appends the nodes of `source` (a Graph of the export schema) and binds the names that they define in `names`.
+  /// Throws InputError naming the node, its operator and its module for an operator without a CPU kernel in this
+  /// process, an unsupported higher-order operator or argument, and a malformed node.
   void add_nodes(const nlohmann::json& source, Names& names, const Region& region = {});
 
-  /// The current meaning of a name in `names`: for a tensor changed in place, the result of the last change.
+  /// Returns the current meaning of `name`: for a tensor changed in place, the result of the last change. Throws Error
+  /// for a name that `names` does not bind.
   Meaning resolve(const Names& names, const std::string& name);
 
-  /// A number as a tensor without dimensions, by a call of its own: graphs return tensors.
+  /// Appends a call that converts a number to a tensor without dimensions, since graphs return tensors. Returns the
+  /// tensor.
   graph::ValueId as_tensor(graph::ValueId number);
 
  private:
@@ -71,7 +74,8 @@ class GraphBuilder {
   std::vector<graph::ValueId> changed_to_;  // by value: the result of the in-place call that changed it
 };
 
-/// Dtype, sizes and requires_grad from the program's metadata; a size that is no plain number becomes its hint, or 0.
+/// Returns dtype, sizes and requires_grad from the program's metadata; a symbolic size becomes its hint, or 0 without
+/// one.
 graph::Value value_of_meta(const nlohmann::json& meta);
 
 }  // namespace plumbline::capture::pt2

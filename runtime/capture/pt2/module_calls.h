@@ -1,4 +1,4 @@
-// Derives which modules made which nodes from the nn_module_stack that torch.export keeps with every node.
+// ModuleCallTracker: derives which module made which nodes, from the nn_module_stack that torch.export keeps per node.
 #pragma once
 
 #include <string>
@@ -9,16 +9,19 @@
 
 namespace plumbline::capture::pt2 {
 
-/// Turns the stacks of consecutive nodes into module calls, outer before inner, in the order of entry.
+/// Turns the stacks of consecutive nodes into module calls, in the order of entry, an outer call before its inner
+/// calls.
 ///
 /// A stack is "key,fqn,class;key,fqn,class;..." from the root inwards; the root itself makes no call. The key
-/// distinguishes the calls of one module (its second call has "@1"). The nodes of one call belong together even if
-/// calls of its ancestors interrupt them.
+/// distinguishes the calls of one module (its second call has "@1"). If nodes of an outer module interrupt the nodes of
+/// a call, the call's range [begin, end) includes the interruption.
 class ModuleCallTracker {
  public:
+  /// Appends to `calls`, which must outlive this object.
   explicit ModuleCallTracker(std::vector<graph::ModuleCall>& calls) : calls_(calls) {}
 
-  /// The next node of the graph, number `node`, has this stack; an empty stack repeats the previous node's.
+  /// Adds the next node of the graph, with index `node` and stack `stack`; an empty stack repeats the previous node's
+  /// stack.
   void add(int32_t node, std::string_view stack);
 
  private:

@@ -1,4 +1,4 @@
-// PlanCache: prepares the plans of steps, once for each list of micro-batch shapes.
+// PlanCache: makes the plans of steps, once for each list of micro-batch shapes.
 #pragma once
 
 #include <memory>
@@ -12,37 +12,39 @@
 
 namespace plumbline::engine {
 
-/// The state that all steps of training or evaluation with one list of micro-batch shapes share.
+/// The state shared by all steps with the same mode (training or evaluation) and list of micro-batch shapes.
 struct StepPlan {
   /// One of this rank's stages.
   struct Stage {
     std::unique_ptr<StageRunner> runner;
     const split::StageState* state = nullptr;
-    /// By replica and graph output: its consumers on this rank, and one more for all that are on others.
+    /// [replica][graph output]: the number of consuming stages on this rank, plus 1 if other ranks hold consumers.
     std::vector<std::vector<int>> consumers;
   };
 
   Plan plan;
-  std::vector<schedule::Action> actions;  ///< of this rank, lowered
-  std::vector<Stage> stages;              ///< as EngineContext::stages
-  bool backward = false;
+  std::vector<schedule::Action> actions;  ///< this rank's lowered list
+  std::vector<Stage> stages;              ///< in the order of EngineContext::stages
+  bool backward = false;                  ///< whether the step has a backward: training with a loss
   std::vector<ParameterCopies> copies;
 };
 
 class PlanCache {
  public:
-  /// `context` must outlive it, and receives the states of new stages.
+  /// `context` must outlive the cache; new plans add the states of this rank's stages to `context`.
   PlanCache(EngineContext& context, PipeSource source) : context_(context), source_(std::move(source)) {}
 
-  /// How many plans are kept. Further shapes evict the plan that was used least recently.
+  /// The number of plans kept; a further plan evicts the least recently used plan.
   static constexpr size_t kMaxPlans = 32;
 
-  /// The plan for these micro-batches, valid until the next call. Micro-batches whose inputs agree in defined, dtype,
-  /// sizes and requires_grad share a plan; a known one allocates nothing. Every rank calls it, with the same sequence
-  /// of shapes: a new plan is compared between the ranks. Throws InputError if the schedule does not fit the model,
-  /// Error if ranks disagree.
+  /// Returns the plan for `microbatches` ([micro-batch][input]), valid until the next call. Lists of micro-batches
+  /// whose inputs agree in definedness, dtype, sizes and requires_grad share a plan; the look-up of a known plan
+  /// allocates nothing. Every rank makes the same sequence of calls, because a new plan is compared between the ranks.
+  /// Throws InputError if the schedule or the options do not fit the model or the transport has too few tags, Error if
+  /// the ranks disagree, and as Transport::wait() does.
   StepPlan& plan_for(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
 
+  /// Drops all plans; the stages' states are kept.
   void clear() { plans_.clear(); }
 
  private:
@@ -53,7 +55,7 @@ class PlanCache {
   PipeSource source_;
   struct Entry {
     std::unique_ptr<StepPlan> plan;
-    uint64_t used = 0;  // the step that used it last
+    uint64_t used = 0;  // the number of the plan_for() call that used the plan last
   };
   std::unordered_map<ShapeKey, Entry, ShapeKeyHash> plans_;
   uint64_t steps_ = 0;

@@ -6,8 +6,10 @@
 
 namespace plumbline::engine {
 
-/// Before any message, compares the values that each rank will send with those that its peer expects: shapes and dtypes
-/// for every value and micro-batch. Throws Error naming stage, micro-batch, value and both shapes. Every rank calls it.
+/// Compares every rank's boundary values with rank 0's, before the first message of a step: stage, micro-batch, name,
+/// dtype, shape, and whether a gradient returns. On a difference every rank throws Error naming stage, micro-batch,
+/// value and both shapes. Every rank calls this function; nothing happens with one rank. Also throws as
+/// Transport::wait() does.
 void check_with_peers(const Plan& plan, transport::Transport& transport, const transport::Deadline& deadline);
 
 }  // namespace plumbline::engine

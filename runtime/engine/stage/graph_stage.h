@@ -12,19 +12,21 @@
 
 namespace plumbline::engine {
 
-/// Makes the random numbers of a stage independent of where and when it runs; see random_seed.h.
+/// The numbers that seed a stage's random draws, independent of rank and order of execution; see random_seed.h.
 struct RandomContext {
   uint64_t run_seed = 0;
+  /// The number of training steps before this one.
   int64_t step = 0;
-  /// Seeds are run_seed + micro-batch.
+  /// Seed each micro-batch with run_seed + micro-batch instead (EngineOptions::seed_by_microbatch).
   bool by_microbatch = false;
 };
 
 class GraphStage : public StageRunner {
  public:
-  /// `graphs` are the captures of the stage for the occurring shapes, bound to one state; `variants[m]` selects the one
-  /// for micro-batch m. `random` is read at each forward and must outlive the stage. `partitions`, if given, run in
-  /// place of the graphs whenever gradients are recorded.
+  /// `graphs` are the captures of the stage, one per distinct shape of micro-batch, bound to one state; `variants[m]`
+  /// is the index of the capture for micro-batch m. `random` is read at each forward and must outlive this object.
+  /// `partitions`, if not null, run in place of the graphs whenever gradients are recorded. A stage that draws random
+  /// numbers runs its forward in a RandomTurn.
   GraphStage(int stage, const std::vector<const graph::Graph*>& graphs, std::vector<int> variants,
              const RandomContext& random, const RecomputeOptions& recompute = {},
              std::unique_ptr<PartitionedStage> partitions = nullptr);

@@ -1,5 +1,5 @@
-// A stage whose forward and backward are two graphs cut from its joint graph: the partitioner (runtime/partition), not
-// autograd, chooses the values saved between them and those that the backward recomputes.
+// PartitionedStage: a stage whose forward and backward are two graphs cut from its joint graph. The partitioner
+// (runtime/partition), not autograd, chooses the values saved between them and the values that the backward recomputes.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace plumbline::engine {
 
-/// The partitions of one stage: one for each shape of micro-batch, for each layout of the inputs (a kernel's choice of
-/// algorithm, and so its bits, depends on strides), and for each set of parameters that require a gradient. Those for
-/// contiguous inputs are made at once. For each shape the kMaxPartitions most recently used are kept; another one is
-/// made again when it is needed.
+/// The partitions of one stage: one for each combination of micro-batch shape (variant), layout of the inputs (a
+/// kernel's choice of algorithm, and so its bits, depends on strides) and set of parameters that require a gradient.
+/// The constructor makes the partitions for contiguous inputs. For each variant the kMaxPartitions most recently used
+/// partitions are kept.
 class PartitionedStage {
  public:
-  /// Per shape of micro-batch.
+  /// The number of partitions kept per variant.
   static constexpr size_t kMaxPartitions = 8;
 
-  /// `graphs` by variant: the captures of the stage, bound to its parameters; they must outlive this object.
+  /// `graphs`, indexed by variant: the captures of the stage, bound to its parameters; they must outlive this object.
   /// `has_gradient` comes from gradients_that_come_back(). Traces each graph once (trace_stage()). Throws InputError
   /// naming the stage for a graph that cannot be traced or partitioned.
   PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<char> has_gradient,
@@ -33,13 +33,14 @@ class PartitionedStage {
   PartitionedStage(const PartitionedStage&) = delete;
   PartitionedStage& operator=(const PartitionedStage&) = delete;
 
-  /// The partition for inputs like these: made now for a new layout, or for a new set of parameters that require a
-  /// gradient. Nullptr if the stage has nothing to differentiate. Valid until the next call; its completed runs keep
-  /// the data that their backward needs. Not inside a RandomTurn.
+  /// Returns the partition for inputs with these strides, and makes it if the layout or the set of parameters that
+  /// require a gradient is new; throws InputError as the constructor does. Null if the stage has nothing to
+  /// differentiate. The pointer is valid until the next call; completed runs keep the data that their backward needs.
+  /// Must not be called inside a RandomTurn.
   partition::PartitionedGraph* of(int variant, std::span<const at::Tensor> inputs);
 
-  /// The first choices for contiguous inputs, by variant, as one line that is equal on every rank with the same choice:
-  /// the certificate, the saved values, and the number of calls that run twice.
+  /// Indexed by variant: one line about the partition that the constructor made, equal on ranks with the same choice.
+  /// The line has the certificate, the number and bytes of the saved values, and the number of calls that run twice.
   const std::vector<std::string>& choices() const { return choices_; }
 
   /// The number of partitions kept for a variant.
@@ -64,12 +65,13 @@ class PartitionedStage {
   std::vector<std::string> choices_;
 };
 
-/// The choices of a rank for a stage that it does not partition.
+/// The choices for a stage that is not partitioned.
 std::vector<std::string> no_choices(size_t variants);
 
-/// Every rank that holds a stage must have made the same choice for it; otherwise replicas would sum gradients of
-/// different bits and hold more or less memory than planned. `choices`: PartitionedStage::choices() of this rank's
-/// stages, or no_choices(). Throws Error with both choices. Every rank calls it, whether it partitions or not.
+/// Checks that all ranks that hold a stage made the same choice for it; otherwise replicas would sum gradients of
+/// different bits and need another amount of memory than planned. `choices`, by this rank's stages:
+/// PartitionedStage::choices() or no_choices(). On a difference every rank throws Error with both choices. Every rank
+/// calls this function, whether it partitions or not. Also throws as Transport::wait() does.
 void check_same_choices(const std::map<int, std::vector<std::string>>& choices, transport::Transport& transport,
                         const transport::Deadline& deadline);
 

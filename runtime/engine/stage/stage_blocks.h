@@ -1,7 +1,7 @@
-// Recompute of parts of a stage in the backward: the choice of the parts, and a stage that does it.
+// Recompute of a stage, or of parts of it, in the backward: the choice of the parts, and their execution.
 //
-// The cost: one more forward of each such block. The gain: between forward and backward a block keeps only its inputs,
-// not autograd's saved values.
+// The cost is one more forward of each recomputed block. The gain is memory: between forward and backward a block keeps
+// only its inputs, not autograd's saved values.
 #pragma once
 
 #include <map>
@@ -15,17 +15,18 @@
 
 namespace plumbline::engine {
 
-/// The micro-batches for which a stage is recomputed; after torchgpipe's `checkpoint`. The last one's backward often
-/// follows its forward soon, so that recompute gains little for it.
+/// The micro-batches for which a stage is recomputed; after torchgpipe's `checkpoint`. The backward of the last
+/// micro-batch often follows soon after its forward, so that recompute gains little there.
 enum class Recompute { Never, ExceptLast, Always };
 
 struct RecomputeOptions {
   Recompute policy = Recompute::Never;
-  /// By stage, the exceptions to `policy`.
+  /// By stage: overrides `policy`.
   std::map<int, Recompute> policy_of = {};
-  /// Empty: a stage is one block. Otherwise every call of a module directly inside the one of this name is a block
-  /// ("layers": layers.0, layers.1, ...; a module cut by stage borders is a block in each stage), and the rest of a
-  /// stage is not recomputed. Only one block at a time is materialised during a backward.
+  /// Empty: a stage is one block. Otherwise a module's name ("layers"): every call of a module directly inside that
+  /// module (layers.0, layers.1, ...) is a block, and the rest of a stage is not recomputed. A call cut by a stage
+  /// border is one block in each stage. During a backward only one block at a time has its intermediate values in
+  /// memory.
   std::string blocks_in = {};
 
   bool on() const { return policy != Recompute::Never || !policy_of.empty(); }
@@ -37,27 +38,29 @@ struct RecomputeOptions {
 
 /// "never", "except-last" or "always".
 std::string to_string(Recompute policy);
-/// The inverse. Throws InputError for anything else.
+/// The inverse of to_string(). Throws InputError for any other text.
 Recompute parse_recompute(const std::string& text);
 
-/// Throws InputError if options name a stage that `pipe` does not have, or a module in which none was entered (unless
-/// stages are missing in `pipe`: another rank's, whose graphs are empty).
+/// Throws InputError if `options` names a stage that `pipe` does not have, or if `blocks_in` names a module directly
+/// inside which no module was entered. The second check is skipped if a stage's graph is empty (a stage of another
+/// rank).
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe);
 
-/// Runs a stage's graph as a chain of blocks (runtime/backward/recompute.h). Blocks are cut from the graph like stages,
-/// and share parameters: a parameter's gradient is summed in each block, then over the blocks, the last first. A buffer
-/// (or constant) that a block writes is written in the forward alone: the second run works on copies of the first run's
-/// initial content.
+/// Runs a stage's graph as a chain of blocks (runtime/backward/recompute.h). Blocks are cut from the graph like stages
+/// and may share parameters: a parameter's gradient is summed inside each block, then over the blocks, the last block
+/// first. A buffer (or constant) that a block writes changes in the forward only: the second run works on a copy of its
+/// content before the first run.
 class StageBlocks {
  public:
-  /// `graph` is bound, and is copied; `blocks_in` as in RecomputeOptions. Throws InputError if the graph cannot be cut
-  /// there; see split().
+  /// `graph` must be bound to its tensors and is copied. `blocks_in` as in RecomputeOptions. Throws InputError if the
+  /// graph cannot be cut into these blocks (split()), or if a recomputed block writes a parameter in place or has a
+  /// parameter inside a branch of a cond.
   StageBlocks(const graph::Graph& graph, const std::string& blocks_in);
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();
 
-  /// Like Program::run(). One that draws random numbers does so inside the caller's RandomTurn; its backward must not
-  /// be inside one. The outputs may outlive this object, and their backward may run on another thread.
+  /// As Program::run(). A stage that draws random numbers must be run inside the caller's RandomTurn; its backward must
+  /// not be inside a turn. The outputs may outlive this object, and their backward may run on another thread.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 
  private:

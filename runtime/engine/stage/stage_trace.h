@@ -1,4 +1,4 @@
-// The joint graph of a pipeline stage: its forward, and its backward from the gradients that return.
+// The joint graph of a pipeline stage: its forward, and its backward from the gradients of its outputs.
 #pragma once
 
 #include <span>
@@ -9,13 +9,15 @@
 
 namespace plumbline::engine {
 
-/// By graph output of `stage`: whether it gets a gradient. For the last stage all count: the loss decides.
+/// Indexed by graph output of `stage`: nonzero if the output gets a gradient. All outputs of the last stage do, since
+/// the loss may depend on any of them.
 std::vector<char> gradients_that_come_back(const split::Pipe& pipe, int stage);
 
-/// Traces `graph`, a stage bound to its parameters, on numbers between 0 and 1 (integers: 0), the same at each call:
-/// with the strides of `inputs`, or contiguous without them. Outputs that get no gradient have no tangent (-1 in
-/// tangent_of). Throws InputError as trace_joint() does, for an input that is a number, and for an output that would
-/// need a gradient because parameters now require one that did not at capture.
+/// Traces `graph`, a stage bound to its parameters. Floating-point samples are random numbers between 0 and 1, the same
+/// at each call, integer samples are 0; they have the strides of `inputs`, or are contiguous if `inputs` is empty.
+/// `has_gradient` is a result of gradients_that_come_back(); an output without a gradient has no tangent (-1 in
+/// tangent_of). Throws InputError as trace_joint() does, for an input that is a number, and for an output that needs a
+/// gradient only because parameters require one that did not at capture.
 partition::JointTrace trace_stage(const graph::Graph& graph, const std::vector<char>& has_gradient,
                                   std::span<const at::Tensor> inputs = {});
 

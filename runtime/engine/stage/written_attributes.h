@@ -1,4 +1,4 @@
-// Which of a graph's own tensors a run writes, such as the buffers of a batch norm.
+// The attributes of a graph that a run writes, such as the buffers of a batch norm.
 #pragma once
 
 #include <set>
@@ -7,7 +7,8 @@
 
 namespace plumbline::engine {
 
-/// The values of the attributes that a call writes. Views of an attribute share its storage number.
+/// Returns the values (Attribute::value) of the attributes whose memory a node writes, directly or through a view.
+/// Needs storage numbers (annotate.h) to detect views; calls inside the branches of a cond are not examined.
 std::set<graph::ValueId> written_attributes(const graph::Graph& graph);
 
 }  // namespace plumbline::engine

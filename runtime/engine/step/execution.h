@@ -1,5 +1,5 @@
-// Execution: executes the actions of one rank in a step, one after another or by custom functions, records the times of
-// a trace, and adds the position in the list to the text of an error.
+// Execution: executes the actions of one rank in a step, one after another or by custom functions. It also records the
+// times of a trace and adds the position in the list to the text of an error.
 #pragma once
 
 #include <span>
@@ -11,12 +11,15 @@ namespace plumbline::engine {
 
 class Execution {
  public:
+  /// `step` must outlive this object.
   explicit Execution(Step& step) : step_(step), actions_(step.plan().actions) {}
 
-  /// Executes all actions. Rethrows an error with its position: "rank 1, position 4 (1B0): ...".
+  /// Executes all actions. Rethrows an InputError, TimeoutError or PeerError with its type and any other exception as
+  /// Error; the text, except a PeerError's, begins with the position: "rank 1, position 4 (1B0): ...".
   void run();
 
-  /// For a custom function that was given `given`: executes one of them.
+  /// For a custom function called with the actions `given`: executes `action`, with `substitute` (if not null) in place
+  /// of the stage's runner. Throws Error if `action` is not in `given` or was already executed.
   void execute_member(std::span<const schedule::Action> given, const schedule::Action& action, StageRunner* substitute);
 
   Step& step() { return step_; }
@@ -30,7 +33,7 @@ class Execution {
 
   Step& step_;
   const std::span<const schedule::Action> actions_;
-  size_t position_ = 0;  // of the current action
+  size_t position_ = 0;  // index of the current action
 };
 
 }  // namespace plumbline::engine

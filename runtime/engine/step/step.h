@@ -1,4 +1,5 @@
-// Step: one step of one rank, from its batch to its results. It executes single actions; their order is execution.h's.
+// Step: one step of one rank, from its batch to its results. A Step executes single actions; Execution (execution.h)
+// decides their order.
 #pragma once
 
 #include <exception>
@@ -18,21 +19,24 @@ namespace plumbline::engine {
 
 class Step {
  public:
-  /// All references must outlive the step. `buffers` are empty; the step's destructor empties them again.
-  /// `loss_weights`: by micro-batch, the gradient of its loss.
+  /// All references must outlive the step. `buffers` must be empty; the destructor empties them again. `loss_weights`,
+  /// indexed by micro-batch: the gradient from which the backward of its loss starts.
   Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool training,
        const microbatch::Microbatches& batch, std::vector<double> loss_weights);
   ~Step() { buffers_.clear(); }
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  /// Executes one action of the rank; `substitute`, if given, computes in place of the stage's runner.
+  /// Executes one action of the rank; `substitute`, if not null, computes in place of the stage's runner. An exception
+  /// of a computation becomes Error with stage and micro-batch, except InputError, which is rethrown unchanged.
   void execute(const schedule::Action& action, StageRunner* substitute = nullptr);
 
-  /// After the last action: waits for the sends, and makes the gradients of the step final.
+  /// Call after the last action: waits for the sends and makes the step's gradients final (sums over copies, division
+  /// by the number of micro-batches).
   void finish();
 
-  /// After an error: no transfer accesses the step's memory any more, and no runner keeps a first half.
+  /// Call after an error: withdraws all transfers, so that none accesses the step's memory any more, and drops the
+  /// state of first halves.
   void abandon() noexcept;
 
   const EngineContext& context() const { return context_; }

@@ -1,5 +1,5 @@
-// StepBuffers: the state of a running step. An engine has one and lends it to each step, so that the vectors keep their
-// memory from step to step and an action allocates none of them.
+// StepBuffers: the state of a running step. An engine owns one StepBuffers and lends it to each step, so that the
+// vectors keep their memory from step to step and actions need not allocate them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,12 +13,12 @@
 
 namespace plumbline::engine {
 
-/// The work that the I of a micro-batch left to its W.
+/// The work that the I of a micro-batch leaves to its W.
 enum class WeightHalf : uint8_t {
-  None,
-  FullBackward,  ///< no gradient of an input is needed
-  Weights,       ///< the gradients of the parameters
-  UserWork,      ///< EngineOptions::weight_work
+  None,          ///< no I was executed, or the loss does not depend on the stage
+  FullBackward,  ///< the full backward, since no gradient of an input is needed
+  Weights,       ///< StageRunner::backward_weight()
+  UserWork,      ///< the result of EngineOptions::weight_work
 };
 
 /// One micro-batch in one of this rank's stages, from its forward to the end of its backward.
@@ -26,7 +26,7 @@ struct MicrobatchState {
   std::vector<at::Tensor> inputs;                 // by graph input
   std::vector<PendingReceive> pending_inputs;     // by graph input
   std::vector<at::Tensor> outputs;                // by graph output; without memory once released
-  std::vector<int> remaining_consumers;           // by graph output: how many have not taken it yet
+  std::vector<int> remaining_consumers;           // by graph output: consumers that have not received it yet
   std::vector<PendingReceive> pending_gradients;  // by outgoing channel
   std::vector<at::Tensor> input_grads;            // by graph input
   at::Tensor loss;
@@ -47,7 +47,7 @@ struct MicrobatchState {
   }
 };
 
-/// A message sent by an action, and the memory that it is read from.
+/// A pending send: the action to which it belongs, and the tensor from whose memory it is sent.
 struct PendingSend {
   schedule::Action by;
   at::Tensor tensor;
@@ -55,10 +55,10 @@ struct PendingSend {
 };
 
 struct StepBuffers {
-  std::vector<MicrobatchState> microbatches;  // by stage of the rank, then by micro-batch
+  std::vector<MicrobatchState> microbatches;  // by index of the rank's stage, then by micro-batch
   std::vector<PendingSend> sends;
   std::vector<at::Tensor> roots, root_grads;  // of the current backward
-  std::vector<char> executed;                 // by action given to a custom function
+  std::vector<char> executed;                 // by action of the running custom function
 
   void clear() {
     for (MicrobatchState& microbatch : microbatches) microbatch.clear();

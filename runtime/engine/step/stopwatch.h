@@ -7,10 +7,10 @@
 
 namespace plumbline::engine {
 
-/// Seconds on the steady clock.
+/// The current time in seconds on the steady clock.
 inline double now() { return std::chrono::duration<double>(transport::Clock::now().time_since_epoch()).count(); }
 
-/// Adds the time of its scope to a sum.
+/// Adds the seconds between its construction and destruction to `sum`, which must outlive it.
 class Stopwatch {
  public:
   explicit Stopwatch(double& sum) : sum_(sum), begin_(now()) {}

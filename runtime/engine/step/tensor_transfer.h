@@ -1,8 +1,8 @@
-// A tensor in transit between ranks: its elements and its strides.
+// The transfer of a tensor between ranks: its elements and its strides.
 //
-// Either every tensor crosses contiguous, or it keeps the order of its dimensions in memory. A kernel's order of
-// summation depends on strides, so only the second gives the bits of the uncut model; it costs an additional small
-// message.
+// Either every tensor is passed contiguous, or every tensor keeps the order of its dimensions in memory
+// (`keep_strides`). A kernel's order of summation depends on strides, so only the second choice gives the bits of the
+// uncut model; it costs an additional small message per tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,29 +11,29 @@
 
 namespace plumbline::engine {
 
-/// `tensor` as it crosses: detached and contiguous; or, if strides are kept, dense in the order of its own strides
-/// (dimensions of stride 0 keep it). Copies only a tensor with another layout.
+/// Returns `tensor` in the layout in which it is passed: detached and contiguous or, with `keep_strides`, dense in the
+/// order of its own strides (expanded dimensions keep stride 0). Copies only a tensor that has another layout.
 at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides);
 
 /// The messages of a tensor: its elements in memory order, and its strides.
 struct OutgoingTensor {
   at::Tensor body;
-  at::Tensor strides;  ///< i64[dimensions]; undefined unless strides are kept
+  at::Tensor strides;  ///< i64[dimensions]; undefined without keep_strides or without dimensions
 };
-/// `tensor` is in transfer layout.
+/// Returns the messages of `tensor`, which must be a result of in_transfer_layout().
 OutgoingTensor make_outgoing(const at::Tensor& tensor, bool keep_strides);
 
-/// The receives of a tensor, posted and possibly incomplete.
+/// The posted receives of a tensor; requests are empty once complete.
 struct PendingReceive {
   at::Tensor body, strides;
   transport::Request body_request, strides_request;
 };
 
-/// Posts the receives of a tensor of this dtype and these sizes; `strides_tag` is used only if strides are kept.
+/// Posts the receives of a tensor with this dtype and these sizes; `strides_tag` is used only with `keep_strides`.
 PendingReceive post_receive(transport::Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer,
                             int64_t tag, int64_t strides_tag, bool keep_strides);
 
-/// The tensor, once both requests are complete.
+/// Returns the received tensor, with the sender's strides if they were sent. Call after both requests are complete.
 at::Tensor received_tensor(PendingReceive&& receive);
 
 }  // namespace plumbline::engine

@@ -1,4 +1,4 @@
-// One line of a text form, read from left to right; what is not as expected is told by line and column.
+// Cursor: one line of the text form, read from left to right, with errors that name line and column.
 #pragma once
 
 #include <charconv>
@@ -10,20 +10,22 @@
 
 namespace plumbline::graph {
 
-/// Whether all of `text` is a number of this type (a double also as inf and nan); out of range is not.
+/// Parses all of `text` as a number (inf and nan are doubles). Returns false if `text` is not such a number or is out
+/// of range; `value` is then unspecified.
 template <class Number>
 bool read_whole(const std::string& text, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Its errors are InputErrors: "graph text, line 3, column 7: expected ...". Spaces between what is read do not count.
+/// Reading functions skip spaces first, and throw InputError: "graph text, line 3, column 7: expected ...". `number` is
+/// the line's number, from 1. The text of `line` must outlive the cursor.
 class Cursor {
  public:
   Cursor(std::string_view line, int number) : line_(line), number_(number) {}
 
   [[noreturn]] void fail(const std::string& expected) const { fail_at(at_, expected); }
-  /// As fail(), at the beginning of the last word, or of what mark() marked.
+  /// As fail(), at the beginning of the last word() or at the last mark().
   [[noreturn]] void fail_word(const std::string& expected) const { fail_at(word_, expected); }
   void mark() {
     skip_space();
@@ -36,10 +38,12 @@ class Cursor {
     skip_space();
     return at_ == line_.size();
   }
+  /// Whether the rest of the line begins with `text`.
   bool peek(std::string_view text) {
     skip_space();
     return line_.substr(at_).starts_with(text);
   }
+  /// Reads `text` if it is next; otherwise returns false.
   bool accept(std::string_view text) {
     if (!peek(text)) return false;
     at_ += text.size();
@@ -48,13 +52,14 @@ class Cursor {
   void expect(std::string_view text) {
     if (!accept(text)) fail("'" + std::string(text) + "'");
   }
-  /// The longest run of characters that are not in `stops`.
+  /// Reads the longest run of characters that are not in `stops`; fails if there is none.
   std::string word(std::string_view stops) {
     mark();
     while (at_ < line_.size() && stops.find(line_[at_]) == std::string_view::npos) ++at_;
     if (at_ == word_) fail("a word");
     return std::string(line_.substr(word_, at_ - word_));
   }
+  /// Reads a string in double quotes; a backslash escapes the next character, \n is a newline.
   std::string quoted_text() {
     expect("\"");
     std::string out;
@@ -68,13 +73,14 @@ class Cursor {
     expect("\"");
     return out;
   }
+  /// Reads an integer; it ends at a space or at one of `,]):*`.
   int64_t integer() {
     const std::string text = word(" ,]):*");
     int64_t value = 0;
     if (!read_whole(text, value)) fail_word("an integer, not '" + text + "'");
     return value;
   }
-  /// Reads "[a, b]" by calling `element` at the beginning of each.
+  /// Reads "[a, b]": calls `element`, which must read one element, at the beginning of each.
   template <class Element>
   void bracketed(Element&& element) {
     expect("[");

@@ -1,6 +1,6 @@
-// The JSON form of a graph: what `plumbline split -o` keeps and what ranks send each other. Nothing is lost but the
-// tensors of attributes, which travel beside it: numbers of storages, module calls, autocast regions, branches and the
-// types of constants all come back.
+// The JSON form of a graph: written by `plumbline split -o` and sent between ranks. It holds everything except the
+// tensors of attributes, which are stored separately: also storage numbers, module calls, autocast regions, branches
+// and the types of constants.
 //
 //   {"format": "plumbline-graph/1",
 //    "values": [{"kind": "tensor", "dtype": "f32", "sizes": [4,8], "requires_grad": true, "storage": 0}, ...],
@@ -12,9 +12,9 @@
 //    "outputs": [2],
 //    "module_calls": [{"name": "fc", "type": "Linear", "begin": 0, "end": 1}]}
 //
-// An argument is a value, "tensors", "optional_tensors" (lists of values, null for None), "numbers" with "constant" (a
-// list whose null places the constant list fills) or a "constant" (json_constant.h). A result is a value or a "list". A
-// split marker has the op null; a cond has "branches", two graphs without "format".
+// An argument is a "value", "tensors" or "optional_tensors" (lists of values, null for None), "numbers" with "constant"
+// (a list of values, with null for an element that the constant list provides) or a "constant" (json_constant.h). A
+// result is a "value" or a "list". A split marker has the op null; a cond has "branches", two graphs without "format".
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,12 +24,12 @@
 
 namespace plumbline::graph {
 
-/// Throws Error for a constant that has no JSON form.
+/// Throws Error for a constant without a JSON form.
 nlohmann::json to_json(const Graph& graph);
 
-/// Attributes come back without tensors: bind them before a run. Throws InputError naming the place and what was
-/// expected there: another format or version, an operator that this LibTorch does not know, arguments and results that
-/// its schema does not have, values that are undefined or defined twice.
+/// The attributes of the result have no tensors: bind them before a run. Throws InputError naming the place and the
+/// expected value for another format or version, an operator that this LibTorch does not have, arguments and results
+/// that do not match its schema, and values that are undefined or defined twice.
 Graph graph_from_json(const JsonPlace& place);
 
 nlohmann::json to_json(const Value& value);

@@ -1,4 +1,4 @@
-// One argument of a call in the text form, read by the type that the operator's schema declares for it.
+// Parses one argument of a call in the text form, according to the type that the operator's schema declares.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace plumbline::graph {
 
-/// Reads a value such as %3, or None, and refuses one that is not known or is no `type`.
+/// Reads a value such as %3, or None (kNoValue). Must throw InputError for a value that is unknown or not of `type`.
 using ReadValue = std::function<ValueId(Cursor& line, const c10::Type& type)>;
 
-/// Throws InputError naming line and column, and what was expected there.
+/// Reads one argument of the type `declared`. Throws InputError naming line, column and the expected text.
 Argument parse_argument(Cursor& line, const c10::Type& declared, const ReadValue& read_value);
 
 }  // namespace plumbline::graph

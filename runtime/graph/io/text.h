@@ -1,5 +1,5 @@
-// The text form of a graph: one line each for inputs, attributes, autocast regions, calls and outputs; it parses back
-// to the same graph, but for the numbers of storages, which it leaves out.
+// The text form of a graph: one line per input, attribute, autocast region, call, output list and module call. It
+// parses back to the same graph, except for storage numbers, which it omits, and tensors of attributes.
 //
 //   input %0: f32[4,8] = "x"
 //   parameter %1: f32[8,8]* = "fc.weight" also "head.weight"      (* requires a gradient)
@@ -25,8 +25,8 @@
 //   return %4, None
 //   module "fc" "torch::nn::LinearImpl" 0 2                        (made the nodes 0 and 1)
 //
-// Constants: None, True, 3, 0.5 (a float always shows a point, an exponent, inf or nan), "text", device "cpu",
-// complex(0.0, 1.0), [1, 2]. Their types are those of the operator's schema, so that a parsed call has exactly the
+// Constants: None, True, 3, 0.5 (a float always has a point, an exponent, inf or nan), "text", device "cpu",
+// complex(0.0, 1.0), [1, 2]. The operator's schema determines their types, so that a parsed call has exactly the
 // captured arguments.
 #pragma once
 
@@ -37,16 +37,17 @@
 
 namespace plumbline::graph {
 
+/// Throws Error for a constant without a text form (a generator, a defined tensor).
 std::string to_text(const Graph& graph);
 
-/// The line of one node, as to_text prints it; without the branches of a cond.
+/// The line of one node of `graph`, without the branches of a cond.
 std::string to_text(const Graph& graph, const Node& node);
 
-/// What is known of a value, as to_text prints it: "f32[4,8]*" (* requires a gradient), "int", "float", "bool".
+/// The facts about a value in the text form: "f32[4,8]*" (* requires a gradient), "int", "float" or "bool".
 std::string value_text(const Value& value);
 
-/// Attributes come back by name, without tensors: bind them before a run.
-/// Throws InputError naming line and column, and what was expected there.
+/// The attributes of the result have no tensors: bind them before a run. Throws InputError naming line, column and the
+/// expected text.
 Graph parse_graph(std::string_view text);
 
 }  // namespace plumbline::graph

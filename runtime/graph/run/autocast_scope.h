@@ -1,4 +1,4 @@
-// The autocast state of this thread, moved from region to region of a graph and put back at the end.
+// AutocastScope: moves this thread's autocast state from region to region of a graph and restores it at the end.
 #pragma once
 
 #include <ATen/autocast_mode.h>
@@ -12,9 +12,9 @@
 
 namespace plumbline::graph {
 
-/// Enters and leaves regions as torch.autocast does: leaving the outermost one forgets the cached casts of parameters.
-/// The cache is the process's: ranks that are threads take turns at regions that use it, so that none forgets
-/// another's.
+/// Enters and leaves regions as torch.autocast does: leaving the outermost region clears the cache of cast parameters.
+/// LibTorch has one such cache per process; so if a region uses the cache, the scope holds a process-wide lock while it
+/// is inside a region, and ranks that are threads do not clear each other's casts. `regions` must outlive the scope.
 class AutocastScope {
  public:
   explicit AutocastScope(std::span<const AutocastRegion> regions) : regions_(regions) {}
@@ -22,7 +22,7 @@ class AutocastScope {
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
-  /// Makes `region` (an index, or -1 for none) the innermost one.
+  /// Makes `region` (an index in the regions, -1: none) the innermost region. May block on another thread's scope.
   void set(int32_t region) {
     if (region == current_) return;
     while (current_ > common_outer(region)) leave();
@@ -35,7 +35,7 @@ class AutocastScope {
     at::ScalarType dtype;
   };
 
-  /// The innermost region that holds both the current one and `region`.
+  /// The innermost region that contains both the current region and `region`; -1: none.
   int32_t common_outer(int32_t region) const {
     int32_t mine = current_;
     while (mine != region) {  // outer regions have smaller numbers

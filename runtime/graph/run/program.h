@@ -1,9 +1,9 @@
-// Program and Frame: a graph executed through the dispatcher, with autograd, as the model's own forward would be.
+// Program and Frame: execute a graph through the dispatcher, with autograd, as the model's own forward would run.
 //
-// A Program binds a graph once: operators are resolved, constants boxed, last uses found. It is immutable, so threads
-// share it without a lock. A Frame holds the values of one run. A call then costs its kernel and little more: the run
-// copies the boxed constants to one reused stack, fills in the values, and calls. A value is released at its last use,
-// so that memory falls as it does in the model's own forward.
+// A Program prepares a graph once: it resolves operators, boxes constants and finds last uses. A Program is immutable,
+// so threads share it without a lock. A Frame holds the values of one run. A call costs little more than its kernel:
+// the run copies the boxed constants to one reused stack, fills in the values, and calls. A value is released at its
+// last use, so that memory is freed as in the model's own forward.
 #pragma once
 
 #include <memory>
@@ -17,40 +17,43 @@ namespace plumbline::graph {
 
 class Frame;
 
-/// Observes each node of a run (to record shapes, to measure times).
+/// Observes the nodes of a run (to record shapes, to measure times), without split markers and nodes inside branches.
+/// An exception of an observer is treated as an exception of the node's kernel.
 class NodeObserver {
  public:
   virtual ~NodeObserver() = default;
-  /// The values that the node reads are present; `node` is its index in the graph.
+  /// Called before a node, when the values that it reads are present. `node` is the index in Graph::nodes.
   virtual void before(size_t node, const Frame& values) = 0;
-  /// The values that it defines are present. A value that it read last is still present unless it was moved into the
-  /// call.
+  /// Called after a node, when the values that it defines are present. A value whose last use was this node is still
+  /// present unless it was moved into the call.
   virtual void after(size_t node, const Frame& values) = 0;
 };
 
-/// How nodes of one graph execute, beside what the graph itself says.
+/// Instructions for the execution of a graph's nodes that are not part of the graph. `node` is an index in
+/// Graph::nodes.
 struct ExecutionHints {
-  /// A call whose random numbers are drawn again elsewhere: see RandomStates.
+  /// A call whose random numbers another graph draws again; see RandomStates.
   struct Replayed {
     size_t node;
-    size_t state;        ///< its place among the random states
-    c10::Device device;  ///< whose default generator it draws from
+    size_t state;        ///< index in RandomStates::states
+    c10::Device device;  ///< the call draws from this device's default generator
   };
-  /// A call that may write its result into the memory of an argument, if the call is the last owner of that memory.
+  /// A call that may write its result into the memory of argument number `argument`, if the call is the last owner of
+  /// that memory.
   struct Overwriting {
     size_t node;
     uint32_t argument;
-    c10::OperatorHandle op;  ///< the same operator with a further, last argument: where to write
+    c10::OperatorHandle op;  ///< the same operator with an additional last argument: the tensor to write
   };
   std::vector<Replayed> replayed = {};
-  size_t states = 0;  ///< how many a run records
+  size_t states = 0;  ///< the number of random states that a run records
   std::vector<Overwriting> overwriting = {};
-  /// By node: its name in errors; empty: each node's text.
+  /// By node: its name in errors; empty: the text form of each node.
   std::vector<std::string> labels = {};
 };
 
-/// The states of the default generators before replayed calls: recorded by one run, replayed by another, which must not
-/// lie inside a RandomTurn.
+/// The states of the default generators before replayed calls: recorded by one run (which resizes `states`), replayed
+/// by another run, which must not be inside a RandomTurn. Null `states`: calls draw as usual.
 struct RandomStates {
   enum class Mode : uint8_t { Record, Replay };
   Mode mode = Mode::Record;
@@ -59,10 +62,11 @@ struct RandomStates {
 
 class Program {
  public:
-  /// Every attribute that the graph uses must hold a tensor; the tensors are shared, not copied.
+  /// Does not refer to `graph` afterwards; attribute tensors are shared. Every attribute that the graph uses must hold
+  /// a tensor.
   explicit Program(const Graph& graph, ExecutionHints hints = {});
 
-  /// Runs once in a frame of its own: see Frame::run().
+  /// Runs once in a new frame; see Frame::run().
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
            NodeObserver* observer = nullptr) const;
 
@@ -73,21 +77,21 @@ class Program {
   std::shared_ptr<const Code> code_;
 };
 
-/// The values of a run. A frame that is kept serves one run after another without allocating; a run belongs to one
-/// thread.
+/// The values of a run. One frame serves any number of runs, one after another, and keeps its vectors. Not thread-safe.
 class Frame {
  public:
   explicit Frame(Program program);
 
-  /// Runs once. `inputs` are in the graph's order, with the captured dtypes and shapes (the caller checks them). A
-  /// number among inputs and outputs is a tensor without dimensions. Gradients are recorded where they were recorded at
-  /// capture and the caller's grad mode allows it. Writes one tensor for each graph output (undefined for None). An
-  /// error of a kernel becomes an Error with the node's text.
+  /// Runs once. `inputs` are in the order of Graph::inputs, with the captured dtypes and shapes, which are not checked.
+  /// A number among inputs and outputs is a tensor without dimensions. A call records gradients if it did at capture
+  /// and the caller's grad mode is enabled. Writes one tensor for each graph output, undefined for None. An exception
+  /// of a kernel becomes Error with the node's label; the frame then drops the values of the run and may run again.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs, NodeObserver* observer = nullptr);
-  /// The same, but each input is released at its last use. Replayed calls record or replay `random`.
+  /// The same, but takes the inputs over and releases each of them at its last use; `inputs` is empty afterwards.
+  /// Replayed calls record or replay `random`.
   void run(std::vector<at::Tensor>&& inputs, std::vector<at::Tensor>& outputs, const RandomStates& random);
 
-  /// A value of the run in progress, for an observer.
+  /// A value of the current run, for an observer; None if it is not present.
   const c10::IValue& value(ValueId v) const { return slots_[v]; }
 
  private:

@@ -1,8 +1,9 @@
-// Drawing the same random numbers again: the state of a device's default generator before a random call, recorded in
-// the forward, and put back around the same call in the backward.
+// Replay of random numbers: the state of a device's default generator before a random call is recorded in the forward,
+// and set again around the same call in the backward.
 //
-// A state is a tensor on the CPU: of the CPU's generator its whole state (about 5 KB), of any other device's the seed
-// and the offset into its counter-based stream, which is what such a generator (Philox) consists of.
+// A state is a tensor on the CPU. For the CPU's generator it is the whole state (about 5 KB). For another device's
+// generator it is i64[2]: the seed and the offset into the counter-based stream, which determine such a generator
+// (Philox).
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -15,11 +16,11 @@
 
 namespace plumbline::graph {
 
-/// The state of `device`'s default generator.
+/// Returns the current state of the default generator of `device`.
 at::Tensor recorded_random_state(c10::Device device);
 
-/// While it lives, the default generator of `device` goes on from `state`; afterwards it is as it was before. On the
-/// CPU that is a RandomTurn, which must not lie in another one.
+/// During its lifetime the default generator of `device` continues from `state`; the destructor restores the generator.
+/// On the CPU a RandomReplay is a RandomTurn and must not be inside another turn; elsewhere it takes no turn.
 class RandomReplay {
  public:
   RandomReplay(c10::Device device, const at::Tensor& state);

@@ -1,7 +1,7 @@
 // Turns at the default random generator.
 //
-// LibTorch has one CPU generator for the whole process. Ranks that are threads would disturb each other, so whoever
-// seeds it, runs something that draws, and puts it back, does so in a turn of its own.
+// LibTorch has one default CPU generator for the whole process. Ranks that are threads would disturb each other, so
+// code that seeds this generator, draws from it and restores it does so in a turn: a process-wide lock.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -13,15 +13,15 @@
 
 namespace plumbline::graph {
 
-/// The state of the default generator, as RandomTurn and at::Generator::set_state() take it.
+/// The state of the default CPU generator, in the form that RandomTurn and at::Generator::set_state() take.
 inline at::Tensor random_state() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard<std::mutex> lock(generator.mutex());
   return generator.get_state();
 }
 
-/// One turn: optionally seeded at its begin, or begun from a state; the generator as it was at its end. Turns of one
-/// thread must not nest.
+/// One turn. The constructor blocks until no other thread has a turn, then sets the seed or the state, if given; the
+/// destructor restores the generator. Turns of one thread must not nest; otherwise the process aborts.
 class RandomTurn {
  public:
   explicit RandomTurn(std::optional<uint64_t> seed = std::nullopt)

@@ -18,14 +18,14 @@ const std::vector<reference::Case>& corpus();
 /// (features.h).
 const std::vector<std::string>& profile_names();
 
-/// Returns the cases of a profile, in the order of the corpus. "core", "nightly", "full" and "ranks" contain every case;
-/// they differ in the schedules, numbers of ranks and transports that make_plan() combines with the cases (plan.h).
-/// "smoke" contains twelve quick cases. The profile of a feature contains the cases with that feature. Throws
+/// Returns the cases of a profile, in the order of the corpus. "core", "nightly", "full" and "ranks" contain every
+/// case; they differ in the schedules, numbers of ranks and transports that make_plan() combines with the cases
+/// (plan.h). "smoke" contains twelve quick cases. The profile of a feature contains the cases with that feature. Throws
 /// InputError, which lists the accepted names, for any other name.
 std::vector<reference::Case> profile(std::string_view name);
 
-/// Returns the elements of `cases` whose id matches a shell pattern (fnmatch: * ? [...]). Throws InputError, which names
-/// the ids nearest to the pattern, if no id matches.
+/// Returns the elements of `cases` whose id matches a shell pattern (fnmatch: * ? [...]). Throws InputError, which
+/// names the ids nearest to the pattern, if no id matches.
 std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& glob);
 
 /// Returns the case of the corpus with exactly this id. Throws InputError, which names the nearest ids, if no case has

@@ -13,7 +13,7 @@ typedef struct Arena {
   struct Tree* trees;
 } Arena;
 void* arena_new(Arena* arena, size_t bytes); /* filled with zeros; exits with code 1 if memory runs out */
-void arena_free(Arena* arena); /* also frees the JSON trees; the arena can be used again */
+void arena_free(Arena* arena);               /* also frees the JSON trees; the arena can be used again */
 /* A formatted string, as of printf. */
 char* arena_text(Arena* arena, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -24,10 +24,10 @@ const Json* json_parse(Arena* arena, const char* text);
    accept NULL. */
 const Json* json_get(const Json* object, const char* key);
 #define json_each(item, list) for (const Json* item = (list) ? (list)->child : NULL; item; item = item->next)
-size_t json_count(const Json* list); /* number of items or members; 0 for NULL */
-bool json_has(const Json* json); /* neither missing nor null */
+size_t json_count(const Json* list);              /* number of items or members; 0 for NULL */
+bool json_has(const Json* json);                  /* neither missing nor null */
 bool json_is(const Json* json, const char* text); /* whether `json` is the string `text` */
-double json_number(const Json* json); /* 0 if `json` is not a number */
+double json_number(const Json* json);             /* 0 if `json` is not a number */
 
 /* Reports a file that violates the contract: prints one line on stderr and exits with code 2. */
 _Noreturn void refuse(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -7,7 +7,7 @@ typedef struct Pipeline Pipeline;
 
 /* Reads the exported case in `folder`. Returns NULL, with the reason in `*why`, if this backend does not support the
    case; otherwise `*why` is NULL. Calls refuse() for a file that violates the contract. The arena owns the pipeline,
-   its results and the reasons; call arena_free() once instead of freeing them. */
+   its results and the reasons. */
 Pipeline* pipeline_read(Arena* arena, const char* folder, const char** why);
 /* The number of ranks in the schedule. */
 int pipeline_ranks(const Pipeline* pipeline);

@@ -6,7 +6,7 @@
 
 #include "tensors.h"
 
-/* The reason why this reader cannot run a stage; NULL if it can. The arena owns the reason. */
+/* The reason why this reader cannot run a stage; NULL if it can. Valid as long as the arena. */
 const char* stage_why_not(Arena* arena, const Json* stage);
 
 /* Returns the shapes of the stage's values, as tensors without data. The stage must have passed stage_why_not(). Calls

@@ -32,6 +32,5 @@ Tensor* tensor_piece(Arena* arena, const Tensor* whole, size_t pieces, size_t in
    cannot be read or is malformed, and for a tensor of more than 8 dimensions. NULL if the file has no F32 tensor. */
 const Tensor* tensors_read(Arena* arena, const char* path);
 const Tensor* tensors_find(const Tensor* all, const char* name); /* NULL if there is none */
-/* Writes the list to PATH.new and renames that file to `path`, so that no reader sees a partial file. False on failure.
- */
+/* Writes the list to PATH.new, then renames that file to `path`. False on failure. */
 bool tensors_write(const char* path, const Tensor* all);

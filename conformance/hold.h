@@ -7,8 +7,8 @@
 //     at::Tensor forward(at::Tensor x) { return plumbline::call(b, at::gelu(plumbline::call(a, x))); }
 //   };
 //   int main() {
-//     return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss =
-//     {plumbline::LossKind::Sum}});
+//     return plumbline::hold<Net>(
+//         {.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss = {plumbline::LossKind::Sum}});
 //   }
 //
 // There is one stage more than split points. Without mpirun, ranks are threads of this process, and the schedule
@@ -56,10 +56,10 @@ struct OwnModel {
 /// never concurrently, each time with the default generator seeded with `seed`.
 ///
 /// 0: every result is equal; over MPI also on every process but rank 0, which alone judges. 1: a result differs, the
-/// oracles disagree, the gradients are mostly zeros (exact cases), or a run ends with an error or a time-out. 2: an
-/// option is invalid, the model cannot be cut or captured, no schedule matches or can run, or the number of MPI
-/// processes does not fit. Throws nothing derived from std::exception; over MPI an error other than InputError aborts
-/// all processes. Sets the number of LibTorch's threads to 1.
+/// oracles disagree, or a run ends with an error or a time-out. 2: an option is invalid, the model cannot be cut or
+/// captured, no schedule matches or can run, or the number of MPI processes does not fit. Throws nothing derived from
+/// std::exception; over MPI an error other than InputError aborts all processes. Sets the number of LibTorch's threads
+/// to 1.
 int hold(const std::function<OwnModel()>& make, const HoldOptions& options);
 
 namespace detail {
@@ -74,7 +74,8 @@ std::vector<at::Tensor> forward_on(Net& net, Output (Owner::*forward)(Inputs...)
 
 }  // namespace detail
 
-/// hold() for a module class with a default constructor, whose forward takes tensors and returns a tensor.
+/// hold() for a module class with a default constructor, whose forward takes tensors and returns a tensor or a vector
+/// of tensors.
 template <class Net>
 int hold(const HoldOptions& options) {
   return hold(

@@ -1,4 +1,4 @@
-// Runs a backend in a child process: its verbs, and its progress events during a job.
+// Runs a backend in a child process: asks it to describe itself, to plan a job, and to run a job with progress events.
 #pragma once
 
 #include <chrono>
@@ -18,50 +18,53 @@
 
 namespace plumbline::conformance {
 
-/// Environment variables for mpirun and the ranks: the settings for Open MPI 4, Open MPI 5 and MPICH together; each
-/// reads its own and ignores the rest.
+/// Environment variables for mpirun and the ranks. They contain the settings for Open MPI 4 and Open MPI 5; every MPI
+/// ignores the variables of others.
 std::map<std::string, std::string> rank_environment();
 
-/// A report from rank 0 of the job: case or measurement `index` begins, is done, or (a case only) failed.
+/// A progress event from the backend: a case or measurement begins, is done, or (a case only) failed.
 struct LaunchEvent {
-  bool throughput = false;
-  size_t index = 0;
-  bool done = false;        ///< it is over, also if it failed
-  std::string failed = {};  ///< why the case could not be executed; empty otherwise
+  bool throughput = false;  ///< a measurement, not a case
+  size_t index = 0;         ///< in Job::throughput or Job::cases
+  bool done = false;        ///< false: it begins; true: it has ended, successfully or not
+  std::string failed = {};  ///< the reason why the case could not be executed, one line; empty otherwise
 };
 
-/// An event of a backend is malformed, or has an impossible index.
+/// An event is malformed, or its index is not in the job.
 class BadEvent : public Error {
  public:
   using Error::Error;
 };
 
-/// "case 3 done", "case 3 failed: out of memory"; throws BadEvent for anything else.
+/// Parses an event line without its prefix: "case 3 begins", "case 3 done", "case 3 failed: out of memory", "throughput
+/// 0 begins" or "throughput 0 done". Throws BadEvent for any other text.
 LaunchEvent parse_event(std::string_view line);
 
 struct LaunchResult {
-  bool succeeded = false;
-  bool timed_out = false;
-  bool any_event = false;
-  std::string ending = {};  ///< "exited with code 1"
-  std::string output = {};  ///< its standard output, without the events
-  std::string errors = {};  ///< its standard error
+  bool succeeded = false;   ///< the backend exited with code 0 before its deadlines, and all events were valid
+  bool timed_out = false;   ///< a deadline passed
+  bool any_event = false;   ///< at least one valid event arrived
+  std::string ending = {};  ///< "exited with code 1", the deadline that passed, or the error in an event
+  std::string output = {};  ///< standard output without the event lines
+  std::string errors = {};  ///< standard error
 };
 
-/// The reason of a failure in one line: a rank's text after "plumbline: ", else the first exception that it names, else
-/// its last line; and how the backend ended.
+/// Returns the reason of a failure in one line: the first text that begins with "plumbline: "; after a time-out, the
+/// deadline that passed; else the first exception that standard error names, torchrun's or mpirun's report on a rank,
+/// or the last line of standard error, followed by the ending.
 std::string reason_of(const LaunchResult& result);
 
-/// Prefix of event lines on a backend's standard output.
+/// The prefix of event lines on a backend's standard output.
 inline constexpr std::string_view kEventPrefix = "@plumbline ";
 
-/// A backend does not start, fails, or gives a malformed answer. One line, which starts with its name and the verb.
+/// A backend does not start, fails, or gives a malformed answer. The text is one line that starts with the backend's
+/// name and the verb.
 class BackendError : public Error {
  public:
   using Error::Error;
 };
 
-/// Starts a backend for each verb.
+/// Starts one child process of the backend for each call.
 class Launcher {
  public:
   explicit Launcher(BackendSpec spec) : spec_(std::move(spec)) {}
@@ -70,13 +73,14 @@ class Launcher {
   /// The backend's description of itself. Throws BackendError.
   BackendDescription describe() const;
 
-  /// Writes OUT/job.json and asks the backend which cases it supports: one answer for each, none for a case that it
-  /// left out. Throws BackendError.
+  /// Writes job.json into `out`, which is created if necessary, and asks the backend which cases it supports. The
+  /// answers are indexed as Job::cases; nullopt: the backend did not answer for this case. Throws BackendError.
   std::vector<std::optional<PlanAnswer>> plan(const Job& job, const std::filesystem::path& out) const;
 
-  /// Writes OUT/job.json and runs it to its end. An exception from `on_event` and a malformed event end the backend;
-  /// the
-  /// former is rethrown.
+  /// Writes job.json into `out`, which is created if necessary, and runs the backend to its end. `on_event` is called
+  /// in this thread for each event as it arrives, but not after a deadline has passed. An exception from `on_event`
+  /// ends the backend and is rethrown. A malformed event ends the backend, and LaunchResult::ending states the error.
+  /// The same holds for a deadline (BackendSpec).
   LaunchResult run(const Job& job, const std::filesystem::path& out,
                    const std::function<void(const LaunchEvent&)>& on_event) const;
 

@@ -24,7 +24,8 @@ struct JobThroughput {
   std::string schedule = {};
   /// A model of the zoo; empty: stages that sleep instead of computing.
   std::string model = {};
-  double forward_ms = 0, backward_ms = 0;  ///< of a sleeping stage, for one micro-batch
+  /// The time that the sleeping stages of one rank together sleep for one micro-batch, in ms.
+  double forward_ms = 0, backward_ms = 0;
   int rows = 0;
   int microbatches = 0;
   int steps = 0;

@@ -18,8 +18,8 @@
 
 namespace plumbline::conformance {
 
-/// Environment variables for mpirun and the ranks. They contain the settings for Open MPI 4 and Open MPI 5; every MPI
-/// ignores the variables of others.
+/// Environment variables for mpirun and the ranks: one OpenMP thread for each rank, and settings for Open MPI 4 and 5,
+/// which other MPI libraries ignore.
 std::map<std::string, std::string> rank_environment();
 
 /// A progress event from the backend: a case or measurement begins, is done, or (a case only) failed.

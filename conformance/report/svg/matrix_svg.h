@@ -8,7 +8,7 @@
 
 namespace plumbline::conformance {
 
-/// The text of the SVG file. Hovering over a cell shows its sentence.
+/// Returns the text of the SVG file. Hovering over a cell shows the sentence of its verdict.
 std::string matrix_svg(const RunReport& report);
 
 }  // namespace plumbline::conformance

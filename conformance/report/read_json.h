@@ -12,7 +12,8 @@
 
 namespace plumbline::conformance {
 
-/// Reads report.json and the pictures that it names.
+/// Reads report.json and the pictures that it names. The names in `context` and `environment` are sorted
+/// alphabetically.
 RunReport read_report_json(const std::filesystem::path& path);
 
 /// Reads results.jsonl, in file order. An interrupted run may leave a last line without a newline, which is dropped.

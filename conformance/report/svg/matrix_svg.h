@@ -1,5 +1,6 @@
 // Draws the report as one picture: the matrix of cases and schedules and, below it, the measured bubble of each
-// measurement beside the theoretical one. Self-contained SVG (no script, no font, no network), light, 900 pixels wide.
+// measurement beside the theoretical one. Self-contained SVG (no script, no font, no network) on a white
+// background, 900 pixels wide.
 #pragma once
 
 #include <string>

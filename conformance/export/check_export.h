@@ -11,7 +11,7 @@ namespace plumbline::conformance {
 
 struct ExportCheck {
   size_t cases = 0, files = 0;  ///< listed in manifest.json
-  /// The errors, one line each, which begins with the path of the file. Empty: the export is intact.
+  /// The errors, one line each, beginning with the path of the file. Empty: the export is intact.
   std::vector<std::string> problems;
 };
 

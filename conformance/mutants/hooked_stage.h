@@ -36,8 +36,9 @@ class StageAround : public engine::StageRunner {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Hooks of one stage; an empty hook changes nothing. A hook replaces elements of its list of tensors. The hooks
-/// `inputs` and `outputs` run under the caller's autograd mode, the others without autograd.
+/// Hooks of one stage; an empty hook changes nothing. A hook replaces elements of its list; a hook that changes a
+/// tensor in place calls FaultSite::happens() itself. Autograd records the operations of `inputs` and `outputs`; the
+/// other hooks run without autograd.
 struct StageHooks {
   std::function<void(int microbatch, Tensors& inputs)> inputs = {};      ///< before the forward
   std::function<void(int microbatch, Tensors& outputs)> outputs = {};    ///< after the forward

@@ -48,7 +48,7 @@ struct KillMatrix {
   std::map<size_t, std::string> broken;
 };
 
-/// Names of the mutants that no run killed, even if no run could take them.
+/// Names of the mutants that no run killed, including mutants that no run could take.
 std::vector<std::string> survivors(const KillMatrix& matrix);
 /// Names of the mutants that exactly one case kills.
 std::vector<std::string> killed_by_one_case(const KillMatrix& matrix);
@@ -57,7 +57,7 @@ std::vector<std::string> cases_that_kill_nothing(const KillMatrix& matrix);
 
 /// Returns the table with mutants as rows and cases as columns, then the lists of the three functions above and the
 /// runs that do not pass without a fault. A cell is the first kill among the runs of the case, in the order of the
-/// runs; without a kill, the last value of Kill among those to which the mutant applies. Ends with a newline.
+/// runs. Without a kill, it is the greatest Kill value among the runs to which the mutant applies. Ends with a newline.
 std::string matrix_text(const KillMatrix& matrix);
 
 /// Writes kill-matrix.json and kill-matrix.txt into `folder`, which is created if necessary. Throws InputError if that

@@ -14,7 +14,8 @@ namespace plumbline::program {
 
 /// How a program is cut.
 struct ProgramSplit {
-  /// Cuts before or after modules: "layers.4" (the same as "layers.4:begin") or "layers.3:end". Excludes the other two.
+  /// Cuts before or after modules: "layers.4" (the same as "layers.4:begin") or "layers.3:end". Excludes `stages`
+  /// and `policy`.
   std::vector<std::string> points;
   int stages = 0;  ///< the number of stages into which `policy` cuts; 0: not given
   /// "flops", "measured-flops", "bytes", "time", or "every:CLASS:N", which determines the number of stages. Empty:

@@ -11,7 +11,7 @@
 
 namespace plumbline::program {
 
-/// The description of a step. Rank 0 has it at the begin; the other ranks receive their parts from rank 0.
+/// The description of a step. Only rank 0 has it; the other ranks receive their parts from rank 0.
 struct ProgramStep {
   PreparedProgram prepared;
   ProgramBatch batch;

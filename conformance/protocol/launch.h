@@ -36,8 +36,8 @@ class BadEvent : public Error {
   using Error::Error;
 };
 
-/// Parses an event line without its prefix: "case 3 begins", "case 3 done", "case 3 failed: out of memory", "throughput
-/// 0 begins" or "throughput 0 done". Throws BadEvent for any other text.
+/// Parses an event line without its prefix: "case 3 begins", "case 3 done", "case 3 failed: out of memory",
+/// "throughput 0 begins", "throughput 0 done". Throws BadEvent for any other text.
 LaunchEvent parse_event(std::string_view line);
 
 struct LaunchResult {
@@ -79,8 +79,8 @@ class Launcher {
 
   /// Writes job.json into `out`, which is created if necessary, and runs the backend to its end. `on_event` is called
   /// in this thread for each event as it arrives, but not after a deadline has passed. An exception from `on_event`
-  /// ends the backend and is rethrown. A malformed event ends the backend, and LaunchResult::ending states the error.
-  /// The same holds for a deadline (BackendSpec).
+  /// ends the backend and is rethrown. A malformed event or a passed deadline (BackendSpec) ends the backend, too;
+  /// LaunchResult::ending states the reason.
   LaunchResult run(const Job& job, const std::filesystem::path& out,
                    const std::function<void(const LaunchEvent&)>& on_event) const;
 

@@ -37,7 +37,7 @@ struct ProcessOptions {
 };
 
 struct ProcessResult {
-  std::optional<int> exit_code;  ///< nullopt if the child did not exit by itself
+  std::optional<int> exit_code;  ///< nullopt: ended by a signal, or never started
   int signal = 0;                ///< the signal that ended the child; 0: none
   bool timed_out = false;        ///< a deadline passed, so that the child was sent SIGTERM and, after `grace`, SIGKILL
   std::string timeout_reason;    ///< "no end within 5 s", "no output for 5 s" or ProcessOptions::Due::reason

@@ -9,8 +9,9 @@ namespace plumbline::conformance {
 
 struct GridOptions {
   int width = 120;  ///< characters per line; a wider schedule continues in further blocks below
-  int most_lines =
-      400;  ///< lines of ranks in all blocks; further ranks and slots are left out, and a last line names them
+  /// Number of lines for ranks in all blocks together. Further ranks and slots are left out, and a last line names
+  /// them.
+  int most_lines = 400;
 };
 
 /// Returns the text of `trace`, whose times must be whole numbers. The first slot of an action contains its text, its
